@@ -1,7 +1,7 @@
-"""A light client of a Limnos server, blocking and asynchronous.
+"""A lightweight client of a Limnos server, blocking and asynchronous.
 
-May import httpx2, msgspec, `model` and `names`. Sees the server over the wire only: the administration through
-Gravitino REST, namespaces and tables through Iceberg REST, the rest through Limnos' own API.
+May import httpx2, msgspec, `model` and `names`. It uses the server's protocols only: Gravitino REST for administration,
+Iceberg REST for namespaces and tables, and Limnos' own API for the rest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls that explain access (own API).
+"""Calls that explain access decisions (own API).
 
 May import `names` and this room.
 """
@@ -15,7 +15,7 @@ from limnos.names import display
 
 
 class Access(Resource[S]):
-    """Why somebody may do something, or not."""
+    """Explanations of access decisions."""
 
     __slots__ = ()
 
@@ -24,10 +24,10 @@ class Access(Resource[S]):
         self, action: str, path: str | Sequence[str] = (), *, user: str | None = None, kind: str | None = None,
         through: Sequence[str | Sequence[str]] = (),
     ) -> Flow[Explanation]:  # fmt: skip
-        """Explain a decision without acting; for oneself, or for another user with the right to manage grants.
+        """Explain a decision without acting: the caller's own, or another user's with the right to manage grants.
 
-        An empty `path` is the metalake itself. `through` are the views that a table or view is read through, the outermost
-        first, each with its catalog as any path.
+        An empty `path` is the metalake. `through` are the views that a table or view is read through, the outermost
+        first, each as a path that may begin with the catalog.
         """
         parts = parts_of(path, least=0) if path else ()
         body: dict[str, object] = {"user": user, "action": action, "path": parts, "kind": kind}
@@ -37,7 +37,7 @@ class Access(Resource[S]):
 
 
 def _below(view: str | Sequence[str], catalog: Parts) -> Parts:
-    """Return a view's parts below the catalog of what is read through it. Raises ArgumentError."""
+    """Return a view's path below its catalog, which must be the catalog of the object. Raises ArgumentError."""
     parts = parts_of(view, least=2)
     if catalog and (parts[:1] != catalog or len(parts) < 3):
         told = display.render((*catalog, *parts))

@@ -10,7 +10,7 @@ from limnos.client.values import AuditPage
 
 
 class Audit(Resource[S]):
-    """Who did what to which object, by which right."""
+    """The audit: who did what to which object, by which right."""
 
     __slots__ = ()
 
@@ -20,10 +20,11 @@ class Audit(Resource[S]):
         until: str | None = None, action: str | None = None, outcome: str | None = None, request_id: str | None = None,
         before: int | None = None, after: int | None = None, limit: int | None = None, server: bool = False,
     ) -> Flow[AuditPage]:  # fmt: skip
-        """Read a page of lines that meet all that is set: the newest first, or those `after` a line, the oldest first.
+        """Read a page of lines that match all given filters.
 
-        `path` is an object's below the metalake and takes in what lay below it; `since` and `until` are times as ISO 8601 spells them;
-        `action` is that of an explanation, a change's word, or an operation. `server`: of all metalakes, for service admins.
+        Lines come newest first; with `after`, the id of a line, oldest first. `path` is an object's path below the
+        metalake and includes objects that lay below it. `since` and `until` are ISO 8601 times. `action` is an action
+        of an explanation, a kind of change, or an operation. `server`: lines of all metalakes, for service admins.
         """
         query = {
             "user": user, "path": path, "object": object_id, "since": since, "until": until, "action": action,
@@ -35,6 +36,9 @@ class Audit(Resource[S]):
 
     @verb
     def export(self, *, location: str | None = None, since: str | None = None, until: str | None = None) -> Flow[int]:
-        """Have days that are over written as Parquet, from `since` on and before `until`; returns the id of the task. For service admins."""
+        """Export complete days as Parquet files, from `since` until before `until`.
+
+        For service admins. Returns the task's id.
+        """
         body = {"location": location, "since": since, "until": until}
         return call("POST", f"{OWN}/audit/export", answer=int, field="task", body=body)

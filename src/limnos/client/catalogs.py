@@ -20,18 +20,18 @@ class Catalogs(Resource[S]):
 
     @verb
     def list(self) -> Flow[tuple[Catalog, ...]]:
-        """List the catalogs the caller may see."""
+        """List the catalogs that the caller may see."""
         query = {"details": "true"}
         return call("GET", self.gravitino_url("catalogs"), answer=tuple[Catalog, ...], field="catalogs", query=query)
 
     @verb
     def names(self) -> Flow[tuple[str, ...]]:
-        """List the names of catalogs, those among them that only hold something that the caller may use."""
+        """List the names of catalogs, including catalogs in which the caller may only use some objects."""
         return list_names(self.gravitino_url("catalogs"))
 
     @verb
     def get(self, name: str) -> Flow[Catalog]:
-        """Load one catalog."""
+        """Load a catalog."""
         return call("GET", self.gravitino_url("catalogs", name), answer=Catalog, field="catalog")
 
     @verb
@@ -44,7 +44,7 @@ class Catalogs(Resource[S]):
         comment: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Flow[Catalog]:
-        """Make a catalog. `warehouse` and `allowed-locations` are properties of an Iceberg one."""
+        """Create a catalog. `warehouse` and `allowed-locations` are properties of an Iceberg catalog."""
         body = {
             "name": name,
             "type": type,
@@ -64,22 +64,22 @@ class Catalogs(Resource[S]):
         updates: Mapping[str, str] | None = None,
         removals: Iterable[str] = (),
     ) -> Flow[Catalog]:
-        """Rename a catalog, or change its comment or properties, all at once."""
+        """Rename a catalog, or change its comment or properties, in one request."""
         body = update_body(name=name, comment=comment, updates=updates, removals=removals)
         return call("PUT", self.gravitino_url("catalogs", catalog), answer=Catalog, field="catalog", body=body)
 
     @verb
     def enable(self, name: str) -> Flow[None]:
-        """Put a catalog to use."""
+        """Enable a catalog."""
         yield request("PATCH", self.gravitino_url("catalogs", name), body={"inUse": True})
 
     @verb
     def disable(self, name: str) -> Flow[None]:
-        """Take a catalog out of use; then it can be dropped."""
+        """Disable a catalog. A disabled catalog can be dropped."""
         yield request("PATCH", self.gravitino_url("catalogs", name), body={"inUse": False})
 
     @verb
     def drop(self, name: str, *, force: bool = False) -> Flow[bool]:
-        """Drop a catalog and tell whether it was there; `force` drops one in use or with namespaces."""
+        """Drop a catalog. Returns whether it existed. `force` also drops an enabled catalog, or one with namespaces."""
         url = self.gravitino_url("catalogs", name)
         return call("DELETE", url, answer=bool, field="dropped", query={"force": "true" if force else None})

@@ -1,6 +1,6 @@
 """Calls on the change feed (own API).
 
-May import this room. How long to wait is the caller's business: a client's own timeout must be longer.
+May import this room. The client's own timeout must be longer than `wait_s`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from limnos.client.values import ChangesPage
 
 
 class Changes(Resource[S]):
-    """What was committed in the metalake, or in one catalog, as far as the caller may see it."""
+    """The change feed of the metalake or of one catalog, as far as the caller may see it."""
 
     __slots__ = ()
 
@@ -23,9 +23,10 @@ class Changes(Resource[S]):
         limit: int | None = None,
         wait_s: int | None = None,
     ) -> Flow[ChangesPage]:
-        """Return the next changes after a position: `next` of the page before, `now`, or None or `oldest` for all that are kept.
+        """Return the changes after a feed position: `next` of the last page, `now`, or None or `oldest` for all kept
+        changes.
 
-        `wait_s`: so long the server waits for the first one, at most 60.
+        `wait_s`: seconds, at most 60, for which the server waits for the first change.
         """
         of_catalog = "" if catalog is None else segments("catalogs", catalog)
         path = f"{OWN}{segments('metalakes', self.scope.metalake)}{of_catalog}/changes"

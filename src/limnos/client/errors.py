@@ -1,7 +1,7 @@
-"""What can go wrong on the client's side: one exception per kind of failure, whatever protocol answered.
+"""Errors of the client: one exception per kind of failure, for all protocols.
 
-May import msgspec and this room's values. Must not know how bytes travel. Codes are those of `model.errors`, so that
-a caller need not tell Gravitino's numbers from Iceberg's type names.
+May import msgspec and this room's values. Must not know how bytes travel. Codes are those of `model.errors`, so callers
+need no knowledge of Gravitino's numbers or Iceberg's type names.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _BY_NUMBER = {
     1011: "unauthenticated",
     1012: "commit-conflict",
 }
-"""Gravitino's error numbers (reference: Gravitino REST, ErrorConstants)."""
+"""Our codes for Gravitino's error numbers (ErrorConstants of Gravitino REST)."""
 
 _BY_TYPE = {
     "AlreadyExistsException": "already-exists",
@@ -37,7 +37,7 @@ _BY_TYPE = {
     "NotFoundException": "missing-file",
     "ProtectedException": "protected",
 }
-"""Iceberg's error types, where they say more than the status does."""
+"""Our codes for Iceberg's error types that say more than the status."""
 
 _BY_STATUS = {
     400: "bad-request",
@@ -59,14 +59,14 @@ _BY_STATUS = {
 
 
 NO_SPACE = "no-space"
-"""Code of a server that cannot write because its storage or its database is full."""
+"""Code of a server whose storage or database is full."""
 
 
 class ClientError(Exception):
-    """A call that failed.
+    """A failed call.
 
-    `status` is the HTTP status, 0 when nothing was answered. `code` is stable (`not-found`, `forbidden`, …),
-    `request_id` finds the call in the server's log, `decision` says why access was refused, when the server told.
+    `status` is the HTTP status, 0 without an answer. `code` is stable (`not-found`, `forbidden`, …). `request_id` finds
+    the call in the server's log. `decision` has the reasons of a refusal, if the server sent them.
     """
 
     kind: ClassVar[str] = "failed"
@@ -89,11 +89,11 @@ class ClientError(Exception):
 
 
 class ArgumentError(ValueError):
-    """A call that makes no sense, found before anything was sent. The message says what to give instead."""
+    """Invalid arguments of a call, found before anything was sent. The message says what to give instead."""
 
 
 class RefusedError(ClientError):
-    """The request itself is wrong, or the server cannot do this: 4xx without a class of its own."""
+    """The request is wrong or unsupported: a 4xx status without its own class."""
 
 
 class UnauthenticatedError(ClientError):
@@ -103,35 +103,35 @@ class UnauthenticatedError(ClientError):
 
 
 class DeniedError(ClientError):
-    """The caller is known but not allowed: 403. `decision` names the missing privilege when the server told."""
+    """The caller has no right to do this: 403. `decision` names the missing privilege if the server sent it."""
 
     kind = "denied"
 
 
 class NotFoundError(ClientError):
-    """Nothing has that name, or the caller may not know of it: 404."""
+    """The object does not exist or is not visible to the caller: 404."""
 
     kind = "not-found"
 
 
 class ConflictError(ClientError):
-    """The name is taken, the container is not empty, or somebody else was faster: 409."""
+    """The name is taken, the container is not empty, or a concurrent change won: 409."""
 
     kind = "conflict"
 
 
 class ServerError(ClientError):
-    """The server failed: 5xx. Whether anything was changed is not known."""
+    """The server failed: 5xx. Whether anything was changed is unknown."""
 
 
 class UnexpectedAnswerError(ClientError):
-    """The answer has not the promised shape: something else than a Limnos server, or another version of it."""
+    """The answer has an unexpected form: the peer is no Limnos server, or of another version."""
 
 
 class UnavailableError(ClientError):
     """No answer, or 429, 502, 503, 504.
 
-    `sent` tells whether the request may have reached the server; `retry_after_s` is what the server asked for.
+    `sent`: the request may have reached the server. `retry_after_s` is the pause that the server asked for.
     """
 
     kind = "unavailable"
@@ -152,7 +152,7 @@ class UnavailableError(ClientError):
 
 
 class NoSpaceError(UnavailableError):
-    """The server's storage or database has no space left: nothing was changed, and trying again will not help by itself."""
+    """The server's storage or database is full. Nothing was changed, and retries do not help by themselves."""
 
     default_code = NO_SPACE
 
@@ -175,7 +175,9 @@ class _StatementError(msgspec.Struct):
 
 
 class _ErrorBody(msgspec.Struct):
-    """Any of the four error bodies: own and Iceberg's under `error`, Gravitino's at the top, SQL++'s first of `errors`."""
+    """Any of the four error bodies: `error` of our own API and Iceberg's, Gravitino's top level, SQL++'s first of
+    `errors`.
+    """
 
     error: _ErrorDetail | None = None
     errors: tuple[_StatementError, ...] = ()
@@ -186,10 +188,10 @@ class _ErrorBody(msgspec.Struct):
 
 
 _ASX = re.compile(r"ASX\d{4}\b")
-"""How messages of SQL++ begin."""
+"""Prefix of SQL++ messages."""
 
 _FRAME = re.compile(r"Failed to (?:operate|execute|get) .*?, reason \[(.+)\]", re.DOTALL)
-"""How Gravitino's handlers word a failure."""
+"""The text around the reason in messages of Gravitino's handlers."""
 
 _CLASSES: dict[int, type[ClientError]] = {
     401: UnauthenticatedError,
@@ -201,7 +203,7 @@ _CLASSES: dict[int, type[ClientError]] = {
 
 
 def error_from(status: int, body: bytes, *, request_id: str | None, retry_after: str | None) -> ClientError:
-    """Make the exception for an answer with a status of 300 or more; any body will do."""
+    """Build the exception for an answer with a status of 300 or more. Accepts any body."""
     if status < 400:
         return UnexpectedAnswerError(
             f"the server answered {status}, a redirect, which a Limnos server never does; check the URI",
@@ -230,15 +232,15 @@ def _inner(body: bytes) -> _ErrorDetail:
     if parsed.errors:
         code = _ASX.match(parsed.errors[0].msg)
         return _ErrorDetail(message=parsed.errors[0].msg, code=code[0] if code else "")
-    # Gravitino's Python client formats messages as printf does, so a server doubles every percent sign there. What
-    # stands around the reason repeats the call, which a caller of ours knows.
+    # Gravitino's Python client formats messages with printf, so the server doubles percent signs. The text around the
+    # reason repeats the call, which our caller knows.
     framed = _FRAME.fullmatch(parsed.message)
     message = (framed[1] if framed else parsed.message).replace("%%", "%")
     return _ErrorDetail(message=message, code=parsed.code, type=parsed.type, decision=parsed.decision)
 
 
 def _lance_inner(body: bytes) -> _ErrorDetail:
-    """Read Lance's error body, whose numbers say less than the status does."""
+    """Read Lance's error body. Its numbers say less than the status."""
     try:
         return _ErrorDetail(message=msgspec.json.decode(body, type=_LanceErrorBody).detail)
     except msgspec.DecodeError:

@@ -1,6 +1,7 @@
-"""Exports and imports of metalakes (own API): how a file is cut into parts that a server takes, and the calls for them.
+"""Exports and imports of metalakes (own API): cutting of files into parts, and the calls.
 
-May import `model.frames` and this room. Knows nothing of what a record says: the light client has no Protobuf.
+May import `model.frames` and this room. Knows nothing of the records' content, because the client has no Protobuf
+library.
 """
 
 from __future__ import annotations
@@ -19,32 +20,33 @@ ExportForm = Literal["proto", "json"]
 RECORDS_AT_ONCE: Final = 200
 BYTES_AT_ONCE: Final = 1 << 18
 RECORD_BYTES_MAX: Final = 8 << 20
-"""A server takes no more at once."""
+"""Maximum size of a part that the server accepts."""
 _MEDIA: Final = {"proto": "application/x-protobuf", "json": "application/x-ndjson"}
 
 
 class ExportPart(NamedTuple):
-    """Some records that follow one another, as they stand in the file."""
+    """Consecutive records, as they are in the file."""
 
     records: int
     data: bytes
 
 
 def export_request(metalake: str, *, format: str, secrets: bool) -> Request:
-    """Ask for an export."""
+    """Build the request for an export."""
     query = {"format": format, "secrets": "true" if secrets else None}
     return request("GET", f"{OWN}/metalakes{segments(metalake, 'export')}", query=query)
 
 
 def form_of(head: bytes) -> ExportForm:
-    """Tell what an export is by how it begins: a line of JSON, or a message behind its length."""
+    """Return an export's format from its first bytes: a line of JSON, or a length-prefixed message."""
     return "json" if head[:1] == b"{" and head[1:2] != b"\n" else "proto"
 
 
 def cut_into_parts(pieces: Iterable[bytes], form: ExportForm) -> Iterator[ExportPart]:
-    """Cut a file into parts of whole records; what is left at its end and is none is a part of its own, for the server to refuse.
+    """Cut a file into parts of whole records. An incomplete record at the end becomes its own part, which the server
+    refuses.
 
-    Raises ArgumentError for a record that no server takes.
+    Raises ArgumentError for a record that is larger than the server accepts.
     """
     buffer = bytearray()
     start = at = count = 0
@@ -68,7 +70,7 @@ def cut_into_parts(pieces: Iterable[bytes], form: ExportForm) -> Iterator[Export
 
 
 def drop_first_records(part: ExportPart, count: int, *, form: ExportForm) -> ExportPart:
-    """Leave out the first records of a part: those of a file that ended within it when they were taken."""
+    """Drop the first `count` records of a part, which the server already has."""
     buffer, at = bytearray(part.data), 0
     for _ in range(count):
         at = _end_of(buffer, at, form=form) or len(buffer)
@@ -76,7 +78,7 @@ def drop_first_records(part: ExportPart, count: int, *, form: ExportForm) -> Exp
 
 
 def _end_of(buffer: bytearray, at: int, *, form: ExportForm) -> int | None:
-    """Return where the record at a place ends, None when it is not all there."""
+    """Return where the record at `at` ends; None if it is incomplete."""
     if form == "json":
         end = buffer.find(b"\n", at)
         return None if end < 0 else end + 1
@@ -94,35 +96,35 @@ class Imports(Resource[S]):
 
     @verb
     def list(self) -> Flow[tuple[ImportInfo, ...]]:
-        """List the imports that are under way."""
+        """List unfinished imports."""
         return call("GET", f"{OWN}/imports", answer=tuple[ImportInfo, ...], field="imports")
 
     @verb
     def begin(self, name: str, *, format: ExportForm = "proto", ids: str = "map") -> Flow[ImportInfo]:
-        """Begin an import of a metalake under a name; `ids` are kept (`keep`) or given anew (`map`)."""
+        """Begin to import a metalake under a name. `ids` are kept (`keep`) or replaced (`map`)."""
         body = {"name": name, "format": format, "ids": ids}
         return call("POST", f"{OWN}/imports", answer=ImportInfo, body=body)
 
     @verb
     def load(self, import_id: int) -> Flow[ImportInfo]:
-        """Tell how many records an import has."""
+        """Load an import, with the number of its records."""
         return call("GET", _url(import_id), answer=ImportInfo)
 
     @verb
     def feed(self, found: ImportInfo, part: ExportPart) -> Flow[ImportInfo]:
-        """Give an import the records that follow those it has."""
+        """Send the records that follow those that the import has."""
         url = _url(found.id, "records")
         asked = Request("POST", url, (("after", str(found.records)),), part.data, media_type=_MEDIA[found.format])
         return decode((yield asked), ImportInfo)
 
     @verb
     def finish(self, import_id: int) -> Flow[MetalakeImportResult]:
-        """Show the metalake with everything in it."""
+        """Finish an import: the metalake becomes visible with all of its content."""
         return call("POST", _url(import_id, "finish"), answer=MetalakeImportResult)
 
     @verb
     def give_up(self, import_id: int) -> Flow[None]:
-        """Give an import up; what it has taken is wiped."""
+        """Abort an import and delete its records."""
         yield request("DELETE", _url(import_id))
 
 

@@ -1,6 +1,6 @@
-"""Calls on filesets and what lies in them (Gravitino REST).
+"""Calls on filesets and their files (Gravitino REST).
 
-May import this room. A path is catalog, schema and name: catalogs of filesets do not nest.
+May import this room. A path has catalog, schema and name: fileset catalogs do not nest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from limnos.client.values import Audit, Parts
 
 
 class Fileset(msgspec.Struct, frozen=True, rename="camel"):
-    """A fileset: `managed` or `external`, and where its files are, by names."""
+    """A fileset: `managed` or `external`, with its named storage locations."""
 
     name: str
     type: str
@@ -28,7 +28,7 @@ class Fileset(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class FilesetFile(msgspec.Struct, frozen=True, rename="camel"):
-    """Something in a directory of a fileset; `last_modified` is milliseconds since 1970."""
+    """An entry of a fileset's directory. `last_modified` is in milliseconds since 1970."""
 
     name: str
     is_dir: bool
@@ -48,7 +48,7 @@ class Filesets(Resource[S]):
 
     @verb
     def list(self, schema: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the filesets of a schema, as whole paths."""
+        """List the filesets of a schema, as full paths."""
         parts = parts_of(schema, least=2)[:2]
         return tuple((*parts, name) for name in (yield from list_names(f"{schema_url(self.scope, *parts)}/filesets")))
 
@@ -62,7 +62,7 @@ class Filesets(Resource[S]):
         self, path: str | Sequence[str], *, external: bool = False, locations: Mapping[str, str] | None = None,
         comment: str | None = None, properties: Mapping[str, str] | None = None,
     ) -> Flow[Fileset]:  # fmt: skip
-        """Make a fileset, which the caller then owns; without locations it lies where its schema or catalog says."""
+        """Create a fileset, owned by the caller. Without locations its schema or catalog determines them."""
         catalog, schema, name = parts_of(path, least=3)[:3]
         body = {
             "name": name, "type": "external" if external else "managed", "storageLocations": dict(locations or {}), "comment": comment,
@@ -73,19 +73,22 @@ class Filesets(Resource[S]):
 
     @verb
     def delete(self, path: str | Sequence[str]) -> Flow[bool]:
-        """Drop a fileset and tell whether it was there; files of a managed one go when it cannot be brought back any longer."""
+        """Drop a fileset.
+
+        Returns whether it existed. Files of a managed one are deleted when it can no longer be restored.
+        """
         return call("DELETE", self._url(path), answer=bool, field="dropped")
 
     @verb
     def files(
         self, path: str | Sequence[str], sub_path: str = "/", *, location: str | None = None
     ) -> Flow[tuple[FilesetFile, ...]]:
-        """List what lies directly in a directory of a fileset, directories first."""
+        """List the entries of a directory of a fileset, directories first."""
         query = {"sub_path": sub_path, "location_name": location}
         return call("GET", self._url(path, "files"), answer=tuple[FilesetFile, ...], field="files", query=query)
 
     @verb
     def location(self, path: str | Sequence[str], sub_path: str = "/", *, location: str | None = None) -> Flow[str]:
-        """Tell where something in a fileset lies."""
+        """Return the URI of a file or directory of a fileset."""
         query = {"sub_path": sub_path, "location_name": location}
         return call("GET", self._url(path, "location"), answer=str, field="fileLocation", query=query)

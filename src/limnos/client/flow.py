@@ -1,7 +1,7 @@
-"""Calls as values: a flow yields requests, is sent replies, and returns its result; nothing here does I/O.
+"""Calls as generators: a flow yields requests, receives replies, and returns its result, without I/O.
 
-May import this room's errors. Must not know whether a flow is driven by a blocking or an asynchronous sender: that is
-why every resource is written once.
+May import this room's errors. Must not know whether a blocking or an asynchronous sender drives a flow. So every
+resource is written once.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _REPEATABLE = frozenset({"GET", "HEAD", "PUT"})
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One HTTP request. `path` is percent-encoded and starts at the server's base; `body` is JSON or nothing.
+    """One HTTP request. `path` is percent-encoded and relative to the server's base; `body` is JSON or None.
 
-    `key` is sent as `Idempotency-Key`: the server carries such a request out once, however often it comes. One that is
-    `repeatable` comes to the same without a key, whatever its method.
+    `key` is sent as `Idempotency-Key`: the server executes such a request once, however often it arrives. A
+    `repeatable` request may be repeated without a key, whatever its method.
     """
 
     method: str
@@ -45,7 +45,7 @@ class Request:
 
     @property
     def target(self) -> str:
-        """Path and query as they stand in the request line."""
+        """The request target: path and query."""
         return f"{self.path}?{urlencode(self.query, quote_via=quote, safe='')}" if self.query else self.path
 
 
@@ -69,19 +69,19 @@ def request(
     key: str | None = None,
     repeatable: bool = False,
 ) -> Request:
-    """Describe a request; query parameters and body fields that are None are left out."""
+    """Build a request. Query parameters and body fields that are None are left out."""
     pairs = tuple((key, value) for key, value in (query or {}).items() if value is not None)
     fields = None if body is None else {key: value for key, value in body.items() if value is not None}
     return Request(method, path, pairs, None if fields is None else msgspec.json.encode(fields), key, repeatable)
 
 
 def segments(*names: str) -> str:
-    """Join names to a path, each one percent-encoded whole: `/a%2Fb/c`."""
+    """Join names to a path; each name is percent-encoded as a whole: `/a%2Fb/c`."""
     return "".join(f"/{quote(name, safe='')}" for name in names)
 
 
 def decode(reply: Reply, shape: type[T]) -> T:
-    """Read the JSON of a reply. Raises UnexpectedAnswerError when it has not the promised shape."""
+    """Decode the JSON of a reply. Raises UnexpectedAnswerError if it has another form."""
     try:
         return msgspec.json.decode(reply.body, type=shape)
     except msgspec.DecodeError as error:
@@ -104,10 +104,10 @@ def call(
     key: str | None = None,
     repeatable: bool = False,
 ) -> Flow[T]:
-    """Send one request, described as for `request`, and return its answer as a value of the type `answer`.
+    """Send one request, described as for `request`, and decode its answer as the type `answer`.
 
-    With `field`, the answer is an object that holds the value in this field. Raises UnexpectedAnswerError when the answer
-    has another shape.
+    With `field`, the answer is an object whose field of that name has the value. Raises UnexpectedAnswerError if the
+    answer has another form.
     """
     sent = request(method, path, query=query, body=body, key=key, repeatable=repeatable)
     reply = yield sent
@@ -119,16 +119,16 @@ def call(
 
 @functools.cache
 def _envelope(field: str, value: object) -> Any:  # noqa: ANN401 - made at run time
-    """Return the type of a JSON object that holds a value in one field."""
+    """Return the type of a JSON object with the value in one field."""
     return msgspec.defstruct("Envelope", [("value", value)], rename={"value": field})
 
 
 def retry_pause_s(sent: Request, error: Exception, attempt: int) -> float | None:
-    """Tell how long to wait before trying again, in seconds, or None for not at all.
+    """Return the seconds to wait before a retry, or None for no retry.
 
-    A request that never left, or was answered 503 with Retry-After, is repeated when its method is idempotent or a
-    key makes it so. One whose answer was lost is repeated only when doing it twice also answers the same, which a
-    DELETE without a key does not.
+    A request that was never sent, or was answered 503 with Retry-After, is repeated if its method is idempotent or it
+    has a key. A request whose answer was lost is repeated only if a second execution gives the same answer. A DELETE
+    without a key does not.
     """
     if attempt >= ATTEMPTS_MAX or not isinstance(error, UnavailableError) or isinstance(error, NoSpaceError):
         return None
@@ -157,7 +157,7 @@ Sender: TypeAlias = BlockingSender | AwaitedSender
 
 
 class ClientScope:
-    """What the resources of one client share: the metalake, and the separator the server told, once asked."""
+    """State shared by a client's resources: the metalake, and the server's separator once it is known."""
 
     __slots__ = ("metalake", "separator")
 
@@ -167,7 +167,7 @@ class ClientScope:
 
 
 class Resource(Generic[S]):
-    """Calls on one kind of thing."""
+    """Base class of calls on one kind of object."""
 
     __slots__ = ("scope", "sender")
 
@@ -176,16 +176,16 @@ class Resource(Generic[S]):
         self.scope = scope
 
     def gravitino_url(self, *names: str) -> str:
-        """Spell the Gravitino address of something in the client's metalake."""
+        """Return the Gravitino path of an object of the client's metalake."""
         return f"{API}/metalakes{segments(self.scope.metalake, *names)}"
 
     def own_url(self, *names: str) -> str:
-        """Spell the address of something in the client's metalake in Limnos' own API."""
+        """Return the path of an object of the client's metalake in Limnos' own API."""
         return f"{OWN}/metalakes{segments(self.scope.metalake, *names)}"
 
 
 class verb(Generic[P, T]):  # noqa: N801 - a decorator, used like `property`
-    """Turn a flow into a method: on a blocking client it returns the result, on an asynchronous one an awaitable."""
+    """Turn a flow into a method: a blocking client's returns the result, an asynchronous client's an awaitable."""
 
     def __init__(self, flow: Callable[Concatenate[Any, P], Flow[T]]) -> None:
         self.flow = flow
@@ -210,5 +210,5 @@ class verb(Generic[P, T]):  # noqa: N801 - a decorator, used like `property`
 
 
 def _started_by_sender(flow: Callable[P, Flow[T]], *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
-    """Call what makes a flow when the sender starts it, so that an awaited call raises where it is awaited."""
+    """Create the flow when the sender starts it, so that an asynchronous call raises where it is awaited."""
     return (yield from flow(*args, **kwargs))

@@ -1,6 +1,6 @@
-"""Calls on functions that are registered for engines (Gravitino REST).
+"""Calls on functions registered for engines (Gravitino REST).
 
-May import this room. A path is a catalog, namespaces and a name; what a definition says is Gravitino's JSON, as it is.
+May import this room. A path has a catalog, namespaces and a name. Definitions are Gravitino's JSON, unchanged.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from limnos.client.values import Audit, Json, Parts
 
 
 class Function(msgspec.Struct, frozen=True, rename="camel"):
-    """A function: `scalar`, `aggregate` or `table`, with a definition for each way to call it."""
+    """A function: `scalar`, `aggregate` or `table`, with a definition for each signature."""
 
     name: str
     function_type: str = "scalar"
@@ -38,7 +38,7 @@ class Functions(Resource[S]):
 
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the functions of a namespace, as whole paths."""
+        """List the functions of a namespace, as full paths."""
         parts = parts_of(namespace, least=2)
         url = yield from self._url(parts)
         return tuple((*parts, name) for name in (yield from list_names(url)))
@@ -55,7 +55,7 @@ class Functions(Resource[S]):
         self, path: str | Sequence[str], definitions: Sequence[Json], *, function_type: str = "scalar",
         deterministic: bool = False, comment: str | None = None,
     ) -> Flow[Function]:  # fmt: skip
-        """Register a function, which the caller then owns."""
+        """Register a function, owned by the caller."""
         *namespace, name = parts_of(path, least=3)
         body = {
             "name": name, "functionType": function_type, "deterministic": deterministic, "definitions": [*definitions], "comment": comment,
@@ -65,7 +65,7 @@ class Functions(Resource[S]):
 
     @verb
     def delete(self, path: str | Sequence[str]) -> Flow[bool]:
-        """Drop a function and tell whether it was there."""
+        """Drop a function. Returns whether it existed."""
         *namespace, name = parts_of(path, least=3)
         url = yield from self._url(tuple(namespace), name)
         return (yield from call("DELETE", url, answer=bool, field="dropped"))

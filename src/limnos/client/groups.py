@@ -24,31 +24,31 @@ class Groups(Resource[S]):
 
     @verb
     def get(self, name: str) -> Flow[Group]:
-        """Load one group with the roles given to it."""
+        """Load a group with its roles."""
         return call("GET", self.gravitino_url("groups", name), answer=Group, field="group")
 
     @verb
     def create(self, name: str) -> Flow[Group]:
-        """Make a group without members."""
+        """Create a group without members."""
         return call("POST", self.gravitino_url("groups"), answer=Group, field="group", body={"name": name})
 
     @verb
     def delete(self, name: str) -> Flow[bool]:
-        """Delete a group and tell whether it was there."""
+        """Delete a group. Returns whether it existed."""
         return call("DELETE", self.gravitino_url("groups", name), answer=bool, field="removed")
 
     @verb
     def members(self, group: str) -> Flow[tuple[str, ...]]:
-        """List the users who were put into a group."""
+        """List the members of a group."""
         return call("GET", self.own_url("groups", group, "members"), answer=tuple[str, ...], field="members")
 
     @verb
     def add(self, group: str, users: Iterable[str]) -> Flow[tuple[str, ...]]:
-        """Put users into a group, all or none, and list its members."""
+        """Add users to a group, all or none. Returns its members."""
         url = self.own_url("groups", group, "members")
         return call("POST", url, answer=tuple[str, ...], field="members", body={"users": [*users]})
 
     @verb
     def remove(self, group: str, user: str) -> Flow[bool]:
-        """Take one user out of a group and tell whether they were in it."""
+        """Remove a user from a group. Returns whether they were a member."""
         return call("DELETE", self.own_url("groups", group, "members", user), answer=bool, field="removed")

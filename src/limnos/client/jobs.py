@@ -1,4 +1,4 @@
-"""Calls on job templates and the jobs that a server runs of them (Gravitino REST; what a job wrote over the own API).
+"""Calls on job templates and their jobs (Gravitino REST; a job's output over the own API).
 
 May import this room.
 """
@@ -14,7 +14,7 @@ from limnos.client.values import Audit, Json
 
 
 class JobTemplate(msgspec.Struct, frozen=True, rename="camel"):
-    """What is run: a program of the server's machine (`shell`), or a Spark application (`spark`)."""
+    """A job template: a program on the server's machine (`shell`), or a Spark application (`spark`)."""
 
     name: str
     job_type: str
@@ -33,7 +33,10 @@ class JobTemplate(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class JobInfo(msgspec.Struct, frozen=True, rename="camel"):
-    """A job; `status` is queued, started, cancelling, succeeded, failed or cancelled. Times are ISO-8601 texts, UTC."""
+    """A job.
+
+    `status` is queued, started, cancelling, succeeded, failed or cancelled. Times are ISO 8601 texts in UTC.
+    """
 
     job_id: str
     job_template_name: str
@@ -45,7 +48,10 @@ class JobInfo(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class JobResult(msgspec.Struct, frozen=True):
-    """What became of a job, and the ends of what it wrote, which are there when it has ended; `stdout_bytes` is how much it was in all."""
+    """The result of a job, with the last part of its output once it has ended.
+
+    `stdout_bytes` is the output's total size.
+    """
 
     id: str
     template: str
@@ -63,7 +69,7 @@ class JobResult(msgspec.Struct, frozen=True):
 
 
 class JobTemplates(Resource[S]):
-    """The job templates of the client's metalake; pipelines show among them."""
+    """The job templates of the client's metalake, including pipelines."""
 
     __slots__ = ()
 
@@ -80,31 +86,34 @@ class JobTemplates(Resource[S]):
 
     @verb
     def register(self, name: str, *, job_type: str, executable: str, fields: Json | None = None) -> Flow[None]:
-        """Make a template, which the caller then owns; `fields` are the others of `JobTemplate`, in Gravitino's words."""
+        """Create a template, owned by the caller.
+
+        `fields` are the other fields of `JobTemplate`, with Gravitino's names.
+        """
         template = {**(fields or {}), "name": name, "jobType": job_type, "executable": executable}
         yield request("POST", self.gravitino_url("jobs", "templates"), body={"jobTemplate": template})
 
     @verb
     def alter(self, name: str, *, job_type: str, fields: Json) -> Flow[JobTemplate]:
-        """Change what a template runs: `newExecutable`, `newArguments` and so on; what is not named stays."""
+        """Change a template by fields such as `newExecutable` and `newArguments`. Other fields stay unchanged."""
         update = {"@type": "updateTemplate", "newTemplate": {"@type": job_type, **fields}}
         url = self.gravitino_url("jobs", "templates", name)
         return call("PUT", url, answer=JobTemplate, field="jobTemplate", body={"updates": [update]})
 
     @verb
     def delete(self, name: str) -> Flow[bool]:
-        """Delete a template with its jobs, and tell whether it was there."""
+        """Delete a template with its jobs. Returns whether it existed."""
         return call("DELETE", self.gravitino_url("jobs", "templates", name), answer=bool, field="dropped")
 
 
 class Jobs(Resource[S]):
-    """The jobs of the client's metalake; runs of pipelines show among them."""
+    """The jobs of the client's metalake, including runs of pipelines."""
 
     __slots__ = ()
 
     @verb
     def list(self, template: str | None = None) -> Flow[tuple[JobInfo, ...]]:
-        """List the newest jobs that the caller sees, of a template if it is named."""
+        """List the newest jobs that the caller may see, optionally of one template."""
         url = self.gravitino_url("jobs", "runs")
         return call("GET", url, answer=tuple[JobInfo, ...], field="jobs", query={"jobTemplateName": template})
 
@@ -115,17 +124,17 @@ class Jobs(Resource[S]):
 
     @verb
     def run(self, template: str, *, conf: Mapping[str, str] | None = None) -> Flow[JobInfo]:
-        """Ask for a job of a template, with values for the places that it leaves open."""
+        """Request a job of a template, with values for its placeholders."""
         body = {"jobTemplateName": template, "jobConf": dict(conf or {})}
         return call("POST", self.gravitino_url("jobs", "runs"), answer=JobInfo, field="job", body=body)
 
     @verb
     def cancel(self, job: str) -> Flow[JobInfo]:
-        """Ask a job to stop; one that has ended stays as it is."""
+        """Ask a job to stop. A job that has ended stays unchanged."""
         url = self.gravitino_url("jobs", "runs", job)
         return call("POST", url, answer=JobInfo, field="job", repeatable=True)
 
     @verb
     def result(self, job: str) -> Flow[JobResult]:
-        """Tell what became of a job that the server ran by itself, and what it wrote."""
+        """Return the result and output of a job that the server ran itself."""
         return call("GET", self.own_url("jobs", job), answer=JobResult)

@@ -1,6 +1,6 @@
-"""Calls on Lance tables: Lance REST. What is in them is the work of Lance's own clients.
+"""Calls on Lance tables (Lance REST). Lance's own clients read and write the tables' data.
 
-May import `names` and this room. Paths start with the catalog; a table may lie directly in it.
+May import `names` and this room. Paths start with the catalog; a table may be directly in it.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def lance_request(
     body: Mapping[str, object] | None = None,
     query: Mapping[str, str] | None = None,
 ) -> Request:
-    """Describe a request about a table or namespace; the names are joined by what none of them holds."""
+    """Build a request on a table or namespace. The names are joined by a delimiter that none of them contains."""
     delimiter = next(each for each in ("$", "::", *("~" * size for size in range(2, 40))) if _can_join(parts, each))
     kind = "namespace" if action in _OF_NAMESPACES else "table"
     path = f"{ROOT}/{kind}{segments(lance.join(parts, delimiter=delimiter))}/{action}"
@@ -56,7 +56,7 @@ def lance_request(
 
 
 def _can_join(parts: Parts, delimiter: str) -> bool:
-    """Say whether names can be told apart when this joins them."""
+    """Return whether names joined by this delimiter can be split again."""
     return tuple(delimiter.join(parts).split(delimiter)) == tuple(parts)
 
 
@@ -71,13 +71,15 @@ class LanceTables(Resource[S]):
 
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the Lance tables of a catalog or namespace, as whole paths, sorted by the server."""
+        """List the Lance tables of a catalog or namespace, as full paths, sorted by the server."""
         found = yield from self._listed(parts_of(namespace), "table/list")
         return found
 
     @verb
     def namespaces(self, parent: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the namespaces directly in a catalog or namespace, as whole paths: also those of a directory that a catalog shows."""
+        """List the direct child namespaces of a catalog or namespace, as full paths, including those of a directory
+        catalog.
+        """
         found = yield from self._listed(parts_of(parent), "list")
         return found
 
@@ -96,7 +98,7 @@ class LanceTables(Resource[S]):
     def load(
         self, path: str | Sequence[str], *, version: int | None = None, tag: str | None = None
     ) -> Flow[LanceTable]:
-        """Load a table: where it lies, and its version and schema when it holds data; the latest, or one by number or tag."""
+        """Load a table's location, and its version and schema if it has data: the latest, or one by number or tag."""
         parts = parts_of(path, least=2)
         body = {"version": version, "tag": tag}
         reply = yield lance_request(self.scope.metalake, parts, action="describe", body=body)
@@ -112,7 +114,10 @@ class LanceTables(Resource[S]):
         self, path: str | Sequence[str], *, location: str | None = None, properties: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> Flow[str]:  # fmt: skip
-        """Take a table's name; answers where to write it, which is a place of its own unless one is given. `dry_run`: only checks."""
+        """Declare a table, which reserves its name. Returns the location to write to, by default a new one.
+
+        `dry_run`: only check.
+        """
         body, query = {"location": location, "properties": dict(properties or {})}, _dry_run_query(dry_run)
         parts = parts_of(path, least=2)
         reply = yield lance_request(self.scope.metalake, parts, action="declare", body=body, query=query)
@@ -123,7 +128,10 @@ class LanceTables(Resource[S]):
         self, path: str | Sequence[str], *, location: str, properties: Mapping[str, str] | None = None,
         dry_run: bool = False,
     ) -> Flow[str]:  # fmt: skip
-        """Give a name to a table that lies somewhere already; answers where, as the server spells it. `dry_run`: only checks."""
+        """Register an existing table under a name.
+
+        Returns its location as the server spells it. `dry_run`: only check.
+        """
         body, query = {"location": location, "properties": dict(properties or {})}, _dry_run_query(dry_run)
         parts = parts_of(path, least=2)
         reply = yield lance_request(self.scope.metalake, parts, action="register", body=body, query=query)
@@ -131,10 +139,10 @@ class LanceTables(Resource[S]):
 
     @verb
     def deregister(self, path: str | Sequence[str]) -> Flow[None]:
-        """Forget a table; its files stay."""
+        """Remove a table from the catalog; its files stay."""
         yield lance_request(self.scope.metalake, parts_of(path, least=2), action="deregister")
 
     @verb
     def drop(self, path: str | Sequence[str]) -> Flow[None]:
-        """Drop a table; its files go when it cannot be brought back from the trash any more."""
+        """Drop a table. Its files are deleted when it can no longer be restored from the trash."""
         yield lance_request(self.scope.metalake, parts_of(path, least=2), action="drop")

@@ -1,7 +1,8 @@
-"""Lance tables opened with Lance's own libraries: which server they ask, and under whose credential.
+"""Lance tables opened with Lance's own libraries, under the client's credential.
 
-May import `names`, `model` for how extras are installed, and this room; Lance's libraries only when they are asked for, as the base install has none. They read and write a table's files by themselves,
-and ask the server where those are, at each opening.
+May import `names`, `model` for how extras are installed, and this room. Lance's libraries are imported only on use,
+because the base install has none. They read and write a table's files themselves, and ask the server for its location
+at each opening.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ METALAKE = "x-limnos-metalake"
 
 @dataclass(frozen=True, slots=True)
 class LanceConnection:
-    """Where Lance's clients knock: the server, the metalake, and the header that says who asks."""
+    """The connection of Lance's clients: server, metalake and credential."""
 
     uri: str
     metalake: str
@@ -41,23 +42,23 @@ class LanceConnection:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What each request has to say."""
+        """Headers of each request."""
         said = {"Authorization": self.authorization, METALAKE: self.metalake}
         return {name: value for name, value in said.items() if value is not None}
 
     @property
     def properties(self) -> dict[str, str]:
-        """The properties by which a namespace of kind `rest` connects."""
+        """The properties that connect a Lance namespace of kind `rest`."""
         return {"uri": f"{self.uri}/lance"} | {f"header.{name}": value for name, value in self.headers.items()}
 
     def namespace(self) -> LanceNamespace:
-        """Connect as pylance does."""
+        """Connect pylance's REST namespace."""
         _library("lance")
         found: LanceNamespace = importlib.import_module("lance.namespace").RestNamespace(**self.properties)
         return found
 
     def dataset(self, table: LanceTable, *, version: int | str | None) -> LanceDataset:
-        """Open a table that the server has told of."""
+        """Open a table that `load` has returned."""
         lance = _library("lance")
         if table.version is None:
             raise NotFoundError(
@@ -70,7 +71,10 @@ class LanceConnection:
         return opened
 
     def remote(self, catalog: str) -> tuple[str, dict[str, object]]:
-        """Return what connects to a catalog as to a database of LanceDB's cloud. Raises ArgumentError without a credential."""
+        """Return URI and options that connect LanceDB's remote client to a catalog.
+
+        Raises ArgumentError without a credential.
+        """
         if self.authorization is None:
             raise ArgumentError("LanceDB's remote clients need a credential: make the client with a token or a user")
         config = _library("lancedb").ClientConfig(extra_headers=self.headers)
@@ -98,30 +102,30 @@ class Lance(LanceTables[BlockingSender]):
         self._door = door
 
     def namespace(self) -> LanceNamespace:
-        """Connect pylance's namespace, for calls that take a `namespace_client`."""
+        """Connect pylance's namespace, for calls with a `namespace_client`."""
         return self._door.namespace()
 
     def dataset(self, path: str | Sequence[str], *, version: int | None = None, tag: str | None = None) -> LanceDataset:
-        """Open a table as a dataset of pylance; the latest version, or one by number or tag.
+        """Open a table as a pylance dataset: the latest version, or one by number or tag.
 
-        Writes through it are commits at the server where the server keeps the table's versions.
+        If the server manages the table's versions, writes through the dataset are commits at the server.
         """
         return self._door.dataset(self.load(path, version=version, tag=tag), version=_version_or_tag(version, tag))
 
     def connect(self) -> LanceNamespaceDBConnection:
-        """Connect LanceDB; it reads and writes files by itself, and namespaces begin with the catalog."""
+        """Connect LanceDB. It reads and writes files itself; namespaces begin with the catalog."""
         connected: LanceNamespaceDBConnection = _library("lancedb").connect_namespace("rest", self._door.properties)
         return connected
 
     def remote(self, catalog: str) -> DBConnection:
-        """Connect LanceDB to a catalog, such that the server does all work on the files."""
+        """Connect LanceDB to a catalog so that the server reads and writes the files."""
         address, options = self._door.remote(catalog)
         connected: DBConnection = _library("lancedb").connect(address, **options)
         return connected
 
 
 class AsyncLance(LanceTables[AwaitedSender]):
-    """The twin of `Lance` whose calls are awaited."""
+    """The asynchronous version of `Lance`."""
 
     __slots__ = ("_door",)
 
@@ -136,7 +140,7 @@ class AsyncLance(LanceTables[AwaitedSender]):
     async def dataset(
         self, path: str | Sequence[str], *, version: int | None = None, tag: str | None = None
     ) -> LanceDataset:
-        """Open a table as a dataset of pylance, whose own calls block."""
+        """Open a table as a pylance dataset, whose own calls block."""
         table = await self.load(path, version=version, tag=tag)
         return await asyncio.to_thread(self._door.dataset, table, version=_version_or_tag(version, tag))
 
@@ -147,14 +151,14 @@ class AsyncLance(LanceTables[AwaitedSender]):
         return connected
 
     async def remote(self, catalog: str) -> AsyncConnection:
-        """Connect LanceDB's asynchronous client to a catalog, such that the server does all work on the files."""
+        """Connect LanceDB's asynchronous client to a catalog so that the server reads and writes the files."""
         address, options = await asyncio.to_thread(self._door.remote, catalog)
         connected: AsyncConnection = await _library("lancedb").connect_async(address, **options)
         return connected
 
 
 def _version_or_tag(version: int | None, tag: str | None) -> int | str | None:
-    """Say it as pylance does, which tells a tag from a version by its type."""
+    """Combine both arguments for pylance, which tells a tag from a version by its type. Raises ArgumentError."""
     if version is not None and tag is not None:
         raise ArgumentError("give a version or a tag, not both")
     return tag if version is None else version

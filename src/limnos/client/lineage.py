@@ -1,4 +1,4 @@
-"""Calls on lineage: events sent, and the graph around a table, a view or a column (own API).
+"""Calls on lineage: sending events, and reading the graph around a table, view or column (own API).
 
 May import `names` and this room. Paths start with the catalog.
 """
@@ -16,23 +16,23 @@ from limnos.names import display
 
 
 class Lineage(Resource[S]):
-    """What came from what."""
+    """Lineage of tables, views and columns."""
 
     __slots__ = ()
 
     @verb
     def send(self, event: Mapping[str, object]) -> Flow[LineageReceipt]:
-        """Send an OpenLineage event; what the caller may not change or see is left out, and told."""
+        """Send an OpenLineage event. Datasets that the caller may not change or see are skipped and reported."""
         return call("POST", self.own_url("lineage"), answer=LineageReceipt, body=event)
 
     @verb
     def up(self, path: str | Sequence[str], *, column: str | None = None, depth: int = 1) -> Flow[LineageGraph]:
-        """Tell what a table, view or column comes from, so many steps far."""
+        """Return what a table, view or column comes from, up to `depth` steps."""
         return (yield from self._graph(path, column, depth=depth, direction="up"))
 
     @verb
     def down(self, path: str | Sequence[str], *, column: str | None = None, depth: int = 1) -> Flow[LineageGraph]:
-        """Tell what comes from a table, view or column, so many steps far."""
+        """Return what comes from a table, view or column, up to `depth` steps."""
         return (yield from self._graph(path, column, depth=depth, direction="down"))
 
     def _graph(

@@ -19,7 +19,7 @@ def update_body(
     updates: Mapping[str, str] | None = None,
     removals: Iterable[str] = (),
 ) -> Json:
-    """Spell changes of a metalake or catalog as Gravitino's list of updates."""
+    """Encode changes of a metalake or catalog as Gravitino's list of updates."""
     changes: list[Json] = []
     if name is not None:
         changes.append({"@type": "rename", "newName": name})
@@ -31,25 +31,25 @@ def update_body(
 
 
 class Metalakes(Resource[S]):
-    """The tops of the server's trees."""
+    """The metalakes of the server."""
 
     __slots__ = ()
 
     @verb
     def list(self) -> Flow[tuple[Metalake, ...]]:
-        """List the metalakes the caller is a member of."""
+        """List the metalakes of which the caller is a member."""
         return call("GET", f"{API}/metalakes", answer=tuple[Metalake, ...], field="metalakes")
 
     @verb
     def get(self, name: str) -> Flow[Metalake]:
-        """Load one metalake."""
+        """Load a metalake."""
         return call("GET", metalake_url(name), answer=Metalake, field="metalake")
 
     @verb
     def create(
         self, name: str, *, comment: str | None = None, properties: Mapping[str, str] | None = None
     ) -> Flow[Metalake]:
-        """Make a metalake; only service admins may."""
+        """Create a metalake. Only service admins may."""
         body = {"name": name, "comment": comment, "properties": dict(properties or {})}
         return call("POST", f"{API}/metalakes", answer=Metalake, field="metalake", body=body)
 
@@ -63,22 +63,22 @@ class Metalakes(Resource[S]):
         updates: Mapping[str, str] | None = None,
         removals: Iterable[str] = (),
     ) -> Flow[Metalake]:
-        """Rename a metalake, or change its comment or properties, all at once."""
+        """Rename a metalake, or change its comment or properties, in one request."""
         body = update_body(name=name, comment=comment, updates=updates, removals=removals)
         return call("PUT", metalake_url(metalake), answer=Metalake, field="metalake", body=body)
 
     @verb
     def enable(self, name: str) -> Flow[None]:
-        """Put a metalake to use."""
+        """Enable a metalake."""
         yield request("PATCH", metalake_url(name), body={"inUse": True})
 
     @verb
     def disable(self, name: str) -> Flow[None]:
-        """Take a metalake out of use; then it can be dropped."""
+        """Disable a metalake. A disabled metalake can be dropped."""
         yield request("PATCH", metalake_url(name), body={"inUse": False})
 
     @verb
     def drop(self, name: str, *, force: bool = False) -> Flow[bool]:
-        """Drop a metalake and tell whether it was there; `force` drops one in use or with catalogs."""
+        """Drop a metalake. Returns whether it existed. `force` also drops an enabled one, or one with catalogs."""
         query = {"force": "true" if force else None}
         return call("DELETE", metalake_url(name), answer=bool, field="dropped", query=query)

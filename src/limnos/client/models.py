@@ -1,6 +1,6 @@
 """Calls on models, their versions and aliases (Gravitino REST).
 
-May import this room. A path is catalog, schema and name: catalogs of models do not nest.
+May import this room. A path has catalog, schema and name: model catalogs do not nest.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from limnos.client.values import Audit, Parts
 
 
 class Model(msgspec.Struct, frozen=True, rename="camel"):
-    """A model; `latest_version` is the number that its next version gets."""
+    """A model. `latest_version` is the number that its next version gets."""
 
     name: str
     comment: str | None = None
@@ -26,7 +26,7 @@ class Model(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ModelVersion(msgspec.Struct, frozen=True):
-    """A version of a model: where its files are, by names, and the aliases that lead to it."""
+    """A version of a model: the named URIs of its files, and its aliases."""
 
     version: int
     uris: dict[str, str] = {}
@@ -47,7 +47,7 @@ class Models(Resource[S]):
 
     @verb
     def list(self, schema: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the models of a schema, as whole paths."""
+        """List the models of a schema, as full paths."""
         parts = parts_of(schema, least=2)[:2]
         return tuple((*parts, name) for name in (yield from list_names(f"{schema_url(self.scope, *parts)}/models")))
 
@@ -60,14 +60,14 @@ class Models(Resource[S]):
     def register(
         self, path: str | Sequence[str], *, comment: str | None = None, properties: Mapping[str, str] | None = None
     ) -> Flow[Model]:
-        """Make a model without versions, which the caller then owns."""
+        """Create a model without versions, owned by the caller."""
         catalog, schema, name = parts_of(path, least=3)[:3]
         body = {"name": name, "comment": comment, "properties": dict(properties or {})}
         return call("POST", f"{schema_url(self.scope, catalog, schema)}/models", answer=Model, field="model", body=body)
 
     @verb
     def delete(self, path: str | Sequence[str]) -> Flow[bool]:
-        """Delete a model with its versions, and tell whether it was there."""
+        """Delete a model with its versions. Returns whether it existed."""
         return call("DELETE", self._url(path), answer=bool, field="dropped")
 
     @verb
@@ -78,7 +78,7 @@ class Models(Resource[S]):
 
     @verb
     def version(self, path: str | Sequence[str], which: int | str) -> Flow[ModelVersion]:
-        """Load one version, by its number or an alias."""
+        """Load a version by its number or an alias."""
         kind = "versions" if isinstance(which, int) else "aliases"
         return call("GET", self._url(path, kind, str(which)), answer=ModelVersion, field="modelVersion")
 
@@ -87,12 +87,12 @@ class Models(Resource[S]):
         self, path: str | Sequence[str], uris: Mapping[str, str], *, aliases: Iterable[str] = (), comment: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Flow[None]:  # fmt: skip
-        """Add a version; one without a name for its URI calls it `unknown`."""
+        """Add a version. An unnamed URI gets the name `unknown`."""
         body = {"uris": dict(uris), "aliases": [*aliases], "comment": comment, "properties": dict(properties or {})}
         yield request("POST", self._url(path, "versions"), body=body)
 
     @verb
     def unlink(self, path: str | Sequence[str], which: int | str) -> Flow[bool]:
-        """Delete one version, by its number or an alias, and tell whether it was there."""
+        """Delete a version by its number or an alias. Returns whether it existed."""
         kind = "versions" if isinstance(which, int) else "aliases"
         return call("DELETE", self._url(path, kind, str(which)), answer=bool, field="dropped")

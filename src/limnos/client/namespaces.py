@@ -1,4 +1,4 @@
-"""Calls on namespaces: Iceberg REST, Gravitino REST to make missing parents, the own API to move.
+"""Calls on namespaces: Iceberg REST, Gravitino REST to create missing parents, the own API to move.
 
 May import `names` and this room. Paths start with the catalog.
 """
@@ -37,7 +37,7 @@ class Namespaces(Resource[S]):
 
     @verb
     def list(self, parent: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the direct children of a catalog or namespace, as whole paths, sorted by the server."""
+        """List the direct child namespaces of a catalog or namespace, as full paths, sorted by the server."""
         catalog, *levels = parts_of(parent)
         url = namespaces_url(self.scope.metalake, catalog)
         found: tuple[Parts, ...] = ()
@@ -65,10 +65,10 @@ class Namespaces(Resource[S]):
         comment: str | None = None,
         parents: bool = False,
     ) -> Flow[Namespace]:
-        """Make a namespace.
+        """Create a namespace.
 
-        With `parents`, missing parents are made in the same transaction; then names follow Gravitino's stricter rule.
-        Without, a missing parent is NotFoundError.
+        With `parents`, missing parents are created in the same transaction, and names follow Gravitino's stricter rule.
+        Without it, a missing parent raises NotFoundError.
         """
         parts = parts_of(path, least=2)
         wanted = dict(properties or {}) | ({"comment": comment} if comment else {})
@@ -76,7 +76,7 @@ class Namespaces(Resource[S]):
             yield from self._create_chain(parts, properties=dict(properties or {}), comment=comment)
             return Namespace(path=parts, properties=wanted)
         body = {"namespace": parts[1:], "properties": wanted}
-        query = {"parents": "false"}  # Iceberg REST makes missing ones unless told
+        query = {"parents": "false"}  # the server's Iceberg REST creates missing parents by default
         reply = yield request("POST", namespaces_url(self.scope.metalake, parts[0]), query=query, body=body)
         return Namespace(path=parts, properties=decode(reply, _NamespaceResponse).properties or {})
 
@@ -95,7 +95,7 @@ class Namespaces(Resource[S]):
 
     @verb
     def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[MoveResult]:
-        """Rename or move a namespace with everything below it, within its catalog."""
+        """Rename or move a namespace with its content, within its catalog."""
         return (yield from move(self.scope.metalake, "namespace", parts_of(source), parts_of(target)))
 
     def _url(self, parts: Parts) -> str:
@@ -111,7 +111,7 @@ class Namespaces(Resource[S]):
 
 
 def move(metalake: str, kind: str, source: Parts, target: Parts) -> Flow[MoveResult]:
-    """Move a namespace or table within its catalog. Raises ArgumentError when the catalogs differ."""
+    """Move a namespace or table within its catalog. Raises ArgumentError if the catalogs differ."""
     if source[0] != target[0]:
         raise ArgumentError(f"a {kind} stays in its catalog: '{source[0]}' is not '{target[0]}'; give a target in it")
     if len(source) < 2 or len(target) < 2:

@@ -1,4 +1,4 @@
-"""Calls on the names of a catalog's namespaces (own API).
+"""Calls on namespace names that contain the separator (own API).
 
 May import this room.
 """
@@ -15,20 +15,20 @@ class _NameChangesResponse(NameChanges, frozen=True):
 
 
 class NamespaceNames(Resource[S]):
-    """Names of namespaces that hold the separator, and changing them so that namespaces may nest."""
+    """Names of namespaces that contain the separator, and their migration to nested namespaces."""
 
     __slots__ = ()
 
     @verb
     def check(self, catalog: str, *, separator: str | None = None) -> Flow[NameCheck]:
-        """Say which names hold a separator, the server's unless another is named."""
+        """Return which names contain a separator, by default the server's."""
         return call("GET", self._url(catalog), answer=NameCheck, query={"separator": separator})
 
     @verb
     def plan(
         self, catalog: str, *, separator: str | None = None, replacement: str = "_", nested: bool = True
     ) -> Flow[NameChanges]:
-        """Plan what becomes of them, to the last; changes no name."""
+        """Plan the migration of all such names. Changes no name."""
         body: dict[str, object] = {"replacement": replacement, "nested": nested}
         if separator is not None:
             body["separator"] = separator
@@ -37,7 +37,7 @@ class NamespaceNames(Resource[S]):
 
     @verb
     def changes(self, catalog: str, *, limit: int = 1000) -> Flow[tuple[NameChanges, tuple[NameChange, ...]]]:
-        """Tell how far a change is, with so many of its names."""
+        """Return the state of a migration, with up to `limit` of its names."""
         found: tuple[NameChange, ...] = ()
         after: int | None = 0
         while True:
@@ -50,22 +50,22 @@ class NamespaceNames(Resource[S]):
 
     @verb
     def go_on(self, catalog: str, *, to: str) -> Flow[NameChanges]:
-        """Do one batch towards `planned`, `migrated` or `undone`."""
+        """Execute one batch towards `planned`, `migrated` or `undone`."""
         return call("POST", self._url(catalog, "changes"), answer=NameChanges, body={"to": to})
 
     @verb
     def migrate(self, catalog: str) -> Flow[NameChanges]:
-        """Change the names as planned, to the last; goes on where an earlier call was cut."""
+        """Execute the planned migration to its end. Continues an interrupted one."""
         return (yield from self._until(catalog, "migrated"))
 
     @verb
     def undo(self, catalog: str) -> Flow[NameChanges]:
-        """Give namespaces back the names and the place they had; goes on where an earlier call was cut."""
+        """Undo the migration: restore names and positions of the namespaces. Continues an interrupted one."""
         return (yield from self._until(catalog, "undone"))
 
     @verb
     def confirm(self, catalog: str) -> Flow[None]:
-        """Let the names stand: nothing can be undone then."""
+        """Confirm the migration. It can then no longer be undone."""
         yield request("DELETE", self._url(catalog, "changes"))
 
     def _until(self, catalog: str, goal: str) -> Flow[NameChanges]:

@@ -1,6 +1,6 @@
-"""How an object is named where one string must do, and what kind of object a path means.
+"""Names of objects as one string, and the kind of object that a path names.
 
-May import `names` and this room. Knows that a namespace and a table or view of one path can exist side by side.
+May import `names` and this room. Knows that a namespace and a table or view may have the same path.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from limnos.names import display
 
 
 def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str) -> Flow[str]:
-    """Spell Gravitino's `fullName` of an object; the separator is asked for only when it is needed."""
+    """Return Gravitino's `fullName` of an object. The separator is requested only if it is needed."""
     if kind == "metalake" or kind in APART_WORDS:
         return path if isinstance(path, str) else path[-1]
     if kind == "catalog":
@@ -30,15 +30,15 @@ def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str) -> 
 
 
 class Objects(Resource[S]):
-    """Anything in the tree, whatever its kind."""
+    """Objects of the tree, of any kind."""
 
     __slots__ = ()
 
     @verb
     def kind(self, path: str | Sequence[str]) -> Flow[str]:
-        """Find out what a path means: `catalog`, `namespace`, `table`, `view`, `topic`, `fileset` or `model`.
+        """Return the kind of a path's object: `catalog`, `namespace`, `table`, `view`, `topic`, `fileset` or `model`.
 
-        Raises NotFoundError, DeniedError, or ArgumentError when both a namespace and a table or view have the path.
+        Raises NotFoundError, DeniedError, or ArgumentError if both a namespace and a table or view have the path.
         """
         parts = parts_of(path)
         if len(parts) == 1:
@@ -68,7 +68,7 @@ class Objects(Resource[S]):
         return found[0]
 
     def _is_lance(self, parts: Parts) -> Flow[bool]:
-        """Tell whether the path is that of a Lance table, as far as the caller may know."""
+        """Return whether the path is a Lance table's, as far as the caller may know."""
         try:
             yield lance_request(self.scope.metalake, parts, action="exists")
         except (NotFoundError, DeniedError):
@@ -84,9 +84,9 @@ class Objects(Resource[S]):
 
 
 def _most_telling(parts: Parts, problems: list[ClientError]) -> ClientError:
-    """Prefer a refusal, which has a reason, over "not found" several times, of which one could only mislead.
+    """Choose the error to raise: a refusal, which has a reason, over several "not found".
 
-    Where all are refused, the table's speaks: three parts and more mostly name a table.
+    If all are refused, the last one (the table's) is used: most paths with three or more parts name a table.
     """
     for problem in reversed(problems):
         if isinstance(problem, DeniedError):

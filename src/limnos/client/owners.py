@@ -20,20 +20,20 @@ class _OwnerResponse(msgspec.Struct):
 
 
 class Owners(Resource[S]):
-    """Who owns what: each object has one owner, a user or a group."""
+    """Owners of objects. Each object has one owner, a user or a group."""
 
     __slots__ = ()
 
     @verb
     def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Owner | None]:
-        """Tell who owns an object; `kind` is `metalake`, `catalog`, `namespace`, `table` or `role`."""
+        """Return an object's owner. `kind` is `metalake`, `catalog`, `namespace`, `table` or `role`."""
         name = yield from object_name(self.scope, path, kind=kind)
         reply = yield request("GET", self.gravitino_url("owners", TYPES[kind], name))
         return decode(reply, _OwnerResponse).owner
 
     @verb
     def set(self, path: str | Sequence[str], owner: str, *, kind: str, group: bool = False) -> Flow[None]:
-        """Hand an object to another user, or with `group` to a group."""
+        """Transfer an object to another user, or with `group` to a group."""
         name = yield from object_name(self.scope, path, kind=kind)
         body = {"name": owner, "type": "GROUP" if group else "USER"}
         yield request("PUT", self.gravitino_url("owners", TYPES[kind], name), body=body)

@@ -1,6 +1,7 @@
-"""How the client spells a path for each protocol.
+"""URLs of objects in each protocol.
 
-May import `model` and `names`. A path is given as text in display form (`main.raw.nyc`, back-quotes where needed) or as its parts.
+May import `model` and `names`. A path is given as text in display form (`main.raw.nyc`, with back quotes where needed)
+or as its parts.
 """
 
 from __future__ import annotations
@@ -19,19 +20,19 @@ from limnos.names.logical import LogicalCodec
 TYPES = {kind.word: row_of(kind).gravitino or kind.word for kind in SECURABLES}
 """Our word for a kind of object, and Gravitino's."""
 APART_WORDS = frozenset(kind.word for kind in METALAKE_OBJECTS)
-"""Kinds that lie in the metalake beside the tree: one name is all of their path."""
+"""Kinds of metalake objects. Their path is a single name."""
 
 
 LEAVES = frozenset(
     kind.word for kind in kinds_with(lambda row: row.cli and "path" in row.cli) if kind.form is KindGroup.LEAF
 )
-"""Kinds that lie in a namespace and hold nothing, as far as the client spells paths of them."""
+"""Kinds in a namespace that contain no other objects, as far as the client has paths of them."""
 
 
 def parts_of(path: str | Sequence[str], *, least: int = 1) -> Parts:
-    """Read a path; `least` is how many parts it must have.
+    """Parse a path. `least` is the minimum number of its parts.
 
-    Raises ArgumentError with advice when it is too short, and what `names.display.parse` raises when it is malformed.
+    Raises ArgumentError with advice if it is too short, and the errors of `names.display.parse`.
     """
     parts = tuple(display.parse(path)) if isinstance(path, str) else tuple(path)
     if len(parts) < least:
@@ -41,37 +42,37 @@ def parts_of(path: str | Sequence[str], *, least: int = 1) -> Parts:
 
 
 def metalake_url(metalake: str, *names: str) -> str:
-    """Spell the Gravitino address of something in a metalake."""
+    """Return the Gravitino path of an object of a metalake."""
     return f"{API}/metalakes{segments(metalake, *names)}"
 
 
 def own_url(metalake: str, *names: str) -> str:
-    """Spell the address of something in a metalake in Limnos' own API."""
+    """Return the path of an object of a metalake in Limnos' own API."""
     return f"{OWN}/metalakes{segments(metalake, *names)}"
 
 
 def namespaces_url(metalake: str, catalog: str) -> str:
-    """Spell the address of a catalog's namespaces in Iceberg REST."""
+    """Return the Iceberg REST path of a catalog's namespaces."""
     return f"/iceberg/v1/{iceberg.encode_prefix(metalake, catalog)}/namespaces"
 
 
 def namespace_url(metalake: str, parts: Parts) -> str:
-    """Spell the address of a namespace in Iceberg REST."""
+    """Return the Iceberg REST path of a namespace."""
     return f"{namespaces_url(metalake, parts[0])}/{iceberg.encode_path(parts[1:])}"
 
 
 def table_url(metalake: str, parts: Parts) -> str:
-    """Spell the address of a table in Iceberg REST."""
+    """Return the Iceberg REST path of a table."""
     return f"{namespace_url(metalake, parts[:-1])}/tables/{iceberg.encode_name(parts[-1])}"
 
 
 def view_url(metalake: str, parts: Parts) -> str:
-    """Spell the address of a view in Iceberg REST."""
+    """Return the Iceberg REST path of a view."""
     return f"{namespace_url(metalake, parts[:-1])}/views/{iceberg.encode_name(parts[-1])}"
 
 
 def full_name(parts: Parts, kind: str, *, separator: str) -> str:
-    """Spell Gravitino's `fullName` of something in a catalog: `catalog.a:b.table`, quoted where it could be misread."""
+    """Return Gravitino's `fullName` of an object in a catalog: `catalog.a:b.table`, quoted where ambiguous."""
     leaf = parts[-1] if kind in LEAVES else None
     levels = parts[1:-1] if kind in LEAVES else parts[1:]
     codec = LogicalCodec(separator, policy="unrestricted")

@@ -1,6 +1,6 @@
-"""Calls on policies: making them, and what they are on (Gravitino REST).
+"""Calls on policies and their objects (Gravitino REST).
 
-May import this room. What a policy says is Gravitino's JSON, as it is.
+May import this room. A policy's content is Gravitino's JSON, unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from limnos.client.values import Audit, Json, MetadataObject
 
 
 class Policy(msgspec.Struct, frozen=True, rename="camel"):
-    """A policy; `inherited` is told where it was asked for on an object."""
+    """A policy. `inherited` is set if the policy was requested for an object."""
 
     name: str
     policy_type: str
@@ -28,7 +28,7 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Policies(Resource[S]):
-    """The policies of the client's metalake. What lies below an object inherits its policies."""
+    """The policies of the client's metalake. Objects inherit policies from their ancestors."""
 
     __slots__ = ()
 
@@ -37,7 +37,7 @@ class Policies(Resource[S]):
 
     @verb
     def list(self) -> Flow[tuple[Policy, ...]]:
-        """List the policies the caller may load."""
+        """List the policies that the caller may load."""
         return call("GET", self._url() + "?details=true", answer=tuple[Policy, ...], field="policies")
 
     @verb
@@ -49,28 +49,28 @@ class Policies(Resource[S]):
     def create(
         self, name: str, content: Json, *, policy_type: str = "custom", enabled: bool = True, comment: str | None = None
     ) -> Flow[Policy]:
-        """Make a policy, which the caller then owns; the kinds in its content's `supportedObjectTypes` never change."""
+        """Create a policy, owned by the caller. `supportedObjectTypes` of its content never change."""
         body = {"name": name, "policyType": policy_type, "content": content, "enabled": enabled, "comment": comment}
         return call("POST", self._url(), answer=Policy, field="policy", body=body)
 
     @verb
     def enable(self, name: str, *, enabled: bool = True) -> Flow[None]:
-        """Say whether a policy is in force."""
+        """Enable or disable a policy."""
         yield request("PATCH", self._url(name), body={"enable": enabled})
 
     @verb
     def delete(self, name: str) -> Flow[bool]:
-        """Delete a policy and tell whether it was there."""
+        """Delete a policy. Returns whether it existed."""
         return call("DELETE", self._url(name), answer=bool, field="dropped")
 
     @verb
     def objects(self, name: str) -> Flow[tuple[MetadataObject, ...]]:
-        """List what a policy is on, of what the caller may know of."""
+        """List the objects that have a policy, as far as the caller may know of them."""
         return call("GET", self._url(name, "objects"), answer=tuple[MetadataObject, ...], field="metadataObjects")
 
     @verb
     def on(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[Policy, ...]]:
-        """List the policies of an object, those that it inherits among them; `kind` as in `Roles.allow`."""
+        """List the policies of an object, including inherited ones; `kind` as in `Roles.allow`."""
         url = yield from self._on(path, kind)
         return (yield from call("GET", f"{url}?details=true", answer=tuple[Policy, ...], field="policies"))
 
@@ -78,7 +78,7 @@ class Policies(Resource[S]):
     def change(
         self, path: str | Sequence[str], *, kind: str, adds: Iterable[str] = (), removes: Iterable[str] = ()
     ) -> Flow[tuple[str, ...]]:
-        """Attach policies to an object and detach others; returns the names of those that are on it then."""
+        """Attach policies to an object and detach others. Returns the names of its policies afterwards."""
         url = yield from self._on(path, kind)
         body = {"policiesToAdd": [*adds], "policiesToRemove": [*removes]}
         return (yield from call("POST", url, answer=tuple[str, ...], field="names", body=body))

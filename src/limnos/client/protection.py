@@ -24,24 +24,24 @@ class _ProtectionResponse(msgspec.Struct):
 
 
 class Protection(Resource[S]):
-    """What may not be dropped until that is ended."""
+    """Protection of objects against drops."""
 
     __slots__ = ()
 
     @verb
     def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Protector | None]:
-        """Tell what protects a catalog, namespace, table or view: itself or what is above it; None when nothing does."""
+        """Return what protects a catalog, namespace, table or view: itself or an ancestor; None if nothing does."""
         found = yield from call("GET", (yield from self._url(path, kind)), answer=_ProtectionResponse)
         return None if found.by is None else Protector(found.by, found.below, found.set_by or "", found.set_at or "")
 
     @verb
     def set(self, path: str | Sequence[str], *, kind: str, below: bool = False) -> Flow[None]:
-        """Protect a catalog, namespace, table or view; with `below` everything below it, too."""
+        """Protect a catalog, namespace, table or view; with `below` also everything below it."""
         yield request("PUT", (yield from self._url(path, kind)), body={"below": below})
 
     @verb
     def clear(self, path: str | Sequence[str], *, kind: str) -> Flow[bool]:
-        """End an object's own protection; says whether there was one."""
+        """Remove an object's own protection. Returns whether it had one."""
         return (yield from call("DELETE", (yield from self._url(path, kind)), answer=bool, field="removed"))
 
     def _url(self, path: str | Sequence[str], kind: str) -> Flow[str]:

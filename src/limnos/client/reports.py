@@ -1,4 +1,4 @@
-"""Calls on the reports of clients about a table (own API).
+"""Calls on clients' metrics reports of a table (own API).
 
 May import `names` and this room. Paths start with the catalog.
 """
@@ -21,7 +21,7 @@ class _ReportListResponse(msgspec.Struct):
 
 
 class Reports(Resource[S]):
-    """What clients tell of their scans and commits."""
+    """Metrics reports of scans and commits."""
 
     __slots__ = ()
 
@@ -29,7 +29,7 @@ class Reports(Resource[S]):
     def list(
         self, path: str | Sequence[str], *, type: str | None = None, limit: int = 100
     ) -> Flow[tuple[ReportInfo, ...]]:
-        """List a table's reports, newest first, at most so many; `type` is `scan` or `commit`."""
+        """List a table's reports, newest first, at most `limit`; `type` is `scan` or `commit`."""
         parts = parts_of(path, least=3)
         url = self.own_url("catalogs", parts[0], "reports")
         found: tuple[ReportInfo, ...] = ()

@@ -1,4 +1,4 @@
-"""Calls on read restrictions of tables and namespaces (own API).
+"""Calls on restrictions of tables and namespaces (own API).
 
 May import this room.
 """
@@ -14,13 +14,13 @@ from limnos.client.values import NamedPrincipals, ReadRestriction
 
 
 class Restrictions(Resource[S]):
-    """Which rows and what of columns may be read of tables."""
+    """Restrictions: row filters and column masks."""
 
     __slots__ = ()
 
     @verb
     def list(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[ReadRestriction, ...]]:
-        """List what restricts a `table` or `namespace`, what it lies in included."""
+        """List the restrictions of a `table` or `namespace`, including those of the namespaces above it."""
         url = yield from self._url(path, kind)
         return (yield from call("GET", url, answer=tuple[ReadRestriction, ...], field="restrictions"))
 
@@ -29,7 +29,10 @@ class Restrictions(Resource[S]):
         self, name: str, path: str | Sequence[str], *, kind: str, filter: str | Mapping[str, object] | None = None,
         masks: Mapping[str, str] | None = None, to: NamedPrincipals | None = None, unless: NamedPrincipals | None = None,
     ) -> Flow[None]:  # fmt: skip
-        """Set a restriction: rows that `filter` leaves, `masks` by column; it binds everybody, or who is named in `to`, but those in `unless`."""
+        """Set a restriction: a row `filter`, and `masks` by column.
+
+        It applies to all users, or to the principals in `to`, but never to those in `unless`.
+        """
         body = {
             "filter": filter,
             "masks": dict(masks or {}),
@@ -40,7 +43,7 @@ class Restrictions(Resource[S]):
 
     @verb
     def remove(self, name: str, path: str | Sequence[str], *, kind: str) -> Flow[bool]:
-        """Remove a restriction; says whether there was one."""
+        """Remove a restriction. Returns whether it existed."""
         return (yield from call("DELETE", (yield from self._url(path, kind, name)), answer=bool, field="removed"))
 
     def _url(self, path: str | Sequence[str], kind: str, *more: str) -> Flow[str]:

@@ -1,4 +1,4 @@
-"""Calls on roles: making them, giving them to users and groups, and what they grant (Gravitino REST).
+"""Calls on roles, their holders and their privileges (Gravitino REST).
 
 May import this room.
 """
@@ -14,56 +14,56 @@ from limnos.client.values import Group, Role, User
 
 
 class Roles(Resource[S]):
-    """The roles of the client's metalake. Privileges are held through roles only."""
+    """The roles of the client's metalake. Privileges are granted through roles only."""
 
     __slots__ = ()
 
     @verb
     def list(self) -> Flow[tuple[str, ...]]:
-        """List the names of the roles the caller may see."""
+        """List the names of the roles that the caller may see."""
         return call("GET", self.gravitino_url("roles"), answer=tuple[str, ...], field="names")
 
     @verb
     def get(self, name: str) -> Flow[Role]:
-        """Load a role with everything it grants."""
+        """Load a role with all of its privileges."""
         return call("GET", self.gravitino_url("roles", name), answer=Role, field="role")
 
     @verb
     def create(self, name: str, *, properties: Mapping[str, str] | None = None) -> Flow[Role]:
-        """Make a role that grants nothing yet."""
+        """Create a role without privileges."""
         body = {"name": name, "properties": dict(properties or {}), "securableObjects": ()}
         return call("POST", self.gravitino_url("roles"), answer=Role, field="role", body=body)
 
     @verb
     def delete(self, name: str) -> Flow[bool]:
-        """Delete a role and tell whether it was there."""
+        """Delete a role. Returns whether it existed."""
         return call("DELETE", self.gravitino_url("roles", name), answer=bool, field="dropped")
 
     @verb
     def grant_to_user(self, user: str, roles: Iterable[str]) -> Flow[User]:
-        """Give roles to a user; those they have already stay."""
+        """Grant roles to a user, in addition to those they have."""
         return self._hand(user, "grant", roles, holder=User)
 
     @verb
     def revoke_from_user(self, user: str, roles: Iterable[str]) -> Flow[User]:
-        """Take roles from a user."""
+        """Revoke roles from a user."""
         return self._hand(user, "revoke", roles, holder=User)
 
     @verb
     def grant_to_group(self, group: str, roles: Iterable[str]) -> Flow[Group]:
-        """Give roles to a group; those it has already stay."""
+        """Grant roles to a group, in addition to those it has."""
         return self._hand(group, "grant", roles, holder=Group)
 
     @verb
     def revoke_from_group(self, group: str, roles: Iterable[str]) -> Flow[Group]:
-        """Take roles from a group."""
+        """Revoke roles from a group."""
         return self._hand(group, "revoke", roles, holder=Group)
 
     @verb
     def allow(
         self, role: str, privileges: Iterable[str], *, on: str | Sequence[str], kind: str, deny: bool = False
     ) -> Flow[Role]:
-        """Add privileges on an object to a role; with `deny` they are denied, which beats every allow.
+        """Add privileges on an object to a role. With `deny` they are denied, which overrides every allow.
 
         `kind` is `metalake`, `catalog`, `namespace` or `table`.
         """
@@ -73,7 +73,7 @@ class Roles(Resource[S]):
     def withdraw(
         self, role: str, privileges: Iterable[str], *, on: str | Sequence[str], kind: str, deny: bool = False
     ) -> Flow[Role]:
-        """Remove privileges on an object from a role; with `deny`, those that were denied."""
+        """Remove privileges on an object from a role; with `deny` the denied ones."""
         return self._change(role, privileges, on=on, kind=kind, deny=deny, verb="revoke")
 
     def _hand(self, name: str, what: str, roles: Iterable[str], *, holder: type[T]) -> Flow[T]:

@@ -1,7 +1,7 @@
-"""Calls on pipelines and their runs (own API): for whoever carries them out, and for whoever looks at them.
+"""Calls on pipelines and their runs (own API), for runners and for observers.
 
-May import this room. What a runner tells is repeatable: the same attempt and step again is the same, so the calls that tell are tried
-again where the answer was lost.
+May import this room. A runner's reports are idempotent for the same attempt and step, so they are retried if an answer
+was lost.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LIST_MAX = 1000
 
 
 class RunStep(msgspec.Struct, frozen=True):
-    """A step of a run as its runner last told it; times are ISO-8601 texts, UTC."""
+    """A step of a run as its runner last reported it. Times are ISO 8601 texts in UTC."""
 
     name: str
     state: str = "waiting"
@@ -36,7 +36,7 @@ class RunStep(msgspec.Struct, frozen=True):
 
 
 class RunFindingInfo(msgspec.Struct, frozen=True):
-    """What a rule of a step came to; `run` and its state are told where findings of several runs are listed."""
+    """The finding of an expectation. `run` and its state are set where findings of several runs are listed."""
 
     step: str
     rule: str
@@ -54,7 +54,7 @@ class RunFindingInfo(msgspec.Struct, frozen=True):
 
 
 class Run(msgspec.Struct, frozen=True):
-    """A run of a pipeline. `attempt` is the newest; `steps` and `findings` are there where one run was asked for."""
+    """A run of a pipeline. `attempt` is the newest. `steps` and `findings` are set if a single run was requested."""
 
     id: str
     pipeline: str
@@ -78,7 +78,7 @@ class Run(msgspec.Struct, frozen=True):
 
 
 class Pipeline(msgspec.Struct, frozen=True):
-    """A pipeline: the number and the digest of its declaration, and where one pipeline was asked for, what it declares."""
+    """A pipeline: version and digest of its declaration; and the declaration, if a single pipeline was requested."""
 
     name: str
     version: int
@@ -92,7 +92,7 @@ class Pipeline(msgspec.Struct, frozen=True):
 
 
 class RunStanding(msgspec.Struct, frozen=True):
-    """What a beat is answered: any other state than `running` means that the process stops."""
+    """The answer to a heartbeat. If `state` is not `running`, the process must stop."""
 
     state: str
     attempt: int
@@ -118,7 +118,7 @@ class Pipelines(Resource[S]):
 
     @verb
     def put(self, name: str, declaration: Mapping[str, object], *, comment: str | None = None) -> Flow[Pipeline]:
-        """Make a pipeline, or its next version where the declaration is another one than before."""
+        """Create a pipeline, or its next version if the declaration has changed."""
         body = {"declaration": dict(declaration), "comment": comment}
         return call("PUT", self._path(name), answer=Pipeline, body=body)
 
@@ -129,7 +129,7 @@ class Pipelines(Resource[S]):
 
     @verb
     def load(self, name: str, *, version: int | None = None) -> Flow[Pipeline]:
-        """Load a pipeline with its newest declaration, or that of a version."""
+        """Load a pipeline with its newest declaration, or with that of a version."""
         query = {"version": None if version is None else str(version)}
         return call("GET", self._path(name), answer=Pipeline, query=query)
 
@@ -142,7 +142,7 @@ class Pipelines(Resource[S]):
     def findings(
         self, name: str, *, rule: str | None = None, step: str | None = None, limit: int = 100
     ) -> Flow[tuple[RunFindingInfo, ...]]:
-        """List what rules found over the runs, newest first, at most `limit`."""
+        """List findings of the runs' expectations, newest first, at most `limit`."""
         found: tuple[RunFindingInfo, ...] = ()
         page: str | None = None
         while len(found) < limit:
@@ -168,7 +168,7 @@ class Runs(Resource[S]):
         parameters: Mapping[str, object] | None = None, options: Mapping[str, object] | None = None,
         version: int | None = None,
     ) -> Flow[Run]:  # fmt: skip
-        """Start a run under an id that the caller chose, a fresh UUID: the same id again is the same run."""
+        """Start a run under an id chosen by the caller, a new UUID. The same id again is the same run."""
         body = {
             "id": run_id, "holder": holder, "lease_s": lease_s, "parameters": dict(parameters or {}),
             "options": dict(options or {}), "steps": [dict(step) for step in steps], "version": version,
@@ -177,7 +177,7 @@ class Runs(Resource[S]):
 
     @verb
     def list(self, *, pipeline: str | None = None, state: str | None = None, limit: int = 100) -> Flow[tuple[Run, ...]]:
-        """List runs that the caller may see, newest first, at most `limit`: of a pipeline, in a state."""
+        """List the runs that the caller may see, newest first, at most `limit`: of a pipeline, in a state."""
         found: tuple[Run, ...] = ()
         page: str | None = None
         while len(found) < limit:
@@ -199,9 +199,9 @@ class Runs(Resource[S]):
         self, run_id: str, attempt: int, *, progress: Mapping[str, Mapping[str, object]] | None = None,
         phases_s: Mapping[str, float] | None = None,
     ) -> Flow[RunStanding]:  # fmt: skip
-        """Tell that the process lives, and how far its steps are; the answer says whether it should go on.
+        """Send a heartbeat with the progress of running steps. The answer says whether the run may continue.
 
-        `phases_s`, what the attempt spent its time on, is taken after the run's end as well.
+        `phases_s`, seconds by phase of the attempt, is also accepted after the run's end.
         """
         told = None if progress is None else {name: dict(each) for name, each in progress.items()}
         body = {"attempt": attempt, "progress": told, "phases_s": None if phases_s is None else dict(phases_s)}
@@ -209,7 +209,7 @@ class Runs(Resource[S]):
 
     @verb
     def resume(self, run_id: str, *, holder: str, lease_s: float = 30.0, after: int | None = None) -> Flow[Run]:
-        """Begin the next attempt. With `after`, the attempt that it follows, a lost answer is asked for again."""
+        """Begin the next attempt. With `after`, the number of the attempt before it, the call is idempotent."""
         body = {"holder": holder, "lease_s": lease_s, "after": after}
         return call("POST", self._path(run_id, "resume"), answer=Run, body=body, repeatable=after is not None)
 
@@ -220,7 +220,7 @@ class Runs(Resource[S]):
         outputs: Sequence[Mapping[str, object]] | None = None, inputs: Sequence[Mapping[str, object]] | None = None,
         findings: Sequence[Mapping[str, object]] | None = None, phases_s: Mapping[str, float] | None = None,
     ) -> Flow[RunStep]:  # fmt: skip
-        """Tell of a step. What is left out stays; times are ISO-8601 with a zone, or milliseconds since 1970."""
+        """Report a step. Omitted fields stay unchanged. Times are ISO 8601 with a zone, or milliseconds since 1970."""
         body = {
             "attempt": attempt, "state": state, "rows": rows, "bytes": bytes, "started_at": started_at, "ended_at": ended_at,
             "message": message, "outputs": outputs, "inputs": inputs, "findings": findings, "phases_s": phases_s,
@@ -229,7 +229,7 @@ class Runs(Resource[S]):
 
     @verb
     def finish(self, run_id: str, attempt: int, *, state: str, message: str | None = None) -> Flow[Run]:
-        """Say what became of the run: `failed`, `cancelled`, `held` or `discarded`."""
+        """Record the run's end: `failed`, `cancelled`, `held` or `discarded`."""
         body = {"attempt": attempt, "state": state, "message": message}
         return call("POST", self._path(run_id, "finish"), answer=Run, body=body, repeatable=True)
 

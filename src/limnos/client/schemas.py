@@ -1,6 +1,7 @@
-"""Schemas, tables and topics of catalogs that show another system (Gravitino REST).
+"""Schemas, tables and topics of connector catalogs (Gravitino REST).
 
-May import `model` and this room. Paths start with the catalog. What lies in the server's own tree is in `namespaces` and `tables`.
+May import `model` and this room. Paths start with the catalog. `namespaces` and `tables` serve the objects of the
+server's own tree.
 """
 
 from __future__ import annotations
@@ -18,19 +19,22 @@ from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS
 
 
 class Identifier(msgspec.Struct):
-    """A name as Gravitino lists it."""
+    """A name in Gravitino's lists."""
 
     name: str
 
 
 def list_names(url: str) -> Flow[tuple[str, ...]]:
-    """List the names that Gravitino answers as identifiers."""
+    """List the names of Gravitino's identifiers."""
     found = yield from call("GET", url, answer=tuple[Identifier, ...], field="identifiers")
     return tuple(each.name for each in found)
 
 
 def find_schema_content(scope: ClientScope, catalog: str) -> Flow[str]:
-    """Tell what is in the schemas of a catalog where Iceberg's clients do not see it: `table`, `topic`, `fileset` or `model`; of others nothing."""
+    """Return the kind of objects in a catalog's schemas that Iceberg clients do not see.
+
+    It is `table`, `topic`, `fileset` or `model`; empty for other catalogs.
+    """
     try:
         url = metalake_url(scope.metalake, "catalogs", catalog)
         provider = (yield from call("GET", url, answer=Catalog, field="catalog")).provider
@@ -41,24 +45,27 @@ def find_schema_content(scope: ClientScope, catalog: str) -> Flow[str]:
         return held.word
     if (
         provider is None or provider not in SOURCE_PROVIDERS or provider in REST_PROVIDERS
-    ):  # those are Iceberg's, as the server's own
+    ):  # their tables are Iceberg's, like the server's own
         return ""
     return "topic" if SOURCE_PROVIDERS[provider] == "STREAM" else "table"
 
 
 class Schemas(Resource[S]):
-    """What other systems have, as catalogs of the client's metalake show it."""
+    """Objects of external systems, as connector catalogs show them."""
 
     __slots__ = ()
 
     @verb
     def holding(self, catalog: str) -> Flow[str]:
-        """Tell what is in the schemas of a catalog where Iceberg's clients do not see it: `table`, `topic`, `fileset` or `model`; of others nothing."""
+        """Return the kind of objects in a catalog's schemas that Iceberg clients do not see.
+
+        It is `table`, `topic`, `fileset` or `model`; empty for other catalogs.
+        """
         return (yield from find_schema_content(self.scope, catalog))
 
     @verb
     def list(self, path: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the schemas of a catalog, or the tables or topics of a schema, as whole paths."""
+        """List the schemas of a catalog, or the tables or topics of a schema, as full paths."""
         parts = parts_of(path)
         url = schema_url(self.scope, *parts[:2])
         if len(parts) > 1:

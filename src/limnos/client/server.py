@@ -1,4 +1,4 @@
-"""Calls on the server itself: version, published settings, who one is.
+"""Calls on the server itself: version, public settings, the caller.
 
 May import this room. Gravitino REST and Limnos' own API.
 """
@@ -18,17 +18,17 @@ class Server(Resource[S]):
 
     @verb
     def version(self) -> Flow[Version]:
-        """Tell which Gravitino version the server speaks for."""
+        """Return the Gravitino version that the server implements."""
         return call("GET", f"{API}/version", answer=Version, field="version")
 
     @verb
     def configs(self) -> Flow[Json]:
-        """Read the settings that the server shows to everyone."""
+        """Return the settings that the server shows to all clients."""
         return call("GET", "/configs", answer=Json)
 
     @verb
     def issuer(self) -> Flow[IssuerClient | None]:
-        """Read at which issuer people sign in in a browser, and as which public client; None where there is none."""
+        """Return the OpenID Connect issuer for browser logins, and its public client; None if there is none."""
         configs = yield from call("GET", "/configs", answer=Json)
         told = [configs.get(f"gravitino.authenticator.oauth.{name}") for name in ("authority", "clientId", "scope")]
         url, client_id, scope = told
@@ -38,12 +38,12 @@ class Server(Resource[S]):
 
     @verb
     def whoami(self) -> Flow[str]:
-        """Tell which user the server takes the caller for."""
+        """Return the user that the server identifies the caller as."""
         return call("GET", f"{OWN}/whoami", answer=str, field="user")
 
 
 def separator(scope: ClientScope) -> Flow[str]:
-    """Learn how the server joins nested namespaces in one string; asked once per client."""
+    """Return the server's separator of nested namespaces; requested once per client."""
     if scope.separator is None:
         configs = yield from call("GET", "/configs", answer=Json)
         scope.separator = str(configs.get("gravitino.schema.separator", DEFAULT_SEPARATOR))

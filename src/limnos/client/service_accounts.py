@@ -10,23 +10,23 @@ from limnos.client.values import NewSecret, SecretInfo
 
 
 class ServiceAccounts(Resource[S]):
-    """Users that are programs: their secrets, which service admins make and end."""
+    """Service accounts: their secrets, which service admins create and end."""
 
     __slots__ = ()
 
     @verb
     def list_secrets(self, user: str) -> Flow[tuple[SecretInfo, ...]]:
-        """List a service account's secrets without their texts, those that were ended, too."""
+        """List a service account's secrets without their texts, including ended ones."""
         return call("GET", f"{OWN}/users{segments(user)}/secrets", answer=tuple[SecretInfo, ...], field="secrets")
 
     @verb
     def create_secret(self, user: str, *, expires_in_s: int | None = None) -> Flow[NewSecret]:
-        """Make a secret; the answer is the only place where it is ever shown. Two count at a time."""
+        """Create a secret. Only this answer has its text. Two secrets can be active at a time."""
         body = {"expires_in_s": expires_in_s}
         return call("POST", f"{OWN}/users{segments(user)}/secrets", answer=NewSecret, body=body)
 
     @verb
     def end_secret(self, user: str, secret_id: int | str) -> Flow[bool]:
-        """End a secret with what it opened, and tell whether it counted."""
+        """End a secret and its tokens. Returns whether it was active."""
         url = f"{OWN}/users{segments(user)}/secrets{segments(str(secret_id))}"
         return call("DELETE", url, answer=bool, field="ended")

@@ -1,4 +1,4 @@
-"""The two clients: `Client` blocks, `AsyncClient` is awaited; both drive the same flows.
+"""The two clients: `Client` is blocking, `AsyncClient` is asynchronous; both run the same flows.
 
 May import httpx2 and this room. The only module of the room that does I/O.
 """
@@ -65,7 +65,7 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class _Resources(Generic[S]):
-    """The resources of a client as attributes."""
+    """The resources of a client, as attributes."""
 
     def __init__(self, sender: S, metalake: str) -> None:
         scope = ClientScope(metalake)
@@ -112,7 +112,7 @@ class _Resources(Generic[S]):
 
 
 class _ServerTarget:
-    """Where a client sends to and who it says it is."""
+    """The server's address and the caller's credential."""
 
     def __init__(
         self, uri: str, *, token: str | None, user: str | None, metalake: str, ca_file: str | Path | None
@@ -129,7 +129,7 @@ class _ServerTarget:
         self.metalake = metalake
         self.ca_file = None if ca_file is None else str(ca_file)
         self.verify = True if ca_file is None else _tls_context(ca_file)
-        # A proxy from the environment cannot reach this machine's own loopback for us.
+        # A proxy from the environment cannot reach this machine's loopback addresses.
         self.trust_env = parts.hostname not in _LOOPBACK
         self.headers = {"Accept": "application/json", "User-Agent": f"limnos/{__version__}", **_credential(token, user)}
 
@@ -140,7 +140,8 @@ class _ServerTarget:
             "warehouse": f"{self.metalake}/{catalog}",
         }
         if self.ca_file is not None:
-            found["ssl"] = cast("str", {"cabundle": self.ca_file})  # PyIceberg says texts, and means this one, too
+            # PyIceberg's types allow only texts, but it reads this mapping.
+            found["ssl"] = cast("str", {"cabundle": self.ca_file})
         return found | ({"token": self.token} if self.token else {})
 
     def lance(self) -> LanceConnection:
@@ -150,7 +151,7 @@ class _ServerTarget:
 
 
 def _tls_context(ca_file: str | Path) -> ssl.SSLContext:
-    """Return what believes the machine's authorities and those of a PEM file. Raises ArgumentError."""
+    """Return a context that trusts the machine's authorities and those of a PEM file. Raises ArgumentError."""
     context = ssl.create_default_context()
     try:
         context.load_verify_locations(ca_file)
@@ -175,7 +176,7 @@ def _headers(sent: Request) -> dict[str, str]:
 
 
 def _reply(answer: httpx2.Response) -> Reply:
-    """Turn an answer into a reply, or raise what it means."""
+    """Convert an answer to a reply. Raises the error of its status."""
     if answer.status_code < 300:
         return Reply(answer.status_code, answer.content)
     headers = answer.headers
@@ -188,7 +189,7 @@ def _reply(answer: httpx2.Response) -> Reply:
 
 
 def _unavailable_error(uri: str, error: httpx2.TransportError) -> UnavailableError:
-    """Say what became of a request without an answer, and whether it may have been carried out."""
+    """Return the error for a request without an answer, with whether it may have been executed."""
     if isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)):
         return UnavailableError(f"no server answers at {uri} ({str(error) or type(error).__name__})", sent=False)
     if isinstance(error, httpx2.TimeoutException):
@@ -229,7 +230,7 @@ class _BlockingSender:
             attempt += 1
 
     def pieces(self, wanted: Request) -> Iterator[bytes]:
-        """Give a long answer as it comes; one that breaks off raises."""
+        """Yield a streamed answer in pieces. Raises UnavailableError if it breaks off."""
         try:
             with self.http.stream(wanted.method, self.uri + wanted.target, headers=_headers(wanted)) as answer:
                 if answer.status_code >= 300:
@@ -281,7 +282,7 @@ class _AsyncSender:
             attempt += 1
 
     async def pieces(self, wanted: Request) -> AsyncIterator[bytes]:
-        """Give a long answer as it comes; one that breaks off raises."""
+        """Yield a streamed answer in pieces. Raises UnavailableError if it breaks off."""
         try:
             async with self.http.stream(wanted.method, self.uri + wanted.target, headers=_headers(wanted)) as answer:
                 if answer.status_code >= 300:
@@ -304,9 +305,12 @@ class _AsyncSender:
 class Client(_Resources[BlockingSender]):
     """A blocking client of one server and one metalake.
 
-    `uri` is the server's base, `http://127.0.0.1:8090`; give a `token`, or where the server believes names a `user`;
-    without either one is `anonymous`. `ca_file` is a PEM file of authorities to believe beside the machine's. Calls raise `ClientError` and its kinds; idempotent ones are repeated up to
-    twice when the server cannot be reached or asks to come again. Close it, or use it in a `with` statement.
+    `uri` is the server's base, `http://127.0.0.1:8090`. Give a `token`, or a `user` if the server accepts user names
+    without proof; without either the caller is `anonymous`. `ca_file` is a PEM file of authorities to trust in addition
+    to the machine's.
+
+    Calls raise `ClientError` and its subclasses. Idempotent calls are retried up to twice if the server is unreachable
+    or asks for a retry. Close the client, or use it in a `with` statement.
     """
 
     def __init__(
@@ -325,15 +329,15 @@ class Client(_Resources[BlockingSender]):
         self.lance = Lance(self._sender, ClientScope(metalake), door=self._target.lance())
 
     def whoami(self) -> str:
-        """Tell which user the server takes the caller for."""
+        """Return the user that the server identifies the caller as."""
         return self.server.whoami()
 
     def iceberg_properties(self, catalog: str) -> dict[str, str]:
-        """Give the properties with which PyIceberg's `load_catalog` connects to a catalog of this metalake."""
+        """Return the properties with which PyIceberg's `load_catalog` connects to a catalog of this metalake."""
         return self._target.iceberg_properties(catalog)
 
     def export(self, metalake: str, *, format: str = "proto", secrets: bool = False) -> Iterator[bytes]:
-        """Give a metalake's export piece by piece; its last record says how many there are."""
+        """Stream a metalake's export. Its last record has the number of records."""
         return self._sender.pieces(export_request(metalake, format=format, secrets=secrets))
 
     def close(self) -> None:
@@ -350,7 +354,7 @@ class Client(_Resources[BlockingSender]):
 
 
 class AsyncClient(_Resources[AwaitedSender]):
-    """The twin of `Client` whose calls are awaited; the same arguments, resources and errors."""
+    """The asynchronous version of `Client`, with the same arguments, resources and errors."""
 
     def __init__(
         self,
@@ -368,15 +372,15 @@ class AsyncClient(_Resources[AwaitedSender]):
         self.lance = AsyncLance(self._sender, ClientScope(metalake), door=self._target.lance())
 
     async def whoami(self) -> str:
-        """Tell which user the server takes the caller for."""
+        """Return the user that the server identifies the caller as."""
         return await self.server.whoami()
 
     def iceberg_properties(self, catalog: str) -> dict[str, str]:
-        """Give the properties with which PyIceberg's `load_catalog` connects to a catalog of this metalake."""
+        """Return the properties with which PyIceberg's `load_catalog` connects to a catalog of this metalake."""
         return self._target.iceberg_properties(catalog)
 
     def export(self, metalake: str, *, format: str = "proto", secrets: bool = False) -> AsyncIterator[bytes]:
-        """Give a metalake's export piece by piece; its last record says how many there are."""
+        """Stream a metalake's export. Its last record has the number of records."""
         return self._sender.pieces(export_request(metalake, format=format, secrets=secrets))
 
     async def close(self) -> None:

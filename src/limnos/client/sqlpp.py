@@ -1,7 +1,7 @@
-"""Calls of SQL++: statements are run, and ended before their time.
+"""Calls of SQL++: run and cancel statements.
 
-May import `names` and this room. Rows stay the JSON that came, so that no number is spelled anew. A dataverse is given by its parts, or
-as text in display form (`sales.east`, back-quotes where needed).
+May import `names` and this room. Rows stay the JSON that was received, so that numbers keep their spelling. A dataverse
+is given by its parts, or as text in display form (`sales.east`, with back quotes where needed).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Statements(Resource[S]):
         client_context_id: str | None = None,
         timeout_s: float | None = None,
     ) -> Flow[StatementResponse]:
-        """Run statements, as if USE with the dataverse stood before them; `parameters` are the values of `$name`.
+        """Run statements. `dataverse` acts like a USE before them; `parameters` are the values of `$name`.
 
-        What fails before its first row raises, with the code of the language (`ASX1077`); what fails later, or in vain waited for its
-        time, has its rows and `errors`.
+        An error before the first row is raised, with the code of the language (`ASX1077`). A later error, or a timeout,
+        is in `errors` of the response, which also has the rows.
         """
         body: dict[str, object] = {
             "statement": text,
@@ -51,7 +51,7 @@ class Statements(Resource[S]):
 
     @verb
     def cancel(self, client_context_id: str) -> Flow[bool]:
-        """End what the caller runs under an id of its own; False where nothing runs under it, at least not on the node that answers."""
+        """Cancel the caller's request with this id. Returns False if the answering node runs no such request."""
         try:
             yield request("DELETE", RUNNING, query={"client_context_id": client_context_id})
         except NotFoundError:

@@ -1,4 +1,4 @@
-"""Calls on storage (own API): whether a catalog's storage does what tables need, and the keys that seal secrets.
+"""Calls on storage (own API): checks of a catalog's storage, and the keys that seal secrets.
 
 May import this room.
 """
@@ -16,16 +16,16 @@ class Storage(Resource[S]):
 
     @verb
     def check(self, catalog: str) -> Flow[StorageCheckResult]:
-        """Try to write, list, read and delete in a catalog's warehouse, and credentials for one place."""
+        """Check a catalog's storage: write, list, read and delete in its warehouse, and vended credentials."""
         url = self.own_url("catalogs", catalog, "storage", "check")
         return call("POST", url, answer=StorageCheckResult)
 
     @verb
     def keys(self) -> Flow[SecretKeys]:
-        """Tell which keys seal secrets, by their ids. For service admins."""
+        """List the keys that seal secrets, by id. For service admins."""
         return call("GET", f"{OWN}/storage/keys", answer=SecretKeys)
 
     @verb
     def rotate_key(self) -> Flow[SecretKeys]:
-        """Put every catalog's secrets under the newest key, a new one where the server makes them. For service admins."""
+        """Seal all catalogs' secrets with the newest key, a new one if the server creates keys. For service admins."""
         return call("POST", f"{OWN}/storage/keys/rotate", answer=SecretKeys)

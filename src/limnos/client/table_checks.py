@@ -16,13 +16,13 @@ from limnos.names import display
 
 
 class TableChecks(Resource[S]):
-    """Whether the files that tables name are there."""
+    """Checks that the files that tables name exist."""
 
     __slots__ = ()
 
     @verb
     def check(self, path: str | Sequence[str], *, every: bool = False) -> Flow[TableCheckResult]:
-        """Check the files of a table's current snapshot, or of `every` one that it has, slice by slice to the end."""
+        """Check the files of a table's current snapshot, or of `every` snapshot, in slices until the end."""
         parts = parts_of(path, least=3)
         url = self.own_url("catalogs", parts[0], "tables", "check")
         found = TableCheckResult(0, ())

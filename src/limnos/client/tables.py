@@ -1,7 +1,7 @@
 """Calls on Iceberg tables: Iceberg REST, and the own API to move.
 
-May import this room. Paths start with the catalog. Making and committing tables is the work of Iceberg's own clients:
-`Client.iceberg_properties` has what they need to connect.
+May import this room. Paths start with the catalog. Iceberg's own clients create and commit tables;
+`Client.iceberg_properties` has their settings.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class TableLoadResponse(msgspec.Struct, rename="kebab"):
 
 
 def list_pages(metalake: str, namespace: Parts, *, kind: str) -> Flow[tuple[Parts, ...]]:
-    """List all tables or views (`kind`) of a namespace, as whole paths, page after page."""
+    """List all tables or views (`kind`) of a namespace, as full paths, page by page."""
     url = f"{namespace_url(metalake, namespace)}/{kind}s"
     found: tuple[Parts, ...] = ()
     token: str | None = ""
@@ -48,7 +48,7 @@ def list_pages(metalake: str, namespace: Parts, *, kind: str) -> Flow[tuple[Part
 
 
 def is_there(url: str) -> Flow[bool]:
-    """Tell whether a table or view is there, as far as the caller may know."""
+    """Return whether a table or view exists, as far as the caller may know."""
     try:
         yield request("HEAD", url)
     except NotFoundError:
@@ -63,12 +63,12 @@ class Tables(Resource[S]):
 
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the tables of a namespace, as whole paths, sorted by the server."""
+        """List the tables of a namespace, as full paths, sorted by the server."""
         return list_pages(self.scope.metalake, parts_of(namespace, least=2), kind="table")
 
     @verb
     def load(self, path: str | Sequence[str], *, snapshots: str = "all") -> Flow[IcebergTableInfo]:
-        """Load a table; `snapshots` is `all`, or `refs` for those that branches and tags point to."""
+        """Load a table. `snapshots` is `all`, or `refs` for those of branches and tags."""
         parts = parts_of(path, least=3)
         query = {"snapshots": None if snapshots == "all" else snapshots}
         answer = yield from call("GET", self._url(parts), answer=TableLoadResponse, query=query)
@@ -81,18 +81,18 @@ class Tables(Resource[S]):
 
     @verb
     def exists(self, path: str | Sequence[str]) -> Flow[bool]:
-        """Tell whether the table is there, as far as the caller may know."""
+        """Return whether the table exists, as far as the caller may know."""
         return is_there(self._url(parts_of(path, least=3)))
 
     @verb
     def drop(self, path: str | Sequence[str], *, purge: bool = False) -> Flow[None]:
-        """Drop a table; `purge` also deletes its files, afterwards."""
+        """Drop a table. `purge` also deletes its files, afterwards."""
         query = {"purgeRequested": "true" if purge else None}
         yield request("DELETE", self._url(parts_of(path, least=3)), query=query)
 
     @verb
     def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[MoveResult]:
-        """Rename or move a table within its catalog; grants and tags go with it."""
+        """Rename or move a table within its catalog. Its grants and tags stay."""
         parts = parts_of(target, least=2)
         return (yield from move(self.scope.metalake, "table", parts_of(source, least=2), parts))
 

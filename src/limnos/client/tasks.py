@@ -10,22 +10,22 @@ from limnos.client.values import TaskInfo
 
 
 class Tasks(Resource[S]):
-    """Work that the server does beside requests: what waits, what was given up."""
+    """The server's background tasks: waiting, given up, or completed."""
 
     __slots__ = ()
 
     @verb
     def list(self, *, state: str = "dead", after: int = 0) -> Flow[tuple[TaskInfo, ...]]:
-        """List tasks that are `dead` (given up), `waiting` or `done` with something to tell, a thousand at most."""
+        """List tasks that are `dead` (given up), `waiting`, or `done` with a result; at most a thousand."""
         query = {"state": state, "after": str(after) if after else None}
         return call("GET", f"{OWN}/tasks", answer=tuple[TaskInfo, ...], field="tasks", query=query)
 
     @verb
     def load(self, task_id: int | str) -> Flow[TaskInfo]:
-        """Return one task with what it was told."""
+        """Load a task with its payload."""
         return call("GET", f"{OWN}/tasks{segments(str(task_id))}", answer=TaskInfo)
 
     @verb
     def retry(self, task_id: int | str) -> Flow[None]:
-        """Make a task due at once that was given up, or waits."""
+        """Make a waiting task, or one that was given up, due now."""
         yield request("POST", f"{OWN}/tasks{segments(str(task_id), 'retry')}")

@@ -10,13 +10,13 @@ from limnos.client.values import NewToken, TokenInfo
 
 
 class Tokens(Resource[S]):
-    """API tokens: the caller's own, or those of another user for who may manage them."""
+    """API tokens: the caller's own, or another user's for callers with the right to manage them."""
 
     __slots__ = ()
 
     @verb
     def list(self, *, user: str | None = None, everyone: bool = False) -> Flow[tuple[TokenInfo, ...]]:
-        """List tokens without their secrets: the caller's, a user's, or everybody's."""
+        """List tokens without their secrets: the caller's, a user's, or all."""
         query = {"user": user, "all": "true" if everyone else None}
         return call("GET", f"{OWN}/tokens", answer=tuple[TokenInfo, ...], field="tokens", query=query)
 
@@ -24,11 +24,11 @@ class Tokens(Resource[S]):
     def create(
         self, *, user: str | None = None, name: str | None = None, expires_in_s: int | None = None
     ) -> Flow[NewToken]:
-        """Make a token; the answer is the only place its secret is ever shown."""
+        """Create a token. Only this answer has its secret."""
         body = {"user": user, "name": name, "expires_in_s": expires_in_s}
         return call("POST", f"{OWN}/tokens", answer=NewToken, body=body)
 
     @verb
     def revoke(self, token_id: int | str) -> Flow[bool]:
-        """Make a token worthless from the next request on, and tell whether it was not before."""
+        """Revoke a token from the next request on. Returns whether it was valid."""
         return call("DELETE", f"{OWN}/tokens{segments(str(token_id))}", answer=bool, field="revoked")

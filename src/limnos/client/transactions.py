@@ -1,6 +1,6 @@
-"""The call for transactions: several changes of one catalog, all of them or none, over the own API.
+"""Transactions (own API): several changes of one catalog, all or none.
 
-May import this room. Operations are the server's own JSON: docs/guides/transactions.md lists them.
+May import this room. Operations are the server's JSON, described in docs/guides/transactions.md.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class Transactions(Resource[S]):
     def run(
         self, catalog: str, operations: Sequence[Mapping[str, object]], *, key: str | None = None
     ) -> Flow[TransactionReceipt]:
-        """Do all operations in their order, or none: `{"do": "move-table", "source": ["a", "t"], "target": ["b", "t"]}`.
+        """Execute all operations in order, or none: `{"do": "move-table", "source": ["a", "t"], "target": ["b", "t"]}`.
 
-        Their paths begin below the catalog. `key`, a UUID of version 7, makes it safe to send the same again when an
-        answer was lost, which the client then does by itself.
+        Paths begin below the catalog. With `key`, a UUID of version 7, the request can safely be repeated after a lost
+        answer, and the client does so.
         """
         body = {"operations": [dict(each) for each in operations]}
         url = self.own_url("catalogs", catalog, "transactions")

@@ -22,20 +22,22 @@ class _TrashListResponse(msgspec.Struct):
 
 
 class Trash(Resource[S]):
-    """What was dropped and can be brought back."""
+    """Dropped objects that can be restored."""
 
     __slots__ = ()
 
     @verb
     def list(self, path: str | Sequence[str], *, limit: int = 1000) -> Flow[tuple[TrashItem, ...]]:
-        """List what you may bring back in a catalog, or below a path of it, newest first, at most so many."""
+        """List the dropped objects that the caller may restore in a catalog or below a path, newest first, at most
+        `limit`.
+        """
         return (yield from self._list(path, limit=limit))
 
     @verb
     def undrop(
         self, path: str | Sequence[str], *, to: str | Sequence[str] | None = None, contents: bool = False
     ) -> Flow[UndropResult]:
-        """Bring back what was last dropped of this path. Raises NotFoundError."""
+        """Restore the object of this path that was dropped last. Raises NotFoundError."""
         parts = parts_of(path, least=2)
         found = yield from self._list(parts, limit=100_000)
         for each in found:
@@ -46,14 +48,14 @@ class Trash(Resource[S]):
 
     @verb
     def forget(self, catalog: str, dropped_id: int) -> Flow[None]:
-        """Let go of what has this id in a catalog's trash; its files stay. Raises NotFoundError."""
+        """Remove the object with this id from a catalog's trash; its files stay. Raises NotFoundError."""
         yield request("DELETE", f"{self._url(catalog)}{segments(str(dropped_id))}")
 
     @verb
     def undrop_id(
         self, catalog: str, dropped_id: int, *, to: str | Sequence[str] | None = None, contents: bool = False
     ) -> Flow[UndropResult]:
-        """Bring back what has this id in a catalog's trash."""
+        """Restore the object with this id from a catalog's trash."""
         return (yield from self._undrop(catalog, dropped_id, to=to, contents=contents))
 
     def _list(self, path: str | Sequence[str], *, limit: int) -> Flow[tuple[TrashItem, ...]]:

@@ -22,25 +22,25 @@ class Users(Resource[S]):
 
     @verb
     def get(self, name: str) -> Flow[User]:
-        """Load one user with the roles given to them."""
+        """Load a user with their roles."""
         return call("GET", self.gravitino_url("users", name), answer=User, field="user")
 
     @verb
     def add(self, name: str) -> Flow[User]:
-        """Make somebody a member of the metalake."""
+        """Add a user to the metalake."""
         return call("POST", self.gravitino_url("users"), answer=User, field="user", body={"name": name})
 
     @verb
     def remove(self, name: str) -> Flow[bool]:
-        """Take a user out of the metalake and tell whether they were in it."""
+        """Remove a user from the metalake. Returns whether they were a member."""
         return call("DELETE", self.gravitino_url("users", name), answer=bool, field="removed")
 
     @verb
     def enable(self, name: str) -> Flow[User]:
-        """Let a disabled user in again."""
+        """Enable a disabled user."""
         return call("PATCH", self.own_url("users", name), answer=User, field="user", body={"enabled": True})
 
     @verb
     def disable(self, name: str) -> Flow[User]:
-        """Refuse a user everywhere, from the next request on; roles and ownership stay."""
+        """Disable a user from the next request on. Roles and ownership stay."""
         return call("PATCH", self.own_url("users", name), answer=User, field="user", body={"enabled": False})

@@ -1,6 +1,6 @@
-"""What the client's calls answer: frozen structs that read the servers' JSON directly.
+"""Values of the client's answers: frozen structs that decode the server's JSON.
 
-May import msgspec. Knows no HTTP. Fields that a server adds later are ignored; fields it may leave out have defaults.
+May import msgspec. Knows no HTTP. Unknown fields of a newer server are ignored; optional fields have defaults.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ Parts = tuple[str, ...]
 """A path inside a metalake: catalog, namespaces, and for a table or view its name."""
 
 Json = dict[str, object]
-"""A JSON document that is handed on as it is."""
+"""A JSON document that is passed on unchanged."""
 
 
 class Audit(msgspec.Struct, frozen=True, rename="camel"):
-    """Who made and changed an object; times are ISO-8601 texts, UTC."""
+    """Creator and last modifier of an object. Times are ISO 8601 texts in UTC."""
 
     creator: str | None = None
     create_time: str | None = None
@@ -26,7 +26,7 @@ class Audit(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Version(msgspec.Struct, frozen=True, rename="camel"):
-    """The version a server speaks for."""
+    """The Gravitino version that a server implements."""
 
     version: str
     compile_date: str | None = None
@@ -34,7 +34,7 @@ class Version(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Metalake(msgspec.Struct, frozen=True):
-    """The top of one tree."""
+    """A metalake, the top of a tree."""
 
     name: str
     comment: str | None = None
@@ -43,7 +43,7 @@ class Metalake(msgspec.Struct, frozen=True):
 
 
 class Catalog(msgspec.Struct, frozen=True):
-    """A catalog: a subtree of one provider."""
+    """A catalog, with its provider."""
 
     name: str
     type: str
@@ -61,7 +61,7 @@ class Namespace(msgspec.Struct, frozen=True):
 
 
 class TrashItem(msgspec.Struct, frozen=True):
-    """Something that was dropped and can be brought back; times are ISO-8601 texts, UTC."""
+    """A dropped object that can be restored. Times are ISO 8601 texts in UTC."""
 
     id: int
     kind: str
@@ -72,7 +72,7 @@ class TrashItem(msgspec.Struct, frozen=True):
 
 
 class ReportInfo(msgspec.Struct, frozen=True):
-    """What a client told of a scan or a commit: `type` is `scan` or `commit`, `report` is as it was sent."""
+    """A client's metrics report: `type` is `scan` or `commit`, `report` is the JSON that was sent."""
 
     id: int
     type: str
@@ -83,7 +83,7 @@ class ReportInfo(msgspec.Struct, frozen=True):
 
 
 class AuditObject(msgspec.Struct, frozen=True):
-    """What a line of the audit is about; `path` is where it was then, below the metalake."""
+    """The object of an audit line. `path` is its path at that time, below the metalake."""
 
     id: int
     kind: str
@@ -91,7 +91,10 @@ class AuditObject(msgspec.Struct, frozen=True):
 
 
 class AuditLine(msgspec.Struct, frozen=True):
-    """Who did what: `change` is unset for what changed nothing; each of `rights` is worded as an explanation is."""
+    """A line of the audit.
+
+    `change` is None for actions that changed nothing. `rights` are worded like an explanation.
+    """
 
     id: int
     at: str
@@ -116,7 +119,7 @@ class AuditLine(msgspec.Struct, frozen=True):
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """Lines of the audit; `next` is the line to go on before, or after, and `more` says whether there are more now."""
+    """A page of audit lines. `next` is the line to continue before or after; `more` says whether there are more now."""
 
     lines: tuple[AuditLine, ...]
     next: int | None
@@ -124,7 +127,7 @@ class AuditPage(msgspec.Struct, frozen=True):
 
 
 class UndropResult(msgspec.Struct, frozen=True):
-    """What was brought back and where it is now, how much of its contents came along and how much stays in the trash."""
+    """A restored object and its path now; the number of its `contents` restored with it, and `left` in the trash."""
 
     kind: str
     path: Parts
@@ -133,9 +136,9 @@ class UndropResult(msgspec.Struct, frozen=True):
 
 
 class NameCheck(msgspec.Struct, frozen=True):
-    """Whether a catalog's namespaces nest, how many of their names hold the separator, the first of them.
+    """Whether a catalog's namespaces nest, how many of their names contain the separator, and the first of them.
 
-    `free`: separators that none of them holds, when some hold this one.
+    `free`: separators that no name contains, if some contain this one.
     """
 
     nested: bool
@@ -146,7 +149,11 @@ class NameCheck(msgspec.Struct, frozen=True):
 
 
 class NameChanges(msgspec.Struct, frozen=True):
-    """How far a change of names is: of `total` so many have another name, lie on their path, were left as others had changed them."""
+    """The state of a migration of names.
+
+    Of `total` names, `renamed` have another name, `nested` are at their path, and `left` were skipped because others
+    had changed them.
+    """
 
     state: str
     separator: str
@@ -162,7 +169,7 @@ class NameChanges(msgspec.Struct, frozen=True):
 
 
 class NameChange(msgspec.Struct, frozen=True):
-    """What becomes of one namespace: another name, then, with a `path`, its place; `step` is how far that is."""
+    """The migration of one namespace: its new name and, with a `path`, its new position. `step` is its progress."""
 
     name: str
     new_name: str
@@ -171,7 +178,7 @@ class NameChange(msgspec.Struct, frozen=True):
 
 
 class IcebergTableInfo(msgspec.Struct, frozen=True):
-    """An Iceberg table: where its metadata lies and what it says; `path` starts with the catalog."""
+    """An Iceberg table: its metadata's location and content. `path` starts with the catalog."""
 
     path: Parts
     metadata_location: str | None
@@ -180,16 +187,17 @@ class IcebergTableInfo(msgspec.Struct, frozen=True):
 
 
 class SourceTable(msgspec.Struct, frozen=True):
-    """A table of another system, as Gravitino REST tells it. `path` starts with the catalog."""
+    """A table of an external system, as Gravitino REST describes it. `path` starts with the catalog."""
 
     path: Parts
     table: Json
 
 
 class LanceTable(msgspec.Struct, frozen=True):
-    """A Lance table: where it lies and what its files say; without data it has no version. `path` starts with the catalog.
+    """A Lance table: its location, and its version and schema if it has data. `path` starts with the catalog.
 
-    `storage_options` are what Lance needs to reach it there. Of a `managed` one the server says what its versions are.
+    `storage_options` are what Lance needs to reach the location. If the table is `managed`, the server keeps its
+    versions.
     """
 
     path: Parts
@@ -203,7 +211,7 @@ class LanceTable(msgspec.Struct, frozen=True):
 
 
 class IcebergViewInfo(msgspec.Struct, frozen=True):
-    """An Iceberg view: where its metadata lies and what it says; `path` starts with the catalog."""
+    """An Iceberg view: its metadata's location and content. `path` starts with the catalog."""
 
     path: Parts
     metadata_location: str
@@ -211,7 +219,7 @@ class IcebergViewInfo(msgspec.Struct, frozen=True):
 
 
 class User(msgspec.Struct, frozen=True, rename="camel"):
-    """A member of a metalake. A disabled one is refused everywhere."""
+    """A member of a metalake. Requests of a disabled user are refused."""
 
     name: str
     roles: tuple[str, ...] = ()
@@ -221,7 +229,7 @@ class User(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Group(msgspec.Struct, frozen=True, rename="camel"):
-    """A group of a metalake and the roles it has."""
+    """A group of a metalake, with its roles."""
 
     name: str
     roles: tuple[str, ...] = ()
@@ -237,7 +245,7 @@ class Privilege(msgspec.Struct, frozen=True):
 
 
 class SecurableObject(msgspec.Struct, frozen=True, rename="camel"):
-    """An object in a role, as Gravitino spells it, with the role's privileges there."""
+    """An object in a role, in Gravitino's spelling, with the role's privileges on it."""
 
     full_name: str
     type: str
@@ -254,28 +262,28 @@ class Role(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Tag(msgspec.Struct, frozen=True, rename="camel"):
-    """A tag; `inherited` is told where it was asked for on an object."""
+    """A tag. `inherited` is set if the tag was requested for an object."""
 
     name: str
     comment: str | None = None
     properties: dict[str, str] | None = None
     inherited: bool | None = None
     allowed_values: tuple[str, ...] | None = None
-    """What values it may have where it is attached; None is any, an empty list none."""
+    """Values that the tag may have on objects. None: any; empty: none."""
     assignment_values: tuple[str, ...] = ()
-    """What values it has on the object that was asked for."""
+    """Values of the tag on the requested object."""
     audit: Audit = Audit()
 
 
 class MetadataObject(msgspec.Struct, frozen=True, rename="camel"):
-    """An object of the tree, as Gravitino spells it."""
+    """An object of the tree, in Gravitino's spelling."""
 
     full_name: str
     type: str
 
 
 class Protector(msgspec.Struct, frozen=True):
-    """What protects an object: itself or, with `below`, something above it; `set_at` is an ISO-8601 text, UTC."""
+    """What protects an object: itself or, with `below`, an ancestor. `set_at` is an ISO 8601 text in UTC."""
 
     by: ObjectName
     below: bool
@@ -292,7 +300,10 @@ class NamedPrincipals(msgspec.Struct, frozen=True):
 
 
 class ReadRestriction(msgspec.Struct, frozen=True, rename={"unless": "except"}):
-    """A restriction of a table or namespace: the filter as an expression of Iceberg REST, masks by column, whom it binds (nobody named: everybody) and whom not."""
+    """A restriction of a table or namespace: a row filter as an Iceberg REST expression, and masks by column.
+
+    It applies to the principals in `to`, or to all if that is empty, but not to those in `unless`.
+    """
 
     name: str
     on: ObjectName
@@ -312,14 +323,14 @@ class Owner(msgspec.Struct, frozen=True):
 
 
 class MoveResult(msgspec.Struct, frozen=True):
-    """Where a namespace, table or view is now; `path` starts with the catalog."""
+    """The path of a moved namespace, table or view. It starts with the catalog."""
 
     kind: str
     path: Parts
 
 
 class OperationResult(msgspec.Struct, frozen=True):
-    """What one operation of a transaction did; `path` starts with the catalog, then come a table's new metadata, and a run's id."""
+    """The result of one operation of a transaction: a path with catalog, a table's new metadata, a run's id."""
 
     do: str
     path: Parts = ()
@@ -329,14 +340,14 @@ class OperationResult(msgspec.Struct, frozen=True):
 
 
 class TransactionReceipt(msgspec.Struct, frozen=True):
-    """What a transaction did, and the revision of the catalog after it."""
+    """The result of a transaction, and the catalog's revision after it."""
 
     revision: int
     operations: tuple[OperationResult, ...]
 
 
 class TokenInfo(msgspec.Struct, frozen=True):
-    """An API token without its secret. Times are as the server gives them."""
+    """An API token without its secret. Times are as the server sends them."""
 
     id: int | str
     user: str
@@ -348,7 +359,7 @@ class TokenInfo(msgspec.Struct, frozen=True):
 
 
 class ImportInfo(msgspec.Struct, frozen=True):
-    """An import of a metalake that is under way: how many records of its file it has. Times are as the server gives them."""
+    """An unfinished import of a metalake, with the number of its records. Times are as the server sends them."""
 
     id: int
     name: str
@@ -363,7 +374,7 @@ class ImportInfo(msgspec.Struct, frozen=True):
 
 
 class MetalakeImportResult(msgspec.Struct, frozen=True):
-    """A metalake that was imported; `masked` are properties of catalogs that its file left out as secrets."""
+    """An imported metalake. `masked` are catalog properties that its file left out as secrets."""
 
     metalake: str
     records: int
@@ -371,7 +382,7 @@ class MetalakeImportResult(msgspec.Struct, frozen=True):
 
 
 class StorageStep(msgspec.Struct, frozen=True):
-    """One thing that was tried of a catalog's storage: `passed`, `failed` or `not tried`, and what lacks in a policy."""
+    """A step of a storage check: `passed`, `failed` or `not tried`, and the policy statement that is missing."""
 
     name: str
     outcome: str
@@ -380,7 +391,7 @@ class StorageStep(msgspec.Struct, frozen=True):
 
 
 class StorageCheckResult(msgspec.Struct, frozen=True):
-    """Where a catalog's storage was tried, and what came of it."""
+    """The location of a storage check, and its steps."""
 
     location: str
     steps: tuple[StorageStep, ...]
@@ -388,12 +399,12 @@ class StorageCheckResult(msgspec.Struct, frozen=True):
 
 
 class TableFinding(msgspec.Struct, frozen=True):
-    """A file that is not as its table says, and what to do (`told`)."""
+    """A file that differs from the table's metadata, with advice (`told`)."""
 
     kind: str
     """`metadata`, `manifest list`, `manifest`, `file`, `statistics`."""
     problem: str
-    """`missing`, `size` (other than told), `unreadable`, `outside` (not looked at)."""
+    """`missing`, `size` (differs), `unreadable`, `outside` (not checked)."""
     file: str
     snapshot_id: int | None = None
     size_told: int | None = None
@@ -402,7 +413,7 @@ class TableFinding(msgspec.Struct, frozen=True):
 
 
 class TableCheckResult(msgspec.Struct, frozen=True):
-    """How many files of a table were looked at, and which are not as it says; `after` is where the next slice begins."""
+    """The number of checked files of a table, and the findings. `after` is the start of the next slice."""
 
     files: int
     findings: tuple[TableFinding, ...]
@@ -410,7 +421,7 @@ class TableCheckResult(msgspec.Struct, frozen=True):
 
 
 class SecretKey(msgspec.Struct, frozen=True):
-    """A key that seals secrets, by its id, and how many catalogs and webhooks have some under it."""
+    """A key that seals secrets, by its id, and the numbers of catalogs and webhooks that use it."""
 
     id: str
     catalogs: int
@@ -419,18 +430,18 @@ class SecretKey(msgspec.Struct, frozen=True):
 
 
 class SecretKeys(msgspec.Struct, frozen=True):
-    """The keys that a server has, oldest first; those that it lacks; how many catalogs and webhooks have secrets that are not sealed."""
+    """A server's keys, oldest first; missing keys; and the numbers of catalogs and webhooks with unsealed secrets."""
 
     keys: tuple[SecretKey, ...]
     lacking: tuple[SecretKey, ...]
     plain: int
     made_here: bool
     sealed: int | None = None
-    """How many catalogs and webhooks a rotation has sealed."""
+    """Number of catalogs and webhooks that a rotation has sealed."""
 
 
 class TaskInfo(msgspec.Struct, frozen=True):
-    """Work that the server does beside requests. Times are as the server gives them."""
+    """A background task of the server. Times are as the server sends them."""
 
     id: int | str
     kind: str
@@ -446,9 +457,9 @@ class TaskInfo(msgspec.Struct, frozen=True):
 
 
 class ChangeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A change that was committed. `path` is where its object is now, or lay when it was dropped.
+    """A committed change. `path` is the object's current path, or its last one if it was dropped.
 
-    `old` and `new` are the places that the change took it from and put it at; what the caller may not see is None.
+    `old` and `new` are the paths before and after a move. What the caller may not see is None.
     """
 
     zone: int
@@ -466,7 +477,7 @@ class ChangeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ChangesPage(msgspec.Struct, frozen=True):
-    """Changes, the position after them, and whether more is there already."""
+    """A page of changes, the feed position after them, and whether more are available."""
 
     changes: tuple[ChangeInfo, ...]
     next: str
@@ -474,7 +485,7 @@ class ChangesPage(msgspec.Struct, frozen=True):
 
 
 class WebhookInfo(msgspec.Struct, frozen=True):
-    """An address that changes are sent to, as its maker may see them. `behind` counts revisions that it was not told yet."""
+    """A webhook, as its creator may see it. `behind` is the number of revisions not delivered yet."""
 
     id: int | str
     url: str
@@ -489,7 +500,7 @@ class WebhookInfo(msgspec.Struct, frozen=True):
 
 
 class NewWebhook(msgspec.Struct, frozen=True):
-    """A webhook just made. `secret` signs what is sent; it is never shown again."""
+    """A new webhook. `secret` signs its deliveries; it is never shown again."""
 
     id: int | str
     url: str
@@ -498,7 +509,7 @@ class NewWebhook(msgspec.Struct, frozen=True):
 
 
 class NewToken(msgspec.Struct, frozen=True):
-    """An API token just made. `token` is the secret; it is never shown again."""
+    """A new API token. `token` is the secret; it is never shown again."""
 
     id: int | str
     token: str
@@ -507,7 +518,7 @@ class NewToken(msgspec.Struct, frozen=True):
 
 
 class LoginResult(msgspec.Struct, frozen=True):
-    """What a login gave: a token for a while, and what the next one is asked for with, which only a login by password gives."""
+    """The result of a login: a token that expires, and after a login with a password a refresh token."""
 
     user: str
     token: str
@@ -517,7 +528,7 @@ class LoginResult(msgspec.Struct, frozen=True):
 
 
 class IssuerClient(msgspec.Struct, frozen=True):
-    """An outside issuer at which people sign in in a browser, and the public client by which they do."""
+    """An OpenID Connect issuer for browser logins, and its public client."""
 
     url: str
     client_id: str
@@ -534,7 +545,7 @@ class SecretInfo(msgspec.Struct, frozen=True):
 
 
 class NewSecret(msgspec.Struct, frozen=True):
-    """A secret just made, as a client's `credential` wants it; it is never shown again."""
+    """A new secret, in the form of a client's `credential`; it is never shown again."""
 
     id: int | str
     client_id: str
@@ -543,14 +554,14 @@ class NewSecret(msgspec.Struct, frozen=True):
 
 
 class ObjectName(msgspec.Struct, frozen=True):
-    """An object of a decision: its kind, and its path for people."""
+    """An object of a decision: its kind, and its path for display."""
 
     kind: str = ""
     name: str = ""
 
 
 class Factor(msgspec.Struct, frozen=True):
-    """One reason of a decision: what kind it is, which privilege on which object, through which role or group."""
+    """A reason of a decision: its kind, the privilege and object, and the role or group that gives it."""
 
     kind: str = ""
     privilege: str | None = None
@@ -561,12 +572,12 @@ class Factor(msgspec.Struct, frozen=True):
 
     @property
     def object_name(self) -> str:
-        """The object for people, or nothing."""
+        """The object for display, or an empty text."""
         return _name(self.object)
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """Whether somebody may do something, and why."""
+    """An access decision with its reasons."""
 
     allowed: bool = False
     action: str = ""
@@ -577,12 +588,12 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def target_name(self) -> str:
-        """The target for people, or nothing."""
+        """The target for display, or an empty text."""
         return _name(self.target)
 
     @property
     def sentence(self) -> str:
-        """The decision in words; servers double percent signs for clients that format messages."""
+        """The decision as a sentence. The server doubles percent signs for clients that format messages."""
         return (self.message or "").replace("%%", "%")
 
 
@@ -591,14 +602,17 @@ def _name(named: ObjectName | str | None) -> str:
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """A decision, and what would change it."""
+    """A decision, and suggestions that would change it."""
 
     decision: Decision
     suggestions: tuple[str, ...] = ()
 
 
 class LineageNode(msgspec.Struct, frozen=True):
-    """A table or view (with a path), a dataset outside (with namespace and name), or something hidden; `id` holds in its graph."""
+    """A node of a lineage graph: a table or view (with a path), an external dataset, or a hidden node.
+
+    An external dataset has `namespace` and `name`. `id` is valid within its graph.
+    """
 
     id: str
     kind: str
@@ -616,7 +630,7 @@ class LineageJob(msgspec.Struct, frozen=True):
 
 
 class LineageAssertion(msgspec.Struct, frozen=True):
-    """Which job said an edge, in which run, when, in whose name, and how columns come from there."""
+    """A statement of an edge: by which job and run, when, in whose name, and the column lineage."""
 
     job: LineageJob
     at: str
@@ -626,7 +640,10 @@ class LineageAssertion(msgspec.Struct, frozen=True):
 
 
 class LineageEdge(msgspec.Struct, frozen=True):
-    """From a source to a target, by their ids in the graph; `depth` is how many steps from the root. Nothing is said of hidden ends."""
+    """An edge from a source to a target, by their ids in the graph. `depth` is its distance from the root.
+
+    `said` is empty if one of the nodes is hidden.
+    """
 
     source: str
     target: str
@@ -636,7 +653,7 @@ class LineageEdge(msgspec.Struct, frozen=True):
 
 
 class LineageGraph(msgspec.Struct, frozen=True):
-    """What something came from, or what came from it. `complete` is false where there is more than one graph holds."""
+    """Origins of an object, or objects made from it. `complete` is false if the graph was cut at its size limit."""
 
     root: str
     nodes: tuple[LineageNode, ...]
@@ -648,7 +665,7 @@ class LineageGraph(msgspec.Struct, frozen=True):
 
 
 class SkippedDatasetInfo(msgspec.Struct, frozen=True):
-    """A dataset of an event that was left out, and why."""
+    """A dataset of an event that was skipped, and why."""
 
     namespace: str
     name: str
@@ -656,20 +673,20 @@ class SkippedDatasetInfo(msgspec.Struct, frozen=True):
 
 
 class LineageReceipt(msgspec.Struct, frozen=True):
-    """What became of events: how many edges were kept, and what was left out."""
+    """The result of sending events: the number of stored edges, and skipped datasets."""
 
     kept: int
     left_out: tuple[SkippedDatasetInfo, ...] = ()
 
 
 class StatementMessage(msgspec.Struct, frozen=True):
-    """An error or a warning of the query service: its message begins with the language's code, as `ASX1077`."""
+    """An error or a warning of the query service. Its message begins with the code, such as `ASX1077`."""
 
     msg: str
 
 
 class StatementResponse(msgspec.Struct, frozen=True):
-    """What became of statements of SQL++. `results` is None where none of them gives any; each is JSON as it came."""
+    """The response to SQL++ statements. `results` is None if no statement returns any; each result is its JSON text."""
 
     status: str
     results: tuple[msgspec.Raw, ...] | None = None

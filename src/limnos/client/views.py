@@ -1,7 +1,7 @@
 """Calls on Iceberg views: Iceberg REST, and the own API to move.
 
-May import this room. Paths start with the catalog. Making and replacing views is the work of engines and of Iceberg's own
-clients: `Client.iceberg_properties` has what they need to connect.
+May import this room. Paths start with the catalog. Engines and Iceberg's own clients create and replace views;
+`Client.iceberg_properties` has their settings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Views(Resource[S]):
 
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
-        """List the views of a namespace, as whole paths, sorted by the server."""
+        """List the views of a namespace, as full paths, sorted by the server."""
         return list_pages(self.scope.metalake, parts_of(namespace, least=2), kind="view")
 
     @verb
@@ -34,7 +34,7 @@ class Views(Resource[S]):
 
     @verb
     def exists(self, path: str | Sequence[str]) -> Flow[bool]:
-        """Tell whether the view is there, as far as the caller may know."""
+        """Return whether the view exists, as far as the caller may know."""
         return is_there(view_url(self.scope.metalake, parts_of(path, least=3)))
 
     @verb
@@ -44,6 +44,6 @@ class Views(Resource[S]):
 
     @verb
     def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[MoveResult]:
-        """Rename or move a view within its catalog; grants and tags go with it."""
+        """Rename or move a view within its catalog. Its grants and tags stay."""
         parts = parts_of(target, least=3)
         return (yield from move(self.scope.metalake, "view", parts_of(source, least=3), parts))

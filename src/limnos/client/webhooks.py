@@ -10,7 +10,7 @@ from limnos.client.values import NewWebhook, WebhookInfo
 
 
 class Webhooks(Resource[S]):
-    """Addresses that the metalake's changes are sent to."""
+    """Webhooks: addresses to which the server sends the metalake's changes."""
 
     __slots__ = ()
 
@@ -19,20 +19,23 @@ class Webhooks(Resource[S]):
 
     @verb
     def list(self) -> Flow[tuple[WebhookInfo, ...]]:
-        """List webhooks: how far behind each is, and what went wrong last."""
+        """List webhooks, with their undelivered revisions and last errors."""
         return call("GET", self._path(), answer=tuple[WebhookInfo, ...], field="webhooks")
 
     @verb
     def create(self, url: str, *, after: str | None = None) -> Flow[NewWebhook]:
-        """Send changes to an address from now on, from a position, or from the `oldest`; the secret is shown once."""
+        """Create a webhook that starts now, at a feed position, or at the `oldest` change.
+
+        Only this answer has its secret.
+        """
         return call("POST", self._path(), answer=NewWebhook, body={"url": url, "after": after})
 
     @verb
     def drop(self, webhook_id: int | str) -> Flow[None]:
-        """Send nothing more."""
+        """Delete a webhook."""
         yield request("DELETE", self._path(str(webhook_id)))
 
     @verb
     def retry(self, webhook_id: int | str, *, after: str | None = None) -> Flow[None]:
-        """Try again at once, also one that stopped: where it was, or from `oldest`, `now` or a position."""
+        """Retry a webhook now, also a stopped one: at its position, or at `oldest`, `now` or a feed position."""
         yield request("POST", self._path(str(webhook_id), "retry"), body={"after": after})

@@ -1,7 +1,7 @@
-"""Spark for Limnos: sessions over its catalogs.
+"""Spark for Limnos: sessions with the catalogs of a metalake.
 
-Job: `session`, a SparkSession with a metalake's catalogs registered; `table`, a table of any of them. The room talks to a server through its protocols
-only and must not import the server's rooms. PySpark itself is imported when a session is asked for, not before.
+Job: `session`, a SparkSession with a metalake's catalogs registered; `table`, a table of any of them. The room uses a
+server's protocols only and must not import the server's rooms. PySpark is imported only when a session is requested.
 """
 
 from __future__ import annotations

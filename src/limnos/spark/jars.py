@@ -1,11 +1,11 @@
-"""Fetch the Java archives that Spark needs, to speak Iceberg, to reach S3, to tell lineage, to reach databases: pinned, verified, cached.
+"""Java archives for Spark (Iceberg, S3, lineage, databases): pinned, fetched, verified and cached.
 
-Job: give the local path of the Iceberg runtime that fits the installed PySpark, and of the other archives. May import the
-standard library and `model`. It must not know of sessions. Nothing is resolved at run time: each PySpark release has one pinned archive
-with its SHA-256, so two machines run the same bytes and a second start needs no network.
+Job: return the local path of the Iceberg runtime for the installed PySpark, and of the other archives. May import the
+standard library and `model`. It must not know of sessions. Nothing is resolved at run time: each PySpark release has
+one pinned archive with its SHA-256. So two machines run the same bytes, and a second start needs no network.
 
 Settings, both from the environment: `LIMNOS__SPARK__REPOSITORY` (base URL of a Maven repository) and
-`LIMNOS__SPARK__CACHE` (directory). An archive already in the home's `.m2/repository` is used from there.
+`LIMNOS__SPARK__CACHE` (directory). An archive in the home's `.m2/repository` is used from there.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ CACHE_VARIABLE = "LIMNOS__SPARK__CACHE"
 _ATTEMPTS = 3
 _CHUNK_BYTES = 1 << 18
 _OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM, errno.EROFS)
-"""Errors of the directory that archives are kept in: to fetch again mends none."""
+"""Errors of the cache directory. A second fetch would fail in the same way."""
 LOCK_FILE = ".fetching.lock"
 _TIMEOUT_S = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """One archive of a Maven repository, pinned: `sha256` in hex, `size_bytes` of the file."""
+    """A pinned archive of a Maven repository: `sha256` in hex, `size_bytes` of the file."""
 
     group: str
     name: str
@@ -65,7 +65,7 @@ class Artifact:
 
     @property
     def relative_path(self) -> str:
-        """Its place below a repository's base, in Maven's layout."""
+        """The path below a repository's base, in Maven's layout."""
         return f"{self.group.replace('.', '/')}/{self.name}/{self.version}/{self.filename}"
 
 
@@ -85,7 +85,7 @@ ICEBERG_RUNTIMES: Mapping[str, Artifact] = {
         size_bytes=48_309_426,
     ),
 }
-"""PySpark's major.minor → the Iceberg runtime proven with it. A new Spark line is one more entry."""
+"""PySpark's major.minor version -> the Iceberg runtime tested with it. A new Spark line adds an entry."""
 
 AWS_BUNDLE = "iceberg-aws-bundle"
 AWS_BUNDLES: Mapping[str, Artifact] = {
@@ -104,7 +104,7 @@ AWS_BUNDLES: Mapping[str, Artifact] = {
         size_bytes=69_034_612,
     ),
 }
-"""Iceberg's version → what its runtime needs beside it to reach S3: the runtime has Iceberg's own part, this Amazon's library."""
+"""Iceberg's version -> the archive that its runtime needs to reach S3: Amazon's libraries for Iceberg's own S3 code."""
 
 JDBC_DRIVERS: Mapping[str, tuple[str, Artifact]] = {
     "postgresql": (
@@ -118,7 +118,7 @@ JDBC_DRIVERS: Mapping[str, tuple[str, Artifact]] = {
         ),
     ),
 }
-"""What a JDBC URL calls its database → the driver's class and its archive. Others are brought by whoever starts Spark."""
+"""Database name in a JDBC URL -> the driver's class and archive. Users must add other drivers to Spark themselves."""
 
 
 OPENLINEAGE = Artifact(
@@ -128,11 +128,14 @@ OPENLINEAGE = Artifact(
     sha256="5d84b0ae7e72909b5aae7ed87df878bf06b28d9ac3005765c3529d0a66dbae6f",
     size_bytes=43_037_532,
 )
-"""The listener that tells what statements read and write; for Spark 4, which is Scala 2.13."""
+"""OpenLineage's Spark listener, which reports the sources and targets of statements; for Spark 4 (Scala 2.13)."""
 
 
 def installed_pyspark() -> str:
-    """The version of the installed PySpark. Raises Unsupported naming the extra when there is none."""
+    """Return the version of the installed PySpark.
+
+    Raises UnsupportedOperation, which names the extra, without PySpark.
+    """
     try:
         return metadata.version("pyspark")
     except metadata.PackageNotFoundError:
@@ -140,7 +143,10 @@ def installed_pyspark() -> str:
 
 
 def runtime_for(pyspark_version: str) -> Artifact:
-    """Return the Iceberg runtime for a PySpark version such as `4.1.4`; raises Unsupported when none is published."""
+    """Return the Iceberg runtime for a PySpark version such as `4.1.4`.
+
+    Raises UnsupportedOperation if there is none.
+    """
     line = ".".join(pyspark_version.split(".")[:2])
     artifact = ICEBERG_RUNTIMES.get(line)
     if artifact is None:
@@ -154,18 +160,18 @@ def runtime_for(pyspark_version: str) -> Artifact:
 
 
 def cache_directory(environ: Mapping[str, str] | None = None) -> Path:
-    """Where archives and launchers are kept: the setting, else `limnos/jars` in the XDG cache of the home."""
+    """Return the directory of archives and launchers: the setting, or `limnos/jars` in the home's XDG cache."""
     environ = os.environ if environ is None else environ
     if chosen := environ.get(CACHE_VARIABLE):
         return Path(chosen).expanduser().absolute()
     base = environ.get("XDG_CACHE_HOME")
-    # The XDG specification: a relative path there is invalid and to be ignored.
+    # The XDG specification: a relative path is invalid and must be ignored.
     root = Path(base) if base and Path(base).is_absolute() else Path.home() / ".cache"
     return root / "limnos" / "jars"
 
 
 def repository_url(environ: Mapping[str, str] | None = None) -> str:
-    """The base URL archives come from, without a trailing slash. Raises BadRequest for anything but a URL."""
+    """Return the base URL of the Maven repository, without a trailing slash. Raises BadRequest if it is no URL."""
     environ = os.environ if environ is None else environ
     url = environ.get(REPOSITORY_VARIABLE) or MAVEN_CENTRAL
     if not url.startswith(("https://", "http://", "file://")):
@@ -180,10 +186,10 @@ def ensure_runtime(
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the local path of the Iceberg runtime for PySpark (the installed one by default), fetching it once.
+    """Return the local path of the Iceberg runtime for PySpark (default: the installed one), fetching it once.
 
-    Raises Unsupported (no runtime for that PySpark) or Unavailable (not to be had, or its bytes are not the pinned
-    ones).
+    Raises UnsupportedOperation (no runtime for that PySpark) or ServiceUnavailable (the fetch failed, or the bytes are
+    not the pinned ones).
     """
     artifact = runtime_for(pyspark_version or installed_pyspark())
     return ensure(artifact, repository=repository, cache=cache, progress=progress)
@@ -196,7 +202,10 @@ def ensure_s3(
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the local path of what the Iceberg runtime for PySpark needs to reach S3, fetching it once. Raises as `ensure_runtime` does."""
+    """Return the local path of the archive that the Iceberg runtime needs for S3, fetching it once.
+
+    Raises as `ensure_runtime` does.
+    """
     artifact = AWS_BUNDLES[runtime_for(pyspark_version or installed_pyspark()).version]
     return ensure(artifact, repository=repository, cache=cache, progress=progress)
 
@@ -204,7 +213,7 @@ def ensure_s3(
 def ensure_listener(
     *, repository: str | None = None, cache: Path | None = None, progress: Progress | None = None
 ) -> Path:
-    """Return the local path of OpenLineage's listener, fetching it once. Raises Unavailable."""
+    """Return the local path of OpenLineage's listener, fetching it once. Raises ServiceUnavailable."""
     return ensure(OPENLINEAGE, repository=repository, cache=cache, progress=progress)
 
 
@@ -217,7 +226,7 @@ def ensure(
 ) -> Path:
     """Return the local path of `artifact`: from the cache, from `.m2/repository`, or fetched and verified.
 
-    Processes that need it at once fetch it once: the others wait for the one that does. Raises Unavailable.
+    Of several processes that need it, one fetches it and the others wait. Raises ServiceUnavailable.
     """
     directory = cache or cache_directory()
     found = _local(artifact, directory)
@@ -228,7 +237,7 @@ def ensure(
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with _fetching_alone(directory):
-            if not _is_right(cached, artifact):  # another process may have fetched it meanwhile
+            if not _is_right(cached, artifact):  # another process may have fetched it during the wait
                 _fetch_with_retries(url, artifact, target=cached, progress=progress)
     except OSError as error:
         raise _not_writable(directory, error) from None
@@ -236,9 +245,9 @@ def ensure(
 
 
 def fetched_bytes(artifact: Artifact, *, cache: Path | None = None) -> int | None:
-    """How many bytes of an archive are there: all of them, those that a process has fetched so far, or None for none.
+    """Return how many bytes of an archive are present: all, those fetched so far by any process, or None.
 
-    Looks at sizes alone: `ensure` verifies the bytes.
+    Compares sizes only; `ensure` verifies the bytes.
     """
     directory = cache or cache_directory()
     places = (directory / artifact.filename, _maven_local(artifact))
@@ -260,7 +269,7 @@ def _maven_local(artifact: Artifact) -> Path:
 
 
 def _local(artifact: Artifact, directory: Path) -> Path | None:
-    """An archive that is on this machine already."""
+    """Return an archive that is already on this machine; else None."""
     cached = directory / artifact.filename
     if _is_right(cached, artifact):
         return cached
@@ -273,7 +282,7 @@ def _local(artifact: Artifact, directory: Path) -> Path | None:
 
 @contextmanager
 def _fetching_alone(directory: Path) -> Iterator[None]:
-    """Hold the directory's lock, which the operating system gives back when its process ends however it does. Raises OSError."""
+    """Hold the directory's lock. The operating system releases it when the process ends. Raises OSError."""
     with (directory / LOCK_FILE).open("a") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -291,7 +300,7 @@ def _not_writable(directory: Path, error: OSError) -> ServiceUnavailable:
 
 
 def _is_right(path: Path, artifact: Artifact) -> bool:
-    """Whether `path` holds exactly the pinned bytes; a wrong file is passed over with a word in the log."""
+    """Return whether `path` has exactly the pinned bytes. A wrong file is ignored and logged."""
     if not path.is_file():
         return False
     with path.open("rb") as source:
@@ -302,7 +311,7 @@ def _is_right(path: Path, artifact: Artifact) -> bool:
 
 
 def _fetch_with_retries(url: str, artifact: Artifact, *, target: Path, progress: Progress | None) -> None:
-    """Fetch up to three times; only what a repetition can cure is repeated. Raises Unavailable."""
+    """Fetch up to three times; only transient errors are retried. Raises ServiceUnavailable."""
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             _fetch(url, artifact, target=target, progress=progress)
@@ -326,7 +335,7 @@ def _fetch_with_retries(url: str, artifact: Artifact, *, target: Path, progress:
 
 
 def _fetch(url: str, artifact: Artifact, *, target: Path, progress: Progress | None) -> None:
-    """Fetch once, into a side file that takes the target's name only when its SHA-256 is the pinned one."""
+    """Fetch once, into a temporary file that is renamed to the target only if its SHA-256 is the pinned one."""
     handle, side = tempfile.mkstemp(dir=target.parent, prefix=f".{artifact.filename}-")
     try:
         with os.fdopen(handle, "wb") as out, urllib.request.urlopen(url, timeout=_TIMEOUT_S) as source:  # noqa: S310
@@ -344,7 +353,7 @@ def _fetch(url: str, artifact: Artifact, *, target: Path, progress: Progress | N
 
 
 def _copy(source: BinaryIO, out: BinaryIO, *, size_bytes: int, progress: Progress | None) -> str:
-    """Copy all of `source`, telling `progress`; return the SHA-256 in hex. Raises EOFError when it ends early."""
+    """Copy all of `source`, reporting `progress`. Returns the SHA-256 in hex. Raises EOFError if it ends early."""
     digest = hashlib.sha256()
     done = 0
     while chunk := source.read(_CHUNK_BYTES):

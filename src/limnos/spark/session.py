@@ -1,11 +1,11 @@
-"""A SparkSession with the catalogs of a metalake registered.
+"""SparkSessions with the catalogs of a metalake.
 
-Job: turn "this server, this metalake, this caller" into a session in which `main.a.b.c.t` works in SQL. May import
-`model`, `client`, and PySpark lazily. It must not know of the server's rooms: it talks Iceberg REST and Gravitino REST.
+Job: turn a server, a metalake and a caller into a session in which `main.a.b.c.t` works in SQL. May import `model`,
+`client`, and PySpark lazily. It must not know of the server's rooms: it uses Iceberg REST and Gravitino REST.
 
-Two kinds of setting go two ways. What the virtual machine must know at its start (archive, memory, extensions) is
-given to the builder and so stands on a command line. Catalogs, with the caller's credential, are set on the running
-session: no other user of the machine can read them from the process list.
+There are two kinds of settings. What the JVM needs at its start (archives, memory, extensions) is passed to the builder
+and is visible on a command line. Catalogs, with the caller's credential, are set on the running session, so other users
+of the machine cannot read them in the process list.
 """
 
 from __future__ import annotations
@@ -46,15 +46,18 @@ LISTENER = "io.openlineage.spark.agent.OpenLineageSparkListener"
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 _CATALOG_PREFIX = "spark.sql.catalog."
 _CATALOG_NAME = re.compile(r"\w[\w-]{0,63}", re.ASCII)
-# Spark hides values whose key matches this from its own displays; its default does not know `Authorization`.
+# Spark hides values whose key matches this pattern from its displays. Its default pattern lacks `Authorization`.
 _REDACTION = "(?i)secret|password|token|access[.]?key|authorization"
 _HEADER = ".header.Authorization"
 _DELEGATION = ".header.X-Iceberg-Access-Delegation"
 _DELEGATES = "vended-credentials,remote-signing"
-"""What such a session takes for the files of tables on S3: credentials where a catalog gives some out, else signatures."""
+"""Delegation modes for tables on S3, in order of preference: vended credentials, then request signing."""
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 _SET_LATER = "set on each session"
-"""Stands for a credential where Spark starts. Its event log hides, of what jobs are told, only what it was started with."""
+"""Placeholder for a credential in Spark's start settings.
+
+Spark's event log masks only keys that it was started with.
+"""
 
 
 def session(
@@ -75,16 +78,19 @@ def session(
 ) -> SparkSession:
     """Return a SparkSession in which the catalogs of `metalake` at the server `uri` can be queried as `main.a.b.t`.
 
-    `token` is sent as Bearer; `user` is for servers that believe the Basic user (`simple` authentication, loopback).
-    `catalogs` None: every Iceberg catalog the caller may see, asked from the server. `master` is any Spark master
-    URL. `config` adds to and overrides Spark settings. When the process already runs Spark, a new session of the same Spark is returned, with its
-    own catalogs and credential. With `lineage` each statement's sources and targets are told to the server by OpenLineage's listener, under this
-    credential: the one of the session that started Spark. With the extra `lance` the session has the source `limnos.lance`, unless `lance` is False.
-    `files` are archives and a Java that are there already: without them they are looked for, and fetched.
-    With `s3` Spark reaches tables on S3, under credentials or signatures that the server gives out for them. `ca_file` is a PEM file of authorities that this process and its Spark believe beside the machine's, for a server with a certificate of one's own.
+    `token` is sent as Bearer; `user` is for servers that accept the Basic user without proof (`simple` authentication,
+    loopback). `catalogs` None: all Iceberg catalogs that the caller may see, requested from the server. `master` is any
+    Spark master URL. `config` adds and overrides Spark settings. If the process already runs Spark, a new session of it
+    is returned, with its own catalogs and credential.
 
-    Raises Unsupported (no PySpark, or one without an Iceberg runtime), Unavailable (no Java, archive not to be had),
-    BadRequest (arguments that contradict each other), and with `catalogs` None what the client raises.
+    With `lineage`, OpenLineage's listener reports each statement's sources and targets to the server, with the
+    credential of the session that started Spark. With the extra `lance` installed the session has the source
+    `limnos.lance`, unless `lance` is False. `files` are existing archives and a Java; without them they are found or
+    fetched. With `s3` Spark reads tables on S3, by vended credentials or request signing. `ca_file` is a PEM file of
+    authorities that this process and Spark trust in addition to the machine's.
+
+    Raises UnsupportedOperation (no PySpark, or no Iceberg runtime for it), ServiceUnavailable (no Java, or an archive
+    cannot be fetched), BadRequest (contradictory arguments), and with `catalogs` None the client's errors.
     """
     _check_master(master)
     header = authorization(token=token, user=user)
@@ -119,7 +125,7 @@ def session(
 
 
 def _archives(files: SparkFiles | None, *, s3: bool, lineage: bool) -> list[Path]:
-    """The archives of a Spark that is to be started, fetched where they are not there."""
+    """Return the archives for a Spark to be started; missing ones are fetched."""
     own = [ensure_runtime()] if files is None else [Path(path) for path in files.jars]
     return [*own, *([ensure_s3()] if s3 else []), *([ensure_listener()] if lineage else [])]
 
@@ -127,7 +133,7 @@ def _archives(files: SparkFiles | None, *, s3: bool, lineage: bool) -> list[Path
 def _start_spark(
     settings: Mapping[str, str], environment: Mapping[str, str | None], *, master: str, app_name: str
 ) -> SparkSession:
-    """Start Spark with all settings but those of catalogs, which are set on each session."""
+    """Start Spark with all settings except those of catalogs, which are set on each session."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
 
     builder = SparkSession.builder.master(master).appName(app_name)
@@ -143,9 +149,10 @@ def _start_spark(
 def another_session(
     running: SparkSession, uri: str, *, metalake: str, catalogs: Sequence[str], token: str, more: Mapping[str, str]
 ) -> SparkSession:
-    """Return a session of a Spark that `session` has started, with catalogs and a credential of its own: what is done for each statement, so nothing is looked for again.
+    """Return a session of a running Spark with its own catalogs and credential.
 
-    `more` are settings of every catalog, by the ends of their names.
+    It is created for each statement, so nothing is looked up again. `more` are settings of every catalog, by the
+    suffixes of their keys.
     """
     spark = running.newSession()
     header = authorization(token=token)
@@ -158,17 +165,17 @@ def another_session(
 
 
 def _register_lance(spark: SparkSession, home: ServerAccess) -> None:
-    """Give the session its data source of Lance tables, and have Spark offer conditions to it."""
+    """Register the session's data source of Lance tables, and let Spark push filters down to it."""
     from limnos.spark.lance.source import source_of  # noqa: PLC0415 - PySpark is in the extra
 
     spark.conf.set(PUSHDOWN, "true")
-    with _active(spark):  # whether the name is free is asked of the session that is active, not of this one
+    with _active(spark):  # Spark checks the name in the active session, not in this one
         spark.dataSource.register(source_of(home))
 
 
 @contextmanager
 def _active(spark: SparkSession) -> Iterator[None]:
-    """Make a session the active one, for a while."""
+    """Make a session the active one for the body of a `with`."""
     sessions = spark._jvm.SparkSession  # type: ignore[union-attr]  # noqa: SLF001 - PySpark has no call for it
     before = sessions.getActiveSession()
     sessions.setActiveSession(spark._jsparkSession)  # noqa: SLF001
@@ -194,11 +201,11 @@ def config_for(
     java_options: str | None = None,
     s3: bool = False,
 ) -> dict[str, str]:
-    """Return every Spark setting of such a session; pure.
+    """Return all Spark settings of such a session; pure.
 
-    `authorization` is the whole header value. With a `master` that is the address of a Spark Connect server, a token goes
-    by a name that such a server hides from its pages however it was started. No `io-impl` is set: a catalog's own configuration answer may name one,
-    and Iceberg's default picks the file reader by the location's scheme, local files included.
+    `authorization` is the whole header value. If `master` is the address of a Spark Connect server, a token is set
+    under a key that every such server masks. No `io-impl` is set: a catalog's configuration may name one, and Iceberg's
+    default chooses the file reader by the location's scheme, including local files.
     """
     settings = {"spark.sql.extensions": EXTENSIONS, "spark.redaction.regex": _REDACTION}
     archives = ",".join(map(str, jars))
@@ -227,7 +234,10 @@ def config_for(
 
 
 def lineage_environment(uri: str, *, metalake: str, authorization: str | None) -> dict[str, str | None]:
-    """Return the variable that tells OpenLineage's listener where to send. A credential in it stands on no command line."""
+    """Return the environment variable that configures OpenLineage's transport.
+
+    So its credential is not on a command line.
+    """
     transport: dict[str, object] = {"type": "http", "url": uri.rstrip("/"), "urlParams": {"metalake": metalake}}
     if authorization is not None:
         transport["headers"] = {"Authorization": authorization}
@@ -235,7 +245,10 @@ def lineage_environment(uri: str, *, metalake: str, authorization: str | None) -
 
 
 def authorization(*, token: str | None, user: str | None = None) -> str | None:
-    """The Authorization header's value for a Bearer token or a believed Basic user; None for neither."""
+    """Return the Authorization header's value for a Bearer token or a Basic user; None without either.
+
+    Raises BadRequest if both are given or one is malformed.
+    """
     if token is not None and user is not None:
         raise BadRequest("Give either `token` or `user`, not both: each says who the caller is.")
     if token is not None:
@@ -250,7 +263,7 @@ def authorization(*, token: str | None, user: str | None = None) -> str | None:
 
 
 def is_local(master: str) -> bool:
-    """Whether the master runs everything on this machine: `local`, `local[4]`, `local[*]`, `local-cluster[…]`."""
+    """Return whether the master runs on this machine only: `local`, `local[4]`, `local[*]`, `local-cluster[…]`."""
     return master == "local" or master.startswith(("local[", "local-cluster["))
 
 
@@ -263,7 +276,9 @@ def _check_master(master: str) -> None:
 
 
 def _local_settings() -> dict[str, str]:
-    """What suits one machine: no web UI, few shuffle partitions (200 is made for clusters), room for the driver."""
+    """Return settings for one machine: no web UI, few shuffle partitions (the default of 200 is for clusters), driver
+    memory.
+    """
     return {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -283,23 +298,23 @@ def _catalog_settings(name: str, *, uri: str, metalake: str) -> dict[str, str]:
         f"{prefix}.type": "rest",
         f"{prefix}.uri": _iceberg(uri),
         f"{prefix}.warehouse": f"{metalake}/{name}",
-        # Who may see what can change between two statements; a table object kept from before must not hide it.
+        # The caller's visibility can change between two statements, and a cached table object would hide that.
         f"{prefix}.cache-enabled": "false",
     }
 
 
 def _credential(prefix: str, authorization: str | None, *, uri: str, connect: bool) -> dict[str, str]:
-    """A catalog's settings that say who asks."""
+    """Return a catalog's settings of the caller's credential."""
     if authorization is None:
         return {}
     kind, _, token = authorization.partition(" ")
     if not connect or kind != "Bearer":
-        # A plain header keeps Iceberg's OAuth client, its refreshes and its warnings out of it.
+        # A plain header avoids Iceberg's OAuth client with its refreshes and warnings.
         return {f"{prefix}.rest.auth.type": "none", f"{prefix}{_HEADER}": authorization}
     return {
         f"{prefix}.rest.auth.type": "oauth2",
         f"{prefix}.token": token,
-        # The token is sent as it is, and nothing is ever asked there.
+        # The token is sent as it is; the OAuth endpoint is never called.
         f"{prefix}.oauth2-server-uri": f"{_iceberg(uri)}/v1/oauth/tokens",
         f"{prefix}.token-exchange-enabled": "false",
         f"{prefix}.token-refresh-enabled": "false",
@@ -311,7 +326,10 @@ def _iceberg(uri: str) -> str:
 
 
 def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSession | None:
-    """The Spark of this process, if it runs already; raises Unsupported when it was started without what is asked for."""
+    """Return the Spark of this process; None if there is none.
+
+    Raises UnsupportedOperation if it lacks a requested feature.
+    """
     from pyspark import SparkContext  # noqa: PLC0415
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
@@ -344,9 +362,10 @@ def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSess
 
 
 def _launch_environment(master: str, files: SparkFiles | None = None) -> dict[str, str | None]:
-    """Environment of the Spark process; None removes a variable. Without `files` a Java is looked for.
+    """Return changes of the environment for the Spark process; None removes a variable. Without `files` a Java is
+    searched.
 
-    The wheel's own Spark is used even when SPARK_HOME points to another, because the Iceberg runtime fits the wheel.
+    The wheel's Spark is used even if SPARK_HOME names another one, because the Iceberg runtime fits the wheel.
     """
     import pyspark  # noqa: PLC0415
 
@@ -359,14 +378,15 @@ def _launch_environment(master: str, files: SparkFiles | None = None) -> dict[st
     if foreign and Path(foreign).resolve() != Path(wheel).resolve():
         logger.info("SPARK_HOME (%s) is passed over: using PySpark %s", foreign, metadata.version("pyspark"))
     if is_local(master):
-        # Workers must be this interpreter (else `python3` of PATH, without our packages); ports stay on loopback.
+        # Workers must use this interpreter, because the `python3` of PATH may lack our packages. Ports stay on
+        # loopback.
         changes |= {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     return changes
 
 
 @contextmanager
 def _environment(changes: Mapping[str, str | None]) -> Iterator[None]:
-    """Set variables for the time of a start, then put back what was there: nothing leaks into the caller's process."""
+    """Set environment variables for the body of a `with`, then restore the old ones."""
     before = {key: os.environ.get(key) for key in changes}
     _apply(changes)
     try:

@@ -1,6 +1,7 @@
-"""A table of the server as a DataFrame, of whichever format.
+"""Tables of the server as DataFrames, Iceberg or Lance.
 
-May import `names`, and PySpark for types. Spark's catalogs have the Iceberg tables; what is in no catalog of the session is a Lance table.
+May import `names`, and PySpark for types. Spark's catalogs have the Iceberg tables; a path in no catalog of the session
+is a Lance table.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ def table(
     version: int | None = None,
     tag: str | None = None,
 ) -> DataFrame:
-    """Return a table as a DataFrame: `main.raw.nyc.flights` of an Iceberg catalog of the session, or `lance.ml.text.docs`.
+    """Return a table as a DataFrame: `main.raw.nyc.flights` of a session's catalog, or `lance.ml.text.docs`.
 
-    `columns` are the ones to read; `version` and `tag` say which state, an Iceberg table's by snapshot id, branch or tag.
+    `columns` are the columns to read. `version` and `tag` select a state; for an Iceberg table `version` is a snapshot
+    id, and `tag` is a branch or tag.
     """
     parts = display.parse(name)
     if spark.conf.get(f"spark.sql.catalog.{parts[0]}", None) is None:

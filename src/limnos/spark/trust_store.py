@@ -1,8 +1,8 @@
-"""Which authorities a Spark process believes when it speaks TLS: this machine's, and one more.
+"""The trust store of a Spark process: the machine's authorities and those of a PEM file.
 
-Job: a trust store that Java reads, written once per set of authorities. May import the standard library and `model`. Knows no session. Java takes
-exactly one such file in place of its own, so the machine's authorities are put into it as well. The form is that of the JDK's `JKS`, version 2,
-which every Java reads: certificates with names, and a digest over them that is made with a password everybody knows.
+Job: write a trust store for Java, once per set of authorities. May import the standard library and `model`. Knows no
+session. Java accepts exactly one such file instead of its own, so the machine's authorities are included. The format is
+the JDK's `JKS`, version 2, which every Java reads: named certificates, and a digest with a well-known password.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ _MAGIC, _VERSION, _TRUSTED = 0xFEEDFEED, 2, 2
 
 
 def java_options(ca_file: Path, cache: Path) -> str:
-    """Return the options by which a Java believes the machine's authorities and those in a PEM file. Raises BadRequest."""
+    """Return the JVM options that trust the machine's authorities and those of a PEM file. Raises BadRequest."""
     store = _write_store(store_of(authorities(ca_file)), cache)
     return f"-Djavax.net.ssl.trustStore={store} -Djavax.net.ssl.trustStorePassword={PASSWORD}"
 
 
 def authorities(ca_file: Path) -> list[bytes]:
-    """Return the certificates of the machine's authorities and of a PEM file. Raises BadRequest for a file that has none."""
+    """Return the certificates of the machine's authorities and of a PEM file.
+
+    Raises BadRequest for an unusable file.
+    """
     context = ssl.create_default_context()
     folder = ssl.get_default_verify_paths().capath
     for file in Path(folder).glob("*.pem") if folder else ():
@@ -45,7 +48,7 @@ def authorities(ca_file: Path) -> list[bytes]:
 
 
 def store_of(certificates: Iterable[bytes]) -> bytes:
-    """Return a Java key store that trusts these certificates."""
+    """Return the bytes of a Java key store that trusts these certificates."""
     entries = [_entry(number, each) for number, each in enumerate(certificates)]
     body = struct.pack(">III", _MAGIC, _VERSION, len(entries)) + b"".join(entries)
     return body + hashlib.sha1(PASSWORD.encode("utf-16-be") + _SALT + body).digest()  # noqa: S324 - the form asks for it
@@ -61,7 +64,7 @@ def _text(value: str) -> bytes:
 
 
 def _write_store(store: bytes, cache: Path) -> Path:
-    """Keep a store under a name made of what it holds, so that it is written once, whole."""
+    """Write a store atomically under a name with its digest, unless it exists. Returns the path."""
     file = cache / f"authorities-{hashlib.sha256(store).hexdigest()[:16]}.jks"
     if not file.exists():
         cache.mkdir(parents=True, exist_ok=True)

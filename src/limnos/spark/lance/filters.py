@@ -1,6 +1,7 @@
-"""Conditions that Spark offers to a source, as Lance's SQL has them.
+"""Translation of Spark's pushed-down filters to Lance's SQL.
 
-May import PySpark. Pure. What the two could read differently is left to Spark: floating-point numbers, whose zeros and NaNs compare otherwise, times and decimals.
+May import PySpark. Pure. Filters that the two may evaluate differently stay in Spark: on floating-point numbers (zeros
+and NaNs), times and decimals.
 """
 
 from __future__ import annotations
@@ -25,12 +26,12 @@ _INTEGER_MAX: Final = 1 << 63
 
 
 def condition_of(filters: Iterable[str]) -> str | None:
-    """Return conditions joined into one; None for none."""
+    """Join conditions by AND; None if there are none."""
     return " AND ".join(f"({each})" for each in filters) or None
 
 
 def sql_of(condition: spark.Filter) -> str | None:
-    """Return a condition in Lance's SQL; None for one that is left to Spark."""
+    """Translate a filter to Lance's SQL; None if Spark must evaluate it."""
     if isinstance(condition, spark.Not):
         inner = sql_of(condition.child)
         return None if inner is None else f"NOT ({inner})"
@@ -54,7 +55,7 @@ def sql_of(condition: spark.Filter) -> str | None:
 
 
 def _column(path: tuple[str, ...]) -> str | None:
-    """Spell a column, or a field of one; None for names that cannot be spelled."""
+    """Return a column, or a field of one, in Lance's SQL; None for names that cannot be quoted."""
     if not path or any("`" in part for part in path):
         return None
     return ".".join(f"`{part}`" for part in path)

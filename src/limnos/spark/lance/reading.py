@@ -1,6 +1,7 @@
-"""Reading a Lance table in Spark: its fragments are shared out, each task reads some of one version.
+"""Reading of a Lance table in Spark: each task reads some fragments of one version.
 
-May import Lance's library, PySpark, pyarrow, `model` and this room. What a task is given is where the table lies, not who asks.
+May import Lance's library, PySpark, pyarrow, `model` and this room. A task receives the table's location, not the
+caller's credential.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ _ROWS: Final = 8192
 
 @dataclass(frozen=True)
 class LanceTableFiles:
-    """A table's files at one version, and what reaches them."""
+    """A table's location and version, and the storage options that reach it."""
 
     location: str
     version: int
     options: dict[str, str]
 
     def open(self) -> lance.LanceDataset:
-        """Open the table."""
+        """Open the table at its version."""
         return lance.dataset(self.location, version=self.version, storage_options=self.options or None)
 
 
@@ -50,7 +51,7 @@ class FragmentShare(InputPartition):
 
 
 def files_of(home: ServerAccess, asked: LanceOptions) -> LanceTableFiles:
-    """Ask the server where a table lies. Raises NotFound for one without data, and what the client raises."""
+    """Ask the server for a table's location. Raises NotFound for a table without data, and the client's errors."""
     with home.client() as client:
         found = asked.load(client)
     if found.version is None:
@@ -61,7 +62,7 @@ def files_of(home: ServerAccess, asked: LanceOptions) -> LanceTableFiles:
 
 
 def columns_of(files: LanceTableFiles, asked: LanceOptions) -> StructType:
-    """Return the columns that a read gives. Raises BadRequest for one that the table has not."""
+    """Return the columns of a read. Raises BadRequest for a column that the table lacks."""
     schema = files.open().schema
     for name in asked.columns or ():
         if name not in schema.names:
@@ -80,7 +81,7 @@ class LanceReader(DataSourceReader):
         self._filters: list[str] = []
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - PySpark's name
-        """Take the conditions that Lance reads as Spark does; the others are left to Spark."""
+        """Accept the filters that Lance evaluates like Spark; yield the others back to Spark."""
         for each in filters:
             sql = sql_of(each)
             if sql is None:
@@ -89,13 +90,13 @@ class LanceReader(DataSourceReader):
                 self._filters.append(sql)
 
     def partitions(self) -> list[FragmentShare]:
-        """Share out the fragments."""
+        """Divide the fragments among tasks."""
         found = [fragment.fragment_id for fragment in self._files.open().get_fragments()]
         size = -(-len(found) // _TASKS_MAX) or 1
         return [FragmentShare(tuple(found[start : start + size])) for start in range(0, len(found), size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read a task's fragments; a table without any has one task with nothing."""
+        """Read a task's fragments."""
         if not isinstance(partition, FragmentShare):
             return
         found = self._files.open()

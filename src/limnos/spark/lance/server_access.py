@@ -1,6 +1,7 @@
-"""Where a session's Lance tables are: the server, and who asks. And what a name and options say.
+"""A session's access to Lance tables: the server and the credential; and the options of a read or write.
 
-May import `client`, `model` and `names`. A source carries its home to the processes that Spark plans in, and to executors, as Spark's catalogs carry theirs.
+May import `client`, `model` and `names`. A source carries its server and credential to Spark's planning processes and
+to executors, as Spark's catalogs do.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from limnos.client.values import LanceTable, Parts
 
 SOURCE: Final = "limnos.lance"
-"""What Spark's `format` takes."""
+"""The source's name for Spark's `format`."""
 KNOWN: Final = frozenset({"path", "columns", "version", "tag", "vectors"})
-"""Options of the source; Spark hands them over in lower case."""
+"""Options of the source. Spark passes their names in lower case."""
 TIMEOUT_S: Final = 120.0
 
 
@@ -39,7 +40,7 @@ class ServerAccess:
     ca_file: str | None = None
 
     def client(self) -> Client:
-        """Make a client of it, with patience: the server may have to start a process that reads tables, beside a busy Spark."""
+        """Open a client with a long timeout: the server may have to start a worker process beside a busy Spark."""
         return Client(
             self.uri,
             token=self.token,
@@ -50,14 +51,14 @@ class ServerAccess:
         )
 
     def namespace(self) -> LanceNamespace:
-        """Connect as Lance's own clients do, to commit to a table whose versions the server keeps."""
+        """Connect Lance's own namespace client, to commit to tables whose versions the server manages."""
         with self.client() as client:
             return client.lance.namespace()
 
 
 @dataclass(frozen=True, slots=True)
 class LanceOptions:
-    """What a read or write names: a table, and options."""
+    """The table and the options of a read or write."""
 
     path: Parts
     columns: tuple[str, ...] | None = None
@@ -66,11 +67,11 @@ class LanceOptions:
     vectors: tuple[tuple[str, int], ...] = ()
 
     def load(self, client: Client) -> LanceTable:
-        """Ask the server where the table lies, and of which version it is."""
+        """Load the table's location and version from the server."""
         return client.lance.load(self.path, version=self.version, tag=self.tag)
 
     def find(self, client: Client) -> LanceTable | None:
-        """Ask the same of a table that may be missing."""
+        """Load the table; None if it does not exist."""
         try:
             return self.load(client)
         except NotFoundError:
@@ -78,12 +79,12 @@ class LanceOptions:
 
     @property
     def name(self) -> str:
-        """The table's name, for people."""
+        """The table's name, for messages."""
         return display.render(self.path)
 
 
 def lance_options_of(options: Mapping[str, str]) -> LanceOptions:
-    """Read options. Raises BadRequest, naming the one that is wrong."""
+    """Parse options. Raises BadRequest, which names the wrong one."""
     given = {key.lower(): value for key, value in options.items()}
     unknown = sorted(set(given) - KNOWN)
     if unknown:
@@ -104,7 +105,7 @@ def lance_options_of(options: Mapping[str, str]) -> LanceOptions:
 
 
 def _names(text: str) -> tuple[str, ...]:
-    """Read names with commas between; as JSON where one has a comma in it."""
+    """Parse a comma-separated list of names, or a JSON list for names that contain commas."""
     if not text.startswith("["):
         return tuple(each.strip() for each in text.split(",") if each.strip())
     try:
@@ -114,7 +115,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _vectors(text: str) -> tuple[tuple[str, int], ...]:
-    """Read `vector=256,other=8`."""
+    """Parse `vector=256,other=8`."""
     found = []
     for each in filter(None, (part.strip() for part in text.split(","))):
         name, _, size = each.rpartition("=")

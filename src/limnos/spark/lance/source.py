@@ -1,7 +1,7 @@
-"""The data source `limnos.lance`: `spark.read.format("limnos.lance").load("lance.ml.text.docs")`, and the same for writing.
+"""The data source `limnos.lance`: `spark.read.format("limnos.lance").load("lance.ml.text.docs")`, and for writing.
 
-May import PySpark, `model` and this room. Spark makes a source anew for each plan, in processes of its own, so each query asks the server again where
-the table lies, and whether the caller may know.
+May import PySpark, `model` and this room. Spark creates a source for each plan, in separate processes. So each query
+asks the server again for the table's location and the caller's right.
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
 
 
 class LanceSource(DataSource):
-    """Lance tables of a server. A session has a source of its own, which knows the server and who asks."""
+    """Lance tables of a server. Each session has its own subclass with its server and credential."""
 
     home: ClassVar[ServerAccess | None] = None
 
     @classmethod
     def name(cls) -> str:
-        """Return what `format` takes."""
+        """Return the name for Spark's `format`."""
         return SOURCE
 
     def schema(self) -> StructType:
-        """Return the columns of the table that is read."""
+        """Return the columns of the table to read."""
         from limnos.spark.lance.reading import columns_of, files_of  # noqa: PLC0415 - loads Lance's library
 
         asked = lance_options_of(self.options)
         return columns_of(files_of(self._home(), asked), asked)
 
     def reader(self, schema: StructType) -> LanceReader:
-        """Return what reads the table's version of now, or the one that is asked for."""
+        """Return a reader of the table's latest version, or of the requested one."""
         from limnos.spark.lance.reading import LanceReader, files_of  # noqa: PLC0415
 
         return LanceReader(files_of(self._home(), lance_options_of(self.options)), schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:  # noqa: FBT001 - PySpark's signature
-        """Return what writes the table; refuses what cannot be written before any task runs."""
+        """Return a writer of the table. Raises for data that cannot be written, before any task runs."""
         from limnos.spark.lance.writing import LanceWriter  # noqa: PLC0415
 
         return LanceWriter(self._home(), lance_options_of(self.options), schema=schema, overwrite=overwrite)
@@ -56,7 +56,7 @@ class LanceSource(DataSource):
 
 
 def source_of(home: ServerAccess) -> type[LanceSource]:
-    """Return a session's own source. Made here, it goes to other processes with what it knows."""
+    """Return a session's own source class. It is defined here so that Spark pickles it with its attributes."""
 
     class SessionSource(LanceSource):
         pass

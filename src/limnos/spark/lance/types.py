@@ -1,7 +1,8 @@
-"""Types of Arrow, as Lance tables have them, and those of Spark.
+"""Conversion of types between Arrow, as in Lance tables, and Spark.
 
-May import pyarrow, PySpark and `model`. Pure. A vector is a list of a fixed size, which Spark has not: there it is an array, and its column's metadata
-says the size, under the key that lance-spark uses too, so that it is a vector again when the column is written.
+May import pyarrow, PySpark and `model`. Pure. A vector is a list of fixed size, which Spark lacks. In Spark it is an
+array whose column metadata has the size, under the key that lance-spark also uses, so that a written column is a vector
+again.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ _FAMILIES: Final = (
     (kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary),
     (kinds.is_date,), (kinds.is_timestamp,), (kinds.is_duration,), (kinds.is_boolean,),
 )  # fmt: skip
-"""Types of which one is written as another; a value that does not fit fails."""
+"""Families of types that are cast to each other on writing. A value that does not fit fails."""
 
 
 def spark_schema_of(schema: pa.Schema) -> spark.StructType:
-    """Return what a table's columns are in Spark. Raises BadRequest for a type that Spark has not."""
+    """Return the Spark columns of a table. Raises BadRequest for a type that Spark lacks."""
     return spark.StructType([_field(field) for field in schema])
 
 
@@ -71,7 +72,10 @@ def _spark_type(kind: pa.DataType, column: str) -> spark.DataType:
 
 
 def arrow_schema_of(schema: spark.StructType, *, vectors: dict[str, int]) -> pa.Schema:
-    """Return what a new table has for Spark's columns; `vectors` are arrays of that many items each. Raises BadRequest."""
+    """Return a new table's schema for Spark's columns. Raises BadRequest.
+
+    `vectors` maps array columns to their fixed sizes.
+    """
     unknown = [name for name in vectors if name not in schema.fieldNames()]
     if unknown:
         raise BadRequest(f"The option vectors names {unknown[0]}, which is no column of what is written")
@@ -95,7 +99,10 @@ def _arrow_field(field: spark.StructField, *, size: int | None) -> pa.Field:
 
 
 def check_append(schema: spark.StructType, table: pa.Schema) -> pa.Schema:
-    """Return the table's schema if Spark's columns can be added to it. Raises BadRequest, naming the first column that cannot."""
+    """Return the table's schema if Spark's columns can be appended.
+
+    Raises BadRequest, which names the first wrong column.
+    """
     sent = {field.name: to_arrow_type(field.dataType, timestamp_utc=True) for field in schema.fields}
     for name, kind in sent.items():
         if name not in table.names:
@@ -111,7 +118,7 @@ def check_append(schema: spark.StructType, table: pa.Schema) -> pa.Schema:
 
 
 def fits(source: pa.DataType, target: pa.DataType) -> bool:
-    """Say whether values of a type are written as another; each value must still fit."""
+    """Return whether values of a type can be cast to another; each value must still fit."""
     if source == target or kinds.is_null(source):
         return True
     if kinds.is_dictionary(target):
@@ -142,7 +149,10 @@ def _is_one(kind: pa.DataType, family: tuple[object, ...]) -> bool:
 
 
 def as_schema(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with a schema's columns, in its order and types; what it lacks is null. Raises BadRequest for a value that does not fit."""
+    """Convert a batch to a schema: its columns, order and types, with NULL for missing columns.
+
+    Raises BadRequest for a value that does not fit.
+    """
     columns = [_as_field(batch, field) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 

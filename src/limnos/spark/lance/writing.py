@@ -1,7 +1,8 @@
-"""Writing a Lance table from Spark: tasks write fragments, the driver commits them as one version.
+"""Writing of a Lance table from Spark: tasks write fragments, the driver commits them as one version.
 
-May import Lance's library, PySpark, pyarrow, `client`, `model` and this room. What a write needs is settled before the first task: the caller's right,
-the table's place, and whether its columns can take what is sent. A task that is run again has its first fragments committed by nobody.
+May import Lance's library, PySpark, pyarrow, `client`, `model` and this room. Everything is checked before the first
+task: the caller's right, the table's location, and whether its columns accept the data. Fragments of a repeated task's
+first try are never committed.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class WrittenFragments(WriterCommitMessage):
 
 
 class LanceWriteTarget(NamedTuple):
-    """Where a write goes: the table, whether this write gave it its name, and its version; None when it has no data."""
+    """The target of a write: location, whether this write declared the table, and version (None without data)."""
 
     location: str
     options: dict[str, str]
@@ -47,7 +48,10 @@ class LanceWriteTarget(NamedTuple):
 
 
 def target_of(home: ServerAccess, asked: LanceOptions) -> LanceWriteTarget:
-    """Find the table that is written, or take its name. Raises Forbidden for who may not write it, and what the client raises."""
+    """Find the table to write, or declare it.
+
+    Raises PermissionDenied without the right to write, and the client's errors.
+    """
     if asked.columns is not None or asked.version is not None or asked.tag is not None:
         raise BadRequest("The options columns, version and tag are for reading: leave them out of a write")
     with home.client() as client:
@@ -64,7 +68,7 @@ def target_of(home: ServerAccess, asked: LanceOptions) -> LanceWriteTarget:
 
 
 def _declare(client: Client, asked: LanceOptions) -> LanceTable | None:
-    """Take the name of a table that is not there; None when somebody else has just done so."""
+    """Declare a missing table; None if somebody else has just done so."""
     try:
         client.lance.declare(asked.path)
     except ConflictError:
@@ -73,14 +77,14 @@ def _declare(client: Client, asked: LanceOptions) -> LanceTable | None:
 
 
 def _require_right(client: Client, asked: LanceOptions) -> None:
-    """Refuse who may read the table, and not write it: the files themselves do not ask."""
+    """Refuse callers who may read the table but not write it, because the storage itself does not check that."""
     decision = client.access.explain("table_commit", asked.path, kind="table").decision
     if not decision.allowed:
         raise PermissionDenied(decision.message or f"{asked.name} may be read by you, and not written")
 
 
 class LanceWriter(DataSourceArrowWriter):
-    """Appends to a table, or replaces what is in it."""
+    """Appends to a table, or replaces its rows."""
 
     def __init__(self, home: ServerAccess, asked: LanceOptions, *, schema: StructType, overwrite: bool) -> None:
         self._target = target = target_of(home, asked)
@@ -95,7 +99,7 @@ class LanceWriter(DataSourceArrowWriter):
             raise
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFragments:
-        """Write what one task has; nothing when it has no rows."""
+        """Write the rows of one task; nothing if there are none."""
         batches = (as_schema(batch, self._schema) for batch in iterator if batch.num_rows)
         first = next(batches, None)
         if first is None:
@@ -117,7 +121,7 @@ class LanceWriter(DataSourceArrowWriter):
         return self._target.version is not None and not self._overwrite
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make one version of all that was written; an append of nothing makes none."""
+        """Commit all fragments as one version. An append without rows commits nothing."""
         written = [message for message in messages if isinstance(message, WrittenFragments)]
         fragments = [FragmentMetadata.from_json(each) for message in written for each in message.fragments]
         version = self._target.version
@@ -130,7 +134,10 @@ class LanceWriter(DataSourceArrowWriter):
             self._commit(lance.LanceOperation.Append(fragments), version)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Give back the name that this write took. What tasks wrote is in no version; Lance's own clean-up removes it."""
+        """Remove the table that this write declared.
+
+        Fragments of its tasks are in no version; Lance's clean-up deletes them.
+        """
         self._let_go()
 
     def _let_go(self) -> None:
@@ -139,7 +146,10 @@ class LanceWriter(DataSourceArrowWriter):
                 client.lance.deregister(self._asked.path)
 
     def _begin(self) -> int:
-        """Make the first version of a table, without rows: of two who begin one, the second adds to it, or is refused."""
+        """Create the table's first version, without rows. If another writer was faster, append to its version.
+
+        Raises BadRequest if that version has other columns.
+        """
         table, options = self._schema.empty_table(), self._target.options or None
         if self._target.managed:
             begun = lance.write_dataset(
