@@ -1,1 +1,1 @@
-"""What happened: the change feed, webhooks, audit, lineage. May import `sqlpp` and what that may import."""
+"""Change feed, webhooks, audit and lineage. May import `sqlpp` and the packages that `sqlpp` may import."""

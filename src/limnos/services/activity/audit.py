@@ -1,6 +1,7 @@
-"""Who did what: the lines of the audit as the owner of a metalake, a service admin, or a user for himself may read them.
+"""Audit: reads the lines of the audit, all for a metalake's owner or a service admin, their own for users.
 
-May import the rooms below. Knows no wire format. A reader sees every change that was committed before the question.
+May import the rooms below. Must not know any wire format. A reader sees every change that was committed before the
+request.
 """
 
 from __future__ import annotations
@@ -24,20 +25,21 @@ if TYPE_CHECKING:
 
 PAGE_MAX: Final = 1_000
 BITES_MAX: Final = 500
-"""So often a reader goes on making lines of changes: a hundred thousand of them."""
+"""How many batches of changes a reader turns into lines before reading: a hundred thousand changes in all."""
 
 
 class AuditLinesPage(NamedTuple):
-    """Lines, and whether there are more behind the last one."""
+    """A page of lines, and whether more follow."""
 
     lines: list[AuditRecord]
     more: bool
 
 
 async def audit_read(ctx: Context, metalake: str | None, *, wanted: AuditFilter, limit: int) -> AuditLinesPage:
-    """Return lines of a metalake, or of the whole server: all to its owner, or a service admin; to a user of the metalake their own.
+    """Return audit lines of a metalake, or of the whole server if `metalake` is None.
 
-    Raises PermissionDenied, NotFound, BadRequest, ServiceUnavailable.
+    The owner of the metalake, or a service admin, sees all lines; another user of the metalake sees their own. Raises
+    PermissionDenied, NotFound, BadRequest, ServiceUnavailable.
     """
     if wanted.before is not None and wanted.after is not None:
         raise BadRequest("Go on before a line or after one, not both")
@@ -50,11 +52,11 @@ async def audit_read(ctx: Context, metalake: str | None, *, wanted: AuditFilter,
         found = await ctx.look_up(partial(lines_read, seen, limit=most + 1))
         if (now := await _narrow_to_allowed(ctx, metalake, wanted=wanted)) == seen:
             return AuditLinesPage(found[:most], len(found) > most)
-        seen = now  # rights went while lines were made and read, which may take a while
+        seen = now  # the rights changed while lines were made and read, which may take a while
 
 
 async def _narrow_to_allowed(ctx: Context, metalake: str | None, *, wanted: AuditFilter) -> AuditFilter:
-    """Narrow what is wanted to what the caller may see at this moment. Raises PermissionDenied, NotFound."""
+    """Restrict the filter to the lines that the caller may see at this moment. Raises PermissionDenied, NotFound."""
     if metalake is None:
         await ctx.read(RequestScope(), _require_server)
         return wanted
@@ -66,7 +68,10 @@ def _require_server(request_view: RequestView) -> None:
 
 
 def _narrow_to_caller(request_view: RequestView, wanted: AuditFilter) -> AuditFilter:
-    """Narrow what is wanted to what the caller may see: whoever is no owner sees what they did, since they are who they are."""
+    """Restrict the filter to the caller's own lines, unless the caller owns the metalake.
+
+    Earlier users of the name do not count.
+    """
     request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
     within = msgspec.structs.replace(wanted, metalake_id=request_view.metalake.id)
     if request_view.decide(Action.AUDIT_READ, request_view.settled.outer).allowed:
@@ -77,7 +82,7 @@ def _narrow_to_caller(request_view: RequestView, wanted: AuditFilter) -> AuditFi
 
 
 async def audit_catch_up(ctx: Context) -> None:
-    """Make lines of all changes that were committed before this call. Raises ServiceUnavailable where too many wait."""
+    """Make lines of all changes that were committed before this call. Raises ServiceUnavailable if too many wait."""
     await ctx.services.audit.flush()
     for _ in range(BITES_MAX):
         if not await ctx.services.audit.collect():

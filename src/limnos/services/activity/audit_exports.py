@@ -1,7 +1,7 @@
-"""Lines of the audit written out as files, day by day: because somebody asked, or each day by a setting.
+"""Audit exports: write audit lines to files day by day, on request or daily by a setting.
 
-May import the rooms below. A task does it, so it goes on after a kill; a day's files have the names that its lines give them, so one that is
-written again is there already. Only days that are over are written: their lines are all there.
+May import the rooms below. A task does the work, so it continues after a crash. File names follow from the lines, so
+writing a day again finds the file in place. Only days that are over are written, since only then all lines exist.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ EXPORT_AUDIT: Final = "export-audit"
 EXPORT_AUDIT_DAYS: Final = "export-audit-days"
 EVERY_S: Final = 3600.0
 SETTLED_MS: Final = 600_000
-"""So long after midnight a day is over: the last lines of requests and changes are written by then."""
+"""How long after midnight a day counts as over, in milliseconds: by then the last lines are written."""
 READ_AT_ONCE: Final = 1_000
 LINES_PER_FILE: Final = 100_000
 
 
 class AuditExport(msgspec.Struct, frozen=True):
-    """Write the lines of these days below a location: `since` the first of them, `until` the first that is left out."""
+    """Write the lines of some days below a location: from `since` up to but without `until`."""
 
     location: str
     since: date
@@ -48,13 +48,13 @@ class AuditExport(msgspec.Struct, frozen=True):
 
 
 class AuditDays(msgspec.Struct, frozen=True):
-    """The first day that was not written yet."""
+    """The first day that has not been written yet."""
 
     next: date | None = None
 
 
 def export_days(ctx: Context, *, location: str | None, since: date | None, until: date | None) -> AuditExport:
-    """Say what an export is of: by default all days that are over. Raises BadRequest, OutsideRoots."""
+    """Return the export of a request: by default of all days that are over. Raises BadRequest, OutsideRoots."""
     place = location or ctx.services.defaults.audit.export
     if place is None:
         raise BadRequest("Say where the files go: the setting audit.export names no location")
@@ -70,7 +70,10 @@ def over_at(now_ms: int) -> date:
 
 
 async def audit_export(ctx: Context, *, location: str | None, since: date | None, until: date | None) -> int:
-    """Leave a task that writes the lines of some days as files; returns its id. For service admins. Raises PermissionDenied, BadRequest."""
+    """Create a task that exports the lines of some days; for service admins.
+
+    Returns its id. Raises PermissionDenied, BadRequest.
+    """
     await refuse_former(ctx)
 
     def decide(request_view: RequestView) -> Permit[AuditExport]:
@@ -83,12 +86,12 @@ async def audit_export(ctx: Context, *, location: str | None, since: date | None
 
 
 def export_leave(tx: Tx, permit: Permit[AuditExport]) -> int:
-    """Leave the task."""
+    """Create the task. Returns its id."""
     return tx.tasks.create(EXPORT_AUDIT, msgspec.json.encode(permit.command).decode())
 
 
 async def export_run(work: TaskContext, payload: AuditExport) -> str:
-    """Write days that somebody asked for; returns what was written."""
+    """Write the requested days. Returns a summary."""
     files = lines = 0
     first = await work.submit(first_at)
     day = payload.since if first is None else max(payload.since, day_of(first))
@@ -99,7 +102,10 @@ async def export_run(work: TaskContext, payload: AuditExport) -> str:
 
 
 async def days_run(work: TaskContext, payload: AuditDays) -> tuple[AuditDays, str | None]:
-    """Write the days that are over since the last time, where the settings name a place; returns what to be told next, and what was written."""
+    """Write the days that are over since the last round, if the settings name a location.
+
+    Returns the next payload and a summary.
+    """
     services = work.services
     if services is None or services.defaults.audit.export is None:
         return payload, None
@@ -112,7 +118,7 @@ async def days_run(work: TaskContext, payload: AuditDays) -> tuple[AuditDays, st
 
 
 async def day_write(work: TaskContext, location: str, *, day: date) -> tuple[int, int]:
-    """Write a day's lines; returns how many files and lines that were."""
+    """Write a day's lines. Returns the number of files and of lines."""
     files = total = after = 0
     while lines := await _lines(work, day, after=after):
         target = f"{location.rstrip('/')}/{name_of(day, lines)}"
@@ -122,7 +128,7 @@ async def day_write(work: TaskContext, location: str, *, day: date) -> tuple[int
 
 
 async def _lines(work: TaskContext, day: date, *, after: int) -> list[AuditRecord]:
-    """Read the next lines of a day, as many as one file has."""
+    """Read the next lines of a day, as many as fit in one file."""
     found: list[AuditRecord] = []
     while len(found) < LINES_PER_FILE:
         last = found[-1].id if found else after
@@ -136,5 +142,5 @@ async def _lines(work: TaskContext, day: date, *, after: int) -> list[AuditRecor
 
 def _write(target: str, beat: Heartbeat, *, lines: list[AuditRecord]) -> None:
     beat(len(lines))
-    with suppress(AlreadyExists):  # written before the node that began it died
+    with suppress(AlreadyExists):  # an earlier attempt wrote it
         store_for(target, {}).write_new(target, file_of(lines))

@@ -1,9 +1,9 @@
-"""The change feed: what was committed in a metalake, or in one catalog of it, as far as the caller may see it now.
+"""Change feed: the commits of a metalake, or of one of its catalogs, as far as the caller may see them now.
 
-May import the rooms below. Knows no wire format. Revisions are dense and given under the lock that is held to the commit,
-so whoever reads a zone up to a revision has missed nothing before it: nothing else is needed for a feed without gaps.
-Whoever follows a metalake reads its own zone and those of the catalogs that they may use. What was passed over because it
-could not be seen is not told later (decision record on the change feed).
+May import the rooms below. Must not know any wire format. Revisions have no gaps, and are assigned under a lock that is
+held until the commit. So a reader who has read a zone up to a revision has missed nothing before it. A reader of a
+metalake reads the metalake's own zone and those of the catalogs that the reader may use. A change that was hidden when
+it was passed is not delivered later (decision record on the change feed).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 LIMIT_MAX: Final = 1_000
 WAIT_S_MAX: Final = 60.0
 PARTS_MAX: Final = 20
-"""Parts that one request reads in which there is nothing for the caller."""
+"""How many parts without visible changes one request reads."""
 ATTEMPTS_MAX: Final = 20
 NOW: Final = "now"
 OLDEST_WORD: Final = "oldest"
@@ -50,7 +50,8 @@ OLDEST_WORD: Final = "oldest"
 class FeedPage(NamedTuple):
     """Changes in the order of each zone, and the position after them.
 
-    `behind` is how many revisions come after it in the zones that were read, `reached` how far each of those was.
+    `behind` is the number of revisions that follow in the zones that were read, `reached` the revision read up to in
+    each.
     """
 
     changes: list[PublishedChange]
@@ -60,14 +61,14 @@ class FeedPage(NamedTuple):
 
     @property
     def more(self) -> bool:
-        """Say whether there is something to read on at once."""
+        """Whether more can be read at once."""
         return self.behind > 0
 
 
 class _FeedScope(NamedTuple):
-    """Whose feed it is: the zone of the metalake or catalog, and the catalogs in it that the caller may use, by zone.
+    """The scope of a feed: the zone of the metalake or catalog, and its catalogs that the caller may use, by zone.
 
-    `hidden` are the others that are there.
+    `hidden` are its other catalogs.
     """
 
     zone: int
@@ -78,9 +79,11 @@ class _FeedScope(NamedTuple):
 async def changes_read(
     ctx: Context, scope: RequestScope, *, after: str | None, limit: int, wait_s: float = 0
 ) -> FeedPage:
-    """Return the next changes after a position (None, `oldest`: the oldest kept; `now`: none yet), about `limit` revisions.
+    """Return the changes after a position, of about `limit` revisions.
 
-    Waits up to `wait_s` for the first one. Raises BadRequest, PositionPruned, NotFound, PermissionDenied.
+    `after` is a position's text, None or `oldest` for the oldest kept change, or `now` for an empty page at the newest
+    position. Waits up to `wait_s` seconds for the first change. Raises BadRequest, PositionPruned, NotFound,
+    PermissionDenied.
     """
     limit, wait_s = min(max(limit, 1), LIMIT_MAX), min(wait_s, WAIT_S_MAX)
     loop = asyncio.get_running_loop()
@@ -102,7 +105,10 @@ async def changes_read(
 async def page_read(
     ctx: Context, scope: RequestScope, position: FeedPosition | None, *, limit: int, start: int = OLDEST
 ) -> FeedPage:
-    """Read one part and tell what of it the caller may see; nobody waits here. `start` is where who has no position begins."""
+    """Read one part, and return the changes in it that the caller may see; does not wait.
+
+    `start` replaces a missing position.
+    """
     for _ in range(ATTEMPTS_MAX):
         home = await ctx.read(scope, _feed_scope)
         wanted = _positions(home, position, start)
@@ -121,7 +127,7 @@ async def page_read(
 
 
 def _in_order(told: list[list[PublishedChange]]) -> list[PublishedChange]:
-    """Put the changes of several zones into one list by their times; each zone's own order stays, whatever its times say."""
+    """Merge the changes of several zones by their times; the order within each zone stays, whatever its times."""
     found: list[tuple[int, PublishedChange]] = []
     for part in told:
         latest = 0
@@ -132,7 +138,7 @@ def _in_order(told: list[list[PublishedChange]]) -> list[PublishedChange]:
 
 
 def _feed_scope(request_view: RequestView) -> _FeedScope:
-    """Find whose feed it is, and refuse whoever may not follow it."""
+    """Return the scope of a feed. Raises PermissionDenied, NotFound, NotInUse for a caller who may not read it."""
     if request_view.scope.catalog is not None:
         request_view.require(Action.CATALOG_LOAD, request_view.settled.outer)
         request_view.require_in_use()
@@ -150,9 +156,10 @@ def _feed_scope(request_view: RequestView) -> _FeedScope:
 
 
 def _positions(home: _FeedScope, position: FeedPosition | None, start: int) -> dict[int, int]:
-    """Return where reading goes on in each zone: a catalog that is new to the caller from what is kept of it.
+    """Return where reading continues in each zone; a catalog that is new to the caller begins at its oldest kept
+    change.
 
-    Zones that the caller may not read now are left where they are.
+    Zones that the caller may not read now keep their position.
     """
     if position is None:
         return dict.fromkeys((home.zone, *home.catalogs), start)
@@ -163,13 +170,13 @@ def _positions(home: _FeedScope, position: FeedPosition | None, start: int) -> d
 
 
 async def position_restrict(ctx: Context, position: FeedPosition) -> FeedPosition:
-    """Return a position without what is no zone of its home: one that somebody made up may name any."""
+    """Return a position without zones outside its home; a forged position may name any zone."""
     own = await _own_of(ctx, position.zones.keys(), home=position.home)
     return msgspec.structs.replace(position, zones={zone: at for zone, at in position.zones.items() if zone in own})
 
 
 async def _own_of(ctx: Context, zones: Collection[int], *, home: int) -> set[int]:
-    """Return which zones are a home itself, or are or were its catalogs; nobody was given a position in others."""
+    """Return which zones are the home itself, or are or were its catalogs."""
     node_positions = await ctx.look_up(partial(zones_read, zones))
     return {
         zone
@@ -179,7 +186,7 @@ async def _own_of(ctx: Context, zones: Collection[int], *, home: int) -> set[int
 
 
 def _refuse_lost(position: FeedPosition | None, part: FeedSlice) -> None:
-    """Refuse to go on where changes are missing. Raises PositionPruned."""
+    """Refuse to continue where changes are missing. Raises PositionPruned."""
     if position is None:
         return
     if position.epoch != part.epoch:
@@ -193,14 +200,17 @@ def _refuse_lost(position: FeedPosition | None, part: FeedSlice) -> None:
 async def _publish(
     ctx: Context, scope: RequestScope, home: _FeedScope, *, zone: int, part: FeedSlice
 ) -> list[PublishedChange]:
-    """Tell what the caller may see of a zone's changes. Raises Outrun where the zone's catalog is another one now."""
+    """Return the changes of a zone that the caller may see.
+
+    Raises ChangesOutdated if the catalog's name or zone has changed.
+    """
     entries = part.entries[zone]
     if zone not in home.catalogs and zone == home.zone:
         return await ctx.read(scope, lambda request_view: publish_changes(request_view, entries, part.node_positions))
     if zone not in home.catalogs:
         node_position = part.node_positions.get(zone)
         if node_position is None or node_position.kind is not Kind.CATALOG or node_position.parent_id != home.zone:
-            return []  # nobody was given such a position
+            return []  # the server never gave out such a position
         return await ctx.read(
             scope, lambda request_view: publish_dropped_catalog_changes(request_view, entries, part.node_positions)
         )
@@ -215,7 +225,7 @@ async def _publish(
     except (NotFound, PermissionDenied):
         if scope.catalog is not None:
             raise
-        raise ChangesOutdated from None  # it was dropped or renamed, or the caller may not use it any longer
+        raise ChangesOutdated from None  # it was dropped or renamed, or the caller may no longer use it
 
 
 def _page(home: _FeedScope, position: FeedPosition | None, part: FeedSlice, told: list[PublishedChange]) -> FeedPage:
@@ -223,10 +233,10 @@ def _page(home: _FeedScope, position: FeedPosition | None, part: FeedSlice, told
     zones, behind = kept | part.reached, part.behind
     for each in told:
         if each.kind is Kind.CATALOG and each.operation == "create" and each.zone == home.zone and each.id not in zones:
-            zones[each.id] = 0  # made since, and perhaps gone already: what it held is told, too
+            zones[each.id] = 0  # it was created since, and perhaps dropped already: its changes are delivered too
             behind += 1
     following = {home.zone, *home.catalogs, *home.hidden}
     for zone in part.reached.keys() - following:
         if part.clocks[zone].pruned_to == zones[zone]:
-            del zones[zone]  # a catalog that is gone, and told to the end, and nothing of it is kept
+            del zones[zone]  # a dropped catalog whose changes are all read and pruned
     return FeedPage(told, FeedPosition(part.epoch, home.zone, zones), behind, part.reached)

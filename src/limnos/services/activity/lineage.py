@@ -1,8 +1,9 @@
-"""Lineage as producers tell it: their datasets found among our objects, and what they said kept under the rights of who says it.
+"""Lineage intake: stores the lineage that producers report, between our objects and external datasets, under the
+caller's rights.
 
-May import the rooms below. Knows no wire format. An edge into an object takes the right to change it, and a source counts only for who
-may load it; the rest is left out and told in the answer, in the same words whether something is hidden or not there (decision
-record 0042). What is nobody's object is kept as a dataset outside.
+May import the rooms below. Must not know any wire format. An edge into an object needs the right to change it, and a
+source needs the right to load it. Other edges are rejected and listed in the response, in the same words whether an
+object is hidden or missing (decision record 0042). A dataset that is no object here is stored as an external dataset.
 """
 
 from __future__ import annotations
@@ -37,30 +38,30 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 CHANGES: Final = {Kind.TABLE: Action.TABLE_COMMIT, Kind.VIEW: Action.VIEW_ALTER}
-"""What it takes to say where something of a kind comes from."""
+"""The action that a caller needs to report lineage into an object of each kind."""
 CHANGE: Final = "change"
 SEE: Final = "see"
 LineageKey = tuple[str, str]
 LineageEnd = int | ExternalDataset
-"""One end of an edge: an object's id, or a dataset outside."""
+"""One end of an edge: an object's id, or an external dataset."""
 
 
 class RejectedDataset(NamedTuple):
-    """A dataset that was left out, and why."""
+    """A rejected dataset, and the reason."""
 
     dataset: LineageKey
     why: str
 
 
 class LineageResult(NamedTuple):
-    """How many edges were kept, and what was left out."""
+    """How many edges were stored, and the rejected datasets."""
 
     kept: int
     left_out: tuple[RejectedDataset, ...]
 
 
 class ColumnPairDraft(NamedTuple):
-    """A pair of columns before a dataset outside has its id."""
+    """A pair of columns, before an external dataset has its id."""
 
     source: LineageEnd
     target_field: LineageField
@@ -70,7 +71,7 @@ class ColumnPairDraft(NamedTuple):
 
 
 class LineagePut(msgspec.Struct, frozen=True):
-    """Keep what a job said of one target."""
+    """Store the lineage that a job reported of one target."""
 
     target: LineageEnd
     job: LineageJobRow
@@ -79,14 +80,16 @@ class LineagePut(msgspec.Struct, frozen=True):
 
 
 class LineagePuts(msgspec.Struct, frozen=True):
-    """Keep what was said of targets in one catalog, or that came from there."""
+    """Store lineage of targets in one catalog, or of external targets with sources there."""
 
     metalake_id: int
     puts: tuple[LineagePut, ...]
 
 
 class _LineageItem(NamedTuple):
-    """What an event says of one target, and the object whose catalog it is decided in: the target, or of one outside a source."""
+    """An event's report on one target, and the object whose catalog decides: the target, or a source of an external
+    target.
+    """
 
     event: EventLineage
     output: EventOutput
@@ -96,21 +99,21 @@ class _LineageItem(NamedTuple):
 
 
 class _NothingToKeep(Exception):
-    """Nothing is left that may be kept."""
+    """No reported edge may be stored."""
 
 
 async def home_find(ctx: Context, metalake: str) -> UsableCatalogs:
-    """Return the metalake for whoever may say something in it at all: its users. Raises PermissionDenied, NotInUse."""
+    """Return the metalake and its usable catalogs, for one of its users. Raises PermissionDenied, NotInUse."""
     return await ctx.read(RequestScope(metalake), usable_catalogs_of)
 
 
 async def lineage_take(
     ctx: Context, *, metalake: str, home: UsableCatalogs, said: Sequence[EventLineage], authority: str
 ) -> LineageResult:
-    """Keep what producers said, as far as the caller may say it, in one transaction for each catalog.
+    """Store reported lineage, as far as the caller may report it, in one transaction for each catalog.
 
-    Raises PermissionDenied for who may change none of the targets. `authority` is how the caller spells this server's address: names of
-    catalogs there are ours.
+    `authority` is the host and port by which the caller reached this server: catalogs at that address are ours. Raises
+    PermissionDenied if the caller may change none of the targets.
     """
     if not said:
         return LineageResult(0, ())
@@ -132,7 +135,7 @@ async def lineage_take(
 
 
 class _LineageIntake:
-    """What one request says, sorted and decided."""
+    """The reports of one request, sorted and decided."""
 
     def __init__(self, metalake_id: int, found: Mapping[LineageKey, ResolvedDataset], *, now_ms: int) -> None:
         self.metalake_id = metalake_id
@@ -140,11 +143,11 @@ class _LineageIntake:
         self.found = found
         self.left_out: dict[RejectedDataset, None] = {}
         self.refused: Sequence[_LineageItem] = ()
-        """What the last decision said no to."""
+        """The items that the last decision refused."""
         self._fields: dict[LineageKey, FieldNames] = {}
 
     def sort(self, said: Sequence[EventLineage]) -> dict[str, list[_LineageItem]]:
-        """Sort what may have to be kept by the catalog in which it is decided; what can't be is left out."""
+        """Group the reports by the catalog that decides on them; hidden datasets are rejected."""
         sorted_: dict[str, list[_LineageItem]] = {}
         for event in said:
             for output in event.outputs:
@@ -163,17 +166,17 @@ class _LineageIntake:
         sources = tuple([each for each in named if not each.is_hidden])
         anchor = target if target.node_id is not None else next((each for each in sources if each.node_id), None)
         if target.is_hidden or anchor is None or not sources:
-            return None  # hidden, or nothing of ours has a part in it
+            return None  # a hidden target, or no object of ours is involved
         return _LineageItem(event, output, target, sources, anchor)
 
     def leave_out(self, found: ResolvedDataset, verb: str) -> None:
-        """Note that a dataset was left out."""
+        """Record that a dataset is rejected."""
         self.left_out[
             RejectedDataset(found.dataset.key, f"no table or view that you may {verb} has this name or location")
         ] = None
 
     def refuse_whole(self, said: Sequence[EventLineage]) -> None:
-        """Refuse a request of whose targets the caller may change none. Raises PermissionDenied."""
+        """Refuse a request if the caller may change none of its targets. Raises PermissionDenied."""
         targets = {output.dataset.key for event in said for output in event.outputs}
         refused = [each for each in self.left_out if each.dataset in targets and f" {CHANGE} " in each.why]
         if len(refused) == len(targets):
@@ -183,7 +186,7 @@ class _LineageIntake:
             )
 
     def decide(self, request_view: RequestView, *, items: Sequence[_LineageItem]) -> Permit[LineagePuts]:
-        """Decide on the targets, and on the sources that lie in this catalog, as they are now."""
+        """Decide on the targets, and on the sources in this catalog, as they are now. Raises _NothingToKeep."""
         request_view.require_in_use()
         require_nodes_cached(
             request_view, {each.node_id for item in items for each in self._here(request_view, item) if each.node_id}
@@ -201,7 +204,7 @@ class _LineageIntake:
         return [each for each in (item.target, *item.sources) if each.catalog_id == request_view.catalog.id]
 
     def _judge(self, request_view: RequestView, item: _LineageItem) -> list[Decision] | None:
-        """Return the decisions on what lies here, None where one says no."""
+        """Return the decisions on the objects in this catalog; None if one refuses."""
         decisions = []
         here = self._here(request_view, item)
         for each in here:
@@ -217,7 +220,7 @@ class _LineageIntake:
         ends = {each.dataset.key: _end(each) for each in item.sources}
         links = [link for link in item.output.links if link.source in ends]
         pairs = tuple([self._draft(link, item.output.dataset, source=ends[link.source]) for link in links])
-        at = min(event.at, self.now_ms)  # a time to come would outrank all that is said until then
+        at = min(event.at, self.now_ms)  # a future time would outrank all later reports
         job = LineageJobRow(*event.job, event.run, event.parent, at)
         return LineagePut(_end(item.target), job, tuple(dict.fromkeys(ends.values())), pairs)
 
@@ -226,7 +229,7 @@ class _LineageIntake:
         return ColumnPairDraft(source, aimed, self._field(link.source, link.source_field), link.subtype, link.direct)
 
     def _field(self, key: LineageKey, name: str) -> LineageField:
-        """Find the id of a column by the name that it had in the event."""
+        """Return the field of a column by the name that it had in the event."""
         found = self.found[key]
         known = self._fields.get(key)
         if known is None:
@@ -236,7 +239,7 @@ class _LineageIntake:
 
 
 def display_name(key: LineageKey) -> str:
-    """Spell a dataset for a message."""
+    """Return a dataset's name for a message."""
     return f"{key[0]} {key[1]}"[:300]
 
 
@@ -245,7 +248,7 @@ def _end(found: ResolvedDataset) -> LineageEnd:
 
 
 def lineage_put(tx: Tx, permit: Permit[LineagePuts]) -> int:
-    """Write the edges; what is gone by now is passed over. Returns how many they are."""
+    """Write the edges; edges of objects that are gone by now are skipped. Returns their number."""
     metalake_id = permit.command.metalake_id
     return sum(_put_one(tx, put, metalake_id=metalake_id) for put in permit.command.puts)
 

@@ -1,7 +1,8 @@
-"""Datasets of OpenLineage found among our objects: by the name in a catalog of ours first, by the location second.
+"""Lineage datasets: finds OpenLineage datasets among our objects, first by location and then by name.
 
-May import the rooms below. A name counts where the producer's address of the catalog is this server's, or where it is spelled
-`limnos://<metalake>`. A location belongs to one table at most, so it outranks a name that a producer's session gave to a catalog.
+May import the rooms below. A name counts if the producer's address of the catalog is this server's, or is
+`limnos://<metalake>`. A location belongs to at most one table, so it outranks a catalog name that a producer's session
+chose.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ ObjectPath = tuple[str, ...]
 
 
 class ResolvedDataset(NamedTuple):
-    """What a dataset is: an object of ours (in a catalog), hidden or not; one that should be ours and is lost; or outside."""
+    """The object of a dataset: one of ours (in a catalog), visible or hidden; a lost one that should be ours; or an
+    external dataset.
+    """
 
     dataset: EventDataset
     node_id: int | None = None
@@ -58,21 +61,23 @@ class ResolvedDataset(NamedTuple):
     is_seen: bool = False
     is_lost: bool = False
     body: bytes | None = None
-    """The document of an object that is seen, where it was asked for."""
+    """The document of a visible object, if requested."""
 
     @property
     def is_hidden(self) -> bool:
-        """Say whether the caller does not see it, be it there or not."""
+        """Whether the caller does not see it, whether or not it exists."""
         return self.is_lost or (self.node_id is not None and not self.is_seen)
 
     @property
     def outside(self) -> DatasetKey:
-        """The name that it goes by outside: the logical one, if it has one."""
+        """Its name as an external dataset: the logical one, if it has one."""
         return self.dataset.aliases[0] if self.dataset.aliases else self.dataset.key
 
 
 class _DatasetCandidate(NamedTuple):
-    """What leads to a dataset: paths that it may have, and the object at its location with its catalog's id (0: dropped)."""
+    """How a dataset may be found: possible paths, and the object at its location with its catalog's id (0 if
+    dropped).
+    """
 
     dataset: EventDataset
     paths: tuple[ObjectPath, ...]
@@ -89,7 +94,10 @@ async def datasets_find(
     authority: str,
     linked: Collection[DatasetKey],
 ) -> dict[DatasetKey, ResolvedDataset]:
-    """Find datasets among the objects of a metalake, as the caller sees them; with the documents of `linked` ones."""
+    """Find datasets among the objects of a metalake, as the caller sees them; with the documents of `linked` ones.
+
+    Raises ServiceUnavailable if objects move faster than they can be found.
+    """
     merged: dict[DatasetKey, EventDataset] = {}
     for each in datasets:
         known = merged.get(each.key)
@@ -104,7 +112,7 @@ async def datasets_find(
         except (NotFound, PermissionDenied, ChangesOutdated):
             home = await ctx.read(
                 RequestScope(metalake), usable_catalogs_of
-            )  # a catalog was dropped or renamed, or rights have changed
+            )  # a catalog was dropped or renamed, or the rights changed
     raise ServiceUnavailable("What the event names was moved about faster than it could be found: send it again")
 
 
@@ -126,7 +134,7 @@ async def _dataset_candidates(
 
 
 def _is_of(node_id: int, node_positions: Mapping[int, NodePosition], *, metalake_id: int) -> bool:
-    """Say whether a node lies in a metalake, or lay there."""
+    """Return whether a node lies in a metalake, or did before it was dropped."""
     while node_id in node_positions:
         if node_id == metalake_id:
             return True
@@ -135,7 +143,9 @@ def _is_of(node_id: int, node_positions: Mapping[int, NodePosition], *, metalake
 
 
 def _candidate_locations(dataset: EventDataset) -> tuple[str, ...]:
-    """List the location that a dataset's own name spells, and those it lies in, innermost first; none where it is no location."""
+    """Return the location that a dataset's name spells, and its parents, innermost first; none if the name is no
+    location.
+    """
     namespace, name = dataset.key
     if namespace == "file" or namespace.startswith("file:"):
         text = name if name.startswith("/") else f"/{name}"
@@ -151,7 +161,7 @@ def _candidate_locations(dataset: EventDataset) -> tuple[str, ...]:
 
 
 def _paths(dataset: EventDataset, metalake: str, *, authority: str) -> tuple[bool, tuple[ObjectPath, ...]]:
-    """Say whether a dataset names an object of ours, and which paths that may be."""
+    """Return whether a dataset's name belongs to this server, and the paths that it may mean."""
     paths: list[ObjectPath] = []
     is_ours = False
     for namespace, name in (*dataset.aliases, dataset.key):
@@ -170,7 +180,7 @@ def _paths(dataset: EventDataset, metalake: str, *, authority: str) -> tuple[boo
 
 
 def _split(namespace: str) -> SplitResult | None:
-    """Take an address apart; what only looks like one is a name like any other."""
+    """Split an address; None for a text that only looks like one."""
     try:
         return urlsplit(namespace)
     except ValueError:
@@ -199,7 +209,7 @@ async def _resolve_candidates(
     clues: Sequence[_DatasetCandidate],
     linked: Collection[DatasetKey],
 ) -> dict[DatasetKey, ResolvedDataset]:
-    """Look at all clues at one moment."""
+    """Resolve all candidates at one moment. Raises ChangesOutdated, NotFound, PermissionDenied."""
     ids = {name: catalog_id for catalog_id, name in home.catalogs.items()}
     wanted = {path[0] for clue in clues for path in clue.paths if path[0] in ids}
     wanted |= {home.catalogs[clue.at[1]] for clue in clues if clue.at is not None and clue.at[1] in home.catalogs}

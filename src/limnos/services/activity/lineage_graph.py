@@ -1,7 +1,8 @@
-"""Lineage as it is asked: what an object, or one of its columns, came from, or what came from it, some steps far.
+"""Lineage graph: the sources or the results of an object or one of its columns, up to a number of steps.
 
-May import the rooms below. Knows no wire format. Steps are taken from what the caller sees alone: what is hidden is a vertex without
-a name, and nobody learns what lies behind it. At the end everything is looked at once more, at one moment.
+May import the rooms below. Must not know any wire format. The walk continues only from objects that the caller sees. A
+hidden object is a vertex without a name, and nothing behind it is shown. At the end all objects are decided once more,
+at one moment.
 """
 
 from __future__ import annotations
@@ -36,20 +37,25 @@ if TYPE_CHECKING:
 
 DEPTH_MAX: Final = 50
 EDGES_MAX: Final = 10_000
-"""Edges of one graph; what goes on beyond them is not told."""
+"""The maximum number of edges in one graph; further ones are omitted."""
 ROWS_MAX: Final = 50_000
-"""Rows of one step: several jobs may say the same edge."""
+"""The maximum number of rows of one step: several jobs may report the same edge."""
 SAYINGS_MAX: Final = 10
-"""Jobs that are told of one edge, those that ran last."""
+"""The maximum number of jobs shown for one edge, the latest first."""
 
 GraphPlace = tuple[int, int, str]
-"""A vertex: an object's or a dataset's id; of a column its field id, and its name where there is no id. Tables have 0 and no name."""
+"""A vertex: the id of an object or dataset, then a column's field id, and its name if it has no id.
+
+A table has 0 and "".
+"""
 WHOLE: Final = (EVERY_FIELD, "")
-"""The rest of a place that is a whole table."""
+"""The rest of a place that means a whole table."""
 
 
 class LineageStatement(NamedTuple):
-    """Which job said an edge, in which run, when (milliseconds since 1970), in whose name, and how columns come from there."""
+    """A report of an edge: the job, its run, the time (milliseconds since 1970), the user, and the kinds of column
+    lineage.
+    """
 
     job: tuple[str, str]
     run: str
@@ -59,7 +65,10 @@ class LineageStatement(NamedTuple):
 
 
 class LineageVertex(NamedTuple):
-    """An object (with a path), a dataset outside (with a namespace and a name), or something hidden. `id` holds within the answer."""
+    """An object (with a path), an external dataset (with namespace and name), or a hidden object.
+
+    `id` is valid within the response.
+    """
 
     id: str
     kind: str
@@ -69,7 +78,7 @@ class LineageVertex(NamedTuple):
 
 
 class LineageArc(NamedTuple):
-    """An edge of the graph, by the ids of its ends. Of one with a hidden end nothing else is told."""
+    """An edge of the graph, by the ids of its ends. An edge with a hidden end has no further details."""
 
     source: str
     target: str
@@ -79,7 +88,7 @@ class LineageArc(NamedTuple):
 
 
 class LineageGraphPart(NamedTuple):
-    """What was asked for: the root is the first vertex. `is_whole` is False where more lies beyond what one graph holds."""
+    """A graph, whose first vertex is the root. `is_whole` is False if limits cut it."""
 
     vertices: tuple[LineageVertex, ...]
     arcs: tuple[LineageArc, ...]
@@ -87,7 +96,7 @@ class LineageGraphPart(NamedTuple):
 
 
 class GraphQuery(NamedTuple):
-    """What is asked: up is where it came from, down what came from it."""
+    """A request for a graph: `up` for sources, else for results; at most `depth` steps."""
 
     metalake: str
     path: tuple[str, ...]
@@ -97,7 +106,7 @@ class GraphQuery(NamedTuple):
 
 
 class _GraphStep(NamedTuple):
-    """An edge from a place to the next one, in the direction that is asked."""
+    """An edge from a place to the next one, in the direction of the walk."""
 
     here: GraphPlace
     there: GraphPlace
@@ -107,7 +116,7 @@ class _GraphStep(NamedTuple):
 
 
 async def graph_require_user(ctx: Context, metalake: str) -> None:
-    """Refuse who could see nothing of what they ask for, however they ask. Raises PermissionDenied."""
+    """Refuse a caller who may use no catalog, and so could see nothing. Raises PermissionDenied."""
     if not (await ctx.read(RequestScope(metalake), usable_catalogs_of)).catalogs:
         raise PermissionDenied(
             f"You may use no catalog of metalake {metalake}: lineage is told to who may load what it is about"
@@ -115,7 +124,11 @@ async def graph_require_user(ctx: Context, metalake: str) -> None:
 
 
 async def lineage_graph(ctx: Context, question: GraphQuery) -> LineageGraphPart:
-    """Return the graph around an object. Raises NotFound, PermissionDenied as loading it does, and NotFound for a column that it has not."""
+    """Return the graph around an object.
+
+    Raises NotFound and PermissionDenied as loading the object does, NotFound for a missing column, BadRequest for an
+    incomplete path.
+    """
     if len(question.path) < 3:
         raise BadRequest("Say which table or view: its whole path, as ?path=main.raw.trips")
     scope = RequestScope(question.metalake, question.path[0])
@@ -126,7 +139,7 @@ async def lineage_graph(ctx: Context, question: GraphQuery) -> LineageGraphPart:
 
 
 def _root(request_view: RequestView, question: GraphQuery) -> tuple[int, bytes | None]:
-    """Find the object that is asked about, table or view, for who may load it."""
+    """Find the root, a table or view, for a caller who may load it."""
     request_view.require_in_use()
     levels = question.path[1:]
     node, _ = request_view.find(levels, Kind.TABLE)
@@ -154,7 +167,7 @@ def _column_of(node_id: int, question: GraphQuery, *, body: bytes | None) -> Gra
 
 
 class _GraphWalk:
-    """One walk through the graph, step by step from what is seen."""
+    """One walk through the graph, step by step from visible objects."""
 
     def __init__(self, ctx: Context, question: GraphQuery) -> None:
         self.ctx = ctx
@@ -167,7 +180,10 @@ class _GraphWalk:
         self.is_whole = True
 
     async def run(self, root: GraphPlace) -> LineageGraphPart:
-        """Walk to the depth that is asked, then tell what of it is seen at one moment."""
+        """Walk to the requested depth, then return what is visible at one moment.
+
+        Raises NotFound if the root is gone.
+        """
         at = {root}
         sights = await self._look({root[0]})
         for _ in range(self.question.depth):
@@ -217,7 +233,7 @@ class _GraphWalk:
         return NOTHING if found is None else found
 
     async def _look(self, ids: set[int]) -> VisibleObjects:
-        """Look at objects, and learn which ids are those of datasets outside."""
+        """Read which objects are visible, and which ids are external datasets."""
         self.known |= ids
         unknown = ids - self.outside.keys()
         self.outside |= await self.ctx.look_up(partial(external_datasets_read, unknown))
@@ -226,7 +242,7 @@ class _GraphWalk:
         )
 
     def _named(self, step: _GraphStep, sights: VisibleObjects) -> _GraphStep:
-        """Give a column that was known by its name alone the id that it has by now."""
+        """Replace a column that was reported by name by its present field id, if it has one."""
         node_id, field_id, name = step.there
         if field_id == UNKNOWN_FIELD:
             found = self._fields(node_id, sights).current.get(name)
@@ -235,7 +251,7 @@ class _GraphWalk:
         return step
 
     def _add(self, steps: Sequence[_GraphStep], sights: VisibleObjects) -> set[GraphPlace]:
-        """Keep steps; returns the places to go on from: what is seen, was reached directly, and is new."""
+        """Add steps. Returns the places from which the walk continues: visible, directly reached and new."""
         onward: set[GraphPlace] = set()
         for step in steps:
             self.steps.setdefault(step.here, []).append(step)
@@ -263,7 +279,7 @@ def _place(node_id: int, field: LineageField) -> GraphPlace:
 def _queried_place(
     at: Iterable[GraphPlace], end: GraphPlace, *, names: Callable[[GraphPlace], str]
 ) -> list[GraphPlace]:
-    """Return which of the places that were asked about a pair's own end is."""
+    """Return the places of the walk that match one end of a column pair."""
     return [
         place
         for place in at
@@ -277,7 +293,7 @@ def _queried_place(
 
 
 class _GraphPicture:
-    """The graph as it is told: vertices numbered in the order in which they are reached."""
+    """The graph for the response: vertices in the order in which they are reached."""
 
     def __init__(self, walk: _GraphWalk, sights: VisibleObjects) -> None:
         self.walk = walk
@@ -286,7 +302,7 @@ class _GraphPicture:
         self.hidden = 0
 
     def draw(self, root: GraphPlace) -> LineageGraphPart:
-        """Go through the steps that were kept, from what is seen alone."""
+        """Follow the steps of the walk, from visible objects only."""
         walk, is_whole = self.walk, self.walk.is_whole
         self._vertex(root)
         arcs: dict[tuple[str, str, bool], LineageArc] = {}
@@ -314,7 +330,7 @@ class _GraphPicture:
         key = (source, target, step.is_direct or there.kind == "hidden")
         known = arcs.get(key) or LineageArc(source, target, depth, step.is_direct)
         if there.kind == "hidden":
-            arcs[key] = LineageArc(source, target, known.depth)  # how it comes from there is not told either
+            arcs[key] = LineageArc(source, target, known.depth)  # how a hidden object contributes is not shown either
             return
         edge = step.edge
         kinds = ((step.subtype,) if step.subtype else ()) if self.walk.by_column else edge.kinds
@@ -327,12 +343,12 @@ class _GraphPicture:
             arcs[key] = known._replace(sayings=(*known.sayings, saying)[:SAYINGS_MAX])
 
     def _spot(self, place: GraphPlace) -> GraphPlace:
-        """Return where a vertex is kept: columns of what is hidden are one."""
+        """Return the vertex's key; all columns of a hidden object share one."""
         is_hidden = place[0] not in self.walk.outside and self.sights.get(place[0]) is None
         return (place[0], *WHOLE) if is_hidden else place
 
     def _vertex(self, place: GraphPlace) -> LineageVertex | None:
-        """Return the vertex of a place, None where nothing is there any longer."""
+        """Return the vertex of a place; None if the object no longer exists."""
         spot = self._spot(place)
         known = self.vertices.get(spot)
         if known is not None:

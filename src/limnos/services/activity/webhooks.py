@@ -1,7 +1,10 @@
-"""Webhooks of a metalake: addresses that its changes are sent to. Make, list, drop, try again; and what one is to be sent next.
+"""Webhooks of a metalake: URLs to which its changes are sent.
 
-May import the rooms below. Knows no wire format and sends nothing. A webhook is the metalake owner's to make, and is told
-what its maker may see at the moment of sending, like any reader of the feed.
+Create, list, drop, retry, and read the next changes to send.
+
+May import the rooms below. Must not know any wire format, and sends nothing. Only a caller with the metalake owner's
+rights manages webhooks. A webhook gets the changes that its creator may see at the moment of sending, like any reader
+of the feed.
 """
 
 from __future__ import annotations
@@ -41,18 +44,18 @@ if TYPE_CHECKING:
 
 URL_MAX: Final = 2_000
 DECODINGS_MAX: Final = 4
-"""What is still encoded after so many times is nobody's address."""
+"""How often a path is decoded; one that is still encoded then is accepted as it is."""
 WEBHOOKS_MAX: Final = 100
-"""Of one metalake, so that each has room on a node beside the others'."""
+"""The maximum number of webhooks of one metalake, so that each metalake gets its share of a node."""
 _URL = re.compile(r"https?://[!-~]+")
 
 
 SECRET: Final = "webhook-secret"  # noqa: S105 - a name
-"""What a webhook's secret is called where secrets are sealed."""
+"""The property name under which a webhook's secret is sealed."""
 
 
 class WebhookCreate(msgspec.Struct, frozen=True):
-    """Send the changes of a metalake to an address, from a position on. The secret is sealed, where secrets are."""
+    """Create a webhook for the changes of a metalake after a position. The secret is sealed if the server has keys."""
 
     metalake_id: int
     url: str
@@ -61,7 +64,7 @@ class WebhookCreate(msgspec.Struct, frozen=True):
 
 
 class WebhookChange(msgspec.Struct, frozen=True):
-    """Drop a webhook, or try it again at once, perhaps from another position."""
+    """Drop a webhook, or retry it at once, perhaps from another position."""
 
     metalake_id: int
     webhook_id: int
@@ -69,14 +72,14 @@ class WebhookChange(msgspec.Struct, frozen=True):
 
 
 class WebhookStatus(NamedTuple):
-    """A webhook, and how many revisions of the zones it follows it was not told yet."""
+    """A webhook, and how many revisions of its zones it has not received yet."""
 
     webhook: Webhook
     behind: int
 
 
 def url_check(url: str, allowed: tuple[str, ...]) -> None:
-    """Refuse an address that the server's settings do not allow. Raises BadRequest."""
+    """Refuse a URL that the server's settings do not allow. Raises BadRequest."""
     if len(url) > URL_MAX or not _URL.fullmatch(url) or "#" in url or not _is_plain(url):
         raise BadRequest(
             "A webhook's url is an http or https address of at most 2000 characters, without user or fragment"
@@ -89,7 +92,7 @@ def url_check(url: str, allowed: tuple[str, ...]) -> None:
 
 
 def _is_plain(url: str) -> bool:
-    """Say whether an address has a host that can be read, and no user."""
+    """Return whether a URL has a valid host and no user."""
     try:
         return "@" not in urlsplit(url).netloc
     except ValueError:
@@ -97,7 +100,7 @@ def _is_plain(url: str) -> bool:
 
 
 def _is_below(url: str, root: str) -> bool:
-    """Say whether an address has scheme, host and port of another one, and a path below its path."""
+    """Return whether a URL has the scheme, host and port of `root`, and a path below its path."""
     one, other = urlsplit(url), urlsplit(root)
     if (one.scheme, one.netloc.lower()) != (other.scheme, other.netloc.lower()):
         return False
@@ -106,7 +109,9 @@ def _is_below(url: str, root: str) -> bool:
 
 
 def _is_climbing(path: str) -> bool:
-    """Say whether whoever reads a path may come to lie above it: encoded, also more than once, or with parameters at a step."""
+    """Return whether a path may lead above itself: by `..`, encoded once or more often, or with parameters at a
+    step.
+    """
     for _ in range(DECODINGS_MAX):
         path, before = unquote(path), path
         if ".." in (step.partition(";")[0] for step in path.replace("\\", "/").split("/")):
@@ -117,9 +122,9 @@ def _is_climbing(path: str) -> bool:
 
 
 async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | None) -> Webhook:
-    """Make a webhook; its secret is in the answer, and nowhere else. Raises BadRequest, PermissionDenied.
+    """Create a webhook; only this response contains its secret. Raises BadRequest, PositionPruned, PermissionDenied.
 
-    `after` is a position in the metalake's changes, `oldest`, or None for what comes from now on.
+    `after` is a position in the metalake's changes, `oldest`, or None for changes from now on.
     """
 
     def require(request_view: RequestView) -> None:
@@ -143,7 +148,7 @@ async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | 
 
 
 async def _start(ctx: Context, metalake: str, after: str) -> str:
-    """Return a position's text: one that was given, the newest, or the oldest. Raises BadRequest, PositionPruned."""
+    """Return a position's text: a given one, the newest, or the oldest. Raises BadRequest, PositionPruned."""
     given = None if after in (NOW, OLDEST_WORD) else position_of(after)
     page = await page_read(ctx, RequestScope(metalake), given, limit=1, start=NEWEST)
     if given is not None:
@@ -156,7 +161,7 @@ async def _start(ctx: Context, metalake: str, after: str) -> str:
 
 
 def webhook_insert(tx: Tx, permit: Permit[WebhookCreate]) -> Webhook:
-    """Insert it. Raises BadRequest when there are too many."""
+    """Insert the webhook. Raises BadRequest if there are too many."""
     command = permit.command
     if tx.webhooks.count(command.metalake_id) >= WEBHOOKS_MAX:
         raise BadRequest(f"A metalake has at most {WEBHOOKS_MAX} webhooks: drop one first, see 'limnos webhook list'")
@@ -167,7 +172,7 @@ def webhook_insert(tx: Tx, permit: Permit[WebhookCreate]) -> Webhook:
 
 
 async def webhooks_list(ctx: Context, metalake: str) -> list[WebhookStatus]:
-    """Return a metalake's webhooks by id, and how far behind each is."""
+    """Return a metalake's webhooks by id, and how far behind each is. Raises NotFound, PermissionDenied."""
 
     def read(request_view: RequestView) -> int:
         request_view.require(Action.WEBHOOK_MANAGE, request_view.settled.outer)
@@ -181,19 +186,22 @@ async def webhooks_list(ctx: Context, metalake: str) -> list[WebhookStatus]:
 
 
 def count_revisions_behind(webhook: Webhook, clocks: dict[int, ZoneClock]) -> int:
-    """Count the revisions that come after a webhook's position."""
+    """Return the number of revisions after a webhook's position."""
     zones = position_of(webhook.position).zones
     return sum(max(0, clocks[zone].revision - at) for zone, at in zones.items() if zone in clocks)
 
 
 async def webhook_drop(ctx: Context, *, metalake: str, webhook_id: int) -> None:
-    """Drop a webhook. Raises NotFound."""
+    """Drop a webhook. Raises NotFound, PermissionDenied."""
     if not await ctx.write(RequestScope(metalake), _changes(webhook_id, None), webhook_delete):
         raise webhook_missing_error(webhook_id)
 
 
 async def webhook_retry(ctx: Context, *, metalake: str, webhook_id: int, after: str | None) -> None:
-    """Try a webhook again at once; one that stopped goes on. `after`: from there, else where it was. Raises NotFound."""
+    """Retry a webhook at once, also one that has stopped. It continues from `after` if given, else where it was.
+
+    Raises NotFound, BadRequest, PositionPruned, PermissionDenied.
+    """
 
     def require(request_view: RequestView) -> None:
         request_view.require(Action.WEBHOOK_MANAGE, request_view.settled.outer)
@@ -214,32 +222,33 @@ def _changes(webhook_id: int, position: str | None) -> Decide:
 
 
 def webhook_delete(tx: Tx, permit: Permit[WebhookChange]) -> bool:
-    """Delete it; says whether there was one."""
+    """Delete the webhook. Returns whether it existed."""
     return tx.webhooks.drop(permit.command.metalake_id, permit.command.webhook_id)
 
 
 def webhook_revive(tx: Tx, permit: Permit[WebhookChange]) -> bool:
-    """Make it due; says whether there is one."""
+    """Make the webhook due. Returns whether it exists."""
     command = permit.command
     return tx.webhooks.retry(command.metalake_id, command.webhook_id, position=command.position)
 
 
 def webhook_missing_error(webhook_id: int | str) -> NotFound:
-    """Say that there is no such webhook."""
+    """Return the error for a webhook that does not exist."""
     return NotFound(f"Webhook {webhook_id} does not exist: see 'limnos webhook list'", kind="webhook")
 
 
 class WebhookBatch(NamedTuple):
-    """What a webhook is to be sent next, and the metalake's name now."""
+    """The next changes for a webhook, and the metalake's present name."""
 
     metalake: str
     page: FeedPage
 
 
 async def webhook_next(services: NodeServices, webhook: Webhook, position: str, *, limit: int) -> WebhookBatch:
-    """Read the next changes for a webhook, as its maker may see them now.
+    """Read the next changes for a webhook, as its creator may see them now.
 
-    Raises what the feed raises; BadRequest where its address is not allowed any longer, PermissionDenied where its maker was removed.
+    Raises what the feed raises, BadRequest if its URL is no longer allowed, PermissionDenied if its creator was
+    removed.
     """
     url_check(webhook.url, services.defaults.allowed_urls)
     ctx = Context(services, Credential(webhook.user), f"webhook-{webhook.id}")

@@ -1,1 +1,1 @@
-"""Export and import of metalakes. May import `activity` and what that may import."""
+"""Export and import of metalakes. May import `activity` and the packages that `activity` may import."""

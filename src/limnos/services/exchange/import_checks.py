@@ -1,7 +1,7 @@
-"""Records of an import, checked one by one and made ready to be stored: what needs files or settings, and no transaction.
+"""Import checks: check the records of an import one by one, and prepare them for the store, outside of a transaction.
 
-May import the rooms below. Whatever is refused is told with the record's number. What a name, a catalog or a place may be is asked where it is asked for
-everything that is made.
+May import the rooms below. Every refusal names the record's number. Names, catalogs and locations follow the same rules
+as for objects that are created.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ _TELLING: Final = (
 )  # fmt: skip
 _TYPE_WORDS: Final = {1: "RELATIONAL", 2: "FILE", 3: "STREAM", 4: "ML"}
 KINDS: Final[Mapping[str, Kind]] = {kind.word: kind for kind in RESTS}
-"""Kinds of entities, by their words."""
+"""The kinds of entity records, by their words."""
 
 
 class CheckedRecord(NamedTuple):
-    """A record that was checked by itself: its number, what is stored of the object, and its document if it has one."""
+    """A checked record: its number, the stored record of its object, and its document if it has one."""
 
     number: int
     record: ExportRecord
@@ -70,7 +70,7 @@ class CheckedRecord(NamedTuple):
 
 @contextmanager
 def with_record_number(number: int) -> Iterator[None]:
-    """Tell what is refused with the record's number."""
+    """Add the record's number to errors. Raises BadRequest."""
     try:
         yield
     except _TELLING as error:
@@ -78,7 +78,7 @@ def with_record_number(number: int) -> Iterator[None]:
 
 
 async def record_check(ctx: Context, found: CheckedRecord, *, catalogs: Mapping[int, CatalogRecord]) -> CheckedRecord:
-    """Check one record by itself; `catalogs` are those known by now, as the file numbers them. Raises BadRequest."""
+    """Check one record; `catalogs` are the catalogs known so far, by their ids in the file. Raises BadRequest."""
     record = found.record
     with with_record_number(found.number):
         word = record.WhichOneof("record")
@@ -95,9 +95,10 @@ async def record_check(ctx: Context, found: CheckedRecord, *, catalogs: Mapping[
 
 
 def catalog_of(number: int, record: ExportRecord, *, defaults: RequestDefaults, metalake: str) -> CatalogRecord:
-    """Check a catalog, and return what is stored of it. Raises BadRequest.
+    """Check a catalog, and return its stored record. Raises BadRequest.
 
-    Where its tables went by themselves, without a property that said so, is a property from now on: they lie there.
+    If the exported catalog had no `warehouse` property, the property is set to its former default, since its tables lie
+    there.
     """
     message: Catalog = record.catalog
     with with_record_number(number):
@@ -192,5 +193,5 @@ async def _entity(ctx: Context, found: CheckedRecord, *, catalogs: Mapping[int, 
 
 
 def is_lance(table_format: str) -> bool:
-    """Say whether tables of a format may lie directly in their catalog."""
+    """Return whether tables of a format may lie directly in their catalog."""
     return table_format == LANCE

@@ -1,7 +1,7 @@
-"""What a part of an import writes: references resolved, ids given, rows for each table of the store.
+"""Import rows: resolves the references of checked records, assigns ids, and writes rows for each table of the store.
 
-May import the rooms below. Runs inside a transaction, after the records were checked by themselves. A record may name only what stands before it,
-so whatever is missing, comes later or lies in itself is refused here, with the record's number.
+May import the rooms below. Runs inside a transaction, on records that were checked before. A record may refer only to
+earlier records. So a reference to a missing or later object, or a cycle, is refused here, with the record's number.
 """
 
 from __future__ import annotations
@@ -47,28 +47,28 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 _DEFINE: Final = ("principal", "metalake", "catalog", "namespace", "table", "entity", "role")
-"""Records that define an object."""
+"""The kinds of records that define an object."""
 _LINKS: Final[Mapping[str, tuple[Sql, Kind | None, tuple[Kind, ...]]]] = {
     "member": (imports.MEMBER, Kind.USER, (Kind.GROUP,)),
     "holder": (imports.HOLDER, None, (Kind.ROLE,)),
     "uses": (imports.USES, None, ()),
 }
-"""For each kind of link its statement, and what it leads from and to where that is of one kind."""
+"""For each kind of link its statement, and the kinds of objects at its start and end, if limited."""
 _ATTACHED: Final = {"tagged": (imports.TAGGED, Kind.TAG), "policed": (imports.POLICED, Kind.POLICY)}
-"""For each kind of link that attaches something, the statement for objects, and what is attached."""
+"""For each kind of link that attaches something, the statement for objects, and the attached kind."""
 FIELD_ID_MAX: Final = 2**31 - 1
 _METALAKE_ONLY: Final = tuple(kind for kind in METALAKE_OBJECTS if kind.is_node)
 _IN_ICEBERG: Final = kinds_with(lambda row: row.catalogs == (ICEBERG_PROVIDER,))
 
 
 def defined_id(record: ExportRecord) -> int | None:
-    """Return the id of what a record defines, as the file numbers it; None for one that defines nothing."""
+    """Return the id of the object that a record defines, as in the file; None for other records."""
     word = record.WhichOneof("record")
     return cast("int", getattr(record, word).id) if word in _DEFINE else None
 
 
 def named_ids(record: ExportRecord) -> Iterator[int]:
-    """Give the ids of what a record names, as the file numbers them."""
+    """Yield the ids to which a record refers, as in the file."""
     word = record.WhichOneof("record") or ""
     message = getattr(record, word)
     for field in ("parent_id", "namespace_id", "catalog_id", "metalake_id", "role_id", "object_id", "from_id", "to_id", "model_id", "table_id", "pipeline_id"):  # fmt: skip
@@ -83,7 +83,7 @@ def named_ids(record: ExportRecord) -> Iterator[int]:
 
 
 class ImportPart:
-    """Some records of an import, in their order, on the way to rows."""
+    """A batch of an import's records, in order, to be written as rows."""
 
     def __init__(self, tx: Tx, held: MetalakeImport, *, separator: str, warehouse: str) -> None:
         self._tx = tx
@@ -94,7 +94,7 @@ class ImportPart:
         self._ids: dict[int, int] = {}
         self._rows: dict[Sql, list[Params]] = {}
         self._numbers: dict[int, int] = {}
-        """Of what is new, by its new id: the record's number."""
+        """The record's number of each new object, by its new id."""
         self._documents: list[tuple[int, MetadataDocument, int]] = []
         self._warehouse = warehouse
         self._placed: list[
@@ -102,7 +102,7 @@ class ImportPart:
         ] = []
 
     def take(self, records: Sequence[CheckedRecord]) -> MetalakeImport:
-        """Write the records; returns how far the import is then. Raises BadRequest, with nothing written."""
+        """Write the records. Returns the import's progress. Raises BadRequest, with nothing written."""
         named = {each for ready in records for each in named_ids(ready.record)}
         self._give_ids(records)
         self._refs = self._tx.imports.refs(self._held.id, named | set(self._ids))
@@ -113,7 +113,7 @@ class ImportPart:
         return self._held
 
     def _give_ids(self, records: Sequence[CheckedRecord]) -> None:
-        """Give each new object its id: its own, or a fresh one."""
+        """Assign an id to each new object: its own, or a new one. Raises BadRequest."""
         for ready in records:
             old = defined_id(ready.record)
             if old is None:
@@ -166,7 +166,7 @@ class ImportPart:
     # -- objects ---------------------------------------------------------------------------------------------------
 
     def metalake(self, ready: CheckedRecord) -> None:
-        """Put the metalake where nobody finds it."""
+        """Add the metalake, hidden until the import is finished."""
         if self._held.metalake_id:
             raise BadRequest("there was a metalake before: an export has one")
         message, record = ready.record.metalake, ready.record
@@ -181,7 +181,7 @@ class ImportPart:
         self._tx.new_zone(new.new_id)
 
     def principal(self, ready: CheckedRecord) -> None:
-        """Put a user or group."""
+        """Add a user or group."""
         message = ready.record.principal
         kinds = {"user": Kind.USER, "group": Kind.GROUP}
         if message.kind not in kinds:
@@ -195,7 +195,10 @@ class ImportPart:
         })  # fmt: skip
 
     def _check_name(self, name: str, kind: Kind, *, statement: Sql) -> None:
-        """Refuse what no new user, group or role may be called; `statement` inserts the rows that are compared. Raises BadRequest."""
+        """Check the name of a new user, group or role; `statement` inserts the rows to compare with.
+
+        Raises BadRequest.
+        """
         check_principal_name(name, kind)
         known: list[str] = []
         if ascii_skeleton(name) is not None:
@@ -205,7 +208,7 @@ class ImportPart:
         check_new_name(name, kind, known=known)
 
     def catalog(self, ready: CheckedRecord) -> None:
-        """Put a catalog, with its clock."""
+        """Add a catalog, with its clock."""
         message, stored = ready.record.catalog, cast("CatalogRecord", ready.stored)
         self._require(message.metalake_id, Kind.METALAKE)
         new = self._define(message.id, Kind.CATALOG, provider=stored.provider, nests=is_nested(stored))
@@ -216,7 +219,7 @@ class ImportPart:
             self._held = self._held._replace(masked=(*self._held.masked, *told))
 
     def namespace(self, ready: CheckedRecord) -> None:
-        """Put a namespace below its catalog or another namespace."""
+        """Add a namespace below its catalog or another namespace."""
         message = ready.record.namespace
         above = self._above(message.catalog_id, message.parent_id if message.HasField("parent_id") else None)
         if above.kind is Kind.NAMESPACE and not above.nests:
@@ -234,7 +237,7 @@ class ImportPart:
         )
 
     def table(self, ready: CheckedRecord) -> None:
-        """Put a table with its document."""
+        """Add a table with its document."""
         message = ready.record.table
         above = self._above(message.catalog_id, message.namespace_id if message.HasField("namespace_id") else None)
         if above.kind is Kind.CATALOG and not is_lance(message.format):
@@ -243,7 +246,7 @@ class ImportPart:
         self._node(ready, new, parent_id=above.new_id, name=message.name, audit=message.audit_info)
 
     def entity(self, ready: CheckedRecord) -> None:
-        """Put anything else."""
+        """Add an object of any other kind."""
         message = ready.record.entity
         kind = KINDS[message.kind]
         if kind in _METALAKE_ONLY:
@@ -259,7 +262,7 @@ class ImportPart:
         self._node(ready, new, parent_id=parent_id, name=message.name, audit=message.audit_info)
 
     def role(self, ready: CheckedRecord) -> None:
-        """Put a role."""
+        """Add a role."""
         message = ready.record.role
         self._check_name(message.name, Kind.ROLE, statement=imports.ROLE)
         new = self._define(message.id, Kind.ROLE)
@@ -272,7 +275,7 @@ class ImportPart:
     # -- what hangs on objects, and between them -------------------------------------------------------------------
 
     def grant(self, ready: CheckedRecord) -> None:
-        """Put a rule of a role."""
+        """Add a rule of a role."""
         message = ready.record.grant
         role, target = self._require(message.role_id, Kind.ROLE), self._require(message.object_id)
         privilege = parse_privilege(message.privilege)
@@ -282,7 +285,7 @@ class ImportPart:
         })  # fmt: skip
 
     def link(self, ready: CheckedRecord) -> None:
-        """Put what two objects have to do with each other."""
+        """Add a link between two objects."""
         message = ready.record.link
         if message.kind == "protected":
             target = self._require(message.from_id)
@@ -303,7 +306,7 @@ class ImportPart:
         self._row(statement, {"from": first.new_id, "to": last.new_id})
 
     def _attach(self, message: Link) -> None:
-        """Put a tag or policy on an object or column, with a tag's values."""
+        """Attach a tag or policy to an object or column, with a tag's values."""
         statement, kind = _ATTACHED[message.kind]
         first = self._require(message.from_id, *((Kind.TABLE,) if message.field_id else ()))
         row: Params = {"from": first.new_id, "to": self._require(message.to_id, kind).new_id}
@@ -318,7 +321,7 @@ class ImportPart:
             self._row(imports.TAG_VALUE, place)
 
     def model_version(self, ready: CheckedRecord) -> None:
-        """Put a version of a model, with its aliases."""
+        """Add a version of a model, with its aliases."""
         message = ready.record.model_version
         model = self._require(message.model_id, Kind.MODEL).new_id
         self._alone(imports.MODEL_VERSION, {
@@ -329,7 +332,7 @@ class ImportPart:
             self._alone(imports.ALIAS, {"id": model, "alias": alias, "version": message.number}, what=f"alias {alias}")
 
     def lance_version(self, ready: CheckedRecord) -> None:
-        """Put a version of a Lance table."""
+        """Add a version of a Lance table."""
         message = ready.record.lance_version
         check_branch(message.branch)
         if message.staged and not is_staged_name(message.staged):
@@ -344,7 +347,7 @@ class ImportPart:
         }, what=f"version {message.number} of the table")  # fmt: skip
 
     def statistic(self, ready: CheckedRecord) -> None:
-        """Put a statistic of a table, of one of its partitions or columns."""
+        """Add a statistic of a table, or of one of its partitions or columns."""
         message = ready.record.statistic
         try:
             msgspec.json.decode(message.value)
@@ -363,7 +366,10 @@ class ImportPart:
         self._alone(imports.COLUMN_STATISTIC, {**row, "field": _field_id(message.field_id)}, what=what)
 
     def restriction(self, ready: CheckedRecord) -> None:
-        """Put what may be read of a table or namespace. Whom the file does not have is left out: that binds no fewer."""
+        """Add a read restriction of a table or namespace.
+
+        Principals missing in the file are omitted, which restricts no fewer users.
+        """
         message = ready.record.restriction
         target = self._require(message.object_id, Kind.TABLE, Kind.NAMESPACE)
         terms = terms_of(
@@ -375,7 +381,7 @@ class ImportPart:
         }, what=f"restriction {message.name[:100]} of the {target.kind.word}")  # fmt: skip
 
     def declaration(self, ready: CheckedRecord) -> None:
-        """Put a version of what a pipeline declares."""
+        """Add a version of a pipeline's declaration."""
         message = ready.record.declaration
         self._alone(imports.DECLARATION, {
             "id": self._require(message.pipeline_id, Kind.JOB_TEMPLATE).new_id, "version": message.number, "digest": message.digest,
@@ -444,7 +450,7 @@ class ImportPart:
             self._row(imports.OWNER, {"id": new_id, "principal": owner.new_id})
 
     def _audit(self, audit: AuditInfo) -> dict[str, Value]:
-        """Say who made it and who changed it last; whoever imports it made what says nothing."""
+        """Return the audit columns of a record; without a creator, the importing user counts as creator."""
         changed = millis(audit.last_modified_time) if audit.HasField("last_modified_time") else None
         return {
             "created_by": audit.creator or self._tx.actor, "created_at": millis(audit.create_time) or self._tx.now_ms,
@@ -455,12 +461,12 @@ class ImportPart:
         self._rows.setdefault(statement, []).append(row)
 
     def _alone(self, statement: Sql, row: Params, *, what: str) -> None:
-        """Insert a row at once, of which there may be no other like it."""
+        """Insert a row at once, which must be the only one with its key. Raises BadRequest."""
         if not self._tx.count(statement, row):
             raise BadRequest(f"{what} stands in a record before it")
 
     def _write(self) -> None:
-        """Write what was gathered; a name that is taken is told with the record that takes it again."""
+        """Write the collected rows. A duplicate name is reported with the later record's number."""
         for statement, rows in self._rows.items():
             self._tx.imports.many(statement, rows)
         doubled = self._tx.imports.missing(list(self._numbers)) if self._numbers else None
@@ -480,7 +486,7 @@ class ImportPart:
     def _place(
         self, ref: ImportedObject, *, record: CatalogRecord | FilesetRecord | None, document: MetadataDocument | None
     ) -> None:
-        """Write where an object, or a catalog, has its files."""
+        """Register the storage locations of an object or catalog."""
         tx, owner, catalog = self._tx, ref.new_id, ref.catalog_id
         if isinstance(record, CatalogRecord):
             catalog_locations_claim(tx, owner, record=record, warehouse=self._warehouse, keeps=True)
@@ -501,7 +507,7 @@ class ImportPart:
             location_claim(tx, kind, owner_id=owner, catalog_id=catalog, location=document.location)
 
     def trailer(self, ready: CheckedRecord) -> None:
-        """End the file: it has as many records as it says."""
+        """End the file, after checking its number of records."""
         said = ready.record.trailer.records
         if said != ready.number:
             raise BadRequest(
@@ -512,14 +518,14 @@ class ImportPart:
 
 
 def _field_id(sent: int) -> int:
-    """Refuse what is no id of a column in any table's format."""
+    """Check a column's field id. Raises BadRequest."""
     if sent > FIELD_ID_MAX:
         raise BadRequest(f"{sent} is no id of a column")
     return sent
 
 
 def _check_held(kind: Kind, above: ImportedObject) -> None:
-    """Refuse what a catalog of another type holds. Raises BadRequest."""
+    """Refuse an object that a catalog of this provider cannot hold. Raises BadRequest."""
     wanted = HELD.get(above.provider)
     fits = is_in_any_catalog(kind) or (
         wanted is kind if above.provider in HELD or kind in HELD.values() else kind in _IN_ICEBERG

@@ -1,7 +1,8 @@
-"""Exporting a metalake: everything that is live in it at one moment, as records in an order in which nothing is named before it stands.
+"""Metalake export: all live objects of a metalake at one moment, as records in which every reference points to an
+earlier record.
 
-May import the rooms below. Knows no wire format but that of exports. Nothing is held but one page, and nothing is cached: the moment is a read
-transaction of its own. Decision record 0080.
+May import the rooms below. Must not know any wire format but the export's. Memory holds only one page, and nothing is
+cached: the moment is a read transaction of its own. Decision record 0080.
 """
 
 from __future__ import annotations
@@ -40,15 +41,15 @@ if TYPE_CHECKING:
 
 IDS_AT_ONCE: Final = 10_000
 NODES_AT_ONCE: Final = 100
-"""Nodes whose rows and documents are held at once."""
+"""How many nodes' rows and documents are in memory at once."""
 ROWS_AT_ONCE: Final = 1000
 AT_ONCE_MAX: Final = 2
-"""Exports under way on one node: each holds a moment of the store."""
+"""The maximum number of exports on one node: each keeps a read transaction open."""
 
 
 @dataclass(slots=True)
 class ExportCounter:
-    """How many exports are under way on this node."""
+    """How many exports run on this node."""
 
     count: int = 0
 
@@ -57,7 +58,7 @@ _EXPORT_COUNTER = ExportCounter()
 
 
 def _decide(request_view: RequestView, *, secrets: bool) -> int:
-    """Decide who may export the metalake. Raises PermissionDenied, NotFound."""
+    """Decide whether the caller may export the metalake. Returns its id. Raises PermissionDenied, NotFound."""
     request_view.require(Action.METALAKE_EXPORT, request_view.settled.outer)
     if secrets:
         if not request_view.rules.access_enabled:
@@ -71,9 +72,9 @@ def _decide(request_view: RequestView, *, secrets: bool) -> int:
 async def metalake_export(
     ctx: Context, *, metalake: str, form: Form, secrets: bool = False
 ) -> AsyncGenerator[bytes, None]:
-    """Give an export piece by piece. Raises NotFound, PermissionDenied, ServiceUnavailable before the first piece.
+    """Yield an export in pieces. Raises NotFound, PermissionDenied, ServiceUnavailable before the first piece.
 
-    Whoever lost the right between the question and the moment that is read is refused: it is decided again then.
+    The decision is made again once the read transaction has begun, in case the caller lost the right meanwhile.
     """
     decide = partial(_decide, secrets=secrets)
     await ctx.read(RequestScope(metalake), decide)
@@ -95,7 +96,7 @@ async def metalake_export(
 
 
 def _page(page: Callable[[], list[ExportRecord]], form: Form) -> tuple[int, bytes]:
-    """Make a page's records and their bytes: in a thread, as a page may be of wide tables."""
+    """Make a page's records and their bytes; runs in a thread, as tables may be wide."""
     records = page()
     return len(records), encode_records(records, form)
 
@@ -112,7 +113,7 @@ class _MetalakeExport:
         self._params = {"metalake": metalake_id}
 
     async def pages(self, *, now_ms: int) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
-        """Give everything: the header, the metalake, principals, the tree from above, roles, and what hangs between."""
+        """Yield all pages: header, metalake, principals, the tree from the top, roles, and attachments and links."""
         node, owner_id = await self._metalake()
         ((epoch, server, own),) = await self._moment.rows((exports.REVISIONS, self._params))
         head = messages.header(
@@ -156,14 +157,14 @@ class _MetalakeExport:
         return made
 
     def _shown(self, record: CatalogRecord) -> tuple[dict[str, str], list[str]]:
-        """Return a catalog's properties without those that hold secrets, and the names of these."""
+        """Return a catalog's properties without secrets, and the names of the omitted ones."""
         if self._secrets:
             return self._keys.opened(record.properties), []
         masked = [key for key, value in record.properties.items() if is_secret(key) or mask_passwords(value) != value]
         return {key: value for key, value in record.properties.items() if key not in masked}, sorted(masked)
 
     async def _hanging(self) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
-        """Give what hangs on objects and between them."""
+        """Yield the attachments of objects and the links between them."""
         async for rows in self._moment.pages((exports.MODEL_VERSIONS, self._params), NODES_AT_ONCE):
             versions = await exports.model_versions_of(self._moment, rows)
             yield partial(_each, versions, lambda found: messages.model_version(*found))

@@ -1,7 +1,8 @@
-"""Importing a metalake: begun under a name, fed in parts by whoever has the file, and shown all at once or given up.
+"""Metalake import: begun under a name, fed in batches by the client, and then published as a whole or abandoned.
 
-May import the rooms below. Knows no wire format but that of exports. What was taken is in the store and can be reached by nobody, so whoever is cut goes on from
-the record that the import says; what is given up, or fed by nobody for a day, is wiped by a task. Decision record 0081.
+May import the rooms below. Must not know any wire format but the export's. Received records are in the store but not
+reachable, so an interrupted client continues after the last record that the import has. A task deletes an abandoned
+import, also one that nobody fed for a day. Decision record 0081.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 RECORDS_MAX: Final = 500
-"""Records that one request brings."""
+"""The maximum number of records in one request."""
 FILES_AT_ONCE: Final = 8
 LISTED_MAX: Final = 1000
 IDS: Final = ("keep", "map")
 PRUNE_IMPORT: Final = "prune-import"
 PRUNED_AT_ONCE: Final = 500
 IDLE_MS: Final = 86_400_000
-"""So long an import is kept that nobody feeds."""
+"""How long an import that nobody feeds is kept, in milliseconds."""
 
 
 class ImportBegin(msgspec.Struct, frozen=True):
@@ -58,32 +59,32 @@ class ImportBegin(msgspec.Struct, frozen=True):
 
 
 class ImportFeed(msgspec.Struct, frozen=True):
-    """Take some records, that follow those of before."""
+    """Take some records, which must follow those taken before."""
 
     import_id: int
     after: int
     records: tuple[CheckedRecord, ...]
     separator: str
     warehouse: str
-    """The server's."""
+    """The server's warehouse."""
 
 
 class ImportEnd(msgspec.Struct, frozen=True):
-    """Show what was imported, or give it up."""
+    """Publish or abandon an import."""
 
     import_id: int
     admins: frozenset[str] = frozenset()
-    """The service admins, of whom a metalake without an owner may become."""
+    """The service admins, one of whom may become the owner of a metalake without an owner."""
 
 
 class PruneImport(msgspec.Struct, frozen=True):
-    """What the task is told."""
+    """The payload of the task that deletes an import's rows."""
 
     import_id: int
 
 
 class FinishedImport(NamedTuple):
-    """A metalake that was imported: its name, how many records it came of, and the properties that hold no secret now."""
+    """An imported metalake: its name, its number of records, and the properties whose secrets were not exported."""
 
     name: str
     records: int
@@ -95,7 +96,7 @@ def _may(request_view: RequestView) -> None:
 
 
 async def import_begin(ctx: Context, *, name: str, form: str, ids: str) -> MetalakeImport:
-    """Begin an import of a metalake under a name. Raises AlreadyExists, BadRequest, PermissionDenied."""
+    """Begin an import of a metalake under a name. Raises AlreadyExists, BadRequest, IllegalName, PermissionDenied."""
     check_metalake_name(name)
     if form not in FORMS or ids not in IDS:
         raise BadRequest(
@@ -117,20 +118,20 @@ def _require_free(request_view: RequestView, name: str) -> None:
 
 
 def import_insert(tx: Tx, permit: Permit[ImportBegin]) -> MetalakeImport:
-    """Note the import."""
+    """Insert the import."""
     command = permit.command
     return tx.imports.begin(command.name, form=command.form, keeps=command.keeps)
 
 
 async def imports_list(ctx: Context) -> list[MetalakeImport]:
-    """Return the imports that are neither shown nor given up."""
+    """Return the open imports. Raises PermissionDenied."""
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _may)
     return await ctx.look_up(lambda: imports_read(LISTED_MAX))
 
 
 async def import_load(ctx: Context, import_id: int) -> MetalakeImport:
-    """Return an import. Raises NotFound, also for one that is done or was given up."""
+    """Return an open import. Raises NotFound, also for one that was published or abandoned, and PermissionDenied."""
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _may)
     found = await ctx.look_up(lambda: import_read(import_id))
@@ -140,7 +141,7 @@ async def import_load(ctx: Context, import_id: int) -> MetalakeImport:
 
 
 def no_import(import_id: int | str) -> NotFound:
-    """Say that there is no such import."""
+    """Return the error for an import that does not exist."""
     return NotFound(
         f"Import {import_id} does not exist, is done or was given up: see the open ones with 'limnos import --list'",
         kind="import",
@@ -150,9 +151,9 @@ def no_import(import_id: int | str) -> NotFound:
 async def import_feed(
     ctx: Context, import_id: int, *, after: int | None, body: Callable[[], Awaitable[bytes]]
 ) -> MetalakeImport:
-    """Take the records that follow the first `after`; nothing of them is taken when one is refused.
+    """Take the records that follow the first `after` records, all or none.
 
-    Raises NotFound, CommitConflict when the import is elsewhere in the file, BadRequest with the number of the record.
+    Raises NotFound, CommitConflict if the import is at another record, BadRequest with the record's number.
     """
     found = await import_load(ctx, import_id)
     if after is None:
@@ -184,7 +185,7 @@ def _require_at(found: MetalakeImport, after: int) -> None:
 
 
 async def _records_check(ctx: Context, found: MetalakeImport, *, given: Sequence[CheckedRecord]) -> list[CheckedRecord]:
-    """Check each record by itself; metadata files of tables are read here, before the transaction."""
+    """Check each record by itself. Reads the metadata files of tables here, before the transaction."""
     catalogs = await _catalogs(ctx, found, given=given)
     return await map_concurrently(given, lambda each: record_check(ctx, each, catalogs=catalogs), at_once=FILES_AT_ONCE)
 
@@ -192,7 +193,7 @@ async def _records_check(ctx: Context, found: MetalakeImport, *, given: Sequence
 async def _catalogs(
     ctx: Context, found: MetalakeImport, *, given: Sequence[CheckedRecord]
 ) -> Mapping[int, CatalogRecord]:
-    """Return the catalogs that records lie in, as the file numbers them: those of these records, and those taken before."""
+    """Return the catalogs of the records, by their ids in the file: those in these records, and those taken before."""
     own: dict[int, CatalogRecord] = {}
     wanted: set[int] = set()
     for number, record, *_ in given:
@@ -210,7 +211,10 @@ async def _catalogs(
 
 
 def import_take(tx: Tx, permit: Permit[ImportFeed]) -> MetalakeImport:
-    """Write the records, if the import is still where they follow. Each import is fed by one at a time: its clock is held."""
+    """Write the records, if they follow the import's last one.
+
+    The import's clock is locked, so feeds run one at a time.
+    """
     command = permit.command
     found = tx.imports.read(command.import_id)
     if found is None or found.state not in (OPEN, WHOLE):
@@ -220,7 +224,7 @@ def import_take(tx: Tx, permit: Permit[ImportFeed]) -> MetalakeImport:
 
 
 async def import_finish(ctx: Context, import_id: int) -> FinishedImport:
-    """Show the metalake with everything in it. Raises BadRequest while the file was not read to its end, AlreadyExists."""
+    """Publish the metalake with everything in it. Raises BadRequest if the file is incomplete, AlreadyExists."""
     found = await import_load(ctx, import_id)
 
     def decide(request_view: RequestView) -> Permit[ImportEnd]:
@@ -234,7 +238,7 @@ async def import_finish(ctx: Context, import_id: int) -> FinishedImport:
 
 
 def import_show(tx: Tx, permit: Permit[ImportEnd]) -> FinishedImport:
-    """Give the metalake its name; without an owner in the file it is whose import it was."""
+    """Give the metalake its name. Without an owner in the file, the importing user becomes its owner."""
     found = _open(tx, permit)
     if found.state != WHOLE:
         raise BadRequest(
@@ -250,7 +254,7 @@ def import_show(tx: Tx, permit: Permit[ImportEnd]) -> FinishedImport:
 
 
 def _owner(tx: Tx, found: MetalakeImport, *, admins: frozenset[str]) -> int:
-    """Return the metalake's owner. Raises BadRequest when the file names one that is not in it."""
+    """Return the id of the metalake's owner. Raises BadRequest if the file does not define the owner that it names."""
     if found.owner_id:
         ref = tx.imports.refs(found.id, [found.owner_id]).get(found.owner_id)
         if ref is None or ref.kind not in (Kind.USER, Kind.GROUP):
@@ -263,13 +267,13 @@ def _owner(tx: Tx, found: MetalakeImport, *, admins: frozenset[str]) -> int:
             check_new_user(tx, tx.actor, admins=admins)
             user = principal_create(tx, found.metalake_id, kind=Kind.USER, name=tx.actor)
         owner = user.id
-        tx.drafts = drafts  # the user's change is older than the metalake's name: nobody can have missed it
+        tx.drafts = drafts  # the user's change precedes the metalake's name, so no reader can miss it
     tx.owners.insert(found.metalake_id, owner)
     return owner
 
 
 async def import_give_up(ctx: Context, import_id: int) -> None:
-    """Give an import up: what it has taken is wiped. Raises NotFound."""
+    """Abandon an import; its rows are deleted. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[ImportEnd]:
         return request_view.permit(
@@ -282,7 +286,7 @@ async def import_give_up(ctx: Context, import_id: int) -> None:
 
 
 def import_abandon(tx: Tx, permit: Permit[ImportEnd]) -> None:
-    """Take no more of it, and leave the task that wipes it."""
+    """Close the import, and create the task that deletes its rows."""
     found = _open(tx, permit)
     tx.imports.give_up(found.id)
     tx.tasks.create(PRUNE_IMPORT, _import_view(found.id))
@@ -300,13 +304,13 @@ def _import_view(import_id: int) -> str:
 
 
 async def import_prune(work: TaskContext, payload: PruneImport) -> None:
-    """Forget what an ended import has left, a few hundred rows at once."""
+    """Delete the rows of an ended import, a few hundred at a time."""
     while await work.submit(lambda tx: tx.imports.prune(payload.import_id, limit=PRUNED_AT_ONCE)):
         pass
 
 
 async def imports_prune(work: TaskContext) -> None:
-    """Give up imports that nobody has fed for a day."""
+    """Abandon imports that nobody has fed for a day."""
 
     def give_up(tx: Tx) -> None:
         for import_id in tx.imports.idle(before=tx.now_ms - IDLE_MS):

@@ -1,1 +1,1 @@
-"""Pipelines, their runs, and jobs. May import `lance` and what that may import."""
+"""Pipelines, their runs, and jobs. May import `lance` and the packages that `lance` may import."""

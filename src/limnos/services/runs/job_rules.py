@@ -1,6 +1,7 @@
-"""What a server's settings let its own jobs run: which files, variables and properties of Spark; and what a job is to do, as its node reads it.
+"""Job rules: which files, variables and Spark properties the settings allow to jobs of the server, and a job's work for
+its node.
 
-May import the rooms below. Looks at texts alone: where a path really leads is seen by who runs it.
+May import the rooms below. Checks texts only: the node that runs a job checks where a path really leads.
 """
 
 from __future__ import annotations
@@ -21,23 +22,23 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 CONF_MAX: Final = 16 << 10
-"""Characters of a job's own values as JSON."""
+"""The maximum length of a job's own values as JSON, in characters."""
 
 
 class JobRules(NamedTuple):
-    """The settings; by default a server runs no jobs."""
+    """The settings of jobs; by default a server runs no jobs."""
 
     enabled: bool = False
     allowed: tuple[str, ...] = ()
-    """Files, and directories with all below them, that a job may be given."""
+    """The files that a job may be given, and directories with everything below them."""
     environment: tuple[str, ...] = ()
-    """Names of variables, `*` for any rest."""
+    """The names of variables that a job may set; `*` matches any characters."""
     spark_configs: tuple[str, ...] = ()
     waiting_max: int = 100
-    """Jobs of one user in a metalake that have not ended."""
+    """How many unfinished jobs one user may have in a metalake."""
 
     def require_enabled(self) -> None:
-        """Raise UnsupportedOperation where nothing is run."""
+        """Raise UnsupportedOperation if this server runs no jobs."""
         if not self.enabled:
             raise UnsupportedOperation(
                 "This server runs no jobs of its own: its operator can let it with the setting jobs.executor = local"
@@ -45,24 +46,24 @@ class JobRules(NamedTuple):
 
 
 class JobWork(msgspec.Struct, frozen=True):
-    """What a node is to run: the template with its places filled."""
+    """The work of a job for its node: the template with its placeholders filled."""
 
     job_type: str
     content: TemplateContent
 
     @property
     def text(self) -> str:
-        """It as the store keeps it."""
+        """The work as JSON, for the store."""
         return msgspec.json.encode(self).decode()
 
 
 def work_read(text: str) -> JobWork:
-    """Read what the store keeps."""
+    """Parse work that `JobWork.text` encoded."""
     return msgspec.json.decode(text, type=JobWork)
 
 
 def work_checked(rules: JobRules, job_type: str, *, content: TemplateContent) -> JobWork:
-    """Check what a job would run against the settings, with its places filled. Raises BadRequest."""
+    """Check a job's work, with its placeholders filled, against the settings. Raises BadRequest."""
     files = (content.executable, *content.scripts, *content.jars, *content.files, *content.archives)
     for each in files:
         require_allowed(rules, path_of(each), told=each)
@@ -74,7 +75,7 @@ def work_checked(rules: JobRules, job_type: str, *, content: TemplateContent) ->
 
 
 def path_of(text: str) -> str:
-    """Return the path that a file of a job has on the server's machine: it is a path, or a `file:` URI. Raises BadRequest."""
+    """Return the local path of a job's file, given as a path or a `file:` URI. Raises BadRequest."""
     parts = urlsplit(text)
     if parts.scheme == "file" and parts.netloc in ("", "localhost"):
         text = unquote(parts.path)
@@ -90,7 +91,7 @@ def path_of(text: str) -> str:
 
 
 def require_allowed(rules: JobRules, path: str, *, told: str) -> None:
-    """Refuse a file that the settings do not name. Raises BadRequest."""
+    """Refuse a file that the settings do not allow. Raises BadRequest."""
     if not any(path == root.rstrip("/") or path.startswith(f"{root.rstrip('/')}/") for root in rules.allowed):
         raise BadRequest(
             f"{preview_value(told)} lies nowhere that jobs of this server may be given files from: its operator names such places in jobs.allowed"
@@ -108,7 +109,7 @@ def _require_names(given: Mapping[str, str], patterns: Iterable[str], *, told: s
 
 
 def _require_apart(scripts: tuple[str, ...]) -> None:
-    """Refuse scripts of one name: they lie side by side where the job runs."""
+    """Refuse two scripts of the same name, since a job's scripts are in one directory. Raises BadRequest."""
     names = [each.rpartition("/")[2] for each in scripts]
     if len(set(names)) < len(names):
         raise BadRequest("Two scripts have the same name: they are put into one directory, so give them different ones")

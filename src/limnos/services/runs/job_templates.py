@@ -1,7 +1,7 @@
-"""Job templates of a metalake, whatever they run: register, find, list, alter, drop; and who is at work on one.
+"""Job templates of a metalake, including pipelines: register, find, list, alter, drop; and which run is busy with one.
 
-May import the rooms below. Knows no wire format. What a template of Gravitino's types runs is checked in `formats.gravitino`; what a pipeline declares
-is `services.runs.pipelines`'. Nothing here runs anything.
+May import the rooms below. Must not know any wire format. `formats.gravitino` checks what a template of Gravitino's
+types runs; `services.runs.pipelines` declares pipelines. This module runs nothing.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
 KIND = Kind.JOB_TEMPLATE
 TemplateFieldUpdate = Mapping[str, object]
-"""What another content says: `newExecutable` and so on."""
+"""New content of a template: `newExecutable` and so on."""
 
 
 class TemplateRequest(NamedTuple):
-    """What somebody asks for who registers a template."""
+    """The caller's description of a new template."""
 
     job_type: str
     comment: str | None
@@ -53,7 +53,7 @@ class TemplateRequest(NamedTuple):
 
 
 class TemplateAlter(msgspec.Struct, frozen=True):
-    """Change a template's name, comment, or what it runs."""
+    """Change a template's name, comment, or content."""
 
     template: Node
     edits: PropertyEdits
@@ -61,18 +61,18 @@ class TemplateAlter(msgspec.Struct, frozen=True):
 
 
 class TemplateDrop(msgspec.Struct, frozen=True):
-    """Drop a template, and its jobs with it."""
+    """Drop a template with its jobs."""
 
     template: Node
 
 
 def record_of(template: Node) -> JobTemplateRecord:
-    """Return what a template's record says."""
+    """Return a template's record."""
     return cast("JobTemplateRecord", template.record)
 
 
 async def template_register(ctx: Context, *, metalake: str, name: str, request: TemplateRequest) -> Node:
-    """Make a template; its maker owns it. Raises AlreadyExists, InvalidName, BadRequest."""
+    """Create a template; the caller owns it. Raises AlreadyExists, InvalidName, BadRequest, PermissionDenied."""
     job_type = type_of(request.job_type)
     content = content_of(job_type, request.fields)
     record = JobTemplateRecord(request.comment, {}, 0, "", job_type, content.text)
@@ -80,19 +80,23 @@ async def template_register(ctx: Context, *, metalake: str, name: str, request: 
 
 
 def template_find(request_view: RequestView, name: str) -> Node:
-    """Return a template, for its owner and whoever may use it."""
+    """Return a template, to its owner and callers who may use it. Raises NotFound, PermissionDenied."""
     return metalake_object_load(request_view, KIND, name=name)
 
 
 def templates_list(request_view: RequestView) -> list[Node]:
-    """Return the templates that the caller may load, by name."""
+    """Return the templates that the caller may load, by name. Raises PermissionDenied."""
     return metalake_objects_list(request_view, KIND)
 
 
 async def template_alter(
     ctx: Context, *, metalake: str, name: str, edits: PropertyEdits, updates: Sequence[TemplateFieldUpdate] = ()
 ) -> Node:  # fmt: skip
-    """Rename a template, change its comment, or what it runs. Raises NotFound, AlreadyExists, InvalidName, BadRequest, UnsupportedOperation."""
+    """Rename a template, or change its comment or content.
+
+    Raises NotFound, AlreadyExists, InvalidName, BadRequest, PermissionDenied, UnsupportedOperation (content of a
+    pipeline).
+    """
     if edits.name is not None:
         check_gravitino_name(edits.name, kind="JOB_TEMPLATE")
 
@@ -121,7 +125,7 @@ def template_update(tx: Tx, permit: Permit[TemplateAlter]) -> Node:
 
 
 async def template_drop(ctx: Context, *, metalake: str, name: str) -> None:
-    """Drop a template; its jobs go with it. Raises NotFound, PipelineBusy."""
+    """Drop a template with its jobs. Raises NotFound, PipelineBusy, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[TemplateDrop]:
         found = metalake_object_find(request_view, KIND, name=name, action=Action.JOB_TEMPLATE_DROP)
@@ -131,7 +135,10 @@ async def template_drop(ctx: Context, *, metalake: str, name: str) -> None:
 
 
 def template_delete(tx: Tx, permit: Permit[TemplateDrop]) -> None:
-    """Drop the template, unless something of it is under way; what hung on it is swept later, for its id never comes back."""
+    """Drop the template, unless one of its runs or jobs is unfinished.
+
+    Its rows are removed later, since its id is never reused.
+    """
     held = tx.nodes.confirm(permit.command.template)
     refuse_busy(tx.runs.live_of(held.id), held.name, now_ms=tx.now_ms)
     job = tx.template_jobs.live_of(held.id)
@@ -143,7 +150,7 @@ def template_delete(tx: Tx, permit: Permit[TemplateDrop]) -> None:
 
 
 def refuse_busy(runs: list[PipelineRun], name: str, *, now_ms: int, but: int = 0) -> None:
-    """Raise PipelineBusy when somebody holds one of a pipeline's runs, other than one."""
+    """Raise PipelineBusy if a process holds one of a pipeline's runs, other than the run with id `but`."""
     for run in runs:
         if run.id != but and run.is_held(now_ms):
             raise PipelineBusy(
@@ -153,6 +160,6 @@ def refuse_busy(runs: list[PipelineRun], name: str, *, now_ms: int, but: int = 0
 
 
 def describe_busy_run(run: PipelineRun) -> str:
-    """Tell which run it is, whose, who holds it and since when."""
+    """Return which run it is, whose, who holds it and since when."""
     since = datetime.fromtimestamp((run.resumed_at or run.started_at) // 1000, UTC).isoformat().replace("+00:00", "Z")
     return f"run {run.uuid} of {run.user}, attempt {run.attempt}, held by {run.holder} since {since}"

@@ -1,7 +1,8 @@
-"""Jobs that nodes run by themselves: ask for one, and see or cancel it; beside runs of pipelines, which runners carry out.
+"""Jobs that the server's nodes run themselves: start, load, list, cancel. Runners, not nodes, run pipelines.
 
-May import the rooms below. Knows no wire format, and runs nothing: a job waits in the store until a node takes it (`app`). Who sees and stops a job is who
-sees and stops a run (`services.runs.runs`); it runs with the rights of the machine's user that the settings name, not its owner's.
+May import the rooms below. Must not know any wire format, and runs nothing: a job waits in the store until a node takes
+it (`app`). The rules of runs (`services.runs.runs`) decide who may see and stop a job. It runs as the machine's user
+that the settings name, not with its owner's rights.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _ANY = 1 << 53
 
 
 class JobView(NamedTuple):
-    """A job with the name of its template, and what time it is."""
+    """A job with the name of its template, and the present time."""
 
     job: TemplateJob
     template: str
@@ -52,12 +53,12 @@ class JobView(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The state as it is shown."""
+        """The state for responses."""
         return self.job.shown(self.now_ms)
 
 
 class JobCreate(msgspec.Struct, frozen=True):
-    """Let a node run a template."""
+    """Create a job, which a node will run."""
 
     template: Node
     work: JobWork
@@ -69,14 +70,18 @@ class JobCreate(msgspec.Struct, frozen=True):
 
 
 class JobStop(msgspec.Struct, frozen=True):
-    """End a job."""
+    """Cancel a job."""
 
     job_id: int
     template: Node
 
 
 async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[str, str]) -> JobView:
-    """Ask for a job of a template; the caller owns it. Raises BadRequest, NotFound, PermissionDenied, UnsupportedOperation, ServiceUnavailable."""
+    """Start a job of a template; the caller owns it.
+
+    Raises BadRequest, NotFound, PermissionDenied, UnsupportedOperation, and ServiceUnavailable if the user has too many
+    unfinished jobs.
+    """
     text = msgspec.json.encode(conf).decode()
     if len(text) > CONF_MAX:
         raise BadRequest(f"Field jobConf has at most {CONF_MAX} characters as JSON: name a file that holds the rest")
@@ -102,7 +107,7 @@ async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[s
 
 
 def job_insert(tx: Tx, permit: Permit[JobCreate]) -> TemplateJob:
-    """Insert the job, unless its user has too many that have not ended."""
+    """Insert the job, unless its user has too many unfinished ones. Raises ServiceUnavailable."""
     command = permit.command
     template = tx.nodes.confirm(command.template)
     if tx.template_jobs.waiting_of(template.parent_id, command.user) >= command.waiting_max:
@@ -119,13 +124,13 @@ def job_insert(tx: Tx, permit: Permit[JobCreate]) -> TemplateJob:
 
 
 async def job_load(ctx: Context, *, metalake: str, uuid: str) -> JobView | None:
-    """Return a job; None where no node was ever asked for one of that id. Raises NotFound, PermissionDenied."""
+    """Return a job; None if no job has that id. Raises NotFound, PermissionDenied."""
     found = await _look_up(ctx, metalake, uuid=uuid)
     return None if found is None else await _authorize_job(ctx, metalake, job=found)
 
 
 async def job_output(ctx: Context, *, metalake: str, uuid: str) -> tuple[JobView, JobOutput]:
-    """Return a job with the ends of what it wrote, which are there when it has ended. Raises NotFound, PermissionDenied."""
+    """Return a job with the ends of its output, which exist once it has ended. Raises NotFound, PermissionDenied."""
     metalake_id = await _metalake_id(ctx, metalake)
     found = await ctx.look_up(lambda: job_output_read(metalake_id, uuid))
     job = None if found is None else found[0]
@@ -153,9 +158,11 @@ async def _authorize_job(ctx: Context, metalake: str, *, job: TemplateJob) -> Jo
 
 
 async def job_cancel(ctx: Context, *, metalake: str, uuid: str) -> JobView | None:
-    """End a job: one that waits at once, one that runs as soon as its node hears of it. None where no node was asked for one of that id.
+    """Cancel a job: a waiting one at once, a running one as soon as its node notices.
 
-    One that has ended stays as it is. Raises NotFound, PermissionDenied.
+    Returns None if no job has that id.
+
+    An ended job stays as it is. Raises NotFound, PermissionDenied.
     """
     found = await _look_up(ctx, metalake, uuid=uuid)
     if found is None:
@@ -171,7 +178,7 @@ async def job_cancel(ctx: Context, *, metalake: str, uuid: str) -> JobView | Non
 
 
 def job_stop(tx: Tx, permit: Permit[JobStop]) -> tuple[TemplateJob, str]:
-    """Withdraw the job, or set it cancelling."""
+    """Cancel the job, or mark it for its node to cancel."""
     template = tx.nodes.confirm(permit.command.template)
     job = tx.template_jobs.by_id(permit.command.job_id)
     if job is None:
@@ -181,7 +188,7 @@ def job_stop(tx: Tx, permit: Permit[JobStop]) -> tuple[TemplateJob, str]:
 
 
 async def jobs_list(ctx: Context, *, metalake: str, template: str | None) -> list[RunView | JobView]:
-    """Return the newest jobs that the caller sees, runs of pipelines among them; of a template, if it is named."""
+    """Return the newest jobs and runs of pipelines that the caller sees; of one template, if it is given."""
 
     def look(request_view: RequestView) -> tuple[int, bool]:
         if template is None:
@@ -203,7 +210,7 @@ async def _template_jobs(ctx: Context, metalake: str, *, of: int, of_template: b
     rows = await ctx.look_up(lambda: template_jobs_read(of, caller, of_template=of_template, limit=LIST_MAX))
 
     def seen(request_view: RequestView) -> list[JobView]:
-        """Decide on each once more: what was read goes by who owned what then."""
+        """Decide on each job again: the rows were selected by earlier owners."""
         told = ((job, pipeline_of(request_view, job)) for job in rows)
         return [
             JobView(job, node.name, now_ms)

@@ -1,7 +1,8 @@
 """Pipelines as objects of a metalake: declare, load, list, drop.
 
-May import the rooms below. Knows no wire format, and nothing of what a declaration says. A pipeline is a job template, a node of the
-metalake; each declaration that differs from the one before is a version of its own, kept as it was sent as long as a run was made of it.
+May import the rooms below. Must not know any wire format, nor the content of a declaration. A pipeline is a job
+template, which is a node of the metalake. Each declaration that differs from the one before is a new version, kept as
+it was sent while a run of it exists.
 """
 
 from __future__ import annotations
@@ -32,19 +33,19 @@ if TYPE_CHECKING:
 
 
 class PipelineVersion(NamedTuple):
-    """A pipeline, and what it declares in the version that was asked for."""
+    """A pipeline, and the declaration of the requested version."""
 
     node: Node
     declaration: PipelineDeclaration | None = None
 
     @property
     def record(self) -> JobTemplateRecord:
-        """Its newest version, and the comment."""
+        """The pipeline's record: its newest version, and its comment."""
         return cast("JobTemplateRecord", self.node.record)
 
 
 class PipelineDeclare(msgspec.Struct, frozen=True):
-    """Make a pipeline, or another version of one."""
+    """Create a pipeline, or a new version of one."""
 
     metalake: Node
     pipeline: Node | None
@@ -56,9 +57,9 @@ class PipelineDeclare(msgspec.Struct, frozen=True):
 
 
 def declaration_of(raw: bytes) -> tuple[str, str]:
-    """Return a declaration as it is kept, without white space, and its digest: that of its JSON with sorted keys.
+    """Return a declaration without white space, and its digest, which is that of its JSON with sorted keys.
 
-    Raises BadRequest for what is no JSON object.
+    Raises BadRequest for anything but a JSON object.
     """
     try:
         decoded = msgspec.json.decode(raw)
@@ -74,10 +75,10 @@ def declaration_of(raw: bytes) -> tuple[str, str]:
 async def pipeline_put(
     ctx: Context, *, metalake: str, name: str, declaration: bytes, comment: str | None
 ) -> PipelineVersion:  # fmt: skip
-    """Make a pipeline, or its next version where the declaration differs from the newest; the same one changes nothing.
+    """Create a pipeline, or its next version if the declaration differs from the newest; an equal one changes nothing.
 
-    Whoever may use a pipeline may say what it declares already; to change it takes its ownership. Raises InvalidName, BadRequest,
-    PermissionDenied, AlreadyExists where it is there for others.
+    A caller who may use a pipeline may repeat its declaration; changing it needs ownership. Raises InvalidName,
+    BadRequest, PermissionDenied, AlreadyExists if it exists and the caller may not know it.
     """
     check_gravitino_name(name, kind="JOB_TEMPLATE")
     text, digest = declaration_of(declaration)
@@ -95,20 +96,21 @@ async def pipeline_put(
     if node is None:
         try:
             node = await ctx.write(RequestScope(metalake), decide, pipeline_declare)
-        except (
-            AlreadyExists
-        ):  # somebody made it meanwhile, or it is there for others: which of them, the next look says
+        except AlreadyExists:  # another caller created it meanwhile, or it exists hidden: the next decision tells which
             node = await ctx.write(RequestScope(metalake), decide, pipeline_declare)
     newest = cast("JobTemplateRecord", node.record).declared
     return PipelineVersion(
         node, PipelineDeclaration(node.id, newest, digest, text, "", 0)
-    )  # of this digest, whoever sent it first
+    )  # the newest version has this digest, whoever sent it first
 
 
 def _decide_declaration(
     request_view: RequestView, name: str, *, digest: str, comment: str | None
 ) -> tuple[Node | None, Decision]:
-    """Find a pipeline for who may declare this of it, or the place for a new one. Who may not know it hears of the making alone."""
+    """Decide on declaring an existing pipeline or a new one.
+
+    For a caller who may not know it, only the right to create counts.
+    """
     request_view.require_in_metalake_use()
     node, chain = request_view.find_outside(Kind.JOB_TEMPLATE, (name,))
     if node is None:
@@ -160,7 +162,10 @@ def _pipeline_insert(tx: Tx, command: PipelineDeclare, *, zone: int) -> Node:
 
 
 def pipeline_find(request_view: RequestView, name: str) -> PipelineVersion:
-    """Return a pipeline, for its owner and whoever may use it, without its declaration."""
+    """Return a pipeline without its declaration, to its owner and callers who may use it.
+
+    Raises NotFound, PermissionDenied.
+    """
     return PipelineVersion(require_pipeline_type(template_find(request_view, name)))
 
 
@@ -170,7 +175,10 @@ def pipelines_list(request_view: RequestView) -> list[PipelineVersion]:
 
 
 async def pipeline_load(ctx: Context, *, metalake: str, name: str, version: int | None = None) -> PipelineVersion:
-    """Return a pipeline with what it declares, in its newest version or the one asked for. Raises NotFound."""
+    """Return a pipeline with the declaration of the given version, or of the newest.
+
+    Raises NotFound, PermissionDenied.
+    """
     found = await ctx.read(RequestScope(metalake), lambda request_view: pipeline_find(request_view, name))
     return await _with_declaration(ctx, found.node, version=version)
 
@@ -184,7 +192,7 @@ async def _with_declaration(ctx: Context, node: Node, *, version: int | None = N
 
 
 async def pipeline_drop(ctx: Context, *, metalake: str, name: str) -> None:
-    """Drop a pipeline; its runs go with it. Raises NotFound, PipelineBusy."""
+    """Drop a pipeline with its runs. Raises NotFound, PipelineBusy, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[TemplateDrop]:
         request_view.require_in_metalake_use()

@@ -1,7 +1,8 @@
-"""What a run's process tells while it works: signs of life, how far its steps are, what they read, wrote and found.
+"""Runner reports: the heartbeats of a run's process, and what it reports of its steps.
 
-May import the rooms below. Knows no wire format. None of it decides anything, so it takes no part in the clocks: one conditional
-statement says that it is the run's own user and newest attempt, and notes the sign of life. A crowd of these shares a transaction.
+May import the rooms below. Must not know any wire format. A report decides nothing, so it takes no part in the clocks.
+One conditional statement checks that the sender is the run's own user and newest attempt, and records the heartbeat.
+Many reports share a transaction.
 """
 
 from __future__ import annotations
@@ -36,15 +37,15 @@ if TYPE_CHECKING:
 
 FINDINGS_MAX = 1000
 FINDING_MAX = 16 << 10
-"""Characters of one finding: the trend of a rule shows a thousand."""
+"""The maximum length of one finding, in characters; the trend of a rule shows a thousand of them."""
 LITTLE_MAX = 16 << 10
-"""Characters that any step may be told with; for more it counts how much there is of the run."""
+"""Reports of a step up to this length skip the check of the run's total length."""
 RUN_MAX = 16 << 20
-"""Characters of what is told of all steps of a run, which a load of it answers."""
+"""The maximum total length of a run's reports, which one response contains."""
 
 
 class HeartbeatWrite(msgspec.Struct, frozen=True):
-    """A sign of life of a run's process."""
+    """A heartbeat of a run's process."""
 
     actor: RunReporter
     progress: str | None
@@ -52,7 +53,7 @@ class HeartbeatWrite(msgspec.Struct, frozen=True):
 
 
 class StepReport(msgspec.Struct, frozen=True):
-    """What is told of a step: what is None was not said, and stays as it is under the same attempt."""
+    """A report on a step. None leaves a field unchanged under the same attempt."""
 
     name: str
     state: str
@@ -68,16 +69,16 @@ class StepReport(msgspec.Struct, frozen=True):
 
 
 class StepReportPut(msgspec.Struct, frozen=True):
-    """Something is told of a step."""
+    """Store a report on a step."""
 
     actor: RunReporter
     step: StepReport
     pins: PinnedSnapshots | None = None
-    """The snapshots that it wrote; None where nothing is told of them."""
+    """The snapshots that the step wrote; None if the report does not name them."""
 
 
 class RunStatus(NamedTuple):
-    """What a process is told of its run: any other state than `running` means that it stops."""
+    """A run's state for its process: it must stop in any state but `running`."""
 
     state: str
     attempt: int
@@ -86,9 +87,10 @@ class RunStatus(NamedTuple):
 async def run_beat(
     ctx: Context, *, metalake: str, uuid: str, attempt: int, progress: str | None, phases: str | None = None
 ) -> RunStatus:
-    """Note that a run's process lives, and say what is wanted of it. Raises AttemptSuperseded, NotFound, PermissionDenied.
+    """Record a heartbeat of a run's process, and return the run's state.
 
-    `phases`, what the attempt spent its time on, is noted after the run's end as well.
+    `phases`, the time that the attempt spent on each phase, is recorded even after the run's end. Raises
+    AttemptSuperseded, NotFound, PermissionDenied.
     """
     actor = await ctx.read(RequestScope(metalake), lambda request_view: _actor(request_view, uuid, attempt=attempt))
     permit = upkeep_permit(actor.user).about(HeartbeatWrite(actor, progress, phases))
@@ -105,14 +107,17 @@ def _actor(request_view: RequestView, uuid: str, *, attempt: int) -> RunReporter
 
 
 def run_note(tx: Tx, permit: Permit[HeartbeatWrite]) -> tuple[str, int] | None:
-    """Write the sign of life."""
+    """Write the heartbeat; None if the run does not accept it."""
     if permit.command.phases is not None:
         tx.runs.phases_set(permit.command.actor, permit.command.phases)
     return tx.runs.beat(permit.command.actor, progress=permit.command.progress)
 
 
 async def _rejection_reason(ctx: Context, metalake: str, *, actor: RunReporter) -> PipelineRun:
-    """Say why a process had nothing to tell: no run that it may see, somebody else's, another attempt's; or return the run, which ended."""
+    """Raise why a heartbeat was rejected: a hidden run, another user's, or another attempt's.
+
+    Returns the run if it has ended.
+    """
     run = await run_look_up(ctx, metalake, uuid=actor.uuid)
 
     def look(request_view: RequestView) -> PipelineRun:
@@ -126,7 +131,10 @@ async def _rejection_reason(ctx: Context, metalake: str, *, actor: RunReporter) 
 
 
 async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, told: StepReport) -> RunStepState:
-    """Write what a run's process tells of a step; the same again is the same. Raises AttemptSuperseded, RunConflict, NotFound, PermissionDenied."""
+    """Store a report on a step; repeating it is no error.
+
+    Raises AttemptSuperseded, RunConflict, NotFound, BadRequest, PermissionDenied.
+    """
     if told.state not in STEP_STATES:
         raise BadRequest(f"'{told.state[:50]}' is no state of a step: use one of {', '.join(STEP_STATES)}")
     if told.findings is not None and len(told.findings) > FINDINGS_MAX:
@@ -143,7 +151,7 @@ async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, told
 
 
 def step_note(tx: Tx, permit: Permit[StepReportPut]) -> RunStepState | None:
-    """Write what is told of the step; None where the run is not this process's to tell of."""
+    """Store the report; None if the run does not accept reports from this process."""
     command = permit.command
     run = tx.runs.touch(command.actor)
     if run is None:
@@ -172,7 +180,7 @@ def _length(told: StepReport) -> int:
 
 
 def _merge_step(before: RunStepState, told: StepReport, *, attempt: int) -> RunStepState:
-    """Lay what is told over what is known; another attempt begins anew."""
+    """Return the stored step with the report applied; another attempt starts from empty fields."""
     if before.attempt != attempt:
         before = RunStepState(before.name, before.reads, before.output, told.state, attempt)
     kept = ("rows", "bytes", "started_at", "outputs", "inputs", "phases")

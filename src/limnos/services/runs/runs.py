@@ -1,9 +1,12 @@
-"""Runs of pipelines: start, resume, finish, cancel, and who sees which; what a runner tells meanwhile is `services.runs.runners`.
+"""Runs of pipelines: start, resume, finish, cancel, and who sees them.
 
-May import the rooms below. Knows no wire format and carries nothing out. A run is seen by its owner, who started it, and by the owners of
-its pipeline and metalake. It is gone on with by its own user alone, whose rights it acts with; to stop it, or to discard what it
-made, takes what seeing it takes. Starting, resuming and publishing take the right to run the pipeline. What became of a run is on the
-metalake's clock, so two starts of one pipeline come one after the other on whichever nodes.
+`services.runs.runners` takes a runner's reports.
+
+May import the rooms below. Must not know any wire format, and runs nothing. A run is visible to its owner, who started
+it, and to the owners of its pipeline and metalake. Only its own user may continue it, since it acts with that user's
+rights. A caller who sees it may stop it or discard its results. Starting, resuming and publishing need the right to run
+the pipeline. Changes of runs belong to the metalake's zone, so two starts of one pipeline come one after the other,
+whatever their nodes.
 """
 
 from __future__ import annotations
@@ -56,14 +59,14 @@ STEPS_MAX: Final = 1000
 PAGE_MAX: Final = 1000
 HOLDER_MAX: Final = 200
 PARAMETERS_MAX: Final = 16 << 10
-"""Characters of a run's parameters as JSON: a page of runs shows those of a thousand."""
+"""The maximum length of a run's parameters as JSON, in characters; a page shows those of a thousand runs."""
 MESSAGE_MAX: Final = 10_000
 _UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _LOST = "Its process gave no sign of life, and another run of the pipeline was started"
 
 
 class RunView(NamedTuple):
-    """A run with the name of its pipeline, and what time it is; steps and findings where they were asked for."""
+    """A run with the name of its pipeline and the present time; with steps and findings if requested."""
 
     run: PipelineRun
     pipeline: str
@@ -73,14 +76,14 @@ class RunView(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The state as it is shown."""
+        """The state for responses."""
         return self.run.shown(self.now_ms)
 
 
 class RunBegin(msgspec.Struct, frozen=True):
-    """What a runner starts a run with: its id, which nobody else has, who it is, how long it may be silent, and what it will do.
+    """A runner's request to start a run: its unique id, the process that holds it, its lease, and its steps.
 
-    `version` is that of the declaration it carries out; None is the newest.
+    `version` is the version of the declaration that it runs; None for the newest.
     """
 
     uuid: str
@@ -105,7 +108,7 @@ class RunStart(msgspec.Struct, frozen=True):
 
 
 class RunChange(msgspec.Struct, frozen=True):
-    """Change what became of a run, under an attempt where a process says so."""
+    """Change a run's state, under an attempt if its process reports it."""
 
     run_id: int
     pipeline: Node
@@ -117,7 +120,9 @@ class RunChange(msgspec.Struct, frozen=True):
 
 
 class RunResume(msgspec.Struct, frozen=True):
-    """Begin a run's next attempt; `after` is the one it follows, so that a repeat begins no other."""
+    """Begin a run's next attempt; `after` is the attempt before it, so that a repeated request begins no further
+    one.
+    """
 
     run_id: int
     pipeline: Node
@@ -127,7 +132,7 @@ class RunResume(msgspec.Struct, frozen=True):
 
 
 class RunOrJob(Protocol):
-    """A run of a pipeline or another job: what a decision on it goes by."""
+    """A run of a pipeline or a job, as decisions need it."""
 
     @property
     def id(self) -> int:
@@ -136,17 +141,17 @@ class RunOrJob(Protocol):
 
     @property
     def uuid(self) -> str:
-        """Its id on the wire."""
+        """Its id in protocols."""
         ...
 
     @property
     def template_id(self) -> int:
-        """What it is a run of."""
+        """The id of its template."""
         ...
 
     @property
     def owner_id(self) -> int | None:
-        """Who owns it."""
+        """The id of its owner."""
         ...
 
 
@@ -154,7 +159,7 @@ C = TypeVar("C", bound=RunOrJob)
 
 
 class AuthorizedRun(NamedTuple, Generic[C]):
-    """A run, its pipeline, and the decision that the caller may do what was asked."""
+    """A run, its pipeline, and the decision that allows the caller's action on it."""
 
     run: C
     pipeline: Node
@@ -165,12 +170,15 @@ class AuthorizedRun(NamedTuple, Generic[C]):
 
 
 def caller_identity(request_view: RequestView) -> tuple[str, int]:
-    """Return the caller as runs name their users: the name, and the user's id, 0 where nobody has to be a user."""
+    """Return the caller as runs record it: the name, and the user's id, 0 if the caller is no user."""
     return request_view.user, request_view.subject.user_id or 0
 
 
 def run_authorize(request_view: RequestView, run: C | None, *, uuid: str, action: Action) -> AuthorizedRun[C]:
-    """Decide on a run. Who may not see one is refused in the same words whether it is there or not. Raises NotFound, PermissionDenied."""
+    """Decide on a run. A caller who may not see it is refused in the same words whether it exists or not.
+
+    Raises NotFound, PermissionDenied.
+    """
     request_view.require_in_metalake_use()
     absent = (ChainLink.absent(Kind.JOB, uuid), *request_view.settled.outer[-1:])
     pipeline = None if run is None else pipeline_of(request_view, run)
@@ -183,7 +191,7 @@ def run_authorize(request_view: RequestView, run: C | None, *, uuid: str, action
 
 
 def run_missing_error(request_view: RequestView, uuid: str) -> NotFound:
-    """Say that there is no such run."""
+    """Return the error for a run that does not exist."""
     return NotFound(
         f"Run {uuid[:50]} does not exist in metalake {request_view.metalake.name}: see 'limnos pipeline runs'",
         kind=Kind.JOB.word,
@@ -191,31 +199,31 @@ def run_missing_error(request_view: RequestView, uuid: str) -> NotFound:
 
 
 def pipeline_of(request_view: RequestView, run: RunOrJob) -> Node | None:
-    """Return a run's pipeline, None where it was dropped."""
+    """Return a run's pipeline; None if it was dropped."""
     return require_fact(request_view.view, node_key(run.template_id), zone=request_view.metalake.id)
 
 
 def chain_of(request_view: RequestView, run: RunOrJob, *, pipeline: Node) -> SecurableChain:
-    """Return the links from a run up to the metalake."""
+    """Return the chain of links from a run up to the metalake."""
     link = ChainLink(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name)
     return (ChainLink(run.id, Kind.JOB, run.uuid), link, *request_view.settled.outer[-1:])
 
 
 def require_own(request_view: RequestView, run: PipelineRun) -> None:
-    """Refuse who is not the user of a run: it acts with that user's rights."""
+    """Refuse a caller who is not the run's user: it acts with that user's rights. Raises PermissionDenied."""
     if (run.user, run.user_id) != caller_identity(request_view):
         raise not_own_error(run)
 
 
 def not_own_error(run: PipelineRun) -> PermissionDenied:
-    """Say that a run is somebody else's."""
+    """Return the error for another user's run."""
     return PermissionDenied(
         f"Run {run.uuid} acts with the rights of user {run.user}, who started it: nobody else goes on with it. Start a run of your own"
     )
 
 
 async def run_look_up(ctx: Context, metalake: str, *, uuid: str) -> PipelineRun | None:
-    """Read a run as it is now; whether the caller may see it is decided after."""
+    """Read a run before it is decided whether the caller may see it; None if it does not exist."""
     metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
     return await ctx.look_up(lambda: run_read(metalake_id, uuid))
 
@@ -224,7 +232,7 @@ async def run_look_up(ctx: Context, metalake: str, *, uuid: str) -> PipelineRun 
 
 
 def begin_check(begin: RunBegin) -> None:
-    """Refuse what a run can't be started with. Raises BadRequest."""
+    """Check the fields of a run's start. Raises BadRequest."""
     if not _UUID.fullmatch(begin.uuid):
         raise BadRequest(f"'{begin.uuid[:50]}' is no id for a run: choose a fresh UUID, in lower case")
     if len(begin.steps) > STEPS_MAX:
@@ -240,7 +248,7 @@ def begin_check(begin: RunBegin) -> None:
 
 
 def lease_check(holder: str, lease_ms: int) -> None:
-    """Refuse a holder without a name, and leases that are no use. Raises BadRequest."""
+    """Check the name of a run's holder, and the length of its lease. Raises BadRequest."""
     if not holder or len(holder) > HOLDER_MAX:
         raise BadRequest(f"Field 'holder' says which process it is, as host:pid, in at most {HOLDER_MAX} characters")
     if not LEASE_S_MIN * 1000 <= lease_ms <= LEASE_S_MAX * 1000:
@@ -248,7 +256,10 @@ def lease_check(holder: str, lease_ms: int) -> None:
 
 
 async def run_start(ctx: Context, *, metalake: str, pipeline: str, begin: RunBegin) -> RunView:
-    """Start a run, whose owner is the caller; the same id again is the same run. Raises PipelineBusy, AlreadyExists, NotFound."""
+    """Start a run, which the caller owns; repeating an id returns the same run.
+
+    Raises PipelineBusy, AlreadyExists, NotFound, BadRequest, PermissionDenied.
+    """
     begin_check(begin)
     await _require_version(ctx, metalake, pipeline=pipeline, version=begin.version)
     pins = await pins_of_options(ctx, metalake, options=begin.options)
@@ -278,7 +289,10 @@ async def _require_version(ctx: Context, metalake: str, *, pipeline: str, versio
 
 
 def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[PipelineRun, list[RunStepState]]:
-    """Insert the run with its steps, if nobody else is at work on the pipeline. A run that was lost is failed by this."""
+    """Insert the run with its steps, if no other run of the pipeline is held.
+
+    Marks a run whose lease has ended as failed.
+    """
     command = permit.command
     begin, pipeline = command.begin, tx.nodes.confirm(command.pipeline)
     known = tx.runs.find(pipeline.parent_id, begin.uuid)
@@ -320,7 +334,7 @@ async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
 
 
 def caller_of(request_view: RequestView) -> RunViewer:
-    """Return which runs the caller sees."""
+    """Return which runs the caller sees. Raises NotInUse, PermissionDenied."""
     request_view.require_in_metalake_use()
     outer = request_view.settled.outer[-1:]
     request_view.require(Action.JOB_LIST, outer)
@@ -331,7 +345,9 @@ def caller_of(request_view: RequestView) -> RunViewer:
 async def runs_list(
     ctx: Context, *, metalake: str, pipeline: str | None, state: str, before: int, limit: int
 ) -> tuple[list[RunView], int | None]:
-    """Return runs that the caller sees, newest first, those before a number; and the number to go on with, if there may be more."""
+    """Return runs that the caller sees, newest first, before a number; and the number to continue with, if there may be
+    more.
+    """
     if state and state not in STATES:
         raise BadRequest(f"'{state[:50]}' is no state of a run: use one of {', '.join(STATES)}")
 
@@ -350,7 +366,7 @@ async def runs_list(
 
 
 def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms: int) -> list[RunView]:
-    """Decide on each run once more: what was read goes by who owned what then."""
+    """Decide on each run again: the rows were selected by earlier owners."""
     found: list[RunView] = []
     for run in rows:
         pipeline = pipeline_of(request_view, run)
@@ -360,7 +376,7 @@ def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms:
 
 
 def is_run_visible(request_view: RequestView, run: RunOrJob, *, pipeline: Node) -> bool:
-    """Decide whether the caller sees a run in a list."""
+    """Return whether the caller sees a run in a list."""
     if not request_view.rules.access_enabled:
         return True
     above = chain_of(request_view, run, pipeline=pipeline)[1:]
@@ -374,7 +390,9 @@ def is_run_visible(request_view: RequestView, run: RunOrJob, *, pipeline: Node) 
 async def findings_list(
     ctx: Context, *, metalake: str, pipeline: str, rule: str, step: str, before: int, limit: int
 ) -> tuple[list[RuleFinding], int | None]:
-    """Return what rules of a pipeline found in the runs that the caller sees, newest first, and the number to go on with."""
+    """Return the findings of a pipeline's rules in runs that the caller sees, newest first, and the number to continue
+    with.
+    """
 
     def look(request_view: RequestView) -> tuple[int, RunViewer]:
         return pipeline_find(request_view, pipeline).node.id, caller_of(request_view)
@@ -394,9 +412,11 @@ def _now(ctx: Context) -> int:
 async def run_finish(
     ctx: Context, *, metalake: str, uuid: str, attempt: int, state: str, message: str | None
 ) -> RunView:  # fmt: skip
-    """Say what became of a run. Raises BadRequest, NotFound, PermissionDenied, AttemptSuperseded, RunConflict.
+    """Finish a run in a state.
 
-    That is its own user's to say; but what nobody holds may be discarded by whoever may cancel it.
+    Only its own user may, but any caller who may cancel a run may discard it while no process holds it.
+
+    Raises BadRequest, NotFound, PermissionDenied, AttemptSuperseded, RunConflict.
     """
     if state not in FINISHES:
         raise BadRequest(f"A run does not finish as '{state[:50]}': use one of {', '.join(FINISHES)}")
@@ -419,7 +439,7 @@ def _shorten_message(message: str | None) -> str | None:
 
 
 def run_end(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
-    """Bring the run to its state, unless it is there already."""
+    """Set the run's state, unless it is in that state already."""
     command = permit.command
     run, pipeline = _reread_run(tx, command.run_id, pipeline=command.pipeline)
     require_attempt(run, command.attempt)
@@ -434,7 +454,7 @@ def run_end(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
 
 
 def _reread_run(tx: Tx, run_id: int, *, pipeline: Node) -> tuple[PipelineRun, Node]:
-    """Read run and pipeline again. Raises StalePermit when one of them has gone."""
+    """Read the run and its pipeline again. Raises StalePermit if one of them is gone."""
     run = tx.runs.by_id(run_id)
     if run is None:
         tx.stale()
@@ -442,7 +462,7 @@ def _reread_run(tx: Tx, run_id: int, *, pipeline: Node) -> tuple[PipelineRun, No
 
 
 def require_attempt(run: PipelineRun, attempt: int) -> None:
-    """Refuse a process that another one has taken the run from. Raises AttemptSuperseded."""
+    """Refuse a process whose run another attempt has taken over. Raises AttemptSuperseded."""
     if attempt != run.attempt:
         raise AttemptSuperseded(
             f"Attempt {attempt} of run {run.uuid} is not the newest, which is {run.attempt}, held by {run.holder}: this process stops; "
@@ -464,7 +484,7 @@ _ADVICE = {
 
 
 def state_conflict_error(run: PipelineRun, state: str, *, now_ms: int) -> RunConflict:
-    """Say that a run does not come to a state from where it is, and what can be done."""
+    """Return the error for a change of state that is not possible, with advice."""
     shown = run.shown(now_ms)
     return RunConflict(f"Run {run.uuid} is {shown}, so it is not {state}: {_ADVICE[shown].format(run.uuid)}")
 
@@ -474,7 +494,10 @@ def _state_conflict(tx: Tx, run: PipelineRun, *, state: str) -> RunConflict:
 
 
 async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
-    """Ask a run's process to stop; one that nobody holds is cancelled at once. Raises NotFound, PermissionDenied, RunConflict."""
+    """Ask a run's process to stop; a run that no process holds is cancelled at once.
+
+    Raises NotFound, PermissionDenied, RunConflict.
+    """
     found = await run_look_up(ctx, metalake, uuid=uuid)
 
     def decide(request_view: RequestView) -> Permit[RunChange]:
@@ -487,7 +510,7 @@ async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
 
 
 def run_stop(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
-    """Set the run cancelling, or cancelled where its lease is out."""
+    """Set the run to cancelling, or to cancelled if its lease has ended."""
     run, pipeline = _reread_run(tx, permit.command.run_id, pipeline=permit.command.pipeline)
     if run.state in LIVE and not run.is_held(tx.now_ms):
         tx.runs.finish(
@@ -501,10 +524,10 @@ def run_stop(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
 async def run_resume(
     ctx: Context, *, metalake: str, uuid: str, holder: str, lease_ms: int, after: int | None
 ) -> RunView:  # fmt: skip
-    """Begin the next attempt of a run that failed, was cancelled, is held for a look or was lost.
+    """Begin the next attempt of a run that failed, was cancelled, is held for a review or was lost.
 
-    `after` is the attempt it follows: the same again by the same holder begins no other. Raises what a start does, AttemptSuperseded,
-    RunConflict.
+    `after` is the attempt before it: a repeat by the same holder begins no further one. Raises what a start raises,
+    AttemptSuperseded, RunConflict.
     """
     lease_check(holder, lease_ms)
     found = await run_look_up(ctx, metalake, uuid=uuid)
@@ -520,7 +543,7 @@ async def run_resume(
 
 
 def run_revive(tx: Tx, permit: Permit[RunResume]) -> tuple[PipelineRun, str]:
-    """Count the attempt up, if nobody is at work on this run or another one of the pipeline."""
+    """Increase the attempt, if no process holds this run or another one of the pipeline."""
     command = permit.command
     run, pipeline = _reread_run(tx, command.run_id, pipeline=command.pipeline)
     if command.after is not None and run.attempt != command.after:

@@ -1,1 +1,4 @@
-"""Work that nobody asks for: tasks, trash, janitors, keys of secrets. May import `exchange` and what that may import."""
+"""Background work: tasks, trash, janitors, and keys of secrets.
+
+May import `exchange` and the packages that it may import.
+"""

@@ -1,8 +1,8 @@
-"""Dropping a schema with its content, in catalogs of filesets, of models and of Lance tables.
+"""Cascades: drop a schema with its content, in catalogs of filesets, models and Lance tables.
 
-May import the rooms below. Knows no wire format. Whoever may drop a namespace owns it, or what it lies in, and by the policy may drop each object
-in it, so one decision is enough. Each object is dropped as it is alone: into the trash, with its location, files and changes; one that is
-protected, or of another kind, refuses the whole.
+May import the rooms below. Must not know any wire format. A caller who may drop a namespace owns it or an object above
+it, and by policy may drop each object in it. So one decision is enough. Each object is dropped as on its own: into the
+trash, with its location, files and changes. One that is protected, or of another kind, refuses the whole drop.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 CASCADING: Final = frozenset({FILESET_PROVIDER, MODEL_PROVIDER, GENERIC_PROVIDER})
-"""Providers whose schemas Gravitino drops with their content, of those that keep it in the tree."""
+"""Providers whose schemas Gravitino drops with their content, among those whose objects are in the tree."""
 OBJECTS_MAX: Final = 10_000
-"""Objects that one request drops."""
+"""The maximum number of objects that one request drops."""
 
 
 class NamespaceDropAll(msgspec.Struct, frozen=True):
-    """Drop a namespace with its content; each object can be brought back for `keep_ms`."""
+    """Drop a namespace with its content; each object can be restored for `keep_ms` milliseconds."""
 
     namespace: Node
     keep_ms: int
@@ -45,8 +45,12 @@ class NamespaceDropAll(msgspec.Struct, frozen=True):
 async def namespace_drop_all(ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
     """Drop a namespace with its content.
 
-    Raises NotFound, PermissionDenied, ProtectedObject (the namespace or an object in it), BadRequest (a provider that does not cascade, more than
-    OBJECTS_MAX objects), NotEmpty (an object of a kind that its own protocol drops).
+    Raises:
+        NotFound: The namespace is missing.
+        PermissionDenied: The caller may not drop it.
+        ProtectedObject: The namespace or an object in it is protected.
+        BadRequest: The provider does not cascade, or more than OBJECTS_MAX objects lie in it.
+        NotEmpty: It contains an object of a kind that another protocol drops.
     """
 
     def decide(request_view: RequestView) -> Permit[NamespaceDropAll]:

@@ -1,17 +1,17 @@
-"""The janitor: takes away metadata files that this server wrote and nobody points to, and directories that are left empty.
+"""Janitor: deletes metadata files that this server wrote and nothing refers to, and directories that become empty.
 
-May import the rooms below. A process that is killed between writing a metadata file and committing it leaves such a file. Only
-what is surely one goes, and only on local disks:
+May import the rooms below. A process that is killed between writing a metadata file and committing it leaves such a
+file. Only certain orphans on local disks are deleted:
 
-- the name is of our pattern, and its UUID's time lies within the watch: after this store began to watch (or was restored: what
-  a younger state knew is not taken for garbage), and longer ago than the grace time;
-- beside a live table: another file that its document names has the same version, so this one lost, or was never committed.
-  Files that merely fell off the log stay: they were committed once;
-- where no table is: the directory lies directly in a catalog's warehouse, its name is a UUID of ours within the watch, and it
-  holds nothing but a table's very first metadata file, or nothing; no task is to purge it. The warehouse must be marked as
-  this store's, for two servers could share one.
+- The name matches our pattern, and the time of its UUID lies in the window: after this store began to watch (or was
+  restored, since a younger state may have used the file), and longer ago than the grace time.
+- Beside a live table: another file that the document names has the same version, so this one lost a race or was never
+  committed. Files that only dropped out of the log stay, since they were committed once.
+- Without a table: the directory lies directly in a catalog's warehouse, its name is a UUID of ours in the window, and
+  it contains nothing but a table's first metadata file. No purge task is pending for it. The warehouse must carry
+  this store's mark, since two servers could share one.
 
-What killed writers left in Lance tables goes in the same round (`services.lance.debris`), by rules of its own.
+The same round deletes files that killed writers left in Lance tables (`services.lance.debris`), by its own rules.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _DIRECTORY = re.compile("([0-9a-f]{12})7[0-9a-f]{19}")
 
 
 class JanitorPayload(msgspec.Struct):
-    """Since when this store watches, in which epoch of it, and its mark."""
+    """Since when this store watches, in which epoch of the store, and its mark."""
 
     since_ms: int = 0
     epoch: int = 0
@@ -66,18 +66,18 @@ class JanitorPayload(msgspec.Struct):
 
 
 class OrphanWindow(NamedTuple):
-    """Between which moments a file of ours may be an orphan, in ms since 1970."""
+    """The window in which a file of ours may be an orphan, in milliseconds since 1970."""
 
     since_ms: int
     until_ms: int
 
     def covers(self, at_ms: int) -> bool:
-        """Say whether a moment lies within."""
+        """Return whether a time lies in the window."""
         return self.since_ms < at_ms < self.until_ms
 
 
 class OrphanFiles(NamedTuple):
-    """What is to go: files, and directories that are, or become, empty."""
+    """Files to delete, and directories that are or become empty."""
 
     files: tuple[str, ...]
     directories: tuple[str, ...]
@@ -87,7 +87,7 @@ NOTHING = OrphanFiles((), ())
 
 
 def version_within(name: str, watch: OrphanWindow) -> int | None:
-    """Return the version of a metadata file of ours that was made within the watch; None for every other name."""
+    """Return the version of a metadata file of ours from the window; None for any other name."""
     match = _FILE.fullmatch(name)
     if match is None or not watch.covers(int(match[2] + match[3], 16)):
         return None
@@ -95,13 +95,13 @@ def version_within(name: str, watch: OrphanWindow) -> int | None:
 
 
 def is_table_within(name: str, watch: OrphanWindow) -> bool:
-    """Say whether a directory's name is a UUID of ours that was drawn within the watch."""
+    """Return whether a directory's name is a UUID of ours from the window."""
     match = _DIRECTORY.fullmatch(name)
     return match is not None and watch.covers(int(match[1], 16))
 
 
 def lost_race_files(directory: str, document: MetadataDocument, watch: OrphanWindow) -> list[str]:
-    """List the metadata files in a live table's directory that lost to another of the same version."""
+    """Return the metadata files in a live table's directory that lost to another file of the same version."""
     metadata = iceberg_metadata.decode(document.body)
     logged = [row.get("metadata-file") for row in iceberg_metadata.rows(metadata, "metadata-log")]
     named = {str(each).rpartition("/")[2] for each in (document.metadata_location, *logged)}
@@ -111,7 +111,7 @@ def lost_race_files(directory: str, document: MetadataDocument, watch: OrphanWin
 
 
 def find_leftover(directory: str, watch: OrphanWindow) -> OrphanFiles:
-    """Return what a create that failed has left in a directory; nothing when there is anything else in it."""
+    """Return the leftovers of a failed creation in a directory; nothing if it contains anything else."""
     files, inner = [], []
     for name in _names(directory):
         path = f"{directory}/{name}"
@@ -131,7 +131,7 @@ def find_leftover(directory: str, watch: OrphanWindow) -> OrphanFiles:
 async def janitor_run(
     work: TaskContext, payload: JanitorPayload, *, dry: bool = False
 ) -> tuple[JanitorPayload, list[str]]:
-    """Take away what nobody points to; with `dry` only list it. Returns what to be told next time, and the paths."""
+    """Delete orphans; with `dry` only list them. Returns the next payload, and the paths."""
     epoch = await work.submit(lambda tx: tx.epoch())
     now_ms = time.time_ns() // 1_000_000
     if payload.epoch != epoch:
@@ -146,7 +146,7 @@ async def janitor_run(
 
 
 class _JanitorSweep:
-    """One round of the janitor, in pages: what the store says in a transaction, what the disk says in a thread."""
+    """One round of the janitor, in pages: transactions read the store, threads read the disk."""
 
     def __init__(self, work: TaskContext, payload: JanitorPayload, watch: OrphanWindow, *, dry: bool) -> None:
         self.work = work
@@ -156,7 +156,7 @@ class _JanitorSweep:
         self.gone: list[str] = []
 
     async def tables(self) -> None:
-        """Look beside every live table's metadata file."""
+        """Check the files beside every live table's metadata file."""
         after = ""
         while page := await self.work.submit(partial(_page, after)):
             after = page[-1].location
@@ -169,7 +169,7 @@ class _JanitorSweep:
                     await self._take(await self.work.apart(partial(_losers_of, document, self.watch)))
 
     async def warehouses(self) -> None:
-        """Look for what creates that failed left, in the warehouse of each catalog."""
+        """Check the warehouse of each catalog for leftovers of failed creations."""
         pending = await self.work.submit(_pending_purges)
         for home in await self.work.submit(self._homes):
             names = await self.work.apart(partial(_tables_within, home, self.watch))
@@ -186,7 +186,7 @@ class _JanitorSweep:
         return list(dict.fromkeys(path_of(each.home) for each in places if each.home and is_local(each.home)))
 
     def _is_ours(self, home: str, _beat: Heartbeat) -> bool:
-        """Say whether a warehouse has this store's mark; one without any gets it."""
+        """Return whether a warehouse has this store's mark; marks an unmarked one."""
         with suppress(FileExistsError, FileNotFoundError):
             if not self.dry:
                 with Path(home, MARK).open("x") as file:
@@ -206,7 +206,7 @@ class _JanitorSweep:
 
 
 class _LiveTable(NamedTuple):
-    """A live table as a page has it."""
+    """A live table in a page."""
 
     node_id: int
     location: str
@@ -226,7 +226,7 @@ def _unclaimed(places: list[str], tx: Tx) -> list[str]:
 
 
 def _pending_purges(tx: Tx) -> set[str]:
-    """Return where purges are still to be done, or were given up."""
+    """Return the locations of purges that are pending or have failed for good."""
     payloads = (msgspec.json.decode(text, type=PurgePayload) for text in tx.tasks.payloads(PURGE))
     lance = (msgspec.json.decode(text, type=LancePurgePayload) for text in tx.tasks.payloads(LANCE_PURGE))
     found = {payload.location for payload in payloads if payload.location is not None}
@@ -234,7 +234,7 @@ def _pending_purges(tx: Tx) -> set[str]:
 
 
 def _with_candidates(page: list[_LiveTable], watch: OrphanWindow, beat: Heartbeat) -> list[_LiveTable]:
-    """Return the tables whose documents are worth reading: some file in the directory may have lost."""
+    """Return the tables whose documents must be read, since a file in their directory may be an orphan."""
     found = []
     for count, one in enumerate(page):
         beat(count)
@@ -271,7 +271,7 @@ def _remove(found: OrphanFiles, beat: Heartbeat) -> list[str]:
         [*((each, os.unlink) for each in found.files), *((each, os.rmdir) for each in found.directories)]
     ):
         beat(count)
-        with suppress(OSError):  # gone, or somebody put something in
+        with suppress(OSError):  # it is gone, or the directory is no longer empty
             remove(path)
             gone.append(path)
             REMOVED["file" if remove is os.unlink else "directory",] += 1

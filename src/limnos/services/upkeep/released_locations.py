@@ -1,9 +1,10 @@
-"""Released places: those of objects that were dropped for good, and whose files stand. A task frees each one in which no file is left.
+"""Released locations: a task frees the locations of objects that were dropped for good, once no file is left there.
 
-May import the rooms below. A round reads the register page by page, so many places at most, and the next round goes on where it ended. A place
-is looked at a day after its object was dropped, when credentials and statements of that time have ended. A place that broke a rule since
-before the rules were kept, and one of an external fileset, is freed without a look: the files are another's. A place whose files no task deletes any more, as a node
-of an earlier release did that, becomes a released one.
+May import the rooms below. A round reads the register page by page, up to a number of locations; the next round
+continues there. A location is checked a day after its object was dropped, when credentials and statements of that time
+have ended. Conflicting locations from before the rules existed, and those of external filesets, are freed without a
+check: the files belong to another object. A location whose purge task is gone, as nodes of an earlier release left
+them, becomes a released one.
 """
 
 from __future__ import annotations
@@ -31,15 +32,17 @@ log = get_logger("limnos.places")
 FREE_PLACES: Final = "free-places"
 FREE_PLACES_EVERY_S: Final = 86_400.0
 GRACE_MS: Final = 86_400_000
-"""How long after its object was dropped a place is left alone."""
+"""How long a location is left alone after its object was dropped, in milliseconds."""
 PAGE: Final = 1000
 LOOKS_MAX: Final = 5000
-"""Places that one round looks at in their storage."""
+"""How many locations one round checks in their storage."""
 NAMED_MAX: Final = 20
 
 
 class ReleasedLocations(msgspec.Struct, frozen=True):
-    """Up to which place of the register a round came, and the places that it found to hold files: how many, and the first few."""
+    """Where a round ended in the register, and the locations that it found to hold files: their number, and some of
+    them.
+    """
 
     location: str = ""
     owner: int = -1
@@ -49,7 +52,7 @@ class ReleasedLocations(msgspec.Struct, frozen=True):
 
 
 class _ReleaseRound:
-    """One round: what it freed, kept, and how many places it looked at."""
+    """One round: how many locations it freed and checked, and which it kept."""
 
     def __init__(self) -> None:
         self.freed = 0
@@ -57,7 +60,7 @@ class _ReleaseRound:
         self.kept: list[str] = []
 
     async def take(self, work: TaskContext, page: list[RegisteredLocation], *, pending: frozenset[int]) -> None:
-        """Look at the released places of a page."""
+        """Check the released locations of a page."""
         for each in page:
             is_left = each.claim.state is LocationState.DELETING and each.claim.owner_id not in pending
             if each.claim.kind in OF_CATALOGS or not (each.claim.state is LocationState.RELEASED or is_left):
@@ -83,13 +86,16 @@ class _ReleaseRound:
 
 
 def _is_due(each: RegisteredLocation, tx: Tx) -> bool:
-    """Say whether a place was released long enough ago. One whose row does not say that it is released is noted first."""
+    """Return whether a location was released long enough ago.
+
+    One that is not marked as released yet is marked first.
+    """
     is_old = tx.now_ms - each.since >= GRACE_MS
     return is_old and not tx.places.release_one(each)
 
 
 async def released_free(work: TaskContext, payload: ReleasedLocations) -> tuple[ReleasedLocations, str]:
-    """Free released places in which no file is left; returns where the next round goes on, and what became of this one."""
+    """Free released locations without files. Returns where the next round continues, and a summary."""
     after = payload.location, payload.owner, payload.kind
     at, pending = _ReleaseRound(), await work.submit(_pending)
     while at.looks < LOOKS_MAX:
@@ -106,7 +112,7 @@ async def released_free(work: TaskContext, payload: ReleasedLocations) -> tuple[
 
 
 def _pending(tx: Tx) -> frozenset[int]:
-    """Read whose files a task is still to delete; a task that was given up may be tried again."""
+    """Return the owners whose files a task will still delete; a failed task may be retried."""
     locations: list[tuple[str, int]] = []
     for text in tx.tasks.payloads(PURGE):
         table = msgspec.json.decode(text, type=PurgePayload)

@@ -1,7 +1,9 @@
-"""The keys under which secrets of catalogs and webhooks are sealed: which there are, and putting every secret under the newest one.
+"""Secret keys: lists the keys that seal the secrets of catalogs and webhooks, and seals every secret under the newest
+key.
 
-May import the rooms below. Knows no wire format. A rotation seals one of them after the other, each in a transaction of its own: whoever is killed
-goes on by asking again, and what is under an older key stays readable meanwhile. Decision record 0099.
+May import the rooms below. Must not know any wire format. A rotation seals one object after the other, each in its own
+transaction. After an interruption another call continues, and secrets under an older key stay readable meanwhile.
+Decision record 0099.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ SealCommand = TypeVar("SealCommand", bound="SecretsSeal | WebhookSeal")
 
 
 class KeyInventory(NamedTuple):
-    """The keys of a server, oldest first, with how many catalogs and webhooks have secrets under each; and under none of them, or under none at all."""
+    """A server's keys, oldest first, and how many catalogs and webhooks use each.
+
+    `lacking` are keys in use that the server does not have; `plain` counts objects with unsealed secrets.
+    """
 
     names: tuple[str, ...]
     current: str | None
@@ -49,7 +54,7 @@ class KeyInventory(NamedTuple):
 
 
 class SecretsSeal(msgspec.Struct, frozen=True):
-    """Put a catalog's secrets under the newest key."""
+    """Seal a catalog's secrets under the newest key."""
 
     catalog_id: int
     metalake_id: int
@@ -57,7 +62,7 @@ class SecretsSeal(msgspec.Struct, frozen=True):
 
 
 class WebhookSeal(msgspec.Struct, frozen=True):
-    """Put a webhook's secret under the newest key."""
+    """Seal a webhook's secret under the newest key."""
 
     webhook_id: int
     metalake_id: int
@@ -70,23 +75,29 @@ def _require(request_view: RequestView) -> None:
 
 
 async def keys_list(ctx: Context) -> KeyInventory:
-    """Return the keys by their ids. Catalogs in the trash are not counted: they are sealed anew when they are written."""
+    """Return the keys by their ids. Catalogs in the trash do not count: they are sealed again when they are written.
+
+    Raises PermissionDenied.
+    """
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _require)
     return await keys_inventory(ctx)
 
 
 async def keys_inventory(ctx: Context) -> KeyInventory:
-    """Return what `keys_list` does, for the server itself, which tells at its start what it cannot open."""
+    """Return what `keys_list` does, without a decision: the server reports at its start which secrets it cannot
+    unseal.
+    """
     catalogs = [record.properties for _, _, record in await ctx.look_up(catalog_records_read)]
     webhooks = [secret for _, _, secret in await ctx.look_up(webhook_secrets_read)]
     return _key_inventory(keys_of_server(ctx), catalogs, webhooks=webhooks)
 
 
 async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
-    """Make a further key where this server makes them, and put all secrets under the newest one; says of how many catalogs and webhooks.
+    """Create a new key if this server creates its keys, and seal all secrets under the newest one.
 
-    Raises UnsupportedOperation without any key; StateUnknown where the store went away between two of them.
+    Returns the keys, and how many catalogs and webhooks were sealed again. Raises UnsupportedOperation without any key,
+    PermissionDenied, and StateUnknown if the store became unavailable in between.
     """
     keys = keys_of_server(ctx)
     await refuse_former(ctx)
@@ -116,7 +127,7 @@ async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
             f"{done} secrets are under the newest key and others not yet: ask again, which goes on"
         ) from error
     log.info("secrets are under the newest key", key=keys.current, made=made, sealed=done)
-    # Nothing is asked of the store after the last commit: what was done is told.
+    # Do not ask the store after the last commit: the work is done and must be reported.
     return _key_inventory(keys, now, webhooks=secrets), done
 
 
@@ -133,7 +144,10 @@ async def _seal(ctx: Context, command: SealCommand, *, mutation: Callable[[Tx, P
 
 
 def secrets_seal(tx: Tx, permit: Permit[SecretsSeal]) -> bool:
-    """Seal what the record holds now; says whether that changed it. A catalog that was dropped meanwhile keeps what it has."""
+    """Seal the secrets of a catalog's present record.
+
+    Returns whether that changed it. A dropped catalog stays as it is.
+    """
     command = permit.command
     node = tx.nodes.live(command.catalog_id)
     if node is None:
@@ -147,7 +161,7 @@ def secrets_seal(tx: Tx, permit: Permit[SecretsSeal]) -> bool:
 
 
 def webhook_seal(tx: Tx, permit: Permit[WebhookSeal]) -> bool:
-    """Keep a webhook's secret under the newest key; says whether it was still kept as it was read."""
+    """Store a webhook's secret under the newest key. Returns whether it was unchanged since it was read."""
     command = permit.command
     return tx.webhooks.seal(command.webhook_id, before=command.before, sealed=command.sealed)
 

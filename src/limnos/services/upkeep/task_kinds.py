@@ -1,7 +1,7 @@
-"""Which kinds of tasks there are: what each is told, who does it, how often it is tried, how long a worker may be silent.
+"""Task kinds: for each kind of task its payload, its function, how often it is tried, and its lease.
 
-May import the rooms below. The one place to declare a kind; whoever runs tasks knows none by name. A task is done beside
-requests, on some node, at least once: a runner must bear to be ended anywhere and begun again.
+May import the rooms below. Kinds are declared only here; the code that runs tasks knows none by name. A task runs
+beside requests, on some node, at least once. Its function must tolerate being killed anywhere and begun again.
 """
 
 from __future__ import annotations
@@ -57,13 +57,13 @@ PRUNE_IMPORTS_EVERY_S: Final = 3600.0
 PRUNE_RESULTS: Final = "prune-results"
 PRUNE_RESULTS_EVERY_S: Final = 300.0
 RUNS_AT_ONCE: Final = 100
-"""Runs that one transaction deletes, with their steps and findings."""
+"""How many runs one transaction deletes, with their steps and findings."""
 TRIES_PASSING: Final = 100
-"""How often a task is tried whose storage or database does not answer: with growing pauses, for about four days."""
+"""How often a task is tried while storage or database do not answer: with growing pauses, for about four days."""
 
 
 class TaskOutcome(NamedTuple):
-    """What a task came to: what is worth keeping of it, and, for one that is done again and again, what it is told next."""
+    """The outcome of a task: a result to keep, and the next payload of a periodic task."""
 
     result: str | None = None
     payload: str | None = None
@@ -73,9 +73,11 @@ TaskFunction = Callable[["TaskContext", str], Awaitable[TaskOutcome]]
 
 
 class TaskKind(NamedTuple):
-    """One kind of task. `every_s` is set for what is done again and again, once for the whole store, told `first` at first.
+    """One kind of task.
 
-    What `takes_long` is done beside the others, one at a time on a node.
+    A periodic one has `every_s`, runs once for the whole store, and begins with the payload `first`.
+
+    One that `takes_long` runs beside the others, one at a time on a node.
     """
 
     name: str
@@ -87,13 +89,13 @@ class TaskKind(NamedTuple):
     takes_long: bool = False
 
     def is_lost(self, error: Exception, attempts: int) -> bool:
-        """Say whether a task that has failed so often is given up."""
+        """Return whether a task is given up after an error and this number of attempts."""
         passes = isinstance(error, (ServiceUnavailable, StorageFailed, InterruptedError))
         return self.every_s is None and attempts >= (TRIES_PASSING if passes else self.tries)
 
 
 def typed_runner(payload: type[P], run: Callable[[TaskContext, P], Awaitable[TaskOutcome]]) -> TaskFunction:
-    """Make a runner of a function that takes the payload's own type."""
+    """Return a task function that decodes the payload for a function with a typed payload."""
 
     def runner(work: TaskContext, text: str) -> Awaitable[TaskOutcome]:
         return run(work, msgspec.json.decode(text, type=payload))
@@ -137,7 +139,7 @@ async def _compact(work: TaskContext, payload: CompactPayload) -> TaskOutcome:
 
 
 class NoPayload(msgspec.Struct):
-    """A task that is told nothing."""
+    """The payload of a task that needs none."""
 
 
 async def _prune_outcomes(work: TaskContext, payload: NoPayload) -> TaskOutcome:
@@ -220,4 +222,4 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
 )
 """Every kind, by its name in the store."""
 LONG: Final = tuple(kind.name for kind in KINDS.values() if kind.takes_long)
-"""The kinds that are done beside the others."""
+"""The kinds that run beside the others."""

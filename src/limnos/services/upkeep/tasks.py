@@ -1,6 +1,7 @@
-"""Tasks as service admins see them: list, show, try one again.
+"""Tasks as service admins see them: list, load, retry.
 
-May import the rooms below. Knows no wire format and no kind of task. Nothing is cached: a task is read when it is asked for.
+May import the rooms below. Must not know any wire format or kind of task. Nothing is cached: each request reads the
+tasks.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ def _require(request_view: RequestView) -> None:
 
 
 async def tasks_list(ctx: Context, *, state: str, after: int = 0) -> list[TaskRow]:
-    """Return tasks of a state by id, those after an id, at most `TASKS_MAX`. Raises BadRequest for no state of a task."""
+    """Return tasks of a state by id, those after an id, at most `TASKS_MAX`.
+
+    Raises BadRequest for an unknown state, PermissionDenied.
+    """
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _require)
     if state not in STATES:
@@ -45,7 +49,7 @@ async def tasks_list(ctx: Context, *, state: str, after: int = 0) -> list[TaskRo
 
 
 async def task_load(ctx: Context, task_id: int) -> TaskRow:
-    """Return a task. Raises NotFound."""
+    """Return a task. Raises NotFound, PermissionDenied."""
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _require)
     found = await ctx.look_up(lambda: task_read(task_id))
@@ -55,12 +59,12 @@ async def task_load(ctx: Context, task_id: int) -> TaskRow:
 
 
 def task_missing_error(task_id: int | str) -> NotFound:
-    """Say that there is no such task; one that is done leaves no trace unless it has something to tell."""
+    """Return the error for a missing task; a finished task is deleted unless it has a result."""
     return NotFound(f"Task {task_id} does not exist, or is done: see 'limnos task list'", kind="task")
 
 
 async def task_retry(ctx: Context, task_id: int) -> None:
-    """Make a task due at once that was given up, or waits. Raises NotFound, also for one that runs just now."""
+    """Make a waiting or failed task due at once. Raises NotFound, also for a running task, and PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[TaskRetry]:
         return request_view.permit(TaskRetry(task_id), request_view.require(Action.TASK_MANAGE, ()))
@@ -72,5 +76,5 @@ async def task_retry(ctx: Context, task_id: int) -> None:
 
 
 def task_revive(tx: Tx, permit: Permit[TaskRetry]) -> bool:
-    """Make the task due."""
+    """Make the task due. Returns whether it was waiting or had failed."""
     return tx.tasks.revive(permit.command.task_id)

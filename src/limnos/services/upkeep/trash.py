@@ -1,8 +1,8 @@
-"""The trash of a catalog: what was dropped there and can be brought back, by whom, and where it goes.
+"""Trash of a catalog: which dropped objects can be restored, by whom, and where they go.
 
-May import the rooms below. Knows no wire format. What is in the trash is read from the store when it is asked for and cached
-nowhere; who may is decided on the view, along the chain that the object would have: its own id, with its owner and grants
-as they were, below whatever it lay in. What the caller may not bring back is not there.
+May import the rooms below. Must not know any wire format. The trash is read from the store at each request and not
+cached. Decisions use the view, along the chain that the object would have: its own id, with its owner and grants as
+they were, below its former parent. An object that the caller may not restore counts as missing.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
 
 PAGE_MAX = 1000
 SLICE_MAX = 1000
-"""How much of the trash is read and decided on at once."""
+"""How many dropped objects are read and decided at once."""
 SLICES_MAX = 20
-"""Slices that one request reads in which there is nothing for the caller."""
+"""How many slices without visible objects one request reads."""
 CONTENTS_MAX = 10_000
-"""How much of a namespace's contents comes back with it at once."""
+"""How many objects are restored at once with a namespace."""
 NEWEST = (2**62, 2**62)
 _CREATES = {
     Kind.NAMESPACE: Action.NAMESPACE_CREATE,
@@ -61,11 +61,14 @@ _CREATES = {
     Kind.SYNONYM: Action.SYNONYM_CREATE,
     Kind.EXTERNAL_DATASET: Action.EXTERNAL_DATASET_CREATE,
 }
-"""What bringing something back takes where it goes."""
+"""The action that restoring needs at the target, by kind."""
 
 
 class TrashRestore(msgspec.Struct, frozen=True):
-    """Bring something back below `into`; with `contents` what was dropped in it, too. `room`: levels that may lie below it."""
+    """Restore an object below `into`; with `contents` also what was dropped in it.
+
+    `room` is how many levels it may have.
+    """
 
     dropped: TrashRow
     into: Node
@@ -73,31 +76,33 @@ class TrashRestore(msgspec.Struct, frozen=True):
     contents: bool
     room: int
     codec: LogicalCodec
-    """How namespaces are spelled there: what can't be stays in the trash."""
+    """The codec of namespace names there: objects whose names it cannot spell stay in the trash."""
 
 
 class TrashForget(msgspec.Struct, frozen=True):
-    """Let go of something in the trash now; its files stay."""
+    """Remove an object from the trash now; its files stay."""
 
     dropped_id: int
 
 
 class TrashEntry(NamedTuple):
-    """Something that can be brought back: its path below the catalog, as what it lay in is called now."""
+    """An object that can be restored: its path below the catalog, with the present names of its ancestors."""
 
     row: TrashRow
     path: Levels
 
 
 class TrashPage(NamedTuple):
-    """What the caller may bring back, newest first, and where the next page begins; None when this is the last one."""
+    """The objects that the caller may restore, newest first, and where the next page begins; None at the end."""
 
     found: tuple[TrashEntry, ...]
     following: tuple[int, int] | None
 
 
 class TrashRestored(NamedTuple):
-    """What was brought back: its path below the catalog, and how much of its contents; `left`: what stays in the trash."""
+    """A restored object: its path below the catalog, and how much of its contents was restored and left in the
+    trash.
+    """
 
     kind: Kind
     path: Levels
@@ -112,7 +117,7 @@ def _catalog_id(request_view: RequestView) -> int:
 
 
 def _chain(request_view: RequestView, row: TrashRow, above: Ancestors) -> SecurableChain:
-    """Return the links from a dropped object up to the metalake, through whatever lies between, dropped or not."""
+    """Return the chain from a dropped object up to the metalake, through its ancestors, dropped or not."""
     links = [ChainLink(row.id, row.kind, row.name)]
     parent_id = row.parent_id
     while parent_id != request_view.catalog.id:
@@ -133,9 +138,10 @@ def _path(request_view: RequestView, chain: SecurableChain) -> Levels:
 async def trash_list(
     ctx: Context, scope: RequestScope, *, below: Levels, before: tuple[int, int], limit: int
 ) -> TrashPage:
-    """Return what the caller may bring back in a catalog, or below a path of it. Raises NotFound, PermissionDenied (catalog).
+    """Return the objects that the caller may restore in a catalog, or below a path of it.
 
-    Where the next page begins is told by the last thing that is shown: what is hidden in between leaves no trace.
+    The next page begins after the last object shown, so that hidden objects leave no trace. Raises NotFound,
+    PermissionDenied (the catalog).
     """
     catalog_id = await ctx.read(scope, _catalog_id)
     count = max(1, min(limit, PAGE_MAX))
@@ -159,7 +165,7 @@ def _mark(row: TrashRow) -> tuple[int, int]:
 def _visible_entries(
     request_view: RequestView, *, catalog_id: int, found: TrashRows, below: Levels
 ) -> tuple[TrashEntry, ...]:
-    """Keep what the caller may bring back, below a path."""
+    """Return the objects below a path that the caller may restore."""
     if _catalog_id(request_view) != catalog_id:
         return ()
 
@@ -176,9 +182,10 @@ def _visible_entries(
 async def trash_restore(
     ctx: Context, scope: RequestScope, *, dropped_id: int, to: Levels | None = None, contents: bool = False
 ) -> TrashRestored:
-    """Bring something back, where it lay unless `to` says where. Raises NotFound, AlreadyExists, PermissionDenied.
+    """Restore an object, at its former place unless `to` gives another.
 
-    With `contents` what was dropped in a namespace comes back with it; of several of one name the one dropped last.
+    With `contents` the objects dropped in a namespace are restored with it; of several with one name, the one dropped
+    last. Raises NotFound, AlreadyExists, BadRequest, PermissionDenied.
     """
     if to is not None:
         check_levels(to)
@@ -219,7 +226,10 @@ async def trash_restore(
 
 
 async def trash_forget(ctx: Context, scope: RequestScope, *, dropped_id: int) -> None:
-    """Let go of something before its time, so that its place is free; its files stay. Raises NotFound, PermissionDenied (catalog)."""
+    """Remove an object from the trash before its time, so that its location is free; its files stay.
+
+    Raises NotFound, PermissionDenied (the catalog).
+    """
     catalog_id = await ctx.read(scope, _catalog_id)
     found = await ctx.look_up(lambda: trashed_read(catalog_id, dropped_id))
 
@@ -236,7 +246,7 @@ async def trash_forget(ctx: Context, scope: RequestScope, *, dropped_id: int) ->
 
 
 def trash_forget_run(tx: Tx, permit: Permit[TrashForget]) -> bool:
-    """Let go of it; says whether it was still there."""
+    """Remove it. Returns whether it was still in the trash."""
     locations_release(tx, permit.command.dropped_id, claimant_id=tx.actor_id)
     return tx.trash.forget(permit.command.dropped_id)
 
@@ -244,7 +254,10 @@ def trash_forget_run(tx: Tx, permit: Permit[TrashForget]) -> bool:
 def _restore_target(
     request_view: RequestView, row: TrashRow, chain: SecurableChain, to: Levels | None
 ) -> tuple[Node, Levels, Decision]:
-    """Say where something goes: what it lies in then, its path, and the decision that it may. Raises NotFound, PermissionDenied."""
+    """Return the restored object's parent and path, and the decision at the target.
+
+    Raises NotFound, BadRequest, PermissionDenied.
+    """
     if to is None:
         path, above = _path(request_view, chain), chain[1:]
         into = (
@@ -281,7 +294,10 @@ def _name_taken_error(kind: Kind, path: Levels) -> AlreadyExists:
 
 
 def trash_restore_run(tx: Tx, permit: Permit[TrashRestore]) -> tuple[int, int] | None:
-    """Bring it back, and what was dropped in it; returns how much of that came back and stays, None when it is gone."""
+    """Restore the object and its contents.
+
+    Returns how many of these were restored and left; None if it is gone from the trash.
+    """
     command = permit.command
     into = tx.nodes.confirm(command.into)
     row = command.dropped
@@ -295,9 +311,9 @@ def trash_restore_run(tx: Tx, permit: Permit[TrashRestore]) -> tuple[int, int] |
 
 
 def trash_sweep(tx: Tx) -> int:
-    """Let go of what was kept long enough, so many at most; returns how many.
+    """Delete some objects whose time in the trash is over. Returns their number.
 
-    A Lance table was dropped with its files, so those go now; a dataset of SQL++ and a managed fileset, too.
+    The files of Lance tables, of SQL++ datasets and of managed filesets are deleted with them, by tasks.
     """
     found = trash_expired(tx)
     for each in found:
@@ -314,7 +330,7 @@ def trash_sweep(tx: Tx) -> int:
 
 
 def _undrop_within(tx: Tx, parent_id: int, *, codec: LogicalCodec) -> tuple[int, int]:
-    """Bring back what was dropped in something, and what was dropped in that."""
+    """Restore the objects dropped in a parent, recursively. Returns how many were restored and left."""
     back = left = 0
     parents = [parent_id]
     while parents:
