@@ -1,1 +1,4 @@
-"""SQL++: its statements, datasets, definitions, locks and results. May import `transactions` and what that may import."""
+"""SQL++: statements, datasets, definitions, locks and results.
+
+May import `transactions` and the packages that it may import.
+"""

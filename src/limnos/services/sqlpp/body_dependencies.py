@@ -1,7 +1,7 @@
-"""What a body in SQL++ names: the datasets, views, synonyms and functions that a view or a function needs, as objects of the tree.
+"""Body dependencies: the datasets, views, synonyms and functions that the body of a view or function in SQL++ needs.
 
-May import the rooms below. Knows no wire format. A body is bound twice: wholly, so that nothing in it is wrong, and by its surface alone, where
-views and functions are taken for what they are called, so that what it names itself is known.
+May import the rooms below. Must not know any wire format. A body is bound twice. The first binding covers everything,
+to find errors. The second one does not look into views and functions, to find the names that the body itself uses.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DependencyName = tuple["Levels", str]
 
 
 class BodyDependencies(NamedTuple):
-    """Names of what a body needs: sources (datasets, views), functions with their arity, synonyms."""
+    """The names that a body needs: sources (datasets, views), functions with their arity, and synonyms."""
 
     sources: tuple[DependencyName, ...] = ()
     functions: tuple[tuple[Levels, str, int], ...] = ()
@@ -40,7 +40,7 @@ class BodyDependencies(NamedTuple):
 
 
 class _DependencyRecorder:
-    """Names as they are, but with nothing in views and functions, `own` excepted; notes what was there."""
+    """Resolves names with empty views and functions (except `own`), and records which names were used."""
 
     def __init__(self, names: NameResolver, own: UserFunction | None) -> None:
         self._names = names
@@ -50,11 +50,11 @@ class _DependencyRecorder:
         self.synonyms: dict[DependencyName, None] = {}
 
     def has_dataverse(self, dataverse: Levels) -> bool:
-        """As it is."""
+        """Return whether a dataverse exists."""
         return self._names.has_dataverse(dataverse)
 
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """A view is a dataset here."""
+        """Resolve a source, with views as datasets, and record it."""
         found = self._names.resolve(dataverse, name)
         if isinstance(found, BoundSynonym):
             self.synonyms[dataverse, name] = None
@@ -65,7 +65,7 @@ class _DependencyRecorder:
         return BoundDataset(dataverse, name)
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
-        """A function whose body is nothing."""
+        """Resolve a function, with an empty body, and record it."""
         found = self._names.function(dataverse, name, arity=arity)
         if found is None or found is self._own:
             return found
@@ -74,7 +74,9 @@ class _DependencyRecorder:
 
 
 def needs_text(needs: BodyDependencies) -> str:
-    """What is needed as the metadata has it, as JSON: datasets, functions with their arity, types, and synonyms where there are any."""
+    """Return the needs as JSON for the metadata: datasets, functions with their arity, types, and synonyms if there are
+    any.
+    """
     found: list[list[tuple[str, ...]]] = [
         [(canonical.encode(dataverse), name) for dataverse, name in needs.sources],
         [(canonical.encode(dataverse), name, str(arity)) for dataverse, name, arity in needs.functions],
@@ -89,10 +91,10 @@ async def needs_of(
     session: StatementSession, body: tree.Expression, *, dataverse: Levels, within: Callable[[NameResolver], NameResolver],
     own: UserFunction | None = None,
 ) -> BodyDependencies:  # fmt: skip
-    """Return what a body needs that lies in a dataverse. Raises SqlppError for what is wrong in it, PermissionDenied.
+    """Return the needs of a body in a dataverse. Raises SqlppError for an error in the body, PermissionDenied.
 
-    `within` adds to the names what the body may see by itself: the object that is about to be made. `own` is a function whose body is meant,
-    where `body` is a call of it.
+    `within` adds the object that is about to be made to the names. `own` is the function whose body is meant, if `body`
+    is a call of it.
     """
     ctx = session.ctx
 
@@ -114,7 +116,7 @@ async def needs_of(
 
 
 def ids_of(request_view: RequestView, needs: BodyDependencies) -> tuple[int, ...]:
-    """The ids of what is needed, as far as it is there and seen."""
+    """Return the ids of the needed objects that exist and that the caller sees."""
     named: Iterable[DependencyName] = (*needs.sources, *needs.synonyms)
     nodes = [source_find(request_view, (*dataverse, name)) for dataverse, name in named]
     nodes += [function_find(request_view, (*dataverse, name)) for dataverse, name, _ in needs.functions]

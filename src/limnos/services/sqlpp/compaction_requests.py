@@ -1,7 +1,9 @@
-"""Compaction is asked for: by a statement that leaves its dataset in many small files, and once more for days later by the first of many, for what killed ones leave.
+"""Compaction requests: a statement that leaves its dataset in many small files creates a task, which compacts the
+dataset.
 
-May import the rooms below. Knows no engine and no wire format. Who writes last has the task done in its name and with what its credential was worth, so that nothing
-is done to a dataset that its writer may not do. What was tried and left many files is tried again only when there are twice as many.
+May import the rooms below. Must not know engines or wire formats. A second, later task deletes files that killed
+statements left. A task runs in the name of the last writer, with the trust of its credential, so it can do to the
+dataset only what that writer may do. A dataset that stayed in many files is tried again only with twice as many.
 """
 
 from __future__ import annotations
@@ -30,18 +32,20 @@ log = get_logger("limnos.compaction")
 COMPACT: Final = "compact-dataset"
 TEND: Final = "tend-dataset"
 TENDS_AFTER_MS: Final = 2 * 86_400_000
-"""So long after the files of its statements are of age: files are swept once a day, and a statement takes its time."""
+"""How long after its files are old enough the later task runs, in milliseconds: files are swept once a day, and
+statements take time.
+"""
 TENDED_MAX: Final = 100_000
-"""Of so many datasets a node knows that a task is on the list."""
+"""For how many datasets a node remembers that a later task exists."""
 TARGET_BYTES: Final = 64 << 20
-"""How large files are made; what comes near to it is left as it is."""
+"""The target size of files, in bytes; files near it are left as they are."""
 DECODED_INLINE_BYTES: Final = 64 << 10
 
 
 class CompactPayload(msgspec.Struct, frozen=True):
-    """Which dataset, where it lay, how many files too many it had; in whose name, and what its credential was worth.
+    """The payload of a task: the dataset, its path, its excess files, and the user with the trust of the credential.
 
-    `covers_ms` is of a task for later: for what statements leave until then it comes late enough.
+    `covers_ms` is for the later task: files that statements leave until then are old enough when it runs.
     """
 
     table_id: int
@@ -70,7 +74,7 @@ class _CountedMetadata(msgspec.Struct, rename="kebab"):
 
 
 def files_of(body: bytes) -> int:
-    """How many files a table's current state has more than its size asks for; 0 where nobody has counted them."""
+    """Return how many files a table's current snapshot has beyond what its size needs; 0 if the counts are unknown."""
     metadata = msgspec.json.decode(body, type=_CountedMetadata)
     current = metadata.current_snapshot_id
     summary = next((one.summary for one in metadata.snapshots if one.snapshot_id == current), _FileCounts())
@@ -82,7 +86,10 @@ def files_of(body: bytes) -> int:
 
 
 async def compaction_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
-    """Leave a task where a dataset has many small files by now. What goes wrong here is for the log: the statement is carried out."""
+    """Create a task if a dataset has many small files.
+
+    Errors are only logged, since the statement has been carried out.
+    """
     try:
         await _ask(ctx, table_id, path=path)
     except LimnosError as error:
@@ -111,7 +118,10 @@ async def _payload(ctx: Context, table_id: int, *, path: Levels, files: int = 0,
 
 
 async def cleanup_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
-    """See, before a dataset is written to, that a task is on the list for when the files are of age that a killed statement leaves. What goes wrong here is for the log."""
+    """Before a write, ensure that a later task exists, which deletes the files of killed statements.
+
+    Errors are only logged.
+    """
     services, age_ms = ctx.services, ctx.services.defaults.sqlpp_debris_ms
     now_ms = services.store.time.now_ms()
     if not (services.defaults.sqlpp_compact_files and age_ms) or TENDED.of(services).get(table_id, 0) > now_ms:
@@ -130,7 +140,10 @@ async def cleanup_ask(ctx: Context, *, table_id: int, path: Levels) -> None:
 
 
 def _leave_later(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> int:
-    """Leave a task for later, unless there is one that covers what is written now; says until when it does."""
+    """Create the later task, unless one covers the files written now.
+
+    Returns the time until which the task covers files.
+    """
     for _, text, has_ended in tx.tasks.of_kind(TEND):
         before = msgspec.json.decode(text, type=CompactPayload)
         if before.table_id == payload.table_id and not has_ended and before.covers_ms > tx.now_ms:
@@ -140,7 +153,10 @@ def _leave_later(payload: CompactPayload, tx: Tx, *, delay_ms: int) -> int:
 
 
 def _leave(payload: CompactPayload, tx: Tx) -> bool:
-    """Leave the task, unless the dataset has one, or one came to nothing and there are not twice as many files by now."""
+    """Create the task, unless the dataset has one, or the last one failed and there are not twice as many files.
+
+    Returns whether it did.
+    """
     for task_id, text, has_ended in tx.tasks.of_kind(COMPACT):
         before = msgspec.json.decode(text, type=CompactPayload)
         if before.table_id != payload.table_id:

@@ -1,7 +1,8 @@
-"""Compaction is done: a task has an engine make few files of a dataset's many, beside which nobody writes.
+"""Compaction task: an engine rewrites a dataset's many files into few, while no statement writes to the dataset.
 
-May import the rooms below. Knows no wire format and not how files are rewritten. The dataset's lock is held meanwhile, and each commit shows it. The rows are the same
-before and after; what was committed stays when the work is ended anywhere, and is begun again from there.
+May import the rooms below. Must not know wire formats or how files are rewritten. The task holds the dataset's lock,
+and each commit presents it. The rows are the same before and after. A task that is interrupted keeps its commits and
+continues from there.
 """
 
 from __future__ import annotations
@@ -32,20 +33,23 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.compaction")
 WAITS_S: Final = 600.0
-"""How long it waits for those who write: who gives up has lost its place in the line, and comes behind them all again."""
+"""How long the task waits for writers, in seconds; giving up would lose its place in the queue."""
 LASTS_S: Final = 300.0
-"""How long writers wait for it at the most."""
+"""How long writers wait for the task at most, in seconds."""
 LEASE_MS: Final = 60_000
-"""A task is another node's when this one has said nothing for so long."""
+"""The lease: another node may take the task when this one has not renewed it for so long, in milliseconds."""
 STATES_MAX: Final = 200
-"""Former states of a dataset that are kept at the most: each commit writes down all that there are."""
+"""How many former snapshots of a dataset are kept at most, since each commit writes all of them down."""
 KEPT_MS_LEAST: Final = 600_000
-"""A state that was current so lately stays in any case: somebody may be reading it."""
+"""A snapshot that was current so recently is always kept, in milliseconds: readers may still use it."""
 _START: Final = TextPosition(1, 1)
 
 
 async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
-    """Compact a dataset; returns why not, or what is left. Raises ServiceUnavailable, LockTimeout, SqlppError (tried again)."""
+    """Compact a dataset. Returns why it was not compacted, or how many files are left; None on success.
+
+    Raises ServiceUnavailable, LockTimeout and SqlppError, after which the task is tried again.
+    """
     services = work.services
     if services is None:
         raise ServiceUnavailable("This node has no services: the task is another one's")
@@ -71,7 +75,7 @@ async def _compact(ctx: Context, payload: CompactPayload, *, credential: str) ->
     try:
         target = await ctx.read(scope_of(ctx), lambda request_view: target_of(request_view, payload.path, at=_START))
     except SqlppError:
-        return None  # dropped or moved: whoever writes to it next asks again
+        return None  # the dataset was dropped or moved; its next writer requests a compaction again
     if target.table_id != payload.table_id or not target.ref.key:
         return None
     async with hold_dataset_lock(ctx, target, seconds=WAITS_S) as held:

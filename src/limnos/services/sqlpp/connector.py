@@ -1,6 +1,6 @@
-"""What readers beside the query service are told of a dataset: its key, its type and where its files lie.
+"""Dataset information for readers outside the query service: a dataset's key, its type and its location.
 
-May import the rooms below. Knows no wire format. Telling takes what loading the table takes.
+May import the rooms below. Must not know any wire format. It needs the right to load the table.
 """
 
 from __future__ import annotations
@@ -32,7 +32,10 @@ class DatasetInfo(NamedTuple):
 
 
 async def dataset_info(ctx: Context, path: Levels) -> DatasetInfo:
-    """Tell of a dataset; of a table that others made there is no type. Raises NotFound, PermissionDenied."""
+    """Return the information on a dataset; a table that SQL++ did not create has no type.
+
+    Raises NotFound, PermissionDenied.
+    """
 
     def read(request_view: RequestView) -> DatasetInfo:
         request_view.require_in_use()

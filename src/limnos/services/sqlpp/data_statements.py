@@ -1,7 +1,8 @@
-"""Statements over data: what an engine is asked to do, decided before it is asked.
+"""Data statements: decides on a statement over data, then has an engine run it.
 
-May import the rooms below. Knows no wire format. Every dataset that a statement touches is decided for the caller here; the engine works with a
-token of the caller's, made for the statement, so that it can do no more than that either. Writers of a dataset stand in line by its lock.
+May import the rooms below. Must not know any wire format. Every dataset of a statement is decided for the caller here.
+The engine uses a token of the caller's, made for the statement, so it cannot do more than that either. Writers of a
+dataset wait for its lock.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _LEFT: Final = {
 
 
 class DataChange(NamedTuple):
-    """A statement that writes: where, by which locks, and under which number its snapshot is found."""
+    """A writing statement: its target, its locks, and the number that its snapshot carries."""
 
     target: WriteTarget
     held: HeldLocks
@@ -66,7 +67,7 @@ class DataChange(NamedTuple):
 
 
 class BoundStatement(NamedTuple):
-    """What a statement is once its names are bound."""
+    """A statement whose names are bound."""
 
     kind: JobKind
     source: BoundQuery | None
@@ -75,14 +76,17 @@ class BoundStatement(NamedTuple):
 
 
 async def data_rows(session: StatementSession, bound: ReadyQuery) -> AsyncGenerator[bytes, None]:
-    """Have the engine work a query out. Raises SqlppError."""
+    """Yield the results of a query from the engine. Raises SqlppError."""
     async with aclosing(_run(session, BoundStatement("query", bound.query))) as rows:
         async for row in rows:
             yield row
 
 
 async def data_explain(ctx: Context, bound: ReadyQuery) -> bytes:
-    """What EXPLAIN says of a query over data; the type of a table that SQL++ did not make is the engine's to know."""
+    """Return the plan of a query over data for EXPLAIN.
+
+    Only the engine knows the type of a table that SQL++ did not create.
+    """
     reads = await _reads(ctx, bound.query)
     forms = {(ref.dataverse, ref.name): form_of(ref) for ref in reads if ref.type and ref.files is None}
     indexes = {(ref.dataverse, ref.name): ref.indexes for ref in reads}
@@ -93,7 +97,10 @@ async def data_explain(ctx: Context, bound: ReadyQuery) -> bytes:
 
 
 async def change_rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
-    """Have the engine carry INSERT, UPSERT, DELETE or LOAD out; gives what RETURNING says. Raises SqlppError, PermissionDenied."""
+    """Run INSERT, UPSERT, DELETE or LOAD by the engine; yields the results of RETURNING.
+
+    Raises SqlppError, PermissionDenied.
+    """
     statement = parsed.statement
     if not isinstance(statement, (tree.Insert, tree.Delete, tree.Load)):
         raise TypeError(f"{type(statement).__name__} changes no data")
@@ -118,7 +125,10 @@ async def change_rows(session: StatementSession, parsed: ParsedStatement) -> Asy
 
 
 async def _hold_lock(session: StatementSession, target: WriteTarget, *, stack: AsyncExitStack) -> HeldLocks:
-    """Wait for the dataset's lock. Raises StatementEnded for who is ended meanwhile, and ServiceUnavailable."""
+    """Wait for the dataset's lock.
+
+    Raises StatementEnded if the statement is ended meanwhile, and ServiceUnavailable.
+    """
     try:
         if target.ref.key:
             await cleanup_ask(session.ctx, table_id=target.table_id, path=target.path)
@@ -132,7 +142,10 @@ async def _outcome(ctx: Context, change: DataChange) -> bool | None:
 
 
 async def _settle(ctx: Context, change: DataChange, *, error: SqlppError, returns: bool) -> None:
-    """Find out what a statement left that did not end well: an answer may be lost when its commit is not. Raises SqlppError."""
+    """Find out what a failed statement changed: its answer may be lost although its commit was made.
+
+    Raises SqlppError.
+    """
     done = await _outcome(ctx, change)
     if done is None:
         raise OutcomeUnknown from error
@@ -158,7 +171,7 @@ def _word(statement: tree.Insert | tree.Delete | tree.Load) -> str:
 async def _work(
     session: StatementSession, statement: tree.Insert | tree.Delete | tree.Load, *, target: WriteTarget
 ) -> BoundStatement:
-    """Bind what a statement says."""
+    """Bind the parts of a writing statement."""
     if isinstance(statement, tree.Load):
         files = check_file_source(session.ctx, statement.adapter, options=statement.options, at=statement.at)
         return BoundStatement("load", None, files=files)
@@ -180,7 +193,7 @@ def _of_data(bound: ReadyQuery, at: TextPosition) -> BoundQuery:
 
 
 def _deletion_query(statement: tree.Delete, target: WriteTarget) -> tree.QueryExpression:
-    """The query for what a DELETE deletes."""
+    """Return the query for the objects that a DELETE deletes."""
     variable = identifier(statement.variable or statement.target.last)
     query = parse_body(f"from {'.'.join(map(identifier, target.path))} as {variable} select value {variable}")
     if not isinstance(query, tree.QueryExpression):
@@ -198,7 +211,7 @@ async def _returning(session: StatementSession, body: tree.Expression, *, variab
 async def _run(
     session: StatementSession, work: BoundStatement, *, change: DataChange | None = None
 ) -> AsyncGenerator[bytes, None]:
-    """Give the engine a job, with a token that is made for it."""
+    """Run a job by the engine, with a token that is made for it."""
     ctx = session.ctx
     reads = () if work.source is None else await _reads(ctx, work.source)
     seconds = session.seconds_left
@@ -227,7 +240,7 @@ async def _run(
 
 
 async def _forget(ctx: Context, token_id: int) -> None:
-    """Revoke a statement's token; one that can't be revoked now ends by itself."""
+    """Revoke a statement's token; if that fails, the token expires by itself."""
     try:
         await token_revoke(ctx, token_id=token_id)
     except LimnosError:
@@ -235,7 +248,7 @@ async def _forget(ctx: Context, token_id: int) -> None:
 
 
 async def _reads(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
-    """What the engine is told of the datasets that a query reads."""
+    """Return the datasets that a query reads, as the engine needs them."""
 
     def read(request_view: RequestView) -> tuple[DatasetRef, ...]:
         found = []

@@ -1,7 +1,8 @@
-"""What datasets are made of, for `dataset_resources` and `storage_components`: their indexes, and the commits that their files came by.
+"""Dataset resources: rows of `dataset_resources` and `storage_components`, on a dataset's indexes and the commits of
+its files.
 
-May import the rooms below. Knows no wire format. Everything is read from a table's metadata, which is at hand; no file is looked at. Only the index of the
-key has files of its own: others are kept as metadata.
+May import the rooms below. Must not know any wire format. Everything comes from a table's metadata; no file is read.
+Only the primary index has files of its own: other indexes are metadata only.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ class _ComponentMetadata(msgspec.Struct, rename="kebab"):
 
 
 def resource_rows(request_view: RequestView, function: str, *, path: Levels) -> tuple[Value, ...]:
-    """Return a row for each index of a dataset that the caller may read; none for what has no files here. Raises CacheMiss."""
+    """Return a row for each index of a dataset that the caller may read; none for an object without files here.
+
+    Raises CacheMiss.
+    """
     if path[:-1] == METADATA:
         return (
             (_resource(f"metadata/{path[-1]}", 0),) if function == "dataset_resources" else (_components(path[-1], ()),)
@@ -61,7 +65,7 @@ def _resource(place: str, files: int) -> Value:
 
 
 def _components(place: str, snapshots: tuple[_ComponentSnapshot, ...]) -> Value:
-    """Each commit that added files is a component, the oldest first."""
+    """Return the components of an index: each commit that added files is one, the oldest first."""
     found: list[Value] = [
         {
             "min": each.sequence_number, "max": each.sequence_number, "size": _number(each, "added-files-size"),

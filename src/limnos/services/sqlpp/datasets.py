@@ -1,7 +1,8 @@
-"""Datasets of SQL++: Iceberg tables whose record has the statements that made them, external ones, and their indexes.
+"""Datasets of SQL++: Iceberg tables whose record has the statements that created them, external datasets, and indexes.
 
-May import the rooms below. Knows no wire format. How an object becomes a row is `sqlpp.stored`. A dataset keeps the text of its type with no name in
-it, so that it can be read whatever becomes of the types that it was made from. A table of Iceberg's users is a dataset without a key.
+May import the rooms below. Must not know any wire format. `sqlpp.stored` defines how an object becomes a row. A dataset
+stores the text of its type without names, so that it stays readable whatever happens to the named types. A table that
+other clients created is a dataset without a primary key.
 """
 
 from __future__ import annotations
@@ -66,21 +67,21 @@ OUTSIDE_WRITERS: Final = "outside-writers"
 
 
 class DatasetCreate(msgspec.Struct, frozen=True):
-    """Make a table that is a dataset, and say which types it needs."""
+    """Create a table that is a dataset, with the ids of the types that it needs."""
 
     table: TableCreate
     used: tuple[int, ...]
 
 
 class DatasetAlter(msgspec.Struct, frozen=True):
-    """Give a dataset other indexes: `statements` replace those that `before` were there."""
+    """Replace the index statements of a dataset, if its record is unchanged."""
 
     table: Node
     record: TableRecord
 
 
 class TypedDataset(NamedTuple):
-    """What a dataset is stored as, with the types that it needs."""
+    """The stored type of a dataset, its keys, and the ids of the types that it needs."""
 
     record: tree.RecordType
     keys: tuple[tuple[str, ...], ...]
@@ -88,7 +89,7 @@ class TypedDataset(NamedTuple):
 
 
 async def dataset_create(session: StatementSession, statement: tree.CreateDataset) -> None:
-    """Make a dataset with its table. Raises SqlppError, PermissionDenied, OutsideRoots."""
+    """Create a dataset with its table. Raises SqlppError, PermissionDenied, OutsideRoots."""
     ctx = session.ctx
     check_object(statement.name)
     path, at = session.whole(statement.name), statement.name.at
@@ -118,19 +119,19 @@ def _refuse_unserved(statement: tree.CreateDataset) -> None:
 
 
 def _settings(statement: tree.CreateDataset) -> Iterator[tuple[str, str | None, TextPosition]]:
-    """What WITH says; a value that is no text is None."""
+    """Yield the settings of WITH; a value that is no text is None."""
     for pair in () if statement.settings is None else statement.settings.pairs:
         if isinstance(pair.name, tree.String):
             yield pair.name.value, pair.value.value if isinstance(pair.value, tree.String) else None, pair.at
 
 
 def _has_variant(statement: tree.CreateDataset) -> bool:
-    """Whether the open part is a VARIANT."""
+    """Return whether the open part is a VARIANT."""
     return any(name == OPEN_PART and value == VARIANT for name, value, _ in _settings(statement))
 
 
 def _properties(statement: tree.CreateDataset, form: stored.StorageForm) -> dict[str, str]:
-    """The properties of the table."""
+    """Return the properties of the table."""
     said = {name: value for name, value, _ in _settings(statement)}
     writers = said.get(OUTSIDE_WRITERS)
     return stored.properties_of(form) | ({} if writers is None else {stored.OUTSIDE_WRITERS: writers})
@@ -181,7 +182,7 @@ def _command(
 
 
 def _qualify_type(statement: tree.CreateDataset, dataverse: Levels) -> tree.CreateDataset:
-    """The statement with the dataverse of its type."""
+    """Return the statement with the dataverse in its type's name."""
     if isinstance(statement.type, tree.NamedType) and not statement.type.name.dataverse:
         name = msgspec.structs.replace(statement.type.name, parts=(*dataverse, statement.type.name.last))
         return msgspec.structs.replace(statement, type=msgspec.structs.replace(statement.type, name=name))
@@ -191,7 +192,10 @@ def _qualify_type(statement: tree.CreateDataset, dataverse: Levels) -> tree.Crea
 def dataset_type_resolve(
     request_view: RequestView, statement: tree.CreateDataset, *, dataverse: Levels
 ) -> TypedDataset:
-    """Work out what a dataset is stored as: its type's names are looked for in its own dataverse. Raises SqlppError, CacheMiss."""
+    """Return the stored type of a dataset; unqualified type names are looked up in its own dataverse.
+
+    Raises SqlppError, CacheMiss.
+    """
     keys = tuple(key.path for key in statement.keys)
     if statement.type is None:
         fields = tuple(
@@ -207,13 +211,13 @@ def dataset_type_resolve(
 
 
 def dataset_insert(tx: Tx, permit: Permit[DatasetCreate]) -> None:
-    """Insert the table, its document and what it needs."""
+    """Insert the table, its document and its dependencies."""
     document = table_insert(tx, permit.about(permit.command.table))
     tx.dependencies.replace(document.node_id, permit.command.used)
 
 
 async def external_create(session: StatementSession, statement: tree.CreateExternalDataset) -> None:
-    """Make a dataset of files that lie below a root that the server allows. Raises SqlppError, PermissionDenied."""
+    """Create an external dataset, of files below a root that the server allows. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.name)
     check_file_source(ctx, statement.adapter, options=statement.options, at=statement.at)
@@ -238,7 +242,10 @@ def _with_type(statement: tree.CreateExternalDataset, dataverse: Levels) -> tree
 
 
 async def dataset_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a dataset that nothing needs; it can be brought back for a while. Raises SqlppError, PermissionDenied, ProtectedObject."""
+    """Drop a dataset that no object needs; it can be restored for a while.
+
+    Raises SqlppError, PermissionDenied, ProtectedObject.
+    """
     ctx = session.ctx
     path = session.whole(statement.name)
     if path[:-1] == METADATA:
@@ -251,7 +258,7 @@ async def dataset_drop(session: StatementSession, statement: tree.Drop) -> None:
 
 
 async def index_create(session: StatementSession, statement: tree.CreateIndex | tree.CreatePrimaryIndex) -> None:
-    """Note an index of a dataset: what statements may look objects up by. Raises SqlppError, PermissionDenied."""
+    """Create an index, by which statements may look objects up. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.dataset)
     name = index_name(statement, path[-1])
@@ -273,7 +280,7 @@ async def index_create(session: StatementSession, statement: tree.CreateIndex | 
 
 
 async def index_drop(session: StatementSession, statement: tree.DropIndex) -> None:
-    """Forget an index. Raises SqlppError, PermissionDenied."""
+    """Drop an index. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.dataset)
 
@@ -298,7 +305,7 @@ async def index_drop(session: StatementSession, statement: tree.DropIndex) -> No
 def _decide_alter(
     request_view: RequestView, path: Levels, *, at: TextPosition
 ) -> tuple[Node, TableRecord, Permit[None]]:
-    """Decide on altering a dataset that SQL++ made."""
+    """Decide on altering a dataset that SQL++ created. Raises SqlppError, PermissionDenied."""
     request_view.require_in_use()
     try:
         node, _, decision = request_view.look_up(Kind.TABLE, path, Action.TABLE_ALTER)
@@ -311,7 +318,7 @@ def _decide_alter(
 
 
 def record_with(record: TableRecord, statements: tuple[str, ...]) -> TableRecord:
-    """A record with other statements."""
+    """Return a record with other statements."""
     return replace(record, statements=statements)
 
 
@@ -324,17 +331,17 @@ def dataset_alter(tx: Tx, permit: Permit[DatasetAlter]) -> None:
 
 
 def indexes_of(node: Node) -> tuple[tree.CreateIndex | tree.CreatePrimaryIndex, ...]:
-    """The statements that made a dataset's indexes."""
+    """Return the statements that created a dataset's indexes."""
     return (*declarations_of(node, tree.CreateIndex), *declarations_of(node, tree.CreatePrimaryIndex))
 
 
 def index_names(node: Node) -> frozenset[str]:
-    """The names of a dataset's indexes, its own among them: that is its primary index."""
+    """Return the names of a dataset's indexes. The dataset's own name is that of its primary index."""
     return frozenset({node.name, *(index_name(each, node.name) for each in indexes_of(node))})
 
 
 def ref_of(request_view: RequestView, node: Node, *, path: Levels) -> DatasetRef:
-    """What an engine is told of a dataset."""
+    """Return the reference to a dataset for the engine."""
     whole = (request_view.catalog.name, *path)
     record = cast("TableRecord", node.record)
     if node.kind is not Kind.TABLE or not record.statements:
@@ -352,7 +359,7 @@ def ref_of(request_view: RequestView, node: Node, *, path: Levels) -> DatasetRef
 
 
 def _lookup_indexes(node: Node) -> tuple[LookupIndex, ...]:
-    """The indexes that statements may look objects up by: those of fields in the order of their values."""
+    """Return the indexes by which statements may look objects up: those over fields, in the order of their values."""
     fields = [
         (one.name, tuple(field.path for field in one.fields if isinstance(field, tree.IndexField)), len(one.fields))
         for one in declarations_of(node, tree.CreateIndex)
@@ -362,7 +369,11 @@ def _lookup_indexes(node: Node) -> tuple[LookupIndex, ...]:
 
 
 def external_ref_of(ctx: Context, request_view: RequestView, *, node: Node, path: Levels) -> DatasetRef:
-    """What an engine is told of an external dataset: its type, and its files, where the server still allows them. Raises SqlppError, CacheMiss."""
+    """Return the reference to an external dataset for the engine: its type, and its files if the server still allows
+    them.
+
+    Raises SqlppError, CacheMiss.
+    """
     statement = declaring_statement(node, tree.CreateExternalDataset)
     found = inline_type(request_view, statement.type, dataverse=path[:-1])
     if not isinstance(found.type, tree.RecordType):

@@ -1,7 +1,7 @@
-"""Objects that SQL++ makes in dataverses: which they are, how they are made and dropped, whatever their kind.
+"""Dataverse objects: creates and drops the objects that SQL++ makes in dataverses, whatever their kind.
 
-May import the rooms below. Knows no wire format. A mutation that finds an object in use says so with what uses it; whether the caller may
-know that is decided afterwards, outside of the transaction.
+May import the rooms below. Must not know any wire format. A mutation that finds an object in use names the object that
+needs it. Whether the caller may know that one is decided afterwards, outside of the transaction.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 MADE_HERE: Final = "sqlpp"
-"""The property of a view's record that says who made it."""
+"""The property of a view's record that says that SQL++ created it."""
 WORDS: Final = {kind: row.sqlpp for kind, row in KIND_TABLE.items() if row.sqlpp}
-"""What SQL++ calls each kind."""
+"""The SQL++ word for each kind."""
 
 
 class ObjectInUse(InUse):
-    """An object that something else needs: drop that first."""
+    """Another object needs this one, and has to be dropped first."""
 
     code = "still-used"
 
@@ -62,7 +62,7 @@ class ObjectInUse(InUse):
 
 
 class SqlppObjectCreate(msgspec.Struct, frozen=True):
-    """Make what is a name and the statements that made it; `used` are the objects that it needs."""
+    """Create an object from a name and its statements; `used` are the ids of the objects that it needs."""
 
     namespace: Node
     kind: Kind
@@ -74,14 +74,17 @@ class SqlppObjectCreate(msgspec.Struct, frozen=True):
 
 
 class SqlppObjectDrop(msgspec.Struct, frozen=True):
-    """Drop what SQL++ made, if nothing needs it; it can be brought back for `keep_ms`."""
+    """Drop an object that SQL++ created, if no other object needs it; it can be restored for `keep_ms`."""
 
     node: Node
     keep_ms: int
 
 
 def dataverse_of(request_view: RequestView, levels: Levels, *, action: Action) -> tuple[Node, Permit[None]]:
-    """Decide on making something in a dataverse. Raises NotFound, for an implicit namespace too, PermissionDenied, BadRequest."""
+    """Decide on creating an object in a dataverse.
+
+    Raises NotFound, also for an implicit namespace, PermissionDenied, BadRequest.
+    """
     request_view.require_in_use()
     node, _, decision = request_view.look_up(Kind.NAMESPACE, levels, action)
     require_format(request_view, ICEBERG)
@@ -93,7 +96,7 @@ def dataverse_of(request_view: RequestView, levels: Levels, *, action: Action) -
 def object_create_of(
     request_view: RequestView, path: Levels, *, kind: Kind, statement: tree.Statement, used: tuple[int, ...] = ()
 ) -> Permit[SqlppObjectCreate]:
-    """Decide on making an object."""
+    """Decide on creating an object."""
     namespace, permit = dataverse_of(request_view, path[:-1], action=Action(f"{kind.word}_create"))
     command = SqlppObjectCreate(
         namespace, kind, path[-1], request_view.space(kind), record_of(statement), request_view.maker_id, used
@@ -102,7 +105,7 @@ def object_create_of(
 
 
 def object_insert(tx: Tx, permit: Permit[SqlppObjectCreate]) -> Node:
-    """Insert the object, its owner and what it needs."""
+    """Insert the object, its owner and its dependencies."""
     command = permit.command
     node = tx.nodes.create(
         kind=command.kind, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
@@ -121,7 +124,7 @@ async def object_make(
     path: Levels,
     quiet: bool,
 ) -> None:
-    """Make an object; with `quiet` one that is there already is fine. Raises SqlppError, PermissionDenied."""
+    """Create an object; with `quiet` an existing one is no error. Raises SqlppError, PermissionDenied."""
     check_object(name)
     check_not_builtin(path[:-1], kind, at=name.at)
     try:
@@ -134,12 +137,12 @@ async def object_make(
 
 
 def statement_missing_error(error: NotFound, dataverse: Levels, *, at: TextPosition | None) -> Exception:
-    """What a statement says of what is missing: the dataverse, where it is that."""
+    """Return a statement's error for a missing object: the dataverse's, if that is missing."""
     return no_dataverse(dataverse, at) if error.kind == "namespace" else error
 
 
 def check_not_builtin(dataverse: Levels, kind: Kind, *, at: TextPosition | None) -> None:
-    """Refuse to make something in the metadata. Raises SqlppError."""
+    """Refuse to create an object in the dataverse Metadata. Raises SqlppError."""
     if dataverse == METADATA:
         raise invalid_operation(f"Cannot create a {WORDS[kind]} belonging to the dataverse: {shown(METADATA)}", at)
 
@@ -147,9 +150,10 @@ def check_not_builtin(dataverse: Levels, kind: Kind, *, at: TextPosition | None)
 async def object_drop(
     ctx: Context, kinds: tuple[Kind, ...], *, name: tree.DottedName, path: Levels, quiet: bool
 ) -> list[SqlppError]:
-    """Drop an object of one of the kinds; with `quiet` one that is not there is fine, and a dataverse that is not is a warning.
+    """Drop an object of one of the kinds. Returns warnings.
 
-    Raises SqlppError, PermissionDenied, ProtectedObject.
+    With `quiet` a missing object is no error, and a missing dataverse is a warning. Raises SqlppError,
+    PermissionDenied, ProtectedObject.
     """
     word = WORDS[kinds[0]]
     try:
@@ -168,7 +172,7 @@ async def object_drop(
 
 
 async def object_missing_error(ctx: Context, word: str, *, path: Levels, at: TextPosition | None) -> SqlppError:
-    """Say what is missing: the dataverse, else what should lie in it."""
+    """Return the error for a missing object, or for its dataverse if that is missing."""
 
     def there(request_view: RequestView) -> bool:
         return is_builtin(path[:-1]) or dataverse_find(request_view, path[:-1]) is not None
@@ -179,7 +183,7 @@ async def object_missing_error(ctx: Context, word: str, *, path: Levels, at: Tex
 
 
 def object_drop_of(request_view: RequestView, path: Levels, *, kinds: tuple[Kind, ...]) -> Permit[SqlppObjectDrop]:
-    """Decide on dropping an object; what has the name and is of no such kind does not count."""
+    """Decide on dropping an object; an object of another kind with the name counts as missing."""
     request_view.require_in_use()
     node, _ = request_view.find(path, kinds[0])
     kind = node.kind if node is not None and node.kind in kinds else kinds[0]
@@ -195,7 +199,7 @@ def object_delete(tx: Tx, permit: Permit[SqlppObjectDrop]) -> None:
 
 
 def is_made_here(node: Node) -> bool:
-    """Whether SQL++ made an object, so that dropping its dataverse drops it."""
+    """Return whether SQL++ created an object, so that dropping its dataverse drops it."""
     if node.kind is Kind.TABLE:
         return bool(cast("TableRecord", node.record).statements)
     if node.kind is Kind.VIEW:
@@ -204,7 +208,7 @@ def is_made_here(node: Node) -> bool:
 
 
 async def describe_user(ctx: Context, error: ObjectInUse) -> str:
-    """Say what needs an object, as far as the caller may see it."""
+    """Name the object that needs another one, if the caller may see it."""
     kind, path = error.use.user
 
     def sees(request_view: RequestView) -> bool:
@@ -216,14 +220,14 @@ async def describe_user(ctx: Context, error: ObjectInUse) -> str:
 
 
 def refuse_used(tx: Tx, node: Node) -> None:
-    """Refuse to drop what something live needs. Raises ObjectInUse."""
+    """Refuse to drop an object that another one needs. Raises ObjectInUse."""
     use = tx.dependencies.user_of(node.id)
     if use is not None:
         raise ObjectInUse(use)
 
 
 def drop_confirmed(tx: Tx, node: Node, *, keep_ms: int) -> None:
-    """Drop an object that was confirmed; it can be brought back for so long. The files of a dataset go after that."""
+    """Drop a confirmed object, which can be restored for `keep_ms`; after that a dataset's files are deleted."""
     purges = node.kind is Kind.TABLE and is_made_here(node)
     if not keep_ms and node.kind in (Kind.TABLE, Kind.VIEW):
         document = tx.documents.read(node.id) if purges else None

@@ -1,7 +1,10 @@
-"""Dataverses: namespaces that somebody made on purpose. Make one, use one, drop one with all that SQL++ made in it.
+"""Dataverses: namespaces that were created explicitly.
 
-May import the rooms below. Knows no wire format. A namespace that is there only as the parent of another is no dataverse; to create it marks
-it as one, and to drop a dataverse that has others below it takes the mark away. `Default` is made when something is first made in it.
+Create one, use one, drop one with everything that SQL++ created in it.
+
+May import the rooms below. Must not know any wire format. A namespace that exists only as the parent of another is no
+dataverse; creating it marks it as one. Dropping a dataverse that contains other namespaces removes the mark. `Default`
+is created with the first object in it.
 """
 
 from __future__ import annotations
@@ -42,20 +45,21 @@ if TYPE_CHECKING:
     from limnos.store.tx import Tx
 
 OBJECTS_MAX: Final = 10_000
-"""How much one statement drops."""
+"""How many objects one statement drops."""
 
 
 class DataverseCreate(msgspec.Struct, frozen=True):
-    """Make a namespace, or mark one that is there as made on purpose."""
+    """Create a namespace, or mark an existing one as explicitly created."""
 
     make: NamespaceCreate | None
     mark: Node | None
 
 
 class DataverseDrop(msgspec.Struct, frozen=True):
-    """Drop what SQL++ made in a namespace, and the namespace, unless others lie below it: then it is a dataverse no more.
+    """Drop the SQL++ objects in a namespace, then the namespace itself, or only its mark if other namespaces lie below
+    it.
 
-    `parents` are those above it, nearest first, that go with it when they are left empty.
+    `parents` are the implicit parents, nearest first, that are dropped too if they become empty.
     """
 
     namespace: Node
@@ -66,7 +70,7 @@ class DataverseDrop(msgspec.Struct, frozen=True):
 
 
 async def dataverse_use(session: StatementSession, statement: tree.Use) -> None:
-    """Take a dataverse for what names without one lie in. Raises SqlppError."""
+    """Set the dataverse for unqualified names. Raises SqlppError."""
     ctx = session.ctx
     parts = statement.name.parts
     if (
@@ -78,7 +82,7 @@ async def dataverse_use(session: StatementSession, statement: tree.Use) -> None:
 
 
 async def dataverse_create(session: StatementSession, statement: tree.CreateDataverse) -> None:
-    """Make a dataverse. Raises SqlppError, PermissionDenied."""
+    """Create a dataverse. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
     check_dataverse(parts, at)
@@ -92,7 +96,7 @@ async def dataverse_create(session: StatementSession, statement: tree.CreateData
 
 
 def _create_of(request_view: RequestView, parts: Levels) -> Permit[DataverseCreate]:
-    """Decide on making a dataverse: the right to make a namespace there, whether or not there is one by now."""
+    """Decide on creating a dataverse, by the right to create a namespace there, whether or not one exists."""
     request_view.require_in_use()
     node, chain = request_view.find(parts, Kind.NAMESPACE)
     if node is not None and node.implicit:
@@ -103,7 +107,7 @@ def _create_of(request_view: RequestView, parts: Levels) -> Permit[DataverseCrea
 
 
 def dataverse_insert(tx: Tx, permit: Permit[DataverseCreate]) -> Node:
-    """Insert the namespace with its missing parents, or mark it."""
+    """Insert the namespace with its missing parents, or mark it. Raises AlreadyExists."""
     command = permit.command
     if command.mark is None:
         return namespace_insert(tx, permit.about(cast("NamespaceCreate", command.make)))
@@ -115,7 +119,10 @@ def dataverse_insert(tx: Tx, permit: Permit[DataverseCreate]) -> Node:
 
 
 async def default_dataverse_make(ctx: Context, dataverse: Levels) -> None:
-    """Make the dataverse `Default`, if something is about to be made in it and it is not there. Raises PermissionDenied."""
+    """Create the dataverse `Default` if an object is about to be created in it and it does not exist.
+
+    Raises PermissionDenied.
+    """
     if dataverse != DEFAULT:
         return
     there = await ctx.read(
@@ -152,7 +159,7 @@ async def dataverse_drop(session: StatementSession, statement: tree.Drop) -> Non
 
 
 def _drop_of(request_view: RequestView, parts: Levels, *, at: TextPosition | None) -> Permit[DataverseDrop]:
-    """Decide on dropping a dataverse: who owns it owns what is in it."""
+    """Decide on dropping a dataverse: its owner owns the objects in it."""
     request_view.require_in_use()
     node, _, decision = request_view.look_up(Kind.NAMESPACE, parts, Action.NAMESPACE_DROP)
     if node.implicit:
@@ -168,7 +175,10 @@ def _drop_of(request_view: RequestView, parts: Levels, *, at: TextPosition | Non
 
 
 def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
-    """Drop what is in it, then itself and the implicit parents that are left empty. Raises SqlppError, ProtectedObject."""
+    """Drop the objects, then the namespace and its empty implicit parents.
+
+    Raises SqlppError, ObjectInUse, ProtectedObject.
+    """
     command = permit.command
     held = tx.nodes.confirm(command.namespace)
     children = tx.nodes.children(held.id, limit=OBJECTS_MAX + 1)
@@ -194,7 +204,10 @@ def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
 
 
 def _refuse_others(tx: Tx, command: DataverseDrop, *, objects: list[Node]) -> None:
-    """Refuse to drop what SQL++ did not make, and what is needed outside of the dataverse."""
+    """Refuse to drop objects that SQL++ did not create, or that objects outside of the dataverse need.
+
+    Raises SqlppError, ObjectInUse.
+    """
     for each in objects:
         if not is_made_here(each):
             told = f"{each.kind.word} {shown((*command.path, each.name))}"

@@ -1,6 +1,6 @@
-"""Engines of SQL++: who works out statements over data. Which one there is, is for `app` to choose.
+"""SQL++ engines: the interface to the engine that runs statements over data. `app` chooses the implementation.
 
-May import `sqlpp` and `model`. Must not know what an engine is made of.
+May import `sqlpp` and `model`. Must not know how an engine works.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 
 
 class SqlppEngine(Protocol):
-    """Whoever works out statements over data."""
+    """Runs statements over data."""
 
     def begin(self) -> None:
-        """Prepare, beside the loop, what the first statement would otherwise wait for."""
+        """Prepare in the background what the first statement would otherwise wait for."""
         ...
 
     def run(self, job: EngineJob) -> AsyncIterator[bytes]:
-        """Give the results of a job, each one line of JSON without its end of line.
+        """Yield the results of a job, each one line of JSON without its line end.
 
-        Whoever does not take them all closes the iterator: that ends the job. A statement that changes data has done so, wholly, when the
-        iterator ends; raises SqlppError when it has done nothing.
+        Closing the iterator early ends the job. A statement that changes data has done so completely when the iterator
+        ends. Raises SqlppError if it changed nothing.
         """
         ...
 
     async def cancel(self, job_id: str) -> None:
-        """End a job, if it is still under way."""
+        """End a job, if it still runs."""
         ...
 
     def close(self) -> None:
@@ -43,23 +43,23 @@ class SqlppEngine(Protocol):
 
 
 class NoSqlppEngine:
-    """Refuses: for servers that have none."""
+    """The engine of a server that has none: refuses every job."""
 
     def begin(self) -> None:
-        """Nothing is to be prepared."""
+        """No-op: the null engine needs no preparation."""
 
     def run(self, job: EngineJob) -> AsyncIterator[bytes]:
-        """Refuse, in words that say what to do."""
+        """Refuse, with advice how to install an engine. Raises SqlppError."""
         raise SqlppError(
             NO_ENGINE,
             f"A statement over data ({job.kind}) needs an engine, and this server has none: {install_hint('spark')}",
         )
 
     async def cancel(self, _job_id: str) -> None:
-        """Nothing is under way."""
+        """No-op: no job runs."""
 
     def close(self) -> None:
-        """Nothing is there."""
+        """No-op: the null engine holds no resources."""
 
 
 ENGINE: ComponentKey[SqlppEngine] = ComponentKey("engine", lambda _: NoSqlppEngine())

@@ -1,6 +1,8 @@
-"""What statements over the tree are refused with: AsterixDB's numbers and words for what there is not, is already, or is in use.
+"""SQL++ errors of statements over the tree, with AsterixDB's numbers and messages for missing, existing and used
+objects.
 
-May import `sqlpp`, `model` and `names`. Must not know how a refusal is found. Refusals of rights are the tree's own (`Forbidden`).
+May import `sqlpp`, `model` and `names`. Must not know how an error is found. Missing rights are the tree's own error
+(`PermissionDenied`).
 """
 
 from __future__ import annotations
@@ -30,30 +32,30 @@ _ARTICLES: Final = {"type": "datatype"}
 
 
 def no_dataverse(dataverse: Levels, at: TextPosition | None) -> SqlppError:
-    """There is no such dataverse."""
+    """Return the error for a missing dataverse."""
     return SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", at)
 
 
 def dataverse_exists(dataverse: Levels, at: TextPosition | None) -> SqlppError:
-    """It is there already."""
+    """Return the error for an existing dataverse."""
     return SqlppError(1071, f"A dataverse with this name {shown(dataverse)} already exists.", at)
 
 
 def unknown_object(kind: str, path: Levels, *, at: TextPosition | None) -> SqlppError:
-    """There is no such thing in a dataverse."""
+    """Return the error for an object that is missing in a dataverse."""
     number, word = _UNKNOWN[kind]
     return SqlppError(number, f"Cannot find {word} with name {shown(path[-1:])} in dataverse {shown(path[:-1])}", at)
 
 
 def no_dataset(path: Levels, at: TextPosition | None) -> SqlppError:
-    """There is no such dataset to be changed."""
+    """Return the error for a missing dataset that was to be changed."""
     return SqlppError(
         NO_DATASET_IN, f"Cannot find dataset with name {shown(path[-1:])} in dataverse {shown(path[:-1])}", at
     )
 
 
 def object_exists(kind: str, path: Levels, *, at: TextPosition | None) -> SqlppError:
-    """The name is taken."""
+    """Return the error for a taken name."""
     word = _ARTICLES.get(kind, kind)
     told = f"A {word} with name {shown(path[-1:])} already exists in dataverse {shown(path[:-1])}"
     if kind == "type":
@@ -64,22 +66,22 @@ def object_exists(kind: str, path: Levels, *, at: TextPosition | None) -> SqlppE
 
 
 def in_use(kind: str, path: Levels, *, by: str, at: TextPosition | None) -> SqlppError:
-    """Something else needs it."""
+    """Return the error for an object that another object needs."""
     return SqlppError(1148, f"Cannot drop {kind} {shown(path)} being used by {by}", at)
 
 
 def dataverse_in_use(dataverse: Levels, *, what: str, by: str, at: TextPosition | None) -> SqlppError:
-    """Something in a dataverse is needed outside of it, or was not made by SQL++."""
+    """Return the error for a dataverse with objects that are needed outside of it, or that SQL++ did not create."""
     return SqlppError(1147, f"Cannot drop dataverse: {shown(dataverse)}: {what} being used by {by}", at)
 
 
 def invalid_operation(told: str, at: TextPosition | None) -> SqlppError:
-    """What is asked for cannot be done to this."""
+    """Return the error for an operation that the object does not support."""
     return compilation(f"Invalid operation - {told}", at)
 
 
 def check_dataverse(parts: Levels, at: TextPosition | None) -> None:
-    """Refuse a name that no dataverse may have. Raises SqlppError with the part that is wrong, else with the whole."""
+    """Check a dataverse's name. Raises SqlppError, naming the wrong part if it is one."""
     try:
         DataverseName.create(parts)
     except InvalidName:
@@ -96,14 +98,14 @@ def _wrong_part(parts: Levels) -> str:
 
 
 def check_object(name: DottedName) -> None:
-    """Refuse a name that nothing in a dataverse may have. Raises SqlppError."""
+    """Check the name of an object in a dataverse. Raises SqlppError."""
     if name.dataverse:
         check_dataverse(name.dataverse, name.at)
     check_name(name.last, name.at)
 
 
 def check_name(name: str, at: TextPosition | None) -> None:
-    """The same for a name by itself."""
+    """Check a name without dataverse. Raises SqlppError."""
     try:
         check_object_name(name)
     except InvalidName:

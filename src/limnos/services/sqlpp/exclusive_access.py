@@ -1,7 +1,8 @@
-"""What drops a dataset or a dataverse waits for the statements that write there.
+"""Exclusive access: a drop of a dataset or dataverse waits for the statements that write there.
 
-May import the rooms below. Knows no statement. It is decided first: who may not drop something must not hold up those who work with it. Where
-nobody writes no lock is taken, as a drop is one transaction: a statement that begins in that very moment finds nothing to write to.
+May import the rooms below. Must not know statements. The decision comes first: a caller who may not drop must not delay
+writers. If no statement writes, no lock is taken, since a drop is one transaction: a statement that begins at that
+moment finds no dataset.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 async def dataset_exclude_writers(
     session: StatementSession, path: Levels, *, may: Callable[[RequestView], object]
 ) -> AsyncIterator[None]:
-    """Have no writers beside a dataset, if it is there; `may` decides, and what it raises is raised, but that nothing is there."""
+    """Exclude writers of a dataset, if it exists. `may` decides; its errors are raised, except NotFound."""
 
     def wishes(catalog_id: int) -> list[LockRequest]:
         dataverse = DataverseName.create(path[:-1])
@@ -44,7 +45,7 @@ async def dataset_exclude_writers(
 async def dataverse_exclude_writers(
     session: StatementSession, path: Levels, *, may: Callable[[RequestView], object]
 ) -> AsyncIterator[None]:
-    """Have no writers in a dataverse, if it is there."""
+    """Exclude writers in a dataverse, if it exists. `may` decides; its errors are raised, except NotFound."""
 
     def wishes(catalog_id: int) -> list[LockRequest]:
         return [LockRequest(LockKey(catalog_id, LockKind.DATAVERSE, DataverseName.create(path)), LockMode.WRITE)]
@@ -64,7 +65,7 @@ async def _exclude_writers(
     try:
         catalog_id = await session.ctx.read(scope_of(session.ctx), decide)
     except NotFound:
-        yield  # whoever drops says what is missing
+        yield  # the drop itself reports what is missing
         return
     asked = wishes(catalog_id)
     if await LOCKS.of(session.ctx.services).are_free(asked):

@@ -1,7 +1,7 @@
-"""Files that statements name: which adapters there are, and where such files may lie.
+"""Files of statements: the supported adapters, and where files that statements name may lie.
 
-May import the rooms below. Knows no wire format. A file is read only below a root that whoever runs the server named for this (`sqlpp.file_roots`),
-never in the server's own data nor in its warehouse, whatever the roots say.
+May import the rooms below. Must not know any wire format. A file is read only below a root that the settings allow for
+this (`sqlpp.file_roots`), and never in the server's own data or warehouse, whatever the roots.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HOSTS: Final = ("", "localhost", "127.0.0.1", "asterix_nc1", "nc1")
 def check_file_source(
     ctx: Context, adapter: str, *, options: tuple[tree.Option, ...], at: TextPosition
 ) -> ExternalSource:
-    """Return where files lie that a statement reads, checked. Raises SqlppError."""
+    """Check a statement's file source and return it. Raises SqlppError."""
     if adapter.lower() not in ADAPTERS:
         raise invalid_operation(f"Unknown adapter: {adapter}; there is {', '.join(ADAPTERS)}", at)
     given = {each.name.lower(): each.value for each in options}
@@ -42,13 +42,15 @@ def check_file_source(
 
 
 def _closed_directories(ctx: Context) -> tuple[str, ...]:
-    """What no statement reads as files, even where it lies below a directory that was named: the server's own, and tables."""
+    """Return the directories that no statement may read, even below an allowed root: the server's own, and the
+    warehouse.
+    """
     defaults = ctx.services.defaults
     return (*defaults.allowed.kept, defaults.warehouse)
 
 
 def _location(ctx: Context, text: str, *, at: TextPosition) -> str:
-    """The location of `host:///directory/file`, or of a path."""
+    """Return the location of `host:///directory/file`, or of a path. Raises SqlppError."""
     host, found, rest = text.partition("://")
     path = rest if found else text
     if found and host not in (*_HOSTS, "file"):

@@ -1,7 +1,7 @@
-"""Functions written in SQL++: one object for all of a name, whose record has a statement for each number of parameters.
+"""Functions written in SQL++: one object for all functions of a name, with one statement for each number of parameters.
 
-May import the rooms below. Knows no wire format. To make another of a name that is there, to replace one and to drop one of several is to alter the
-object; its owner stays.
+May import the rooms below. Must not know any wire format. Adding another function of an existing name, replacing one,
+or dropping one of several alters the object; its owner stays.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ if TYPE_CHECKING:
 
 
 class FunctionChange(msgspec.Struct, frozen=True):
-    """Make the first function of a name, or give the object of that name another record; without one it is dropped.
+    """Create the first function of a name, or replace the record of the object; without a record the object is dropped.
 
-    `drops`: a function goes, which something may need.
+    `drops`: a function is removed, which other objects may need.
     """
 
     make: SqlppObjectCreate | None
@@ -64,22 +64,22 @@ class FunctionChange(msgspec.Struct, frozen=True):
 
 
 class _WithFunction:
-    """Names with one function more."""
+    """Resolves names with one more function."""
 
     def __init__(self, names: NameResolver, function: UserFunction) -> None:
         self._names = names
         self._function = function
 
     def has_dataverse(self, dataverse: Levels) -> bool:
-        """As it is."""
+        """Return whether a dataverse exists."""
         return dataverse == self._function.dataverse or self._names.has_dataverse(dataverse)
 
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """As it is."""
+        """Resolve a source."""
         return self._names.resolve(dataverse, name)
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
-        """The function itself, or another one."""
+        """Resolve a function: the added one, or another."""
         own = self._function
         if (
             (dataverse, name) == (own.dataverse, own.name)
@@ -94,7 +94,7 @@ class _WithFunction:
 
 
 async def function_create(session: StatementSession, statement: tree.CreateFunction) -> None:
-    """Make a function; its body must be right. Raises SqlppError, PermissionDenied."""
+    """Create a function after checking its body. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     check_object(statement.name)
     path = session.whole(statement.name)
@@ -117,7 +117,7 @@ async def function_create(session: StatementSession, statement: tree.CreateFunct
 
 
 async def _needs(session: StatementSession, statement: tree.CreateFunction, *, path: Levels) -> BodyDependencies:
-    """Bind a call of the function by which its body is put in, and say what that names."""
+    """Return the needs of a function, by binding a call into which its body is inlined."""
     own = UserFunction(path[:-1], path[-1], statement.parameters, statement.body)
     nothing = tree.Null(statement.at)
     call = tree.Call(
@@ -128,18 +128,18 @@ async def _needs(session: StatementSession, statement: tree.CreateFunction, *, p
 
 
 def functions_without(node: Node, *, arity: int) -> tuple[FunctionDeclaration, ...]:
-    """The functions of a name but for the one of so many parameters."""
+    """Return the functions of a name without the one of this arity."""
     return tuple(each for each in function_declarations_of(node) if arity_of(each[0]) != arity)
 
 
 def functions_record(functions: tuple[FunctionDeclaration, ...]) -> SqlppObjectRecord:
-    """The record of a name's functions."""
+    """Return the record of a name's functions."""
     record = record_of(*(statement for statement, _ in functions))
     return replace(record, dependencies=tuple(text for _, text in functions))
 
 
 def signature(name: str, arity: int) -> str:
-    """A function as messages have it."""
+    """Return a function's signature for messages."""
     return f"{name}({'...' if arity == tree.VARIADIC else arity})"
 
 
@@ -164,7 +164,7 @@ def _create_of(
 
 
 async def function_drop(session: StatementSession, statement: tree.DropFunction) -> None:
-    """Drop a function of one number of parameters. Raises SqlppError, PermissionDenied."""
+    """Drop the function of one arity. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path, at = session.whole(statement.name), statement.name.at
     if statement.library is not None:
@@ -199,7 +199,7 @@ def _drop_of(request_view: RequestView, path: Levels, *, arity: int) -> Permit[F
 
 
 def function_change(tx: Tx, permit: Permit[FunctionChange]) -> None:
-    """Write what there is of a name's functions now. Raises ObjectInUse before one is gone that something needs."""
+    """Write the present functions of a name. Raises ObjectInUse before removing a function that other objects need."""
     command = permit.command
     if command.make is not None:
         object_insert(tx, permit.about(command.make))

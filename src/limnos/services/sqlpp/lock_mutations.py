@@ -1,8 +1,9 @@
-"""The mutations of statements' locks: asked for, granted, upgraded, given back, taken from the dead.
+"""Lock mutations: request, grant, upgrade and release the locks of statements, and take those of dead nodes.
 
-May import `sqlpp` (who is granted what), `store` and the rooms below. Knows nobody who waits: that is `sqlpp_locking`. Each is an
-upkeep of the server, so one runs at a time on all nodes. Whoever takes something away grants it on, in the same transaction: nobody
-has to try, who waits only looks.
+May import `sqlpp` (the rules of granting), `store` and the rooms below. Must not know who waits: see
+`services.sqlpp.statement_locks`. Each mutation is an upkeep of the server, so one runs at a time on all nodes. A
+mutation that frees locks also grants them to waiters, in the same transaction: waiters only read whether they have been
+granted theirs.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def lock_request(tx: Tx, holder: str, *, wishes: Sequence[LockRequest], lease_ms: int) -> tuple[int, bool]:
-    """Ask for locks; returns the request's token, and whether all are granted at once."""
+    """Request locks. Returns the request's token, and whether all are granted at once."""
     token = tx.next_id()
     tx.locks.live(holder, lease_ms=lease_ms)
     tx.locks.insert(token, holder=holder, wishes=wishes)
@@ -36,20 +37,26 @@ def lock_request(tx: Tx, holder: str, *, wishes: Sequence[LockRequest], lease_ms
 
 
 def lock_release(tx: Tx, token: int) -> list[int]:
-    """Give locks back, or withdraw a request; returns who was granted something because of it."""
+    """Release locks, or withdraw a request. Returns the tokens that were granted locks by this."""
     rows = tx.locks.behind(token)
     tx.locks.delete(token)
     return _pass_on(tx, rows, token=token, left=[row for row in rows if row.token != token])
 
 
 def lock_withdraw(tx: Tx, token: int) -> tuple[LockRow | None, list[int]]:
-    """Give up a request that waited too long; returns what was in its way, and who was granted something because of it."""
+    """Withdraw a request that waited too long.
+
+    Returns the lock that blocked it, and the tokens that were granted locks by this.
+    """
     found = find_blocker(tx.locks.beside(token), token)
     return found, lock_release(tx, token)
 
 
 def lock_upgrade(tx: Tx, token: int, *, key: LockKey) -> bool:
-    """Ask for more of a lock that is held; says whether it is granted at once. Raises SqlppError, ServiceUnavailable."""
+    """Request an upgrade of a held lock. Returns whether it is granted at once.
+
+    Raises SqlppError, and ServiceUnavailable for a deadlock.
+    """
     require_upgrade(_held_mode(tx, token, key=key), LockMode.UPGRADED_WRITE)
     tx.locks.want(token, LockRequest(key, LockMode.UPGRADED_WRITE))
     if is_deadlock(tx.locks.upgrades(), token):
@@ -60,20 +67,26 @@ def lock_upgrade(tx: Tx, token: int, *, key: LockKey) -> bool:
 
 
 def lock_downgrade(tx: Tx, token: int, *, key: LockKey) -> list[int]:
-    """Give the more of a lock back; returns who was granted something because of it. Raises SqlppError."""
+    """Downgrade an upgraded lock. Returns the tokens that were granted locks by this. Raises SqlppError."""
     require_downgrade(_held_mode(tx, token, key=key), LockMode.EXCLUSIVE_MODIFY)
     return lock_lessen(tx, token, key=key)
 
 
 def lock_lessen(tx: Tx, token: int, *, key: LockKey) -> list[int]:
-    """Bring a lock back to EXCLUSIVE_MODIFY, be its upgrade granted or not; returns who was granted something because of it."""
+    """Set a lock back to EXCLUSIVE_MODIFY, whether or not its upgrade was granted.
+
+    Returns the tokens that were granted locks.
+    """
     tx.locks.lessen(token, key)
     rows = tx.locks.behind(token)
     return _pass_on(tx, rows, token=token, left=rows)
 
 
 def locks_drop_dead(tx: Tx, holder: str) -> list[int]:
-    """Take the locks of nodes whose lease is out, the asking one left out; returns who was granted something because of it."""
+    """Release the locks of nodes whose lease has expired, except the caller's.
+
+    Returns the tokens that were granted locks by this.
+    """
     found = []
     for dead in tx.locks.dead(but=holder):
         for token in tx.locks.tokens(dead):
@@ -83,9 +96,9 @@ def locks_drop_dead(tx: Tx, holder: str) -> list[int]:
 
 
 def locks_beat(tx: Tx, holder: str, *, known: Collection[int], lease_ms: int) -> tuple[set[int], list[int]]:
-    """Note that a node lives, and give back what nobody on it knows of.
+    """Renew a node's lease, and release its locks that it no longer knows.
 
-    Returns its requests that still stand, and who was granted something because of what was given back.
+    Returns the node's remaining tokens, and the tokens that were granted locks by this.
     """
     tx.locks.live(holder, lease_ms=lease_ms)
     found = locks_drop_dead(tx, holder)
@@ -101,7 +114,9 @@ def _held_mode(tx: Tx, token: int, *, key: LockKey) -> LockMode | None:
 
 
 def _pass_on(tx: Tx, rows: Collection[LockRow], *, token: int, left: Collection[LockRow]) -> list[int]:
-    """Grant what is left to those who wait at a key of a request: of no others the whole is known."""
+    """Grant the remaining locks to waiters at a request's keys; the complete queues of other keys are not known
+    here.
+    """
     keys = {row.key for row in rows if row.token == token}
     waiting = {row.token for row in left if row.waits and row.key in keys}
     return _grant(tx, left, among=waiting - {token})

@@ -1,8 +1,10 @@
-"""What a query reads of the dataverse `Metadata`: namespaces and objects as datasets, filtered by what the caller may see.
+"""Metadata queries: the namespaces and objects behind the datasets of the dataverse `Metadata`, as far as the caller
+sees them.
 
-May import the rooms below. Knows no wire format. Where conditions fix the dataverse, only what lies in it is read, and where they fix names as
-well, only those objects. All is read in slices with others in between, each slice under the caller's rights at its own moment, so a change made
-meanwhile may be seen in one slice and not in another. Records are not made here (`limnos.sqlpp.metadata`).
+May import the rooms below. Must not know any wire format. If conditions fix the dataverse, only its objects are read,
+and if they fix names, only those objects. Everything is read in slices, with other requests in between, each under the
+caller's rights at its own moment. So a change made meanwhile may show in one slice and not in another.
+`limnos.sqlpp.metadata` makes the records.
 """
 
 from __future__ import annotations
@@ -46,15 +48,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SLICE: Final = 200
-"""Objects that are read between two turns of others: two milliseconds."""
+"""How many objects are read before other requests get a turn: two milliseconds."""
 PARENTS_AT_ONCE: Final = 50
-"""Dataverses that are looked up, and listings that are looked at, in one slice."""
+"""How many dataverses are looked up, and listings read, in one slice."""
 REMEMBERED_MAX: Final = 12
-"""Listings of one slice whose decisions are remembered: those of a few dataverses."""
+"""How many listings of one slice have cached decisions: those of a few dataverses."""
 DOCUMENTS_AT_ONCE: Final = 20
-"""Documents of views that are read in one slice."""
+"""How many documents of views one slice reads."""
 BYTES_MAX: Final = 64 << 20
-"""Most bytes that one query of the metadata gathers about namespaces and objects: about 300,000 tables."""
+"""The maximum size of the objects that one metadata query collects, in bytes: about 300,000 tables."""
 _KINDS: Final = {
     "Dataset": (Kind.TABLE, Kind.EXTERNAL_DATASET, Kind.VIEW),
     "Datatype": (Kind.DATATYPE, Kind.TABLE, Kind.EXTERNAL_DATASET),
@@ -63,17 +65,17 @@ _KINDS: Final = {
     "Synonym": (Kind.SYNONYM,),
     "Library": (),
 }
-"""The kinds of objects that a dataset of the metadata is about."""
+"""The kinds of objects in each metadata dataset."""
 _NAMES: Final = {"Dataset": "DatasetName", "Index": "DatasetName", "Function": "Name", "Synonym": "SynonymName"}
-"""The field that holds the name of the object that a record is about."""
+"""The field with the name of the object that a record describes."""
 _ONE_EACH: Final = frozenset({"Dataverse", "Dataset", "Synonym"})
-"""Datasets with a record for each object."""
+"""The datasets with one record for each object."""
 
 
 class MetadataRequest(NamedTuple):
-    """What a scan needs of a dataset of the metadata. None: all dataverses, all names, any number of objects.
+    """A scan's request to a metadata dataset. None means all dataverses, all names, or no limit.
 
-    With `documents` the definitions of views, which are read by themselves.
+    With `documents` the definitions of views are read too.
     """
 
     dataset: str
@@ -84,7 +86,7 @@ class MetadataRequest(NamedTuple):
 
     @classmethod
     def of(cls, wanted: ScanRequirement) -> MetadataRequest:
-        """The request of a scan, from the conditions that its objects must meet."""
+        """Return the request of a scan, from the conditions on its objects."""
         texts = _equality_values(wanted.conditions, "DataverseName")
         dataverses = None if texts is None else tuple(filter(None, map(_levels, sorted(texts))))
         field = _NAMES.get(wanted.name)
@@ -95,7 +97,7 @@ class MetadataRequest(NamedTuple):
 
 
 def _equality_values(conditions: Iterable[Condition], field: str) -> frozenset[str] | None:
-    """The values of a field that equalities leave; None where they leave all."""
+    """Return the values of a field that equality conditions allow; None if they allow all."""
     found: frozenset[str] | None = None
     for each in conditions:
         values: object = each.value if each.operator == "in" else (each.value,)
@@ -108,7 +110,7 @@ def _equality_values(conditions: Iterable[Condition], field: str) -> frozenset[s
 
 
 def _levels(text: str) -> Levels | None:
-    """The levels of a dataverse's name; None for what names none."""
+    """Return the levels of a dataverse's name; None for an invalid name."""
     try:
         return canonical.decode(text)
     except InvalidName:
@@ -122,7 +124,7 @@ def _slices(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 class _NamespaceListing(NamedTuple):
-    """The objects of a kind in a namespace (None: the catalog), whose listing goes on after a name."""
+    """The objects of a kind in a namespace (None: the catalog), listed after a name."""
 
     namespace_id: int | None
     kind: Kind
@@ -130,17 +132,17 @@ class _NamespaceListing(NamedTuple):
 
 
 class _ListingEntry(NamedTuple):
-    """An object of a listing that the caller sees: the path of its namespace, and the ids of both."""
+    """An object in a listing that the caller sees: the path of its namespace, and the ids of both."""
 
     path: Levels
     namespace_id: int | None
     id: int
     is_name: bool = False
-    """It is shown as a name alone, because of what lies below it."""
+    """Whether only its name is shown, because of objects below it."""
 
 
 class GatheredObjects:
-    """Objects that a source of a query is about, encoded in parts; and as they are, as long as they are few."""
+    """The objects for one source of a query, encoded in parts; also as values while they are few."""
 
     def __init__(self, kept_max: int) -> None:
         self.parts: list[bytes] = []
@@ -149,7 +151,7 @@ class GatheredObjects:
         self._kept_max = kept_max
 
     def add(self, objects: Sequence[MetadataObject]) -> None:
-        """Take some more."""
+        """Add objects."""
         if not objects:
             return
         self.parts.append(msgspec.json.encode(objects))
@@ -163,7 +165,7 @@ class GatheredObjects:
 async def metadata_gather(
     ctx: Context, requests: Iterable[MetadataRequest], *, few_max: int
 ) -> dict[MetadataRequest, GatheredObjects]:
-    """Gather the objects of requests. Raises SqlppError for more than BYTES_MAX, PermissionDenied."""
+    """Read the objects of requests. Raises SqlppError for more than BYTES_MAX, PermissionDenied."""
     found: dict[MetadataRequest, GatheredObjects] = {}
     total = 0
     for request in requests:
@@ -187,7 +189,7 @@ def _too_large_error(request: MetadataRequest) -> SqlppError:
 
 
 def narrowing_advice(request: MetadataRequest) -> str:
-    """Say which condition makes a query read less."""
+    """Return advice on a condition that would make a query read less."""
     if request.dataverses is None:
         return (
             "Add a condition on the dataverse beside FROM, such as d.DataverseName = 'a.b' or d.DataverseName in "
@@ -199,7 +201,7 @@ def narrowing_advice(request: MetadataRequest) -> str:
 
 
 async def resources_read(ctx: Context, sources: Sequence[tuple[Levels, str]]) -> list[tuple[Value, ...]]:
-    """Return the rows of what is asked of datasets themselves, all of one moment. Raises SqlppError, PermissionDenied."""
+    """Return the rows about datasets' resources, all at one moment. Raises SqlppError, PermissionDenied."""
 
     def read(request_view: RequestView) -> list[tuple[Value, ...]]:
         request_view.require_in_use()
@@ -209,7 +211,7 @@ async def resources_read(ctx: Context, sources: Sequence[tuple[Levels, str]]) ->
 
 
 async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[list[MetadataObject], None]:
-    """The objects of a request in slices, those that are built in first."""
+    """Yield the objects of a request in slices, built-in ones first."""
     if request.dataset == "Dataverse":
         own = (DEFAULT, METADATA) if request.dataverses is None else set(request.dataverses) & {DEFAULT, METADATA}
         yield [MetadataObject(Kind.NAMESPACE, each) for each in sorted(own)]
@@ -226,7 +228,7 @@ async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[lis
 
 
 async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[list[MetadataObject]]:
-    """The dataverses of a request that the caller sees, in slices."""
+    """Yield the dataverses of a request that the caller sees, in slices."""
     if request.dataverses is not None:
         for paths in _slices(request.dataverses, PARENTS_AT_ONCE):
             nodes = await ctx.read(scope_of(ctx), partial(_find_dataverses, paths=paths))
@@ -244,7 +246,7 @@ async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[l
 
 
 def is_dataverse(path: Levels, node: Node) -> bool:
-    """Say whether a namespace is a dataverse: somebody made it on purpose, and it is not the metadata's own."""
+    """Return whether a namespace is a dataverse: created explicitly, and not Metadata itself."""
     return not node.implicit and path != METADATA
 
 
@@ -256,24 +258,26 @@ def _find_dataverses(request_view: RequestView, *, paths: Sequence[Levels]) -> l
 
 
 def _may_list(request_view: RequestView) -> bool:
-    """Say whether the caller may list namespaces of the catalog, by right or because of what lies below them."""
+    """Return whether the caller may list namespaces of the catalog, by right or because of objects below them."""
     return request_view.decide(Action.NAMESPACE_LIST, request_view.settled.outer).allowed or bool(
         paths_of(request_view).ids
     )
 
 
 def _decider(request_view: RequestView, count: int) -> Callable[[Action, SecurableChain], Decision]:
-    """How so many namespaces are decided on: decisions on few are remembered as those of other requests are, those on many would push them out."""
+    """Return how to decide on `count` namespaces: decisions on many are not cached, as they would displace those of
+    other requests.
+    """
     return request_view.decide if count <= REMEMBERED_MAX else partial(request_view.decide_for, request_view.user)
 
 
 def _name_alone(node: Node) -> Node:
-    """Leave out when a namespace was made."""
+    """Return a namespace without its time of creation."""
     return replace(node, created_at=0)
 
 
 def _find_dataverse(request_view: RequestView, path: Levels) -> Node | None:
-    """A dataverse by its name, if the caller sees it and all above it in their listings."""
+    """Return a dataverse by name, if the caller sees it and its parents in their listings; else None."""
     found: Node | None = None
     chain: SecurableChain = ()
     for depth in range(1, len(path) + 1):
@@ -288,7 +292,10 @@ def _find_dataverse(request_view: RequestView, path: Levels) -> Node | None:
 async def _objects_of_kind(
     ctx: Context, request: MetadataRequest, *, kinds: Sequence[Kind]
 ) -> AsyncIterator[_FoundNodes]:
-    """Objects of kinds that lie in the dataverses of a request, in slices; where those are named, found and listed by the same read."""
+    """Yield the objects of some kinds in a request's dataverses, in slices.
+
+    Named dataverses are found and listed in one read.
+    """
     if request.dataverses is not None and request.names is None:
         for paths in _slices(request.dataverses, PARENTS_AT_ONCE):
             async for found in _read(ctx, partial(_listed_in, paths=paths, kinds=kinds), names=None):
@@ -307,7 +314,7 @@ async def _objects_of_kind(
 
 
 def _is_pinned(request: MetadataRequest) -> bool:
-    """Say whether objects are looked up by their names, and no listing is read."""
+    """Return whether the objects are looked up by name, without reading a listing."""
     return request.dataverses is not None and request.names is not None
 
 
@@ -318,7 +325,7 @@ _FoundNodes = list[tuple["Levels", "Node"]]
 async def _children(
     ctx: Context, listings: Sequence[_NamespaceListing], *, names: frozenset[str] | None
 ) -> AsyncIterator[_FoundNodes]:
-    """What the caller sees of listings, in slices: those of these names, None for all."""
+    """Yield the objects of listings that the caller sees, in slices; only those in `names` unless it is None."""
     for some in _slices(listings, PARENTS_AT_ONCE):
         async for found in _read(ctx, partial(_list_entries, listings=some, names=names), names=names):
             yield found
@@ -330,7 +337,7 @@ async def _read(
     *,
     names: frozenset[str] | None,
 ) -> AsyncIterator[_FoundNodes]:
-    """What a reader of listings finds, then what those have beyond it, in slices."""
+    """Yield the nodes that a reader of listings finds, then those in the rest of the listings, in slices."""
     reader = begin
     while True:
         entries, waiting = await ctx.read(scope_of(ctx), reader)
@@ -346,14 +353,16 @@ async def _read(
 def _listed_in(
     request_view: RequestView, *, paths: Sequence[Levels], kinds: Sequence[Kind]
 ) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
-    """The same of dataverses that are known by name, as far as the caller sees them."""
+    """Return the first entries of dataverses known by name, as far as the caller sees them, and the rest of their
+    listings.
+    """
     nodes = _find_dataverses(request_view, paths=paths)
     listings = [_NamespaceListing(node.id, kind) for kind in kinds for node in nodes if node is not None]
     return _list_entries(request_view, listings=listings, names=None)
 
 
 def _still_listed(entries: Sequence[_ListingEntry], nodes: Iterable[Node]) -> _FoundNodes:
-    """Nodes that are still where they were listed, in the order of the listing."""
+    """Return the nodes that are still where they were listed, in the order of the listing."""
     names = {each.id for each in entries if each.is_name}
     by_id = {node.id: _name_alone(node) if node.id in names else node for node in nodes}
     found = [(each, by_id[each.id]) for each in entries if each.id in by_id]
@@ -363,7 +372,10 @@ def _still_listed(entries: Sequence[_ListingEntry], nodes: Iterable[Node]) -> _F
 def _list_entries(
     request_view: RequestView, *, listings: Sequence[_NamespaceListing], names: frozenset[str] | None
 ) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
-    """About SLICE entries of listings, and what is left of them. Raises CacheMiss for all that any of them lacks."""
+    """Return about SLICE entries of listings, and the rest of the listings.
+
+    Raises one CacheMiss for all missing facts.
+    """
     request_view.require_in_use()
     some = listings[:PARENTS_AT_ONCE]
     require_nodes_cached(request_view, {each.namespace_id for each in some if each.namespace_id is not None})
@@ -385,7 +397,7 @@ def _list_entries(
 
 
 class _ListingPage(NamedTuple):
-    """A page of a listing: names with ids, the name to go on after, and the ids of namespaces that are shown as names alone."""
+    """A page of a listing: names with ids, the name to continue after, and the ids of which only the name is shown."""
 
     found: list[tuple[str, int]]
     last: str | None
@@ -398,14 +410,14 @@ _NOTHING: Final = _ListingPage([], None)
 def _page(
     request_view: RequestView, listing: _NamespaceListing, *, decide: Callable[[Action, SecurableChain], Decision]
 ) -> tuple[Levels, _ListingPage]:
-    """The path of a namespace and a page of what the caller sees of it; nothing of one that is gone, or may not be listed."""
+    """Return a namespace's path and a page that the caller sees; nothing for one that is gone or may not be listed."""
     kind = listing.kind
     chain = request_view.settled.outer if listing.namespace_id is None else chain_of(request_view, listing.namespace_id)
     if chain is None:
         return (), _NOTHING
     action = Action(f"{kind.word}_list")
     if kind is Kind.NAMESPACE:
-        may = listing.namespace_id is not None or _may_list(request_view)  # below the catalog listings filter
+        may = listing.namespace_id is not None or _may_list(request_view)  # below the catalog, listings filter
     else:
         may = decide(action, chain).allowed
     if not may:
@@ -428,7 +440,7 @@ def _path(request_view: RequestView, chain: SecurableChain) -> Levels:
 async def _objects_by_name(
     ctx: Context, namespaces: Sequence[int], *, kind: Kind, names: frozenset[str] | None
 ) -> AsyncIterator[_FoundNodes]:
-    """Objects of these names in namespaces, as far as the caller sees them, in slices."""
+    """Yield the objects of these names in namespaces that the caller sees, in slices."""
     pairs = ((each, name) for each in namespaces for name in sorted(names or ()))
     for some in _slices(pairs, SLICE):
         found = await ctx.read(scope_of(ctx), partial(_find_named, pairs=some, kind=kind))

@@ -1,8 +1,8 @@
-"""What SQL++'s names mean on the tree, for one caller: dataverses, datasets, views, synonyms, functions.
+"""SQL++ names on the tree, for one caller: dataverses, datasets, views, synonyms, functions.
 
-May import the rooms below. Knows no wire format. A statement is bound against what is known (`KnownNames`): what is not known yet is collected,
-asked of a request view all at once, and the statement is bound again. So a large statement needs no request view while it is bound, and is bound in
-a process.
+May import the rooms below. Must not know any wire format. A statement is bound against known names (`KnownNames`).
+Unknown names are collected, looked up in one request view, and the statement is bound again. So binding a large
+statement needs no request view, and runs in a worker process.
 """
 
 from __future__ import annotations
@@ -39,11 +39,13 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 DEFAULT: Final = ("Default",)
 TEXT_SHORT: Final = 2048
-"""Statements, and texts of views, up to this length are parsed on the event loop: in 4 ms at most."""
+"""Statements and view texts up to this length are parsed on the event loop, in at most 4 ms."""
 NODES_SHORT: Final = 2000
-"""Most expressions that are bound on the event loop: in 4 ms at most."""
+"""How many expressions are bound on the event loop, in at most 4 ms."""
 ROUNDS_MAX: Final = 200
-"""How often a statement is bound until all is known: once for each view or function within another, and a few times more."""
+"""How often a statement is bound until all names are known: once for each nested view or function, and a few times
+more.
+"""
 LOADS: Final = {
     Kind.TABLE: Action.TABLE_LOAD,
     Kind.VIEW: Action.VIEW_LOAD,
@@ -55,16 +57,19 @@ BUILT_IN: Final[dict[NameQuestion, object]] = {
     NameQuestion("dataverse", METADATA): True,
     **{NameQuestion("dataset", METADATA, name): BoundDataset(METADATA, name) for name in METADATA_DATASETS},
 }
-"""What is known of the metadata's own names, whatever the tree holds and whoever asks."""
+"""The known names of the dataverse Metadata, whatever the tree and the caller."""
 
 
 async def bind_with_names(
     ctx: Context, bind: Callable[[KnownNames], T], *, elsewhere: Callable[[KnownNames], Awaitable[T]], known: KnownNames | None = None
 ) -> T:  # fmt: skip
-    """Bind something with the names of the tree, as the caller may know them. Raises SqlppError, PermissionDenied.
+    """Bind a statement with the names of the tree that the caller may know.
 
-    `bind` has no effects, and is called as often as it asks for more. Where it raises BudgetSpent, as there is too much to be bound on the
-    event loop, `elsewhere` does it from then on. `known` is what is known already, and takes what is asked.
+    Raises SqlppError, PermissionDenied, BadRequest.
+
+    `bind` has no side effects, and is called again until all names are known. If it raises BudgetSpent, since the
+    statement is too large for the event loop, `elsewhere` is called instead from then on. `known` are names known
+    already; it also receives the new ones.
     """
     known = KnownNames() if known is None else known
     is_long = False
@@ -89,12 +94,12 @@ async def bind_with_names(
         questions = tuple(known.wanted)
         answers = await ctx.read(scope_of(ctx), partial(_answers, questions))
         known.facts.update(zip(questions, answers, strict=True))
-        await asyncio.sleep(0)  # others have their turn between two rounds
+        await asyncio.sleep(0)  # other requests get a turn between two rounds
     raise BadRequest("The statement's views and functions lead from one to another without end")
 
 
 async def _missing_catalog_hint(ctx: Context, known: KnownNames, *, failure: SqlppError) -> SqlppError:
-    """Say, of a dataverse that is missing and whose name begins like another catalog's, that no other one is read here."""
+    """Add a hint to the error for a missing dataverse whose first part is the name of another catalog."""
     home = scope_of(ctx)
     first = {each.dataverse[0] for each, found in known.facts.items() if each.about == "dataverse" and found is False}
     if failure.number != NO_DATAVERSE or len(first) != 1 or first == {home.catalog}:
@@ -106,13 +111,13 @@ async def _missing_catalog_hint(ctx: Context, known: KnownNames, *, failure: Sql
             lambda request_view: request_view.require(Action.CATALOG_LOAD, request_view.settled.outer),
         )
     except (PermissionDenied, NotFound, InvalidName):
-        return failure  # as if there were no such catalog
+        return failure  # answers as if there were no such catalog
     words = f"{failure.message}: {name} is a catalog, and statements read only the catalog {home.catalog}"
     return SqlppError(failure.number, words, failure.place, failure.told)
 
 
 def scope_of(ctx: Context) -> RequestScope:
-    """The catalog in which dataverses lie."""
+    """Return the scope of the catalog that contains the dataverses."""
     return RequestScope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog)
 
 
@@ -123,12 +128,15 @@ def _answers(questions: tuple[NameQuestion, ...], request_view: RequestView) -> 
 
 
 def is_builtin(dataverse: Levels) -> bool:
-    """Whether a dataverse is there without being made."""
+    """Return whether a dataverse exists without being created."""
     return dataverse in (DEFAULT, METADATA)
 
 
 def dataverse_find(request_view: RequestView, dataverse: Levels) -> Node | None:
-    """The namespace that is a dataverse, for who may know it: somebody made it on purpose. Raises PermissionDenied."""
+    """Return the namespace of a dataverse that the caller may know, which must have been created explicitly; else None.
+
+    Raises PermissionDenied.
+    """
     try:
         check_levels(dataverse)
         node = request_view.look_up(Kind.NAMESPACE, dataverse, Action.NAMESPACE_LOAD).entity
@@ -142,7 +150,10 @@ def _dataverse(request_view: RequestView, question: NameQuestion) -> bool:
 
 
 def _dataset(request_view: RequestView, question: NameQuestion) -> BoundDataset | BoundView | BoundSynonym | None:
-    """A dataset or a view goes before a synonym. What the caller may not see is refused as what is not there would be."""
+    """Resolve a source; a dataset or view takes precedence over a synonym.
+
+    A hidden object is refused like a missing one.
+    """
     dataverse, name = question.dataverse, question.name
     if dataverse == METADATA:
         return BoundDataset(METADATA, name) if name in METADATA_DATASETS else None
@@ -158,9 +169,10 @@ def _dataset(request_view: RequestView, question: NameQuestion) -> BoundDataset 
 
 
 def source_find(request_view: RequestView, levels: Levels) -> Node | None:
-    """What a name in the position of a source is, for who may read it: a table, a view, an external dataset or a synonym.
+    """Return the object of a source's name that the caller may read: a table, view, external dataset or synonym.
 
-    None for what is not there, where the caller may know that. Raises PermissionDenied, in the words for a table whatever it is.
+    Returns None for a missing object, if the caller may know that. Raises PermissionDenied, in the words for a table
+    whatever the kind.
     """
     try:
         check_levels(levels)
@@ -178,7 +190,7 @@ def source_find(request_view: RequestView, levels: Levels) -> Node | None:
 
 
 def view_body(request_view: RequestView, node: Node) -> tree.Expression:
-    """What a view says in SQL++. Raises SqlppError for one that says nothing in it."""
+    """Return a view's body in SQL++. Raises SqlppError for a view in another language."""
     text = view_text(request_view.document(node.id))
     if text is not None and len(text) > TEXT_SHORT:
         return UnparsedQuery(NOWHERE, text)
@@ -188,12 +200,15 @@ def view_body(request_view: RequestView, node: Node) -> tree.Expression:
 
 
 def view_text(document: MetadataDocument) -> str | None:
-    """The text of a view in SQL++, if it has one."""
+    """Return a view's text in SQL++; None if it has none."""
     return view_definition(document.body)
 
 
 def _function(request_view: RequestView, question: NameQuestion) -> UserFunction | UnparsedFunction | None:
-    """A function that the caller may call. One that is hidden is not there: its name may be a built-in function's."""
+    """Resolve a function that the caller may call.
+
+    A hidden one counts as missing, since a built-in one may have its name.
+    """
     node = function_find(request_view, (*question.dataverse, question.name))
     if node is None:
         return None
@@ -203,7 +218,7 @@ def _function(request_view: RequestView, question: NameQuestion) -> UserFunction
 
 
 def function_find(request_view: RequestView, levels: Levels) -> Node | None:
-    """The functions of a name that the caller may call, as one object; None for what is hidden or not there."""
+    """Return the object of a name's functions, if the caller may call them; None if hidden or missing."""
     try:
         check_levels(levels)
         return request_view.look_up(Kind.FUNCTION, levels, Action.FUNCTION_LOAD).entity

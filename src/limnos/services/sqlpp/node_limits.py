@@ -1,6 +1,7 @@
-"""What SQL++ has for itself on a node, so that a long query holds up no commit: processes, and how many statements do what at once.
+"""SQL++ limits of a node: its own worker processes, and how many statements do the same at once, so that long queries
+delay no commit.
 
-May import `chores` and `shared`.
+May import `services.request` alone.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from limnos.services.request.offloaded_work import InlineOffloader, WorkOffloade
 GATHERING_MAX: Final = 4
 
 SQLPP_OFFLOADER: ComponentKey[WorkOffloader] = ComponentKey("sqlpp_chores", lambda _: InlineOffloader())
-"""Processes that parse, bind and evaluate."""
+"""The worker processes that parse, bind and evaluate."""
 PARSING_SLOTS: ComponentKey[asyncio.Semaphore] = ComponentKey("parsing", lambda _: asyncio.Semaphore(1))
-"""Statements at once that are no query, are long, and are parsed by a thread."""
+"""How many long statements other than queries a thread parses at once."""
 GATHERING_SLOTS: ComponentKey[asyncio.Semaphore] = ComponentKey("gathering", lambda _: asyncio.Semaphore(GATHERING_MAX))
-"""Queries at once that gather objects of SQL++'s metadata."""
+"""How many queries collect metadata objects at once."""

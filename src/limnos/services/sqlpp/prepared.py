@@ -1,7 +1,8 @@
-"""Prepared statements: parsed texts, and bound queries that rest on their text alone, kept for whoever sends the same text again.
+"""Prepared statements: a cache of parsed texts, and of bound queries that depend on their text alone.
 
-May import `sqlpp`, `names` and the request package. A bound query is kept only if nothing was asked of the tree of names to bind it, and it uses neither
-parameters nor the moment of its request. So it says the same for every caller and at every revision; what it reads is read and decided each time.
+May import `sqlpp`, `names` and the request package. A bound query is cached only if binding it looked nothing up in the
+tree, and if it uses neither parameters nor the time of its request. So it is the same for every caller and revision;
+the data that it reads is decided each time.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ if TYPE_CHECKING:
 K = TypeVar("K")
 V = TypeVar("V")
 KEPT_MAX: Final = 128
-"""Texts, and queries, that a node keeps; each text is short, so a tree has some hundred kilobytes at most."""
+"""How many texts, and how many queries, a node caches; texts are short, so each tree has at most some hundred
+kilobytes.
+"""
 
 
 class PlanKey(NamedTuple):
-    """What a bound query depends on: the text of its statement, where that stands, and the dataverse in use."""
+    """The key of a bound query: the text of its statement, its position, and the dataverse in use."""
 
     text: str
     at: TextPosition
@@ -32,22 +35,22 @@ class PlanKey(NamedTuple):
 
 
 class ReadyQuery(NamedTuple):
-    """A query ready to be worked out."""
+    """A bound query, ready to run."""
 
     query: BoundQuery
     metadata: tuple[tuple[Levels, str], ...]
-    """The datasets of the metadata dataverse that it reads, and what it asks of datasets themselves."""
+    """The metadata datasets that it reads, and the resources of datasets that it asks for."""
     numbered: tuple[BoundQuery, tuple[ScanRequirement, ...]] | None = None
-    """The query with its scans numbered, and what each needs; None where that is found out when it is worked out."""
+    """The query with numbered scans, and the requirement of each; None if that is computed when it runs."""
 
     @property
     def reads_data(self) -> bool:
-        """Whether it reads anything beside the metadata."""
+        """Whether it reads data besides the metadata."""
         return len(self.metadata) < len(self.query.reads)
 
 
 class LastUsed(Generic[K, V]):
-    """The values that were used last, up to a number."""
+    """A cache of the most recently used values."""
 
     def __init__(self, count_max: int) -> None:
         self._count_max = count_max
@@ -57,25 +60,25 @@ class LastUsed(Generic[K, V]):
         return len(self._kept)
 
     def values(self) -> list[V]:
-        """Return what is kept, the least recently used first."""
+        """Return the cached values, the least recently used first."""
         return list(self._kept.values())
 
     def get(self, key: K) -> V | None:
-        """Return a value, which counts as used; None when it is not kept."""
+        """Return a value and mark it as used; None if it is not cached."""
         found = self._kept.get(key)
         if found is not None:
             self._kept.move_to_end(key)
         return found
 
     def put(self, key: K, value: V) -> None:
-        """Keep a value; the one that was not used for longest goes when there are too many."""
+        """Cache a value; the least recently used one is removed if there are too many."""
         self._kept[key] = value
         if len(self._kept) > self._count_max:
             self._kept.popitem(last=False)
 
 
 class PreparedStatements:
-    """What a node keeps of short statements."""
+    """The prepared statements of a node."""
 
     def __init__(self, count_max: int = KEPT_MAX) -> None:
         self.parsed: LastUsed[str, tuple[ParsedStatement, ...]] = LastUsed(count_max)

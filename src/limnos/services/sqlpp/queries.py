@@ -1,7 +1,8 @@
-"""Queries: bound with the caller's names, then worked out by the evaluator where no data is read, else by the engine.
+"""Queries: bound with the caller's names, then run by the evaluator if they read no data, else by the engine.
 
-May import the rooms below. Knows no wire format. What the evaluator is given is bounded: little is done on the loop, more by a process that is
-ended at the deadline. A query that reads both data and the metadata dataverse gives the engine nothing to read metadata from, and is refused.
+May import the rooms below. Must not know any wire format. The evaluator's work is bounded: a little runs on the event
+loop, more in a worker process that is ended at the deadline. A query over both data and the dataverse Metadata is
+refused, since the engine has no metadata.
 """
 
 from __future__ import annotations
@@ -51,15 +52,17 @@ if TYPE_CHECKING:
     from limnos.sqlpp.values.model import Value
 
 NOTHING_BOUND: Final = BoundQuery(EncodedPlan(TextPosition(1, 1), b""), 0, ())
-"""In place of a query as long as names are not known."""
+"""Replaces a query while its names are not known."""
 UNITS_HERE: Final = 20_000
-"""Units of work (`sqlpp.functions.costs`) that a query may take on the event loop: about 5 ms. A query that takes more goes to a process."""
+"""How many units of work (`sqlpp.functions.costs`) a query may take on the event loop: about 5 ms; above it uses a
+process.
+"""
 ROWS_HERE: Final = 500
-"""Most objects of the metadata that a query on the event loop reads; their statements and documents are parsed here up to TEXT_SHORT characters."""
+"""How many metadata objects a query on the event loop reads; it parses their texts up to TEXT_SHORT characters."""
 
 
 class _WatchedMoment(dict[str, "Value"]):
-    """The functions that are the request's own; notes whether any was looked for and is there."""
+    """The functions with values of the request itself; records whether any was used."""
 
     is_used = False
 
@@ -70,19 +73,25 @@ class _WatchedMoment(dict[str, "Value"]):
 
 
 def binding_of(session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> QueryBinding:
-    """What binding a body takes in a session."""
+    """Return the arguments for binding a body in a session."""
     return QueryBinding(body, session.dataverse, session.parameters, session.moment, session.declared, variables)
 
 
 async def query_bind(
     session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()
 ) -> ReadyQuery:
-    """Bind a query; all names in it are decided for the caller. A long one is bound by a process. Raises SqlppError, PermissionDenied."""
+    """Bind a query, with all names decided for the caller; a long one in a worker process.
+
+    Raises SqlppError, PermissionDenied.
+    """
     return await _bound(session.ctx, binding_of(session, body, variables=variables), known=KnownNames(dict(BUILT_IN)))
 
 
 async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, body: tree.Expression) -> ReadyQuery:
-    """Bind the query of a statement, or return it as it was bound before, if it rests on its text alone. Raises SqlppError, PermissionDenied."""
+    """Bind a statement's query, or return it from the cache if it depends on its text alone.
+
+    Raises SqlppError, PermissionDenied.
+    """
     prepared_statements = PREPARED.of(session.ctx.services).queries
     key = PlanKey(parsed.text, parsed.statement.at, session.dataverse)
     rests_on_text = not session.parameters and not session.declared and len(parsed.text) <= TEXT_SHORT
@@ -120,9 +129,9 @@ async def _bound(ctx: Context, binding: QueryBinding, *, known: KnownNames) -> R
 
 
 async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | None = None) -> list[bytes]:
-    """Have a process do something about a statement for the caller; `too_large` says what to do when its memory is not enough.
+    """Run an offloaded function for the caller. `too_large` is advice for the case that its memory is not enough.
 
-    Raises SqlppError for what it refuses, ServiceUnavailable.
+    Raises SqlppError for an error in the statement, ServiceUnavailable.
     """
     caller = await ctx.read(RequestScope(), lambda request_view: request_view.user)
     try:
@@ -135,7 +144,7 @@ async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | No
 
 
 class QuerySource(NamedTuple):
-    """A scan of a query: what it is called, its rows where they are at hand, or the objects that it has records about."""
+    """A scan of a query: its key, and its rows or the objects from which its records are made."""
 
     key: str
     wanted: ScanRequirement
@@ -150,7 +159,7 @@ class QuerySource(NamedTuple):
         return few and (self.gathered is None or self.gathered.text_length <= TEXT_SHORT)
 
     def records(self) -> tuple[Value, ...]:
-        """Its rows, where it is short."""
+        """Return the rows of a short source."""
         if self.request is None or self.gathered is None:
             return self.rows
         few = self.gathered.few or ()
@@ -160,13 +169,13 @@ class QuerySource(NamedTuple):
 
 
 async def query_rows(ctx: Context, bound: ReadyQuery) -> AsyncGenerator[bytes, None]:
-    """Work a query over constants and metadata out: a line of JSON for each result."""
+    """Yield the results of a query over constants and metadata, a line of JSON each."""
     query, sources = bound.query, []
     async with AsyncExitStack() as stack:
         if bound.metadata:
             query, wanted = bound.numbered or await _number_scans(ctx, query)
             if any(each.dataverse == METADATA for each in wanted):
-                # What is gathered is held until it was worked out: only so many at once.
+                # Collected objects stay in memory until the query has run, so only some queries do this at once.
                 await stack.enter_async_context(GATHERING_SLOTS.of(ctx.services))
             sources = await _sources(ctx, wanted)
         try:
@@ -180,7 +189,10 @@ async def query_rows(ctx: Context, bound: ReadyQuery) -> AsyncGenerator[bytes, N
 
 
 async def _number_scans(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement, ...]]:
-    """A query with its scans numbered, and what each needs. Long plans are looked at by a process, and those whose conditions are worked out."""
+    """Return a query with numbered scans, and the requirement of each.
+
+    A worker process does it for long plans or computed conditions.
+    """
     found = None if isinstance(query.expression, EncodedPlan) else _numbered_here(query)
     if found is not None:
         return found
@@ -189,7 +201,7 @@ async def _number_scans(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tu
 
 
 def _numbered_here(query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement, ...]] | None:
-    """The same on the event loop; None for a query whose conditions have to be worked out."""
+    """Number the scans on the event loop; None for a query with conditions that must be computed."""
     if runs_functions(query.expression):
         return None
     expression, wanted = prepare_scans(query.expression, carries=False)
@@ -197,7 +209,7 @@ def _numbered_here(query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement
 
 
 async def _sources(ctx: Context, wanted: Sequence[ScanRequirement]) -> list[QuerySource]:
-    """Read what the scans of a query need; scans that need the same share it."""
+    """Read the data for a query's scans; scans with the same requirement share it."""
     asked = [(each.dataverse, each.name) for each in wanted if each.dataverse != METADATA]
     rows = iter(await resources_read(ctx, asked) if asked else ())
     requests = {number: MetadataRequest.of(each) for number, each in enumerate(wanted) if each.dataverse == METADATA}
@@ -213,7 +225,7 @@ async def _sources(ctx: Context, wanted: Sequence[ScanRequirement]) -> list[Quer
 
 
 def _evaluate_small(query: BoundQuery, sources: Sequence[QuerySource]) -> list[bytes]:
-    """The results of a query that is quickly worked out. Raises BudgetSpent for any other, SqlppError."""
+    """Return the results of a small query. Raises BudgetSpent for any other, SqlppError."""
     is_short = all(each.is_short for each in sources)
     if isinstance(query.expression, EncodedPlan) or not is_short:
         raise BudgetSpent
@@ -231,7 +243,7 @@ def _evaluate_small(query: BoundQuery, sources: Sequence[QuerySource]) -> list[b
 async def _rows_of_process(
     ctx: Context, query: BoundQuery, *, sources: Sequence[QuerySource]
 ) -> AsyncGenerator[bytes, None]:
-    """Have a process make the records of the metadata and work a query out."""
+    """Yield the results of a query that a worker process runs, which also makes the metadata records."""
     given, parts = _pack_sources(sources)
     requests = [each.request for each in sources if each.request is not None]
     wide = min(requests, key=lambda each: each.dataverses is not None, default=None)
@@ -245,7 +257,7 @@ async def _rows_of_process(
 
 
 def _pack_sources(sources: Sequence[QuerySource]) -> tuple[bytes, list[bytes]]:
-    """What a process is given of sources: how each is made, and the objects in parts."""
+    """Return the sources for a worker process: how each is made, and the objects in parts."""
     parts: list[bytes] = []
     places: dict[MetadataRequest, tuple[int, ...]] = {}
     given: dict[str, SourceRows] = {}

@@ -1,7 +1,8 @@
-"""Results that are fetched later: kept in the store under a handle, for whoever asked for them, for a time and up to an amount.
+"""Deferred results: stored under a handle, for the user who requested them, with limits on time and size.
 
-May import the rooms below. Knows no wire format: results are lines of JSON, and what is told in the end is bytes. As they lie in the store
-any node answers for them. A result is whole or not there: while its request runs nothing of it is given.
+May import the rooms below. Must not know any wire format: results are lines of JSON, and the final response is bytes.
+Since the store has them, any node can return them. A result is complete or missing: nothing of it is returned while its
+request runs.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 log = get_logger("limnos.sqlpp")
 PART_BYTES: Final = 1 << 18
 EXPIRED_AT_ONCE: Final = 20
-"""Results that one transaction deletes."""
+"""How many results one transaction deletes."""
 
 
 class ResultWriter:
-    """One request's results on their way into the store."""
+    """Writes one request's results to the store."""
 
     def __init__(self, ctx: Context, request: RunningRequest, *, timeout_s: float) -> None:
         self._requests = REQUESTS.of(ctx.services)
@@ -42,7 +43,7 @@ class ResultWriter:
         self._number = 0
 
     async def begin(self) -> None:
-        """Take the place for a result. Raises TooManyAttempts when a user has too many."""
+        """Create the row of a result. Raises TooManyAttempts if the user has too many results."""
         most, request = self._defaults.sqlpp_results_max, self._request
 
         def mutation(tx: Tx) -> None:
@@ -59,7 +60,7 @@ class ResultWriter:
         request.is_known = True
 
     async def add(self, lines: list[bytes]) -> None:
-        """Keep more results. Raises TooLarge, and Ended when somebody discarded them."""
+        """Add results. Raises TooLarge, and RequestEnded if the result was discarded."""
         self._held += lines
         self._size += sum(map(len, lines)) + len(lines)
         if self._size >= PART_BYTES:
@@ -82,17 +83,17 @@ class ResultWriter:
         self._held, self._size, self._number = [], 0, number + 1
 
     async def last(self) -> None:
-        """Keep what is not kept yet."""
+        """Write the remaining results."""
         if self._held:
             await self._flush()
 
     async def end(self, state: str, outcome: bytes) -> None:
-        """Say how it went. Where the store can't be reached, it is as if this node had gone."""
+        """Store the end of the request. If the store cannot be reached, the request looks as if its node had failed."""
         handle, keep_ms = self._request.handle, self._defaults.sqlpp_results_keep_ms
         await self._told(lambda tx: tx.requests.end(handle, state=state, outcome=outcome, keep_ms=keep_ms))
 
     async def give_up(self) -> None:
-        """Forget it: nobody will ask for it."""
+        """Delete the result: no caller will ask for it."""
         await self._told(lambda tx: tx.requests.delete(self._request.handle))
 
     async def _told(self, mutation: Callable[[Tx], None]) -> None:
@@ -103,7 +104,7 @@ class ResultWriter:
 
 
 async def result_find(ctx: Context, handle: str, *, asker: Requester) -> StatementRequest:
-    """Return what is known under a handle. Raises NotFound, in the same words for what is somebody else's."""
+    """Return the request of a handle. Raises NotFound, in the same words for another user's handle."""
     found = rows_of(await ctx.find(request_query(handle, asker)))
     if not found:
         raise NotFound("No result of that handle is kept for you: it has expired, or was discarded", kind="result")
@@ -111,12 +112,12 @@ async def result_find(ctx: Context, handle: str, *, asker: Requester) -> Stateme
 
 
 def is_lost(ctx: Context, row: StatementRequest) -> bool:
-    """Whether the node that worked on it is gone."""
+    """Return whether the node that ran the request is gone."""
     return row.is_lost(ctx.services.store.time.now_ms())
 
 
 async def result_lines(ctx: Context, row: StatementRequest) -> AsyncGenerator[list[bytes], None]:
-    """Give a result's lines, a part at a time. Raises ServiceUnavailable when it is discarded meanwhile."""
+    """Yield a result's lines, part by part. Raises ServiceUnavailable if it is discarded meanwhile."""
     count = number = 0
     while count < row.rows_count:
         found = await ctx.find(part_query(row.handle, number))
@@ -129,7 +130,7 @@ async def result_lines(ctx: Context, row: StatementRequest) -> AsyncGenerator[li
 
 
 async def result_discard(ctx: Context, row: StatementRequest) -> None:
-    """Forget a result; a request that still runs is ended."""
+    """Delete a result; a running request is ended."""
     requests = REQUESTS.of(ctx.services)
     if row.state == RUNNING and not is_lost(ctx, row):
         await requests.cancel("handle", row.handle, asker=row.asker, everybody=False)

@@ -1,11 +1,12 @@
-"""Requests of the query service that are under way: who asked, since when, and a way to end each, on whatever node it runs.
+"""Running requests of the query service: their users and start times, and how to end each, on whatever node it runs.
 
-May import the rooms below. Knows no wire format. Results are taken in batches, so that watching for the deadline and for a cancellation costs
-little per row.
+May import the rooms below. Must not know any wire format. Results are taken in batches, so that the checks for deadline
+and cancellation cost little per row.
 
-What it costs: a request that is answered within a second touches no store for this. One that takes longer is a row of the store from then
-on, so that every node can list it and end it; while there are such ones this node looks twice a second whether one is to end (one statement),
-and says every five seconds that it lives (one transaction). A row whose node has said nothing for `LEASE_MS` belongs to nobody.
+Costs: a request that is answered within a second does not use the store for this. A longer one has a row in the store
+from then on, so that every node can list and end it. While there are such requests, the node checks twice a second
+whether one is to end (one statement), and renews its lease every five seconds (one transaction). A row whose node has
+not renewed the lease for `LEASE_MS` belongs to no node.
 """
 
 from __future__ import annotations
@@ -36,19 +37,19 @@ BATCH_BYTES: Final = 65_536
 TEXT_SHOWN: Final = 1_000
 EVERY_S: Final = 0.5
 KNOWN_AFTER_MS: Final = 1_000
-"""A request that takes longer is known to all nodes."""
+"""How long a request runs before all nodes know it, in milliseconds."""
 LEASE_MS: Final = 15_000
 BEAT_S: Final = LEASE_MS / 3000
 REACH_S: Final = 2.0
-"""So long a cancellation waits for a request to become known: those who began a moment ago on another node are not yet."""
+"""How long a cancellation waits for a request that just began on another node, in seconds."""
 
 
 class StatementEnded(Exception):
-    """A statement was ended from outside: what became of it."""
+    """A statement was ended from outside; the message says what it changed."""
 
 
 class RequestEnded(Exception):
-    """A request that was ended: `late` at its deadline, else because somebody asked for that."""
+    """A request was ended: at its deadline if `late`, else by a cancellation."""
 
     def __init__(self, message: str, *, late: bool) -> None:
         super().__init__(message)
@@ -56,7 +57,7 @@ class RequestEnded(Exception):
 
 
 class RunningRequest:
-    """A request under way."""
+    """A running request."""
 
     def __init__(
         self, *, request_id: str, asker: Requester, client_context_id: str | None, text: str, now_ms: int,
@@ -72,23 +73,23 @@ class RunningRequest:
         self.is_known = False
         """Whether the store has a row of it."""
         self.is_gone = is_gone or (lambda: False)
-        """Says whether whoever waits for the answer has left."""
+        """Returns whether the client has disconnected."""
         self._stopped: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     def stop(self, why: str = "The request was cancelled") -> None:
-        """End it, as soon as it can be."""
+        """End the request as soon as possible."""
         if not self._stopped.done():
             self._stopped.set_result(why)
 
     def row(self, holder: str, *, now_ms: int, expires_at: int = 0) -> StatementRequest:
-        """What the store keeps of it while it runs."""
+        """Return the request's row for the store."""
         return StatementRequest(
             self.handle, self.asker.name, self.asker.id, self.id, self.client_context_id or "", self.text, self.mode,
             self.started_ms, holder, now_ms + LEASE_MS, expires_at=expires_at,
         )  # fmt: skip
 
     async def batches(self, lines: AsyncIterator[bytes], *, timeout_s: float) -> AsyncGenerator[list[bytes], None]:
-        """Give lines in batches until there are no more. Raises Ended at the deadline, or when the request was ended."""
+        """Yield lines in batches. Raises RequestEnded at the deadline, or when the request was ended."""
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout_s
         more = True
@@ -116,7 +117,7 @@ class RunningRequest:
 
 
 async def _end_running(taking: asyncio.Future[tuple[list[bytes], bool]]) -> str:
-    """End what is under way; gives what that says of what it left behind, as the end of a sentence."""
+    """End the running statement. Returns what it says about its changes, as the end of a sentence."""
     taking.cancel()
     with suppress(asyncio.CancelledError, Exception):
         try:
@@ -127,7 +128,7 @@ async def _end_running(taking: asyncio.Future[tuple[list[bytes], bool]]) -> str:
 
 
 async def _take(lines: AsyncIterator[bytes]) -> tuple[list[bytes], bool]:
-    """The next lines, and whether there may be more."""
+    """Return the next lines, and whether there may be more."""
     batch: list[bytes] = []
     size = 0
     async for line in lines:
@@ -139,7 +140,7 @@ async def _take(lines: AsyncIterator[bytes]) -> tuple[list[bytes], bool]:
 
 
 class RunningRequests:
-    """All requests under way on this node, and the way to those of others."""
+    """All running requests of this node, and access to those of other nodes."""
 
     def __init__(
         self, gate: FreshnessGate, store: Store, *, every_s: float = EVERY_S, reach_s: float = REACH_S
@@ -156,23 +157,25 @@ class RunningRequests:
         self._beside: set[asyncio.Task[Any]] = set()
 
     def add(self, request: RunningRequest) -> None:
-        """Take note of one."""
+        """Add a request."""
         self._held[request.handle] = request
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch())
 
     async def remove(self, request: RunningRequest) -> None:
-        """Forget one. Of what is fetched later the row stays."""
+        """Remove a request. The row of a deferred result stays."""
         self._held.pop(request.handle, None)
         if request.is_known and request.mode == IMMEDIATE:
             await asyncio.shield(self.beside(self._forget(request)))
 
     def of(self, asker: Requester | None) -> Iterator[RunningRequest]:
-        """Those of a user on this node; of everybody for None."""
+        """Return the requests of a user on this node; of all users for None."""
         return (each for each in list(self._held.values()) if asker is None or each.asker == asker)
 
     async def everywhere(self, asker: Requester, *, everybody: bool) -> list[StatementRequest]:
-        """Those of a user, or of everybody, on all nodes: of other nodes what takes longer than a second."""
+        """Return the requests of a user, or of all, on all nodes; on other nodes those that run longer than a
+        second.
+        """
         here = [
             each.row(self.holder, now_ms=each.started_ms)
             for each in self.of(None if everybody else asker)
@@ -182,9 +185,12 @@ class RunningRequests:
         return here + [each for each in found if each.holder != self.holder]
 
     async def cancel(self, by: str, wanted: str, *, asker: Requester, everybody: bool) -> list[str]:
-        """End requests of a user, or of everybody; `by` says what is `wanted`: request_id, client_context_id or handle. Returns their ids.
+        """End requests of a user, or of all.
 
-        What runs here ends at once, what runs on other nodes within a second. Nothing found: none is there, or not any more.
+        `by` names the field of `wanted`: request_id, client_context_id or handle. Returns their ids.
+
+        Requests on this node end at once, those on other nodes within a second. An empty result means that none was
+        found.
         """
         here = [each for each in self.of(None if everybody else asker) if _is_request(each, by, wanted=wanted)]
         for each in here:
@@ -201,14 +207,14 @@ class RunningRequests:
             await asyncio.sleep(self.every_s)
 
     def beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
-        """Have something done that nobody waits for; it is ended with this node."""
+        """Run a coroutine in the background; it ends with this node."""
         task = asyncio.create_task(work)
         self._beside.add(task)
         task.add_done_callback(self._beside.discard)
         return task
 
     async def close(self) -> None:
-        """End all that is under way."""
+        """End all running requests."""
         for each in self._held.values():
             each.stop("The server was stopped: run it again")
         await asyncio.gather(*self._beside, return_exceptions=True)
@@ -217,7 +223,7 @@ class RunningRequests:
             await asyncio.gather(self._watching, return_exceptions=True)
 
     async def _watch(self) -> None:
-        """Look after what is under way, as long as there is something."""
+        """Check the running requests regularly, while there are any."""
         while True:
             await asyncio.sleep(self.every_s)
             if not self._held:
@@ -228,7 +234,9 @@ class RunningRequests:
                 log.warning("requests could not be looked after", error=str(error))
 
     async def look(self) -> None:
-        """End what nobody waits for; make known what takes long, and end what somebody on any node wants to end."""
+        """End requests whose client has disconnected, store long ones, and end those that were cancelled on any
+        node.
+        """
         for each in self._held.values():
             if each.is_gone():
                 each.stop("Its client has gone")

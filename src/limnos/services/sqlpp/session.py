@@ -1,6 +1,7 @@
-"""One request's statements as they go on: the dataverse in use, options that were set, functions that were declared, parameters.
+"""Statement session: the state of one request's statements: dataverse in use, options, declared functions, parameters.
 
-May import `sqlpp` and `names`. Must not know what a statement does. It lives as long as a request, and is changed by its statements alone.
+May import `sqlpp` and `names`. Must not know what statements do. It lives as long as the request, and only its
+statements change it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ DAY_MS = 86_400_000
 
 @dataclass(slots=True)
 class StatementSession:
-    """What later statements of a request rest on, and who asks. `now_ms` is the moment of all of them."""
+    """The state for later statements of a request, and its caller. All of its statements have the time `now_ms`."""
 
     ctx: Context
     now_ms: int
@@ -39,7 +40,7 @@ class StatementSession:
 
     @property
     def moment(self) -> Mapping[str, Value]:
-        """The functions that are the request's own."""
+        """The functions with values of the request itself, such as its time."""
         at = DateTime(self.now_ms)
         return {
             "current_datetime": at,
@@ -50,13 +51,13 @@ class StatementSession:
 
     @property
     def seconds_left(self) -> float:
-        """How long the request may still take."""
+        """How long the request may still run."""
         return max(0.001, (self.deadline_ms - self.ctx.services.store.time.now_ms()) / 1000)
 
     def whole(self, name: tree.DottedName) -> Levels:
-        """A name with its dataverse: the one in use where it names none."""
+        """Return a name with its dataverse, which defaults to the one in use."""
         return name.parts if name.dataverse else (*self.dataverse, name.last)
 
     def flag(self, name: str) -> bool:
-        """An option that is true or not."""
+        """Return whether an option is true."""
         return self.options.get(name.lower(), "").lower() == "true"

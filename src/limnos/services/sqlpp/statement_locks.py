@@ -1,11 +1,13 @@
-"""Locks as a statement has them: asked for, waited for, held and given back on this node.
+"""Statement locks on this node: request, wait, hold and release.
 
-May import `sqlpp`, `store`, `telemetry` and the rooms below. Who is granted what is decided by the mutations of `sqlpp_locks`.
+May import `sqlpp`, `store`, `telemetry` and the rooms below. The mutations of `services.sqlpp.lock_mutations` decide
+which locks are granted.
 
-What it costs: a lock that is free takes one transaction, and another one when it is given back. Who waits writes nothing. While
-somebody waits here, one look for all of them: a statement ten times a second on PostgreSQL, on an SQLite file only when something
-was committed. While something is held or waited for, one transaction every five seconds says that this node lives. When it has said
-nothing for `LEASE_MS`, whoever waits takes its locks; what it still writes under their tokens is refused by `tx.locks.require`.
+Costs: a free lock takes one transaction, and its release another. Waiting writes nothing. While statements wait on this
+node, one check serves all of them: a statement ten times a second on PostgreSQL, and on an SQLite file only after a
+commit. While locks are held or waited for, one transaction every five seconds renews this node's lease. When a node has
+not renewed it for `LEASE_MS`, a waiting node releases its locks, and `tx.locks.require` refuses writes under their
+tokens.
 """
 
 from __future__ import annotations
@@ -56,11 +58,11 @@ log = get_logger("limnos.locks")
 LEASE_MS: Final = 15_000
 EVERY_S: Final = 0.1
 EVERY_INLINE_S: Final = 0.01
-"""Where a look is at some bytes of memory."""
+"""The interval of checks that only read some bytes of memory."""
 DEAD_EVERY_S: Final = 1.0
-"""So often it is looked whether a lease is out where nothing is committed."""
+"""How often leases are checked for expiry while nothing is committed."""
 REQUESTS_MAX: Final = 2_000
-"""Statements that hold locks or wait for them on this node."""
+"""How many statements on this node may hold or wait for locks."""
 WISHES_MAX: Final = 1_000
 REQUESTS = Counter(
     "limnos_lock_requests_total", "Requests of statements for locks on this node, by outcome.", ("outcome",)
@@ -69,7 +71,10 @@ WAITING = Gauge("limnos_lock_waiting", "Requests for locks that wait on this nod
 
 
 class _LockRequest:
-    """A request on this node. The mutation that writes it notes its token, so that it is known before it is committed."""
+    """A lock request on this node.
+
+    The mutation that writes it sets the token, so that it is known before the commit.
+    """
 
     __slots__ = ("changed", "lost", "token", "waits")
 
@@ -81,7 +86,7 @@ class _LockRequest:
 
 
 class HeldLocks:
-    """Locks that a statement holds. `token` is what its mutations show to `tx.locks.require`."""
+    """Locks that a statement holds. Its mutations present `token` to `tx.locks.require`."""
 
     def __init__(self, locks: StatementLocks, claim: _LockRequest, *, wishes: tuple[LockRequest, ...]) -> None:
         self._locks = locks
@@ -91,21 +96,26 @@ class HeldLocks:
 
     @property
     def token(self) -> int:
-        """The request's number: greater than that of whoever held one of its locks before, in a way that excludes this one."""
+        """The request's number, greater than those of earlier requests that held one of its locks in a conflicting
+        mode.
+        """
         return self._claim.token
 
     @property
     def shown(self) -> str:
-        """What a commit over the wire shows to rest on this lock: as good as the lock, so it is told to nobody else."""
+        """The text with which a commit over a protocol presents this lock.
+
+        It is as good as the lock, so keep it secret.
+        """
         return f"{self.token}.{secret_of(self._locks.holder, self.token)}"
 
     @property
     def is_lost(self) -> bool:
-        """Whether this node was taken for dead: what the statement does is in vain."""
+        """Whether other nodes considered this node dead and took the lock, so that the statement cannot succeed."""
         return self._claim.lost
 
     def check(self, wish: LockRequest) -> None:
-        """Make sure that a wish is covered, as far as this node knows. Raises SqlppError (ASX1039, ASX1049), LockLost."""
+        """Check that a lock is held, as far as this node knows. Raises SqlppError (ASX1039, ASX1049), LockLost."""
         if self._released:
             raise released_locks_error()
         if self.is_lost:
@@ -117,10 +127,10 @@ class HeldLocks:
             raise conflicting_modes_error(wish.mode, held)
 
     async def upgrade(self, key: LockKey, timeout_s: float) -> None:
-        """Have EXCLUSIVE_MODIFY become UPGRADED_WRITE when the last reader has gone.
+        """Upgrade EXCLUSIVE_MODIFY to UPGRADED_WRITE once the last reader is done.
 
-        Raises SqlppError (ASX1039, ASX1045, ASX1047), LockTimeout, LockLost, ServiceUnavailable (it would wait for itself); the lock is then
-        what it was.
+        Raises SqlppError (ASX1039, ASX1045, ASX1047), LockTimeout, LockLost, ServiceUnavailable (a deadlock); the lock
+        then stays as it was.
         """
         if self._released:
             raise released_locks_error()
@@ -128,14 +138,14 @@ class HeldLocks:
         self._modes[key] = LockMode.UPGRADED_WRITE
 
     async def downgrade(self, key: LockKey) -> None:
-        """Let readers in again. Raises SqlppError (ASX1039, ASX1046, ASX1048)."""
+        """Downgrade the lock, which admits readers again. Raises SqlppError (ASX1039, ASX1046, ASX1048)."""
         if self._released:
             raise released_locks_error()
         await self._locks.pass_on(partial(lock_downgrade, token=self.token, key=key))
         self._modes[key] = LockMode.EXCLUSIVE_MODIFY
 
     async def release(self) -> None:
-        """Give everything back; once more is nothing."""
+        """Release all locks; repeating it does nothing."""
         if not self._released:
             self._released = True
             await self._locks.release(self._claim)
@@ -153,7 +163,7 @@ class StatementLocks:
         self._permit = upkeep_permit("limnos")
         self._claims: set[_LockRequest] = set()
         self._untidy = False
-        """Whether something may be in the store that nobody here knows of."""
+        """Whether the store may have rows that no statement here knows."""
         self._moment: bytes | None = None
         self._looked_at = 0.0
         self._read_connection: asyncio.Task[None] | None = None
@@ -161,7 +171,9 @@ class StatementLocks:
         self._releasing: set[asyncio.Task[None]] = set()
 
     async def are_free(self, wishes: Iterable[LockRequest]) -> bool:
-        """Say whether nobody is in the way of wishes just now: for what is one short transaction, and goes wrong cleanly if beaten."""
+        """Return whether no other statement competes for these locks now: enough for a short transaction that fails
+        cleanly if beaten.
+        """
         for wish in wishes:
             if await self.gate.find(competing_locks_query(wish)):
                 return False
@@ -169,9 +181,9 @@ class StatementLocks:
 
     @asynccontextmanager
     async def held(self, wishes: Iterable[LockRequest], timeout_s: float) -> AsyncIterator[HeldLocks]:
-        """Hold locks for the time of a `with` body: all at once, in the order of requests. Who holds some asks for no others.
+        """Hold locks for the body: all at once, in the order of requests. A holder must not request further locks.
 
-        Raises SqlppError (ASX1049), LockTimeout (nothing is held), ServiceUnavailable.
+        Raises SqlppError (ASX1049), LockTimeout (no lock is held), ServiceUnavailable.
         """
         held = await self.acquire(wishes, timeout_s)
         try:
@@ -180,7 +192,7 @@ class StatementLocks:
             await held.release()
 
     async def acquire(self, wishes: Iterable[LockRequest], timeout_s: float) -> HeldLocks:
-        """Hold locks until they are released."""
+        """Acquire locks until they are released. Raises as `held`."""
         asked = wishes_of(wishes)
         if not 0 < len(asked) <= WISHES_MAX:
             raise ServiceUnavailable(f"A statement can have 1 to {WISHES_MAX} locks, not {len(asked)}: do it in parts")
@@ -193,7 +205,7 @@ class StatementLocks:
         try:
             await self._acquire(claim, asked, timeout_s=timeout_s)
         except BaseException:
-            self._untidy = True  # perhaps it is written after all
+            self._untidy = True  # the request may have been written after all
             if claim in self._claims:
                 await self.release(claim)
             raise
@@ -217,14 +229,14 @@ class StatementLocks:
             raise _lock_timeout_error(await self._withdraw(claim), wishes[0].key, timeout_s=timeout_s)
 
     async def _withdraw(self, claim: _LockRequest) -> LockRow | None:
-        """Take back a request that waited too long; says what was in its way."""
+        """Withdraw a request that waited too long. Returns the lock that blocked it."""
         found, passed = await self._submit(partial(lock_withdraw, token=claim.token))
-        self._claims.discard(claim)  # only now: who is cancelled on the way still has something to give back
+        self._claims.discard(claim)  # only now: a cancellation on the way must still release the locks
         self._tell(passed)
         return found
 
     async def upgrade(self, claim: _LockRequest, key: LockKey, *, timeout_s: float) -> None:
-        """Wait for more of a lock that a claim holds; what is not had is as before."""
+        """Wait for the upgrade of a held lock; on failure the lock stays as it was."""
         token = claim.token
         is_had = False
         try:
@@ -238,17 +250,20 @@ class StatementLocks:
             raise
 
     async def pass_on(self, mutation: Callable[[Tx], list[int]]) -> None:
-        """Carry out what may let others on, and tell them."""
+        """Run a mutation that may grant locks to others, and wake them."""
         self._tell(await self._submit(mutation))
 
     async def release(self, claim: _LockRequest) -> None:
-        """Give a claim's locks back. Where the store can't be reached it is done later, or by the end of this node's lease."""
+        """Release a request's locks.
+
+        If the store cannot be reached, that happens later, or when this node's lease expires.
+        """
         self._claims.discard(claim)
         await self._shielded(self._release(claim))
 
     async def _release(self, claim: _LockRequest) -> None:
         def mutation(tx: Tx) -> list[int]:
-            # Read now: where the request was given up on its way, it has run before this, or never will.
+            # Read now: if the request was abandoned on its way, it has run before this, or never will.
             return lock_release(tx, claim.token) if claim.token else []
 
         try:
@@ -258,7 +273,7 @@ class StatementLocks:
             log.warning("locks could not be given back yet", error=str(error))
 
     async def _shielded(self, work: Coroutine[None, None, None]) -> None:
-        """Finish something, also when whoever waits for it is cancelled."""
+        """Finish a coroutine even if the waiting caller is cancelled."""
         task = asyncio.create_task(work)
         self._releasing.add(task)
         task.add_done_callback(self._releasing.discard)
@@ -270,10 +285,10 @@ class StatementLocks:
     # -- waiting -------------------------------------------------------------------------------------------------
 
     async def _wait(self, claim: _LockRequest, seconds: float) -> bool:
-        """Wait until a claim is granted; False when it was not in time. Raises LockLost."""
+        """Wait until a request is granted. Returns False after the timeout. Raises LockLost."""
         claim.waits = True
         claim.changed.clear()
-        self._moment = None  # something may have been committed since
+        self._moment = None  # something may have been committed since the last check
         if self._read_connection is None:
             self._read_connection = asyncio.create_task(self._look_on())
         self._count()
@@ -296,7 +311,7 @@ class StatementLocks:
         WAITING[()] = sum(claim.waits for claim in self._claims)
 
     async def _look_on(self) -> None:
-        """Look whether something was granted as long as somebody waits."""
+        """Check for granted locks while statements wait."""
         try:
             while any(claim.waits for claim in self._claims):
                 try:
@@ -308,7 +323,7 @@ class StatementLocks:
             self._read_connection = None
 
     async def _look(self) -> None:
-        """One look for all who wait now; takes the locks of the dead."""
+        """Check once for all waiting statements; releases the locks of dead nodes."""
         waiting = [claim for claim in self._claims if claim.waits]
         moment = self.store.moment() if self.store.inline else None  # type: ignore[union-attr]
         now = time.monotonic()
@@ -326,7 +341,7 @@ class StatementLocks:
             await self.pass_on(partial(locks_drop_dead, holder=self.holder))
 
     def _tell(self, tokens: Iterable[int]) -> None:
-        """Wake those of this node that were granted something."""
+        """Wake the waiting statements of this node that were granted locks."""
         granted = set(tokens)
         for claim in self._claims:
             if claim.waits and claim.token in granted:
@@ -335,7 +350,7 @@ class StatementLocks:
     # -- being alive ---------------------------------------------------------------------------------------------
 
     async def _beat_on(self) -> None:
-        """Say that this node lives as long as it holds something or waits, or left something behind."""
+        """Renew this node's lease while it holds or waits for locks, or may have left rows behind."""
         try:
             while True:
                 await asyncio.sleep(self.lease_ms / 3000)
@@ -350,7 +365,7 @@ class StatementLocks:
 
     async def _beat(self) -> None:
         def mutation(tx: Tx) -> tuple[set[int], set[int], list[int]]:
-            known = {claim.token for claim in tuple(self._claims)}  # now: of what comes later nothing is said
+            known = {claim.token for claim in tuple(self._claims)}  # read now: it says nothing about later requests
             return known, *locks_beat(tx, self.holder, known=known, lease_ms=self.lease_ms)
 
         self._untidy = False
@@ -366,7 +381,7 @@ class StatementLocks:
         self._tell(passed)
 
     async def close(self) -> None:
-        """End what is under way beside statements."""
+        """End the background tasks."""
         await asyncio.gather(*self._releasing, return_exceptions=True)
         tasks = [task for task in (self._read_connection, self._beating) if task is not None]
         for task in tasks:
@@ -375,7 +390,7 @@ class StatementLocks:
 
 
 def _lock_timeout_error(row: LockRow | None, key: LockKey, *, timeout_s: float) -> LockTimeout:
-    """Say what was waited for in vain."""
+    """Return the error for a lock that was not granted in time."""
     if row is None:
         return LockTimeout(f"The lock on {key} was not to be had in {timeout_s:g} s; nothing was changed: try again")
     if row.mode is None:

@@ -1,7 +1,8 @@
-"""What became of a statement whose engine did not say so: looked up in the dataset's own history.
+"""Statement outcomes: looks up in the dataset's history whether a statement was carried out, if its engine did not say
+so.
 
-May import the rooms below. Knows no wire format and no engine. Every commit of a statement rests on its lock, so once that is given back no commit can come any more, and
-what the history says then is the truth: the snapshot of a statement bears its number.
+May import the rooms below. Must not know wire formats or engines. Every commit of a statement needs its lock. So no
+commit can come once the lock is released, and the history then is final: a statement's snapshot carries its number.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ if TYPE_CHECKING:
     from limnos.services.sqlpp.statement_locks import HeldLocks
 
 STATEMENT: Final = "sqlpp.statement"
-"""Of a snapshot's summary: the statement that made it."""
+"""The key in a snapshot's summary with the number of the statement that made it."""
 
 
 async def is_carried_out(ctx: Context, held: HeldLocks, *, table_id: int, statement: str) -> bool | None:
-    """Give the statement's locks back, then look whether it was carried out; None when that cannot be said now."""
+    """Release the statement's locks, then return whether it was carried out; None if that is not known now."""
     await held.release()
     try:
         if await ctx.find(lock_exists_query(held.token)):
-            return None  # it could not be given back: a commit may still come
+            return None  # the lock could not be released: a commit may still come
         document = await ctx.look_up(lambda: document_read(table_id))
     except LimnosError:
         return None
@@ -35,7 +36,7 @@ async def is_carried_out(ctx: Context, held: HeldLocks, *, table_id: int, statem
 
 
 def _has(body: bytes, statement: str) -> bool:
-    """Whether a snapshot that the current state rests on bears a statement's number."""
+    """Return whether an ancestor of the current snapshot, or itself, carries a statement's number."""
     metadata = iceberg_metadata.decode(body)
     known = {one.get("snapshot-id"): one for one in iceberg_metadata.rows(metadata, "snapshots")}
     at: object = iceberg_metadata.current_snapshot_id(metadata)

@@ -1,7 +1,8 @@
-"""A request's statements, one after the other: read, refused as a whole where the request only reads, each decided and then done.
+"""Statements: parses a request's statements, refuses changes in a read-only request, then decides and runs them one
+after the other.
 
-May import the rooms below. Knows no wire format. What a statement gives is an iterator of lines; the next statement begins when it was
-taken to its end.
+May import the rooms below. Must not know any wire format. A statement yields lines; the next statement begins when they
+are consumed.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ READ_ONLY: Final = 44
 
 
 class StatementKind(NamedTuple):
-    """What a statement of a class is called in messages, whether it only reads, and the actions that it takes."""
+    """A class of statements: its word in messages, whether it only reads, and the actions that it needs."""
 
     word: str
     reads: bool = False
@@ -54,7 +55,10 @@ class StatementKind(NamedTuple):
 
 
 async def caller_require(ctx: Context) -> Requester:
-    """Return who asks, if that is a user of the metalake: the rest is for each statement to decide. Raises PermissionDenied."""
+    """Return the caller, who must be a user of the metalake; each statement decides the rest.
+
+    Raises PermissionDenied.
+    """
 
     def read(request_view: RequestView) -> Requester:
         request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
@@ -64,7 +68,7 @@ async def caller_require(ctx: Context) -> Requester:
 
 
 async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[ParsedStatement, ...]:
-    """Read a request's text. Raises SqlppError."""
+    """Parse a request's text. Raises SqlppError."""
     parsed = _parsed_here(ctx, text) if len(text) <= TEXT_SHORT else await _parse_in_process(ctx, text)
     if not parsed:
         raise SqlppError(NOTHING, "No statement provided")
@@ -83,15 +87,16 @@ def _parsed_here(ctx: Context, text: str) -> tuple[ParsedStatement, ...]:
         found = parse(text)
         if False not in [
             statement_kind_of(each.statement).reads for each in found
-        ]:  # others may hold secrets, and come once
+        ]:  # other statements may contain secrets, and are rarely repeated
             kept.put(text, found)
     return found
 
 
 async def _parse_in_process(ctx: Context, text: str) -> tuple[ParsedStatement, ...]:
-    """Have a process read a long text, and read its short statements here: long queries stay texts until a process binds them.
+    """Parse a long text in a worker process, and its short statements here; long queries stay texts until a process
+    binds them.
 
-    Other long statements are read once more by a thread, one at a time, which takes two seconds at most.
+    A thread parses other long statements again, one at a time, in at most two seconds.
     """
     _, told = await process_do(ctx, PARSE, text.encode("utf-8", "surrogatepass"))
     made: list[ParsedStatement] = []
@@ -112,12 +117,10 @@ async def _parse_in_process(ctx: Context, text: str) -> tuple[ParsedStatement, .
 async def dataverse_begin(
     session: StatementSession, dataverse: Levels, *, statements: Iterable[ParsedStatement]
 ) -> None:
-    """Use the dataverse that a request names beside its statements.
+    """Use the dataverse that a request's parameter names.
 
-    If it does not exist, statements that only read run in `Default` with a warning, as in AsterixDB. A request whose changes would
-    end up in `Default` is refused before its first statement runs.
-
-    Raises SqlppError, PermissionDenied.
+    If it does not exist, statements that only read run in `Default` with a warning, as in AsterixDB. A request whose
+    changes would end up in `Default` is refused before its first statement runs. Raises SqlppError, PermissionDenied.
     """
     try:
         await dataverse_use(session, tree.Use(NOWHERE, tree.DottedName(NOWHERE, dataverse)))
@@ -131,7 +134,9 @@ async def dataverse_begin(
 
 
 def _changes_in_first_dataverse(statements: Iterable[tree.Statement]) -> bool:
-    """Whether a statement that changes something comes before the first USE; the names of dataverses are always whole."""
+    """Return whether a changing statement precedes the first USE; statements on dataverses themselves have full
+    names.
+    """
     for each in statements:
         if isinstance(each, tree.Use):
             return False
@@ -144,14 +149,17 @@ def _changes_in_first_dataverse(statements: Iterable[tree.Statement]) -> bool:
 
 
 def has_results(statement: tree.Statement) -> bool:
-    """Whether a statement has results."""
+    """Return whether a statement has results."""
     if isinstance(statement, tree.Insert):
         return statement.returning is not None
     return isinstance(statement, (tree.QueryStatement, tree.Explain))
 
 
 async def statement_run(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
-    """Carry one statement out; gives its results, a line of JSON each. Raises SqlppError, PermissionDenied and what the tree refuses."""
+    """Run one statement; yields its results, a line of JSON each.
+
+    Raises SqlppError, PermissionDenied and the errors of the tree.
+    """
     statement = parsed.statement
     rows = _rows(session, parsed)
     if rows is not None:
@@ -167,7 +175,7 @@ async def statement_run(session: StatementSession, parsed: ParsedStatement) -> A
 
 
 def _rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None] | None:
-    """The results of a statement that is worked out; None for one that makes or drops something."""
+    """Return the results of a statement over data; None for one that creates or drops an object."""
     statement = parsed.statement
     if isinstance(statement, tree.QueryStatement):
         return _query(session, parsed, body=statement.body)
@@ -189,7 +197,7 @@ async def _query(
 
 
 async def _explain(session: StatementSession, body: tree.Expression) -> AsyncGenerator[bytes, None]:
-    """The bound plan, as engines are given it, and which part of it runs where."""
+    """Yield the bound plan as engines get it, and which part of it runs where."""
     bound = await query_bind(session, body)
     told = await data_explain(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)
     yield as_text(told) if session.plans_as_text else told
@@ -235,7 +243,7 @@ _KINDS: Final[dict[type[tree.Statement], StatementKind]] = {
 
 
 def statement_kind_of(statement: tree.Statement) -> StatementKind:
-    """What kind of statement it is."""
+    """Return the kind of a statement."""
     if isinstance(statement, tree.Drop):
         return _DROPS[statement.kind]
     if isinstance(statement, tree.Insert) and statement.upsert:
@@ -270,7 +278,7 @@ _RUNS: Final[dict[type[tree.Statement], Callable[[StatementSession, Any], Awaita
 
 
 def statement_kinds() -> Iterator[tuple[str, StatementKind]]:
-    """All kinds of statement, each with what it is written as."""
+    """Yield all kinds of statement, each with its SQL++ spelling."""
     for statement, kind in _KINDS.items():
         yield "".join(f" {each}" if each.isupper() else each for each in statement.__name__).strip().upper(), kind
     for what, kind in _DROPS.items():

@@ -1,7 +1,8 @@
-"""Functions: registered in words of other engines, or written in SQL++; one kind of object, whoever made it.
+"""Stored functions: registered over Gravitino for other engines, or written in SQL++; both are one kind of object.
 
-May import the rooms below. Knows no wire format. What a registered function says is checked in `formats.gravitino`, kept in the record and run by
-nobody here. One that SQL++ made is told with its statements, keeps its definition for SQL++ to change, and stays while something needs it.
+May import the rooms below. Must not know any wire format. `formats.gravitino` checks a registered function, the record
+stores it, and this server never runs it. A function of SQL++ is shown with its statements, only SQL++ changes its
+definition, and it cannot be dropped while another object needs it.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _ANYTHING = {"type": "external", "catalogString": "any"}
 
 
 class FunctionAlter(msgspec.Struct, frozen=True):
-    """Change a function's comment and what it says."""
+    """Change a function's comment and its definition."""
 
     node: Node
     edits: PropertyEdits
@@ -53,13 +54,16 @@ class FunctionAlter(msgspec.Struct, frozen=True):
 
 
 def function_of(node: Node) -> Function | None:
-    """What a registered function says; None for one that SQL++ made."""
+    """Return a registered function's definition; None for a function of SQL++."""
     text = cast("SqlppObjectRecord", node.record).definition
     return function_read(text) if text else None
 
 
 def function_view(node: Node) -> Json:
-    """Say what a function is as Gravitino does. One of SQL++ has no types, and no implementation that another runtime knows: its statements are told."""
+    """Return a function in Gravitino's form.
+
+    A function of SQL++ has no types and no implementations, so its statements are shown.
+    """
     found = function_of(node)
     if found is not None:
         return function_json(found)
@@ -77,14 +81,14 @@ def function_view(node: Node) -> Json:
 
 
 def _parameters(function: tree.CreateFunction) -> tuple[str, ...]:
-    """Names of parameters; any number of them come as one list."""
+    """Return the names of parameters; a variadic function has one list parameter."""
     return ("args",) if function.parameters is None else function.parameters
 
 
 async def function_register(
     ctx: Context, scope: RequestScope, *, path: Levels, comment: str | None, function: Function
 ) -> Node:
-    """Register a function; its maker owns it. Raises BadRequest, and as `namespace_object_create`."""
+    """Register a function; the caller owns it. Raises BadRequest, and as `namespace_object_create`."""
     record = SqlppObjectRecord(comment, {}, (), stored_text(check_function(function)))
     return await namespace_object_create(ctx, scope, path=path, kind=Kind.FUNCTION, record=lambda _: record)
 
@@ -92,7 +96,10 @@ async def function_register(
 async def function_alter(
     ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits, changes: tuple[FunctionChange, ...]
 ) -> Node:
-    """Change a function. Raises NotFound, PermissionDenied, BadRequest; UnsupportedOperation for what SQL++ has to say."""
+    """Change a function.
+
+    Raises NotFound, PermissionDenied, BadRequest, UnsupportedOperation for the definition of a SQL++ function.
+    """
 
     def decide(request_view: RequestView) -> Permit[FunctionAlter]:
         found = namespace_object_find(request_view, path, kind=Kind.FUNCTION, action=Action.FUNCTION_ALTER)
@@ -106,7 +113,7 @@ async def function_alter(
 
 
 def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
-    """Write the changed record, made from what is stored now."""
+    """Write the changed record, made from the stored one."""
     command = permit.command
     held = tx.nodes.confirm(command.node)
     record = cast("SqlppObjectRecord", held.record)
@@ -120,7 +127,7 @@ def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
 
 
 async def function_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
-    """Drop a function. Raises NotFound, PermissionDenied, ProtectedObject; InUse where something of SQL++ needs it."""
+    """Drop a function. Raises NotFound, PermissionDenied, ProtectedObject, InUse if an object of SQL++ needs it."""
 
     def decide(request_view: RequestView) -> Permit[SqlppObjectDrop]:
         found = namespace_object_find(request_view, path, kind=Kind.FUNCTION, action=Action.FUNCTION_DROP)

@@ -1,7 +1,7 @@
-"""Synonyms of SQL++: other names for datasets and views, which need not be there.
+"""Synonyms of SQL++: other names for datasets and views, which need not exist.
 
-May import the rooms below. Knows no wire format. A target without a dataverse lies in the synonym's own. Synonyms may lead to synonyms; a
-circle is refused where one is followed.
+May import the rooms below. Must not know any wire format. A target without a dataverse is in the synonym's own.
+Synonyms may refer to synonyms; a cycle is refused when it is followed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 async def synonym_create(session: StatementSession, statement: tree.CreateSynonym) -> None:
-    """Make a synonym. Raises SqlppError, PermissionDenied."""
+    """Create a synonym. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path, target = session.whole(statement.name), statement.target
     check_object(target)

@@ -1,7 +1,8 @@
-"""Types of SQL++: nodes whose record is the statement that made them, and record types with no name left in them.
+"""Types of SQL++: nodes whose record is the statement that created them, and record types with all type names replaced.
 
-May import the rooms below. Knows no wire format. A name without a dataverse is looked for where the statement says: a type's fields in the
-dataverse in use, a dataset's type in the dataset's own. A built-in type goes before one that somebody made.
+May import the rooms below. Must not know any wire format. Unqualified names are looked up as the statement says: a
+type's fields in the dataverse in use, a dataset's type in the dataset's own. A built-in type takes precedence over a
+created one.
 """
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ UNKNOWN_TYPE: Final = 1082
 
 
 class InlinedType(NamedTuple):
-    """A type with no name of a type that somebody made in it, and the ids of those that were named."""
+    """A type in which created types replace their names, and the ids of those types."""
 
     type: tree.TypeExpression
     used: tuple[int, ...]
 
 
 async def type_create(session: StatementSession, statement: tree.CreateType) -> None:
-    """Make a type. Raises SqlppError, PermissionDenied."""
+    """Create a type. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path, dataverse = session.whole(statement.name), session.dataverse
     await default_dataverse_make(ctx, path[:-1])
@@ -59,7 +60,7 @@ async def type_create(session: StatementSession, statement: tree.CreateType) -> 
 
 
 async def type_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a type that nothing needs. Raises SqlppError, PermissionDenied."""
+    """Drop a type that no object needs. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.name)
     session.warnings += await object_drop(
@@ -68,7 +69,10 @@ async def type_drop(session: StatementSession, statement: tree.Drop) -> None:
 
 
 def inline_type(request_view: RequestView, type_: tree.TypeExpression, *, dataverse: Levels) -> InlinedType:
-    """Put types in place of their names. Raises SqlppError for a name that is none, or that the caller may not see; CacheMiss."""
+    """Replace type names by their types.
+
+    Raises SqlppError for a name that is unknown or hidden from the caller; CacheMiss.
+    """
     used: dict[int, None] = {}
     try:
         return InlinedType(_inline_names(request_view, type_, dataverse=dataverse, used=used), tuple(used))
@@ -118,7 +122,7 @@ def _find_named_type(
 
 
 def qualify_type(type_: tree.RecordType, dataverse: Levels) -> tree.RecordType:
-    """A type whose names of types that somebody made have their dataverse."""
+    """Return a type with the dataverse in all names of created types."""
     return msgspec.structs.replace(
         type_, fields=tuple(msgspec.structs.replace(each, type=_qualify(each.type, dataverse)) for each in type_.fields)
     )

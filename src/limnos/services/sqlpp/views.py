@@ -1,7 +1,8 @@
-"""Views of SQL++: Iceberg views on the tree, whose text has the dialect `sqlpp`.
+"""Views of SQL++: Iceberg views on the tree whose text has the dialect `sqlpp`.
 
-May import the rooms below. Knows no wire format. Such a view has one column of text and, for Spark, a text that says where the view is to be
-queried: Spark would take another dialect's text for its own. A view shows what its reader may read: it lends no rights.
+May import the rooms below. Must not know any wire format. Such a view has one text column. It also has a text for Spark
+that says where to query the view, as Spark would take another dialect's text for its own. A view shows only what its
+reader may read: it gives no definer's rights.
 """
 
 from __future__ import annotations
@@ -52,36 +53,36 @@ FOR_SPARK: Final = "SELECT CAST(raise_error('This view is written in SQL++: quer
 
 
 class SqlppViewCreate(msgspec.Struct, frozen=True):
-    """Make a view, and say what it needs."""
+    """Create a view, with the ids of the objects that it needs."""
 
     view: ViewCreate
     used: tuple[int, ...]
 
 
 class _WithView:
-    """Names with one view more, which may be there already."""
+    """Resolves names with one more view, which may exist already."""
 
     def __init__(self, names: NameResolver, view: BoundView) -> None:
         self._names = names
         self._view = view
 
     def has_dataverse(self, dataverse: Levels) -> bool:
-        """As it is."""
+        """Return whether a dataverse exists."""
         return dataverse == self._view.dataverse or self._names.has_dataverse(dataverse)
 
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
-        """The view itself, or something else."""
+        """Resolve a source: the added view, or another object."""
         if (dataverse, name) == (self._view.dataverse, self._view.name):
             return self._view
         return self._names.resolve(dataverse, name)
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
-        """As it is."""
+        """Resolve a function."""
         return self._names.function(dataverse, name, arity=arity)
 
 
 async def view_create(session: StatementSession, statement: tree.CreateView) -> None:
-    """Make a view, or give one another text; its body must be right. Raises SqlppError, PermissionDenied."""
+    """Create a view, or replace its text, after checking its body. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     check_object(statement.name)
     path, at = session.whole(statement.name), statement.name.at
@@ -153,13 +154,13 @@ def _create_of(
 
 
 def sqlpp_view_insert(tx: Tx, permit: Permit[SqlppViewCreate]) -> None:
-    """Insert the view, its document and what it needs."""
+    """Insert the view, its document and its dependencies."""
     held = view_insert(tx, permit.about(permit.command.view))
     tx.dependencies.replace(held.node.id, permit.command.used)
 
 
 async def _replace(ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies) -> None:
-    """Give a view another text, and say what it needs by now, at once."""
+    """Replace a view's text and its dependencies in one change."""
     scope = scope_of(ctx)
     current = await ctx.read(
         scope,
@@ -177,7 +178,7 @@ async def _replace(ctx: Context, path: Levels, *, version: Json, needs: BodyDepe
 
 
 async def view_drop(session: StatementSession, statement: tree.Drop) -> None:
-    """Drop a view that nothing needs. Raises SqlppError, PermissionDenied."""
+    """Drop a view that no object needs. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path = session.whole(statement.name)
     session.warnings += await object_drop(ctx, (Kind.VIEW,), name=statement.name, path=path, quiet=statement.if_exists)

@@ -1,6 +1,7 @@
-"""The dataset that a statement writes to: found and decided for its caller, and had for itself alone by its lock.
+"""Write targets: the dataset that a statement writes to, decided for its caller and held by its lock.
 
-May import the rooms below. Knows no wire format and no engine. Writers of a dataset stand in line; readers take no lock.
+May import the rooms below. Must not know wire formats or engines. Writers of a dataset wait for each other; readers
+take no lock.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ SYNONYMS_MAX: Final = 64
 
 
 class WriteTarget(NamedTuple):
-    """What a statement writes to."""
+    """The target of a writing statement."""
 
     ref: DatasetRef
     path: Levels
@@ -46,7 +47,10 @@ class WriteTarget(NamedTuple):
 
 
 async def target_find(session: StatementSession, name: tree.DottedName, *, word: str) -> WriteTarget:
-    """Find the dataset that a statement writes to, synonyms followed, for who may. Raises SqlppError, PermissionDenied."""
+    """Find the dataset that a statement writes to, through synonyms, and decide on it.
+
+    Raises SqlppError, PermissionDenied.
+    """
     path = session.whole(name)
     if path[:-1] == METADATA:
         raise invalid_operation(f"{word} operation is not permitted in dataverse {shown(METADATA)}", name.at)
@@ -54,7 +58,7 @@ async def target_find(session: StatementSession, name: tree.DottedName, *, word:
 
 
 def target_of(request_view: RequestView, path: Levels, *, at: TextPosition) -> WriteTarget:
-    """Find and decide it on a request view. Raises SqlppError, PermissionDenied, CacheMiss."""
+    """Find the dataset and decide on it in a request view. Raises SqlppError, PermissionDenied, CacheMiss."""
     request_view.require_in_use()
     for _ in range(SYNONYMS_MAX):
         table, _chain = request_view.find(path, Kind.TABLE)
@@ -77,7 +81,7 @@ def target_of(request_view: RequestView, path: Levels, *, at: TextPosition) -> W
 
 @asynccontextmanager
 async def hold_dataset_lock(ctx: Context, target: WriteTarget, *, seconds: float) -> AsyncIterator[HeldLocks]:
-    """Hold the dataset's lock, and its dataverse's."""
+    """Hold the dataset's lock and that of its dataverse. Raises LockTimeout, ServiceUnavailable."""
     dataverse = DataverseName.create(target.path[:-1])
     wishes = [
         LockRequest(LockKey(target.catalog_id, LockKind.DATAVERSE, dataverse), LockMode.READ),
