@@ -1,6 +1,6 @@
-"""Owners: one principal, a user or a group, for each object. An owner row lives on its object's zone.
+"""Owners: one principal, a user or a group, for each object. An owner row belongs to its object's zone.
 
-May import `model` and the room's `sql`, `changes`.
+May import `model` and the room's `sql`, `changes`. Knows no rights.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SET = Sql(
 )
 
 OWNED_MAX: Final = 5_000
-"""Owner rows that one statement reads: some milliseconds."""
+"""Owner rows per statement: a few milliseconds."""
 OWNED = Sql(
     "SELECT o.object_id, n.parent_id, n.kind FROM owner o"
     " LEFT JOIN node n ON n.id = o.object_id AND n.zone = :zone AND n.deleted = 0"
@@ -32,7 +32,7 @@ OWNED = Sql(
 
 
 def owned_read(principal_id: int, *, zone: int, after: int) -> Load[OwnedRange]:
-    """Read where a principal owns something in a catalog, from an object's id on, by the index of owners."""
+    """Read where in a catalog a principal owns objects with ids greater than `after`, using the index of owners."""
     params = {"principal": principal_id, "zone": zone, "after": after, "limit": OWNED_MAX}
     rows = yield OWNED, params
     live = [row for row in rows if row[1] is not None]
@@ -42,19 +42,19 @@ def owned_read(principal_id: int, *, zone: int, after: int) -> Load[OwnedRange]:
 
 
 def owner_read(object_id: int) -> Load[int | None]:
-    """Read the owning principal's id."""
+    """Read the id of the owning principal, or None."""
     rows = yield OWNER, {"id": object_id}
     return rows[0][0] if rows else None
 
 
 class OwnerWrites:
-    """What mutations do to owners."""
+    """Writes of owners, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def insert(self, object_id: int, principal_id: int) -> None:
-        """Give a new object its owner; the object's own change row tells of it."""
+        """Insert the owner of a new object. The object's own change row covers it."""
         self.tx.count(INSERT, {"id": object_id, "principal": principal_id})
 
     def set(
@@ -67,7 +67,7 @@ class OwnerWrites:
         space: str,
         name: str | None = None,
     ) -> None:
-        """Hand an object to another principal. Its parent and its name are told so that listings follow."""
+        """Set the owner of an object. The change row has its parent and name, so that cached listings follow."""
         self.tx.count(SET, {"id": object_id, "principal": principal_id})
         self.tx.changed(
             ChangeDraft(

@@ -1,6 +1,6 @@
-"""Passwords of local users: zone 0, beside the tokens. Only hashes are stored, and nothing caches them.
+"""Passwords of local users, in zone 0 beside the tokens. Only hashes are stored, and nothing caches them.
 
-May import `model` and the room's `sql`.
+May import `model` and the room's `sql`. Knows no hash function.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ FORGET = Sql("DELETE FROM password WHERE user_name = :user")
 
 
 def password_of(rows: list[Row]) -> Password | None:
-    """Build the value of the row that was asked for, if there is one."""
+    """Build the password from the query's rows, or None."""
     return Password(rows[0][0], rows[0][1], TokenTrust(rows[0][2]), rows[0][3]) if rows else None
 
 
 def password_read(user: str) -> Load[Password | None]:
-    """Read a user's password."""
+    """Read a user's password, or None."""
     return password_of((yield OF_USER, {"user": user}))
 
 
 class PasswordWrites:
-    """What mutations do to passwords."""
+    """Writes of passwords, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def find(self, user: str) -> Password | None:
-        """Read a user's password inside the transaction."""
+        """Read a user's password inside the transaction, or None."""
         return password_of(self.tx.rows(OF_USER, {"user": user}))
 
     def put(self, user: str, *, hashed: str, trust: TokenTrust) -> None:
-        """Set a user's password. Its root is new: what the last one opened is not this one's."""
+        """Set a user's password. It gets a new root, so that sessions of the old password do not belong to it."""
         tx = self.tx
         told = {"user": user, "hash": hashed, "trust": trust.value, "root": tx.next_id(), "now": tx.now_ms}
         tx.count(PUT, told)
 
     def forget(self, user: str) -> bool:
-        """Take a user's password away; says whether there was one."""
+        """Delete a user's password. Returns whether one existed."""
         return self.tx.count(FORGET, {"user": user}) > 0

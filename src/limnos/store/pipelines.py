@@ -1,6 +1,8 @@
-"""Declarations of pipelines: every version, by the pipeline's node. The node's record has the newest version's number and digest.
+"""Declarations of pipelines: every version, by the pipeline's node, whose record has the newest version's number and
+digest.
 
-May import `model` and the room's `sql`. A version is never changed; those that neither a run nor the pipeline needs go with old runs.
+May import `model` and the room's `sql`. Knows nothing of what a declaration says. A version is never changed. Versions
+that neither a run nor the pipeline needs are deleted with old runs.
 """
 
 from __future__ import annotations
@@ -34,17 +36,17 @@ UNUSED = Sql(
 
 
 def declaration_read(pipeline_id: int, version: int) -> Load[PipelineDeclaration | None]:
-    """Read one version of what a pipeline declares."""
+    """Read one version of a pipeline's declaration, or None."""
     rows = yield ONE, {"id": pipeline_id, "version": version}
     return PipelineDeclaration(*rows[0]) if rows else None
 
 
 def declaration_put(tx: StoreTransaction, pipeline_id: int, *, version: int, digest: str, text: str) -> None:
-    """Keep a version; no other has its number."""
+    """Insert a version; its number must be new."""
     params: dict[str, Value] = {"id": pipeline_id, "version": version, "digest": digest, "text": text}
     tx.count(PUT, params | {"actor": tx.actor, "now": tx.now_ms})
 
 
 def declarations_prune(tx: StoreTransaction) -> int:
-    """Delete versions that are not the newest and that no run was made of; returns how many."""
+    """Delete versions that are not the newest and that no run uses. Returns how many."""
     return tx.count(UNUSED, {})

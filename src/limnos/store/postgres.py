@@ -1,8 +1,8 @@
-"""PostgreSQL (15 or newer): several stateless nodes over one primary.
+"""The store on PostgreSQL 15 or newer: several stateless nodes over one primary.
 
-May import `model`, `telemetry` and this room. Mutations of the same zones run in one transaction, one such batch at a time,
-in worker threads over psycopg, at READ COMMITTED with explicit locks; the gate has a connection of its own (`asking`), loads
-run on asyncpg at REPEATABLE READ, READ ONLY.
+May import `model`, `telemetry` and this room. Knows no resource. Mutations of the same zones run in one transaction,
+one such batch at a time, in worker threads over psycopg, at READ COMMITTED with explicit locks. The gate has its own
+connection (`gate_connection`). Loads run on asyncpg at REPEATABLE READ, READ ONLY.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ NOT_AGAIN = (
     psycopg.errors.LockNotAvailable, psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.DiskFull,
     psycopg.errors.OutOfMemory, psycopg.errors.QueryCanceled,
 )  # fmt: skip
-"""What another try at once would only meet again."""
+"""Failures that an immediate retry would meet again."""
 CUT_EVERY_S = 0.1
 _SHARED = Sql("SELECT pg_advisory_xact_lock_shared(:space, hashtext(:zone))")
 _SHARED_TWICE = Sql(
@@ -68,7 +68,7 @@ _SHARED_LOCATIONS = Sql(
 )
 _NEXT_IDS = Sql("SELECT nextval('limnos_id') FROM generate_series(1, :count)")
 _IDS_MAX = 64
-"""Ids drawn at once for a batch; what it leaves over is lost, as ids need not be dense."""
+"""Ids drawn at once for a batch. Unused ones are lost; ids may have gaps."""
 _PASS_IDS = Sql("SELECT setval('limnos_id', :beyond + :gap, false) FROM limnos_id WHERE last_value <= :beyond")
 _IDS_GAP = 1 << 20
 _AGAIN = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
@@ -94,11 +94,11 @@ class PostgresSession:
         return self.connection.execute(statement.psycopg, params).fetchall()
 
     def count(self, statement: Sql, params: Params) -> int:
-        """Run a statement and return how many rows it wrote."""
+        """Run a statement. Returns how many rows it wrote."""
         return self.connection.execute(statement.psycopg, params).rowcount
 
     def many(self, statement: Sql, params: Sequence[Params]) -> None:
-        """Run a statement once for each set of parameters, all in one trip to the database."""
+        """Run a statement once for each set of parameters, in one round trip."""
         with self.connection.cursor() as cursor:
             cursor.executemany(statement.psycopg, params)
 
@@ -110,21 +110,21 @@ class PostgresSession:
         return self._ids.pop()
 
     def next_ids(self, count: int) -> list[int]:
-        """Draw several ids, in one trip to the database."""
+        """Draw several ids, in one round trip."""
         return [row[0] for row in self.rows(_NEXT_IDS, {"count": count})]
 
     def pass_ids(self, beyond: int) -> None:
-        """Draw no id up to this one from now on. The gap is for those that others draw between the question and the answer."""
+        """Advance the sequence beyond an id. The gap covers ids that others draw between the check and the update."""
         self.rows(_PASS_IDS, {"beyond": beyond, "gap": _IDS_GAP})
 
     def save(self) -> None:
-        """Begin a job of the batch: one that is alone is undone with its transaction; else what the last job wrote is kept."""
+        """Set the savepoint of a job. A single job needs none: it is rolled back with its transaction."""
         if self._jobs > 1:
             self.connection.execute("RELEASE mutation; SAVEPOINT mutation" if self._saved else "SAVEPOINT mutation")
             self._saved = True
 
     def undo(self) -> None:
-        """Take back what the job wrote, and the locks it took."""
+        """Roll back the writes of the job, and the locks it took."""
         self._places.clear()
         if self._jobs > 1:
             self.connection.execute("ROLLBACK TO mutation")
@@ -132,14 +132,20 @@ class PostgresSession:
             self.connection.rollback()
 
     def is_lost(self) -> bool:
-        """A statement that fails undoes nothing before its savepoint; what ends the connection ends the batch elsewhere."""
+        """Return False: a failed statement undoes nothing before its savepoint.
+
+        A lost connection ends the batch elsewhere.
+        """
         return False
 
     def keep(self) -> None:
-        """End the job; the next one's beginning, or the commit, releases its savepoint."""
+        """No-op: the next savepoint, or the commit, releases this one."""
 
     def lock_locations(self, above: Sequence[str], own: str | None) -> None:
-        """Lock a location exclusively and those it lies in shared; most tables of a batch lie in the same ones."""
+        """Lock a location exclusively and those above it shared.
+
+        Most tables of a batch have the same locations above them.
+        """
         if own is not None:
             self.rows(_EXCLUSIVE, {"space": LOCATION_LOCK_CLASS, "zone": own})
         wanted = [place for place in above if place not in self._places]
@@ -148,7 +154,7 @@ class PostgresSession:
             self._places.update(wanted)
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
-        """Read clocks after the locks, in a statement of its own; the mutation's own row is held by another."""
+        """Read clocks after the locks, in a separate statement. The mutation's own clock row is locked."""
         if list(zones) == [self.zone]:
             return self.rows(CLOCK_HOLD, {"zone": self.zone})
         return self.rows(CLOCKS_READ, clock_params(zones))
@@ -156,8 +162,8 @@ class PostgresSession:
     def lock(self, permit: Permit[object]) -> None:
         """Take the access locks in zone order: shared above the mutation's zone, exclusive on it.
 
-        A catalog's own lock is its clock row, held when its clock is read. A metalake's mutation that looks at a
-        catalog needs no lock there: whoever moves the catalog holds the metalake shared.
+        A catalog's own lock is its clock row, taken when its clock is read. A metalake's mutation that depends on a
+        catalog needs no lock there: every writer to the catalog holds the metalake's lock shared.
         """
         zones = [zone for zone, _ in permit.stamps]
         above = zones[: zones.index(permit.zone)] if permit.zone in zones else zones
@@ -171,7 +177,7 @@ class PostgresSession:
 
 
 def _run_job(job: MutationJob, batch: MutationBatch, session: PostgresSession) -> None:
-    """Run one job. What concerns the whole transaction, or may go well if all of it is tried again, is raised."""
+    """Run one job. Raises failures that concern the whole transaction, or that a retry of all of it may avoid."""
     if not job.is_refused:
         job.error = None  # of an attempt before
     job.run(batch, session, ends_batch=(*_AGAIN, *REFUSED))
@@ -181,7 +187,7 @@ def _run_job(job: MutationJob, batch: MutationBatch, session: PostgresSession) -
 
 
 def _decide(job: MutationJob) -> None:
-    """Let a job decide on the loop, which is free to: this is a worker's thread."""
+    """Let a job decide on the event loop, and wait for it: this is a worker thread."""
     if job.again is not None:
         asyncio.run_coroutine_threadsafe(job.decide(), job.future.get_loop()).result()
 
@@ -207,17 +213,17 @@ class PostgresStore:
         self.statements = 0
 
     def _distrust(self) -> None:
-        """A connection was found silent: use none, of either kind, that rests since before now."""
+        """Stop using connections that have been idle since before now: another connection was found silent."""
         self._trusted_after = time.monotonic()
         self._readers.distrust()
 
     async def gate_async(self, epoch: int, known: KnownRevisions) -> GateResult:
-        """Read what has changed since the known revisions, in one statement on a connection of its own."""
+        """Read the changes after the known revisions, in one statement on the gate's own connection."""
         self.statements += 1
         return gate_result_of(await self._readers.gate(*gate_query_postgres(epoch, known)))
 
     async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
-        """Read changes first and then facts, in one snapshot; again when the connection was lost under it."""
+        """Read first the changes, then facts, in one snapshot. Retried if the connection was lost."""
         self._watch.start()
         return await self._readers.load(partial(self._read, epoch, known, load))
 
@@ -229,13 +235,13 @@ class PostgresStore:
         return moved, await self._drive(reader, load())
 
     async def find_async(self, query: Query) -> list[Row]:
-        """Read by one statement, which is a snapshot by itself: one trip, where a load takes four."""
+        """Run one query, which is its own snapshot: one round trip, where a load takes four."""
         self.statements += 1
         self._watch.start()
         return await self._readers.find(*query)
 
     def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
-        """Open a read of one moment that lasts a while, on a connection of its own."""
+        """Open a long read of one snapshot, on a connection of its own."""
         return postgres_snapshot(self.url)
 
     async def _drive(self, reader: ReadConnection, load: Load[T]) -> T:
@@ -249,15 +255,15 @@ class PostgresStore:
             return found
 
     async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: BeginCallback = ignore_begin) -> T:
-        """Run a mutation in the next batch of its zones and return after the commit."""
+        """Run a mutation in the next batch of its zones and return its result after the commit."""
         return await self._jobs(permit.zones).add(permit, mutation, begun)  # type: ignore[return-value]
 
     async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: BeginCallback = ignore_begin) -> T:
-        """Take the locks of a permit's zones, decide, run the mutation that comes of it, and return after the commit."""
+        """Take the locks of a permit's zones, decide, run the mutation, and return its result after the commit."""
         return await self._jobs(permit.zones).add_held(permit, again, begun)  # type: ignore[return-value]
 
     def _jobs(self, zones: tuple[int, ...]) -> MutationQueue:
-        """Return the queue of these zones, which somebody works off."""
+        """Return the queue of these zones, and start a task that works on it if there is none."""
         self._watch.start()
         jobs = self._queues.get(zones)
         if jobs is None:
@@ -266,7 +272,7 @@ class PostgresStore:
         return jobs
 
     async def _run_batches(self, zones: tuple[int, ...], jobs: MutationQueue) -> None:
-        """Run batches of these zones, one in flight: they would only wait for each other's locks."""
+        """Run the batches of these zones, one in flight: two would only wait for each other's locks."""
         loop = asyncio.get_running_loop()
         try:
             while jobs:
@@ -274,7 +280,7 @@ class PostgresStore:
                 batch = jobs.take(BATCH_MAX)
                 try:
                     ran = await loop.run_in_executor(self._threads, self._run, batch)
-                except Exception as error:  # noqa: BLE001 - every waiter is told
+                except Exception as error:  # noqa: BLE001 - every waiter gets the error
                     fail_jobs(batch, error)
                     continue
                 jobs.extendleft(reversed(batch[ran:]))
@@ -283,10 +289,10 @@ class PostgresStore:
             del self._queues[zones], self._drains[zones]
 
     def _run(self, jobs: list[MutationJob]) -> int:
-        """Run a batch and return how many of its jobs were in it: whoever comes after one that moves access is not.
+        """Run a batch. Returns how many of its jobs it contained: jobs after one that moves access wait for the next.
 
-        It is run again when it was a deadlock's victim, the connection was stale, or a rival of another zone was faster:
-        one that took the same unique key (a location) after this one looked, and looking again finds it.
+        It is retried if it was the victim of a deadlock, its connection was stale, or a rival of another zone committed
+        the same unique key (a location) after this one had checked. The retry sees the rival.
         """
         for attempt in range(ATTEMPTS):
             if self._closing:
@@ -302,7 +308,7 @@ class PostgresStore:
             except REFUSED as error:
                 self._throw_away(line)
                 if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
-                    self._distrust()  # the primary may be another one by now
+                    self._distrust()  # another server may be the primary now
                 if attempt == ATTEMPTS - 1 or isinstance(error, NOT_AGAIN):
                     raise transaction_refused_error(error) from error
             except BaseException:
@@ -314,7 +320,10 @@ class PostgresStore:
         raise AssertionError("the last attempt returns or raises")
 
     def _transact(self, connection: psycopg.Connection, jobs: list[MutationJob]) -> int:
-        """One transaction: locks, each job with its permit, clock and changes, commit."""
+        """Run one transaction: locks, each job with its permit, clocks and changes, commit.
+
+        Returns how many jobs it contained.
+        """
         ran = 0
         try:
             fault_point("begin")
@@ -323,7 +332,7 @@ class PostgresStore:
             session.lock(permit)
             fault_point("locked")
             batch = MutationBatch(session, now_ms=self.time.now_ms())
-            batch.clock(permit.zone)  # first of all: its row is the lock of a catalog
+            batch.clock(permit.zone)  # first: its row is the lock of a catalog
             _decide(jobs[0])
             while ran < len(jobs) and not batch.closed:
                 _run_job(jobs[ran], batch, session)
@@ -349,7 +358,7 @@ class PostgresStore:
             raise state_unknown_error(error) from error
 
     def _line(self) -> WriteConnection:
-        """Take a connection that rested, but none that rested when another one was found silent; else open one."""
+        """Take an idle connection, unless one was found silent since it was last used; else open a connection."""
         while True:
             try:
                 found = self._rested.get_nowait()
@@ -376,11 +385,14 @@ class PostgresStore:
             line.close()
 
     async def close(self, *, within_s: float = CLOSE_S) -> None:
-        """Finish running mutations and disconnect; what does not end within the time is cut."""
+        """Finish running mutations and disconnect.
+
+        Connections of those that take longer than `within_s` seconds are cut.
+        """
         if self._drains:
             await asyncio.wait(tuple(self._drains.values()), timeout=within_s)
         self._closing = True
-        while self._drains:  # what is still out hangs; from now on nothing is tried again
+        while self._drains:  # the remaining statements hang; from now on nothing is retried
             self._watch.cut_all()
             await asyncio.wait(tuple(self._drains.values()), timeout=CUT_EVERY_S)
         self._watch.cut_all()

@@ -1,6 +1,6 @@
-"""What is told when PostgreSQL refuses or does not answer: each cause in words of its own, and always what is certain.
+"""Errors for callers when PostgreSQL refuses or does not answer: one message per cause, saying what is certain.
 
-May import `model` and the two drivers.
+May import `model` and the two drivers. Knows no statement.
 """
 
 from __future__ import annotations
@@ -15,32 +15,32 @@ from limnos.model.errors import NoSpace, ServiceUnavailable
 NO_TEXT = "A name or another text holds U+0000, which no stored text can: leave it out"
 LOST = (
     asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError,
-    asyncpg.OperatorInterventionError,  # it is shutting down, starting up, or was told to give up
+    asyncpg.OperatorInterventionError,  # the database is shutting down or starting up, or an operator ended the session
     asyncpg.InsufficientResourcesError,  # too many connections
-    asyncpg.InternalClientError,  # what its driver says of a connection that was ended while it was idle
+    asyncpg.InternalClientError,  # the driver's error for a connection that was closed while idle
 )  # fmt: skip
 REFUSED = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction)
-"""Failures that concern a whole transaction and not one of its mutations."""
+"""Failures of a whole transaction, not of one of its mutations."""
 NO_CONNECTION = "The database answers and has no connection left for this server (whoever runs it raises max_connections, or lowers database.pool_max)"
 _NOTHING = "nothing was changed: try again"
 _FULL = re.compile("too many clients|too many connections|connection slots are reserved|no more connections allowed")
-"""What PostgreSQL and poolers before it say of that; the driver gives a refused connection no code."""
+"""Messages of PostgreSQL and of poolers that there are too many connections. The driver gives no code for them."""
 
 
 def is_full(error: BaseException) -> bool:
-    """Say whether the database refused a connection because it has as many as it takes."""
+    """Return whether the database refused a connection because it has too many."""
     return isinstance(error, asyncpg.TooManyConnectionsError) or _FULL.search(str(error)) is not None
 
 
 def unreachable_error(error: BaseException) -> ServiceUnavailable:
-    """Say that a question got no answer, or no connection to be asked on."""
+    """Build the error for a query without an answer, or without a connection."""
     if is_full(error):
         return ServiceUnavailable(f"{NO_CONNECTION}: try again", cause=str(error))
     return ServiceUnavailable("The database does not answer: try again", cause=str(error) or repr(error))
 
 
 def transaction_refused_error(error: psycopg.Error) -> ServiceUnavailable:
-    """Say why a transaction was certainly not committed."""
+    """Build the error for a transaction that was certainly not committed, with the reason."""
     said = (error.diag.message_primary or str(error)).strip()
     if isinstance(error, psycopg.errors.LockNotAvailable):
         text = f"Another session of the database holds a lock that this write waits for; {_NOTHING}"
@@ -59,5 +59,5 @@ def transaction_refused_error(error: psycopg.Error) -> ServiceUnavailable:
 
 
 def is_certain(error: psycopg.Error, *, closed: bool) -> bool:
-    """Say whether a COMMIT that failed certainly committed nothing: the database itself refused it, and lives on."""
+    """Return whether a failed COMMIT certainly committed nothing: the database itself refused it and still runs."""
     return error.sqlstate is not None and not closed and not error.sqlstate.startswith(("08", "57P", "58"))

@@ -1,6 +1,6 @@
-"""Snapshots of a store on PostgreSQL: a read-only transaction at REPEATABLE READ on a connection of its own.
+"""Long read snapshots on PostgreSQL: a read-only transaction at REPEATABLE READ on its own connection.
 
-May import `model` and this room. Apart from `snapshots`, because its driver is of the extra `postgres`.
+May import `model` and this room. Separate from `snapshots`, because its driver belongs to the extra `postgres`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ class _PostgresSnapshot:
 
 @asynccontextmanager
 async def postgres_snapshot(url: str) -> AsyncGenerator[StoreSnapshot, None]:
-    """Open a connection and a read-only transaction at REPEATABLE READ. Raises Unavailable when the database is lost."""
+    """Open a connection and a read-only transaction at REPEATABLE READ.
+
+    Raises ServiceUnavailable if the database is lost.
+    """
     try:
         connection = await asyncpg.connect(url, timeout=CONNECT_S)
     except _LOST as error:

@@ -1,6 +1,6 @@
-"""Users and groups of a metalake, and who is a member of which group.
+"""Users and groups of a metalake, and memberships in groups.
 
-May import `model` and the room's `sql`, `changes`. Everything here moves the metalake's access revision.
+May import `model` and the room's `sql`, `changes`. Knows no rights. Every write moves the metalake's access revision.
 """
 
 from __future__ import annotations
@@ -66,18 +66,18 @@ FORGET_ROLES = Sql("DELETE FROM role_member WHERE principal_id = :id")
 
 
 def principal_of(row: Row) -> Principal:
-    """Build the value of a row whose columns are `_COLUMNS`."""
+    """Build a principal from a row whose columns are `_COLUMNS`."""
     return Principal(row[0], row[1], KINDS[row[2]], row[3], row[4], bool(row[5]), *row[6:])
 
 
 def principal_read(metalake_id: int, kind: Kind, name: str) -> Load[Principal | None]:
-    """Read a user or group by name."""
+    """Read a user or group by name, or None."""
     rows = yield NAMED, {"metalake": metalake_id, "kind": int(kind), "name": name}
     return principal_of(rows[0]) if rows else None
 
 
 def principal_by_id_read(principal_id: int) -> Load[Principal | None]:
-    """Read a live user or group by id."""
+    """Read a live user or group by id, or None."""
     rows = yield BY_ID, {"id": principal_id}
     return principal_of(rows[0]) if rows else None
 
@@ -89,7 +89,7 @@ def principals_read(metalake_id: int, kind: Kind) -> Load[tuple[Principal, ...]]
 
 
 def groups_of_read(user_id: int) -> Load[tuple[int, ...]]:
-    """Read the ids of the groups a user is a member of."""
+    """Read the ids of a user's groups."""
     rows = yield GROUPS_OF, {"id": user_id}
     return tuple(row[0] for row in rows)
 
@@ -101,22 +101,22 @@ def members_read(group_id: int) -> Load[tuple[str, ...]]:
 
 
 def signed_in_read(user_id: int) -> Load[int | None]:
-    """Read when the newest token was issued by which an outside issuer spoke of a user, in milliseconds since 1970."""
+    """Read the issue time of a user's newest token from an outside issuer, in milliseconds since 1970; or None."""
     rows = yield SIGNED_IN, {"id": user_id}
     return rows[0][0] if rows else None
 
 
 class UserStatus(NamedTuple):
-    """What all metalakes together know of a user's name."""
+    """The status of a user name in all metalakes together."""
 
     is_known: bool
-    """Some metalake has a user of that name."""
+    """At least one metalake has a user of that name."""
     is_disabled: bool
-    """Some metalake has one, and each that has one has disabled it."""
+    """At least one metalake has such a user, and all that do have disabled it."""
 
 
 def user_status_read(user: str) -> Load[UserStatus]:
-    """Read what all metalakes together know of a user's name."""
+    """Read the status of a user name in all metalakes together."""
     rows = yield STANDING, {"kind": int(Kind.USER), "name": user}
     return _user_status(rows)
 
@@ -127,13 +127,13 @@ def _user_status(rows: Sequence[Row]) -> UserStatus:
 
 
 class PrincipalWrites:
-    """What mutations do to users and groups."""
+    """Writes of users and groups, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def find(self, metalake_id: int, kind: Kind, name: str) -> Principal | None:
-        """Read a principal by name inside the transaction."""
+        """Read a principal by name inside the transaction, or None."""
         rows = self.tx.rows(NAMED, {"metalake": metalake_id, "kind": int(kind), "name": name})
         return principal_of(rows[0]) if rows else None
 
@@ -149,15 +149,15 @@ class PrincipalWrites:
         return tuple(row[0] for row in self.tx.rows(NAMES, {"metalake": metalake_id, "kind": int(kind)}))
 
     def everybody(self) -> list[tuple[str, Kind, str]]:
-        """Read all users, groups and roles of the server: metalake, kind and name of each, in that order."""
+        """Read (metalake, kind, name) of all users, groups and roles of the server, in that order."""
         return sorted((row[0], KINDS[row[1]], row[2]) for row in self.tx.rows(EVERYBODY, {}))
 
     def standing(self, user: str) -> UserStatus:
-        """Read what all metalakes together know of a user's name, inside the transaction."""
+        """Read the status of a user name in all metalakes together, inside the transaction."""
         return _user_status(self.tx.rows(STANDING, {"kind": int(Kind.USER), "name": user}))
 
     def by_id(self, principal_id: int) -> Principal | None:
-        """Read a live principal by id."""
+        """Read a live principal by id, or None."""
         rows = self.tx.rows(BY_ID, {"id": principal_id})
         return principal_of(rows[0]) if rows else None
 
@@ -166,7 +166,7 @@ class PrincipalWrites:
     ) -> Principal:
         """Insert a user or group. Raises AlreadyExists for its name or its external id.
 
-        Where another one had the name and was removed, only tokens made from now on are the new one's.
+        If an earlier principal of that name was removed, only tokens made from now on belong to the new one.
         """
         tx = self.tx
         is_successor = bool(tx.rows(FORMER, {"metalake": metalake_id, "kind": int(kind), "name": name}))
@@ -185,7 +185,7 @@ class PrincipalWrites:
         return found
 
     def enable(self, found: Principal, *, enabled: bool) -> None:
-        """Enable or disable a user: a disabled one is refused everywhere."""
+        """Enable or disable a user. A disabled user is refused everywhere."""
         self.tx.count(ENABLE, {"id": found.id, "enabled": enabled, "actor": self.tx.actor, "now": self.tx.now_ms})
         self._changed("alter", found, old=True)
 
@@ -201,23 +201,23 @@ class PrincipalWrites:
         return tuple(row[0] for row in self.tx.rows(MEMBERS, {"id": group.id}))
 
     def join(self, group: Principal, user: Principal) -> None:
-        """Make a user a member of a group; again is fine."""
+        """Make a user a member of a group. Does nothing if the user is one already."""
         if self.tx.count(JOIN, {"user": user.id, "group": group.id}):
             self._changed("join", user, old=True, group=group)
 
     def leave(self, group: Principal, user: Principal) -> bool:
-        """End a membership; says whether there was one."""
+        """End a membership. Returns whether it existed."""
         left = self.tx.count(LEAVE, {"user": user.id, "group": group.id}) > 0
         if left:
             self._changed("leave", user, old=True, group=group)
         return left
 
     def sign_in(self, user: Principal, issued_ms: int) -> bool:
-        """Note that an issuer's token spoke of a user; says no where a newer one did."""
+        """Record a sign-in with an issuer's token. Returns False if a newer token was used before."""
         return self.tx.count(SIGN_IN, {"id": user.id, "issued": issued_ms}) > 0
 
     def issue(self, user: Principal, groups: Iterable[Principal]) -> None:
-        """Make the memberships that an issuer tells those of `groups`; what administrators made themselves is left alone."""
+        """Replace the memberships that come from an issuer by `groups`. Memberships made by administrators stay."""
         wanted = {group.id: group for group in groups}
         held = {row[0]: principal_of(row) for row in self.tx.rows(ISSUED, {"id": user.id, "yes": True})}
         for group_id in held.keys() - wanted.keys():
@@ -229,7 +229,7 @@ class PrincipalWrites:
     def _changed(
         self, operation: str, found: Principal, *, new: bool = False, old: bool = False, group: Principal | None = None
     ) -> None:
-        """Record the change; of a membership, the group is told too: `Change.group_id`."""
+        """Write the change row. For a membership it has the group, too: `ChangeRow.group_id`."""
         home = found.metalake_id if new else None
         self.tx.changed(
             ChangeDraft(

@@ -1,7 +1,8 @@
-"""Protection: rows that keep objects from being dropped, for themselves or with everything below them.
+"""Protection: rows that keep objects from being dropped, alone or with everything below them.
 
-May import `model`, `names` and the room's `sql`, `changes`. Every drop of a node asks here, in its own statement (`nodes.BURY`), so no
-mutation can forget to; who takes an object away in another way, such as putting another one in its place, asks `refuse`.
+May import `model`, `names` and the room's `sql`, `changes`. Knows no rights. Every drop of a node checks it in its own
+statement (`nodes.BURY`), so no mutation can forget to. A mutation that removes an object in another way, such as
+replacing it, calls `refuse`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,9 @@ CLEAR = Sql("DELETE FROM protection WHERE node_id = :id")
 
 
 class Protection(NamedTuple):
-    """What protects an object: itself or something above it, since when, by whom, and whether all below it, too."""
+    """The protection of an object: the protected node (itself or an ancestor), whether it covers everything below,
+    by whom, when.
+    """
 
     node_id: int
     below: bool
@@ -53,38 +56,42 @@ class Protection(NamedTuple):
 
 
 def protection_read(node_id: int) -> Load[Protection | None]:
-    """Read what protects a node, the nearest when there are several; None when nothing does."""
+    """Read the nearest protection of a node, or None."""
     rows = yield ON, {"id": node_id}
     return Protection(rows[0][0], bool(rows[0][1]), rows[0][2], rows[0][3]) if rows else None
 
 
 class ProtectionWrites:
-    """What mutations do to protection."""
+    """Writes of protection, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def set(self, node: Node, *, below: bool) -> None:
-        """Protect a node, with `below` everything below it, too; what was protected more widely stays so."""
+        """Protect a node; with `below` also everything below it. An existing wider protection stays."""
         tx = self.tx
         tx.count(SET, {"id": node.id, "zone": node.zone, "below": below, "actor": tx.actor, "now": tx.now_ms})
         tx.changed(ChangeDraft("protect", node.kind, node.id, node.name_space))
 
     def clear(self, node: Node) -> bool:
-        """End a node's own protection; says whether there was one."""
+        """Remove a node's own protection. Returns whether it existed."""
         if not self.tx.count(CLEAR, {"id": node.id}):
             return False
         self.tx.changed(ChangeDraft("unprotect", node.kind, node.id, node.name_space))
         return True
 
     def refuse(self, node: Node) -> None:
-        """Raise Protected when something protects the node."""
+        """Raise ProtectedObject if the node is protected."""
         rows = self.tx.rows(ON, {"id": node.id})
         if rows:
             self._raise(node, rows[0][0])
 
     def refuse_move(self, node: Node) -> None:
-        """Raise Protected when the node itself is protected: elsewhere it may lie in what its mover owns, who could end that then."""
+        """Raise ProtectedObject if the node itself is protected.
+
+        Otherwise its mover could put it below a node of their own, and then end its protection as the owner of that
+        node.
+        """
         if not self.tx.rows(ITSELF, {"id": node.id}):
             return
         _, path = self._named(node.id)
@@ -95,7 +102,7 @@ class ProtectionWrites:
         )
 
     def refuse_within(self, node: Node) -> None:
-        """Raise Protected when anything in a catalog or metalake is protected, however it is dropped."""
+        """Raise ProtectedObject if any object in a catalog or metalake is protected, however it is dropped."""
         if node.kind not in SCOPES:
             return
         rows = self.tx.rows(WITHIN, {"id": node.id, "kind": int(Kind.CATALOG)})

@@ -1,7 +1,7 @@
-"""Connections for reads on PostgreSQL: the gate's own, and a few for loads; each question has a deadline or is watched.
+"""Connections for reads on PostgreSQL: one for the gate, and a few for loads.
 
-May import `model` and this room. A read changes nothing, so one whose connection died, or fell silent, is asked once
-more on a fresh connection before anybody hears of it.
+Each query has a deadline or is monitored. May import `model` and this room. Knows no resource. A read changes nothing,
+so if its connection died or became silent, it is repeated once on a new connection before any caller gets an error.
 """
 
 from __future__ import annotations
@@ -36,9 +36,12 @@ _PLANS = {
     "plan_cache_mode": "force_generic_plan",
 }
 BY_INDEX = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in _PLANS.items())
-"""Every statement of the room has an index to go by. A table that was small when its plan was made is else read whole by
-it, however large it has become, until the database next analyzes it. And one plan is enough for each: for a statement with lists
-the database may else make a new one each time, which costs it three times what the statement does."""
+"""Settings that make PostgreSQL use the indexes. Every statement of the room has one to use.
+
+A plan made while a table was small would otherwise scan the whole table, however large it has become, until the
+database analyzes it again. One generic plan per statement is enough: for lists the database may otherwise plan each
+time, which costs three times as much as the statement.
+"""
 _HELLO = (
     "SELECT pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()),"
     f" (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {BY_INDEX}"
@@ -56,7 +59,7 @@ _END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ANY($
 
 
 class ReadConnection:
-    """An asyncpg connection and its line."""
+    """An asyncpg connection and its monitor."""
 
     def __init__(self, connection: asyncpg.Connection, backend: tuple[int, object] | None) -> None:
         self.connection = connection
@@ -64,7 +67,7 @@ class ReadConnection:
         self.used_at = time.monotonic()
 
     async def rows(self, statement: Sql, params: Params, *, timeout_s: float | None = None) -> list[Row]:
-        """Run a statement that returns rows. Without a timeout it takes as long as the database is at work on it."""
+        """Run a statement that returns rows. Without `timeout_s` it may run as long as the database works on it."""
         self.line.since = time.monotonic()
         try:
             found = await self.connection.fetch(statement.asyncpg, *statement.values(params), timeout=timeout_s)
@@ -108,7 +111,10 @@ class ReadConnections:
         self._trusted_after = 0.0
 
     async def gate(self, statement: Sql, params: Params) -> list[Row]:
-        """Ask the gate's question on the gate's connection: it takes milliseconds, so silence is soon told from work."""
+        """Run the gate's query on the gate's connection.
+
+        It takes milliseconds, so a short deadline detects a silent connection.
+        """
         for last in (False, True):
             try:
                 gate = self._gate
@@ -152,11 +158,11 @@ class ReadConnections:
             self._gate = None
 
     async def load(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:
-        """Run a read in one snapshot; once more, from its start, when the connection was lost under it."""
+        """Run a read in one snapshot. If the connection was lost, run it once more from its start."""
         return await self._asked_twice(partial(_in_snapshot, read))
 
     async def find(self, statement: Sql, params: Params) -> list[Row]:
-        """Run one statement; once more when the connection was lost under it."""
+        """Run one statement. If the connection was lost, run it once more."""
         return await self._asked_twice(lambda reader: reader.rows(statement, params))
 
     async def _asked_twice(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:
@@ -183,7 +189,7 @@ class ReadConnections:
         return found
 
     def _take(self) -> ReadConnection | None:
-        """Take a connection that rested, but none that rested when another one was found silent."""
+        """Take an idle connection, unless one was found silent since it was last used."""
         while self._idle:
             found = self._idle.pop()
             if not found.connection.is_closed() and found.used_at > self._trusted_after:
@@ -201,7 +207,7 @@ class ReadConnections:
         reader.connection.terminate()
 
     def distrust(self) -> None:
-        """A connection was found silent: use none that rests since before now."""
+        """Stop using connections that have been idle since before now: another connection was found silent."""
         self._trusted_after = time.monotonic()
 
     async def _connect(self) -> ReadConnection:
@@ -225,7 +231,7 @@ class ReadConnections:
         self._time_of.learn(now_ms, asked_at)
 
     async def at_work(self) -> set[tuple[int, object]]:
-        """Ask on a fresh connection which of the database's own processes are at work."""
+        """Read on a new connection which of the database's backends are working."""
         connection = await asyncpg.connect(self.url, timeout=CONNECT_S, command_timeout=CONNECT_S)
         try:
             return {(row[0], row[1]) for row in await connection.fetch(_AT_WORK)}
@@ -241,7 +247,7 @@ class ReadConnections:
             connection.terminate()
 
     def close(self) -> None:
-        """Let go of every connection that nobody uses, at once."""
+        """Close every idle connection at once."""
         self._drop_gate()
         while self._idle:
             self._throw_away(self._idle.pop())

@@ -29,11 +29,11 @@ if TYPE_CHECKING:
     from limnos.store.key_value import KeyValueReader, KeyValueStore, KeyValueTransaction
 
 _OBJECTS: Final = ("principal", "metalake", "catalog", "namespace", "table", "entity", "role")
-"""Records that are objects, in the order in which an export has them, but for the tree, which goes by depth."""
+"""Records that are objects, in the order of an export; the tree itself is ordered by depth."""
 _SORTS: Final = (
     "model_version", "tagged", "lance_version", "declaration", "uses", "member", "policed", "statistic", "protected", "grant", "holder",
 )  # fmt: skip
-"""What hangs on objects, in the order in which an export has it. Numbers are stored: a new sort goes to the end."""
+"""Records that belong to an object, in the order of an export. Numbers are stored: add a new sort at the end."""
 _OWNERS: Final = {
     "model_version": "model_id", "lance_version": "table_id", "declaration": "pipeline_id", "statistic": "table_id", "grant": "role_id",
     "link": "from_id",
@@ -51,13 +51,15 @@ def _number(data: bytes | None) -> int:
 
 
 def object_of(record: ExportRecord) -> str | None:
-    """Return the word of an object that a record is; None for what hangs on one, and for header and trailer."""
+    """Return the field name of an object's record; None for records that belong to an object, the header and the
+    trailer.
+    """
     word = record.WhichOneof("record") or ""
     return word if word in _OBJECTS else None
 
 
 def kind_of(record: ExportRecord) -> Kind:
-    """Return what kind of object a record is. Raises BadRequest for one that only a newer release knows."""
+    """Return the kind of an object's record. Raises BadRequest for a kind of a newer release."""
     word = object_of(record) or ""
     told = getattr(record, word).kind if word in ("principal", "entity") else word
     if told.upper() not in Kind.__members__:
@@ -76,43 +78,48 @@ def id_of(record: ExportRecord) -> int:
 
 
 class RecordReader:
-    """Reads of one moment."""
+    """Reads from one snapshot."""
 
     def __init__(self, pairs: KeyValueReader) -> None:
         self._pairs = pairs
 
     @property
     def revision(self) -> int:
-        """How many transactions there were."""
+        """The number of transactions so far."""
         return _number(self._pairs.get(_REVISION))
 
     @property
     def header(self) -> ExportRecord | None:
-        """The header of the export that all this comes from; None while nothing was taken."""
+        """The header of the export that the records come from; None before the first export."""
         return self._record(_HEADER)
 
     def by_id(self, object_id: int) -> ExportRecord | None:
-        """Return an object."""
+        """Return an object, or None."""
         return self._record(_OBJECT + _encode_id(object_id))
 
     def find(self, parent_id: int, space: str, *, name: str) -> ExportRecord | None:
-        """Return the object of a name below a parent."""
+        """Return the object with a name below a parent, or None."""
         found = self._pairs.get(_name_key(parent_id, space, name=name))
         return None if found is None else self.by_id(_number(found))
 
     def children(self, parent_id: int, space: str = "") -> Iterator[ExportRecord]:
-        """Give what lies directly below an object, or has its names in one space there: by space, then by name in order of code points."""
+        """Yield the children of an object, or only those of one name space: by name space, then by name in code
+        point order.
+        """
         prefix = _NAME + _encode_id(parent_id) + (f"{space}\0".encode() if space else b"")
         for _, object_id in self._pairs.scan(prefix):
             yield cast("ExportRecord", self.by_id(_number(object_id)))
 
     def named(self, parent_id: int, name: str) -> list[ExportRecord]:
-        """Return what has a name below a parent, of each space: a namespace and a table may share one."""
+        """Return all objects of a name below a parent, one per name space: a namespace and a table may share a name."""
         found = [self.find(parent_id, space, name=name) for space in _SPACES]
         return [each for each in found if each is not None]
 
     def walk(self, path: Sequence[str]) -> list[ExportRecord]:
-        """Return what a path from the metalake leads to: none or one, or one of each space. Raises NotFound when there is no metalake."""
+        """Return the objects that a path from the metalake leads to: none, one, or one per name space.
+
+        Raises NotFound if there is no metalake.
+        """
         found = [self.metalake]
         for name in path:
             found = [below for each in found for below in self.named(id_of(each), name)]
@@ -120,23 +127,26 @@ class RecordReader:
 
     @property
     def metalake(self) -> ExportRecord:
-        """The metalake that all this is of. Raises NotFound."""
+        """The metalake of all records. Raises NotFound."""
         lake = next(self.children(ROOT_ID), None)
         if lake is None:
             raise NotFound("There is no metalake here: no export was taken in yet", kind="metalake")
         return lake
 
     def hanging(self, object_id: int) -> Iterator[ExportRecord]:
-        """Give what hangs on an object."""
+        """Yield the records that belong to an object."""
         for sort in range(len(_SORTS)):
             for _, value in self._pairs.scan(_HANGING + bytes([sort]) + _encode_id(object_id)):
                 yield ExportRecord.FromString(value)
 
     def everything(self) -> Iterator[ExportRecord]:
-        """Give all records as an export has them: nothing is named before it stands. Raises NotFound when there is nothing."""
+        """Yield all records in the order of an export: no record refers to a later one.
+
+        Raises NotFound if there are none.
+        """
         lake = self.metalake
         count = 0
-        for count, record in enumerate(self._ordered(lake), 1):  # noqa: B007 - its last value is told
+        for count, record in enumerate(self._ordered(lake), 1):  # noqa: B007 - its last value goes into the trailer
             yield record
         yield messages.trailer(count)
 
@@ -156,7 +166,7 @@ class RecordReader:
                 yield ExportRecord.FromString(value)
 
     def _below(self, parent_id: int) -> Iterator[ExportRecord]:
-        """Give what lies in the tree below an object, level by level; the ids of one level are held."""
+        """Yield the descendants of an object in the tree, level by level. Keeps the ids of one level in memory."""
         level = [parent_id]
         while level:
             lower: list[int] = []
@@ -173,18 +183,23 @@ class RecordReader:
 
 
 class RecordWrites(RecordReader):
-    """One transaction."""
+    """One write transaction."""
 
     def __init__(self, pairs: KeyValueTransaction) -> None:
         super().__init__(pairs)
         self._pairs: KeyValueTransaction = pairs
         self._providers: dict[int, str] = {}
-        """Of catalogs, by their ids: which never changes."""
+        """Providers of catalogs by id. They never change."""
 
     def put(self, record: ExportRecord) -> None:
-        """Make an object, or replace the one with its id, perhaps below another parent or by another name: what lies below goes along.
+        """Insert an object, or replace the one with its id, also below another parent or by another name.
 
-        Raises NotFound (its parent), AlreadyExists (the name), BadRequest (it would lie in itself, or has no name that a key can hold).
+        Its descendants stay below it.
+
+        Raises:
+            NotFound: The parent does not exist.
+            AlreadyExists: The name is taken.
+            BadRequest: The object would lie below itself, or its name is too long for a key.
         """
         object_id, parent_id, key = id_of(record), self._parent_of(record), self._key_of(record)
         before = self.by_id(object_id)
@@ -202,7 +217,7 @@ class RecordWrites(RecordReader):
         self._pairs.put(_OBJECT + _encode_id(object_id), record.SerializeToString(deterministic=True))
 
     def _refuse_within(self, record: ExportRecord, above: int) -> None:
-        """Walk from where a record is to lie to the root. Raises BadRequest when it would lie in itself."""
+        """Walk from the new parent to the root. Raises BadRequest if the record is on the way."""
         found: ExportRecord | None = record
         while found is not None and above != ROOT_ID:
             if above == id_of(record):
@@ -211,7 +226,7 @@ class RecordWrites(RecordReader):
             above = ROOT_ID if found is None else self._parent_of(found)
 
     def drop(self, object_id: int) -> None:
-        """Take an object out, with what hangs on it. Raises NotFound, NotEmpty."""
+        """Delete an object with the records that belong to it. Raises NotFound, NotEmpty."""
         record = self.by_id(object_id)
         if record is None:
             raise NotFound(f"There is no object {object_id}", kind="namespace")
@@ -227,7 +242,7 @@ class RecordWrites(RecordReader):
         self._pairs.delete(_OBJECT + _encode_id(object_id))
 
     def hang(self, record: ExportRecord) -> None:
-        """Hang something on an object, behind what hangs there. Raises NotFound."""
+        """Append a record that belongs to an object. Raises NotFound if the object does not exist."""
         word = record.WhichOneof("record") or ""
         message = getattr(record, word)
         owner = getattr(message, _OWNERS[word])
@@ -240,10 +255,12 @@ class RecordWrites(RecordReader):
         self._pairs.put(key, record.SerializeToString(deterministic=True))
 
     def replace(self, records: Iterable[ExportRecord]) -> int:
-        """Take an export in place of all that is there; returns how many records it has.
+        """Replace all records by those of an export. Returns how many records the export has.
 
-        Raises BadRequest for one that is cut or out of order, CommitConflict for one of another metalake or of an earlier moment, and what
-        `put` and `hang` raise.
+        Raises:
+            BadRequest: The export is cut off or out of order.
+            CommitConflict: It is of another metalake, or older than the stored records.
+            LimnosError: Any error of `put` and `hang`.
         """
         revision, before = self.revision, self.header
         self._pairs.clear()
@@ -293,20 +310,20 @@ class RecordWrites(RecordReader):
 
 
 class RecordStore:
-    """A metalake's records in a database of pairs."""
+    """The records of a metalake in a key-value database."""
 
     def __init__(self, pairs: KeyValueStore) -> None:
         self._pairs = pairs
 
     @contextmanager
     def reading(self) -> Iterator[RecordReader]:
-        """Read one moment for the time of the body."""
+        """Open a read snapshot for the `with` block."""
         with self._pairs.reading() as found:
             yield RecordReader(found)
 
     @contextmanager
     def writing(self, *, expected: int | None = None) -> Iterator[RecordWrites]:
-        """Write in one transaction, whose revision is the one after `expected`. Raises CommitConflict when another one came before."""
+        """Open a write transaction, whose revision is the one after `expected`. Raises CommitConflict if it is not."""
         with self._pairs.writing() as found:
             writes = RecordWrites(found)
             revision = writes.revision
@@ -316,7 +333,7 @@ class RecordStore:
             found.put(_REVISION, _encode_id(revision + 1))
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
         self._pairs.close()
 
 
@@ -333,7 +350,7 @@ def _require_later(record: ExportRecord, before: ExportRecord | None) -> None:
 
 
 class _NamedMessage(Protocol):
-    """What the message of every object has."""
+    """The fields that the message of every object has."""
 
     id: int
     name: str

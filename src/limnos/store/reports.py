@@ -1,6 +1,7 @@
-"""Reports of clients about their scans and commits, per table: a bounded number of them, for a time.
+"""Metrics reports of clients about their scans and commits: a bounded number per table, kept for a limited time.
 
-May import `model` and the room's `sql`, `trash`. Nothing that anybody decides or caches rests on a report, so none leaves a change.
+May import `model` and the room's `sql`, `trash`. Knows no content of a report. No decision and no cache depends on one,
+so none leaves a change row.
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ SWEEP = Sql(
 def reports_read(
     node_id: int, *, kind: str, before: int, limit: int
 ) -> Load[tuple[tuple[MetricsReportRow, ...], bool]]:
-    """Read a table's reports, newest first, those before an id; of one kind unless that is empty. Says whether more may be there.
+    """Read a table's reports with ids below `before`, newest first; of one `kind` unless it is "".
 
-    No more of them than have some megabytes together, but one at least.
+    Returns the reports and whether there may be more. One page has at most `PAGE_BYTES_MAX` bytes, but at least one
+    report.
     """
     params: dict[str, int | str] = {"node": node_id, "kind": kind, "before": before, "limit": limit}
     sizes = yield SIZES, params
@@ -55,7 +57,7 @@ def reports_read(
 
 
 def reports_put(tx: StoreTransaction, reports: Sequence[MetricsReportRow], *, keep_ms: int) -> None:
-    """Keep reports, in their order, and of each table's the newest only."""
+    """Insert reports in their order. Of each table only the newest `PER_TABLE_MAX` are kept."""
     for each in reports:
         tx.count(
             PUT,
@@ -69,5 +71,5 @@ def reports_put(tx: StoreTransaction, reports: Sequence[MetricsReportRow], *, ke
 
 
 def reports_expire(tx: StoreTransaction) -> int:
-    """Delete what was kept long enough; returns how many."""
+    """Delete expired reports. Returns how many."""
     return tx.count(EXPIRE, {"now": tx.now_ms})

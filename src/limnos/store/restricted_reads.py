@@ -1,7 +1,9 @@
-"""Directories of files that were rewritten for restricted readers: who reads each, until when, and how many bytes it has.
+"""Directories of data files that were rewritten for restricted users: who reads each, until when, and its size in
+bytes.
 
-May import `model` and the room's `sql`. Nothing that anybody decides or caches rests on these rows, so they leave no change. One row is one reader of one directory; a
-directory whose rows are all over is ended: its rows go first, then its files, so nobody joins a directory that is being deleted.
+May import `model` and the room's `sql`. Knows no files. No decision and no cache depends on these rows, so none leaves
+a change row. One row is one reader of one directory. A directory whose rows have all expired is ended: first its rows
+are deleted, then its files, so nobody can join a directory that is being deleted.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from limnos.store.transaction import StoreTransaction
 
 JOIN_MS: Final = 60_000
-"""A directory is joined only if it lasts so much longer: ending one and joining it never meet."""
+"""A directory can be joined only if it lasts at least this much longer, in ms: ending and joining it never coincide."""
 ENDED_AT_ONCE: Final = 100
 _OWN = "user_name = :user AND user_id = :user_id"
 _MINE = f"directory = :directory AND {_OWN}"
@@ -49,7 +51,7 @@ DELETE = Sql("DELETE FROM restricted_read WHERE directory = :directory")
 
 
 class RestrictedReadUsage(NamedTuple):
-    """What there is in bytes of a table and of a reader, in how many directories the reader reads, and when the first of these ends."""
+    """Bytes of a table and of a reader, the number of the reader's directories, and when the first of these expires."""
 
     table_bytes: int
     reader_bytes: int
@@ -58,7 +60,7 @@ class RestrictedReadUsage(NamedTuple):
 
 
 class RestrictedReadWrites:
-    """What becomes of directories of restricted readers in the store."""
+    """Writes of restricted readers' directories."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
@@ -70,22 +72,22 @@ class RestrictedReadWrites:
         return RestrictedReadUsage(int(of_table), int(of_reader), int(directories), int(first))
 
     def shared(self, table_id: int, binding: str) -> str | None:
-        """Return the directory of a table that readers of a binding share; None where there is none to join."""
+        """Return the directory of a table that readers with the same restrictions (`binding`) share, or None."""
         rows = self.tx.rows(SHARED, {"table": table_id, "binding": binding, "until": self.tx.now_ms + JOIN_MS})
         return rows[0][0] if rows else None
 
     def hold(self, directory: str, asker: Requester, *, table_id: int, binding: str, plan: str, keep_ms: int) -> None:
-        """Note that a reader reads a directory for a while. `plan` is empty where the directory is shared."""
+        """Record that a reader uses a directory for `keep_ms`. `plan` is "" for a shared directory."""
         mine: Params = {**_who(asker), "directory": directory, "expires": self.tx.now_ms + keep_ms}
         if not self.tx.count(AGAIN, mine):
             self.tx.count(INSERT, {**mine, "table": table_id, "binding": binding, "plan": plan})
 
     def add(self, directory: str, asker: Requester, *, size: int) -> None:
-        """Count bytes that were written for a reader."""
+        """Add bytes that were written for a reader."""
         self.tx.count(ADD, {**_who(asker), "directory": directory, "bytes": size})
 
     def leave(self, asker: Requester, *, table_id: int, binding: str, plan: str, idle_ms: int) -> None:
-        """End a reader's plan: a directory of its own is over at once, a shared one when nobody joins it for a while."""
+        """End a reader's plan. When its last plan ends, the reader's row expires after `idle_ms`."""
         rows = self.tx.rows(FIND, {**_who(asker), "table": table_id, "plan": plan, "binding": binding})
         if not rows:
             return
@@ -94,7 +96,10 @@ class RestrictedReadWrites:
         self.tx.count(IDLE, {**mine, "expires": self.tx.now_ms + idle_ms})
 
     def end(self, home: str) -> list[str]:
-        """Forget directories below a warehouse that nobody reads any more; returns them, `ENDED_AT_ONCE` at most: their files are to be deleted."""
+        """Delete the rows of unused directories below a warehouse, at most `ENDED_AT_ONCE`.
+
+        Returns the directories, whose files the caller must delete.
+        """
         params: Params = {"now": self.tx.now_ms, "low": f"{home}/", "high": f"{home}0", "limit": ENDED_AT_ONCE}
         ended = [row[0] for row in self.tx.rows(OVER, params)]
         for directory in ended:
@@ -102,7 +107,7 @@ class RestrictedReadWrites:
         return ended
 
     def known(self) -> set[str]:
-        """Return the directories that somebody reads."""
+        """Return the directories that have readers."""
         return {row[0] for row in self.tx.rows(KNOWN, {})}
 
 

@@ -1,7 +1,7 @@
-"""Read restrictions: rows by the table or namespace that they are on, and their names.
+"""Read restrictions: rows by the table or namespace they are set on, and by name.
 
-May import `model` and the room's `sql`, `changes`. A restriction is on its object's clock and moves its access revision, as whoever reads next is bound by
-it. Rows stay while their object is in the trash.
+May import `model` and the room's `sql`, `changes`. Knows no rights. A write moves the access revision of the object's
+zone, because it applies from the next read on. Rows stay while their object is in the trash.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SWEEP = Sql(
 
 
 def restriction_of(row: Row) -> Restriction:
-    """Build what a row says: object, name, terms, by whom, when."""
+    """Build a restriction from a row: object, name, terms, by whom, when."""
     return Restriction(row[0], row[1], msgspec.json.decode(row[2], type=RestrictionTerms), row[3], row[4])
 
 
@@ -52,13 +52,16 @@ def restrictions_read(zone: int) -> Load[CatalogRestrictions]:
 
 
 class RestrictionWrites:
-    """What mutations do to restrictions."""
+    """Writes of restrictions, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def put(self, node: Node, name: str, *, terms: RestrictionTerms) -> None:
-        """Set a restriction, in place of the one of its name. Raises BadRequest when the catalog has too many."""
+        """Set a restriction; it replaces one of the same name.
+
+        Raises BadRequest if the catalog has more than `RESTRICTIONS_MAX`.
+        """
         tx = self.tx
         text = msgspec.json.encode(terms).decode()
         tx.count(
@@ -71,7 +74,7 @@ class RestrictionWrites:
         tx.changed(self._draft("restrict", node, name=name))
 
     def delete(self, node: Node, name: str) -> bool:
-        """Remove a restriction; says whether it was there."""
+        """Delete a restriction. Returns whether it existed."""
         if not self.tx.count(DELETE, {"id": node.id, "name": name}):
             return False
         self.tx.changed(self._draft("unrestrict", node, name=name))

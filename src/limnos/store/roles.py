@@ -1,6 +1,7 @@
-"""Roles, their rules, and who holds them.
+"""Roles, their rules, and the principals who hold them.
 
-May import `model` and the room's `sql`, `changes`, `ancestry`. Everything here moves the metalake's access revision.
+May import `model` and the room's `sql`, `changes`, `ancestry`. Knows no policy. Every write moves the metalake's access
+revision.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ MANY_GRANTS = Sql(
     _MANY_GRANTS.replace("{roles}", _IDS),
     on_sqlite=_MANY_GRANTS.replace("{roles}", "SELECT value FROM json_each(:roles)"),
 )
-"""The rules of each of some roles, up to the object where a part would end."""
+"""The rules of several roles, of each up to the object where its first part would end."""
 PART_END = Sql(
     "SELECT object_id FROM access_grant WHERE role_id = :id AND object_id > :after"
     " ORDER BY object_id, privilege LIMIT 1 OFFSET :place"
@@ -79,9 +80,9 @@ OBJECTS_PART = with_ancestors(
 )
 GRANTS_ON = Sql("SELECT privilege, allowed FROM access_grant WHERE role_id = :id AND object_id = :object")
 PART_MAX = 1_000
-"""Rules of a role that are read in one go. A role with more is read in parts, by whoever has to show it whole."""
+"""Rules of a role per read. A role with more is read in parts."""
 LAST_ID = 2**63 - 1
-"""Where the last part of a role's rules ends: no object has a greater id."""
+"""The end of the last part of a role's rules: no object has a greater id."""
 INSERT = Sql(
     "INSERT INTO role (id, metalake_id, name, created_by, created_at, deleted, record) VALUES"
     " (:id, :metalake, :name, :actor, :now, 0, :record) ON CONFLICT DO NOTHING"
@@ -103,7 +104,7 @@ WITHDRAW_ALL = Sql("DELETE FROM access_grant WHERE role_id = :role")
 FORGET_MEMBERS = Sql("DELETE FROM role_member WHERE role_id = :role")
 DISOWN = Sql("DELETE FROM owner WHERE object_id = :role")
 _NODES = ", ".join(str(kind.value) for kind in Kind if kind.is_node)
-# What is granted, and denied, on something dropped counts for who reads of its drop in the change feed (decision record 0031).
+# Grants and denials on a dropped object decide who reads its drop in the change feed (decision record 0031).
 SWEEP = Sql(
     f"DELETE FROM access_grant WHERE object_kind IN ({_NODES}) AND NOT EXISTS"
     " (SELECT 1 FROM node n LEFT JOIN clock c ON c.zone = n.zone WHERE n.id = access_grant.object_id"
@@ -113,7 +114,7 @@ SWEEP = Sql(
 
 
 def role_of(row: Row) -> RoleEntity:
-    """Build the value of a row whose columns are `_COLUMNS`."""
+    """Build a role from a row whose columns are `_COLUMNS`."""
     properties = tuple(sorted(RoleRecord.read(bytes(row[3])).properties.items()))
     return RoleEntity(row[0], row[1], row[2], properties, *row[4:])
 
@@ -123,13 +124,16 @@ def _grant_of(row: Row) -> Grant:
 
 
 def role_read(metalake_id: int, name: str) -> Load[RoleEntity | None]:
-    """Read a role by name."""
+    """Read a role by name, or None."""
     rows = yield NAMED, {"metalake": metalake_id, "name": name}
     return role_of(rows[0]) if rows else None
 
 
 def role_rules_read(role_id: int) -> Load[tuple[RoleEntity, tuple[Grant, ...] | None] | None]:
-    """Read a live role with its rules; None in their place where there are PART_MAX or more, which are read in parts."""
+    """Read a live role with its rules, or None.
+
+    The rules are None if there are `PART_MAX` or more, which are read in parts.
+    """
     rows = yield BY_ID, {"id": role_id}
     if not rows:
         return None
@@ -138,7 +142,7 @@ def role_rules_read(role_id: int) -> Load[tuple[RoleEntity, tuple[Grant, ...] | 
 
 
 def many_rules_read(role_ids: Sequence[int]) -> Load[dict[int, tuple[RoleEntity, tuple[Grant, ...] | None] | None]]:
-    """Read several roles by their ids as `role_rules_read` does, by two statements."""
+    """Read several roles by id, each as `role_rules_read` returns it, in two statements."""
     roles = dumps(role_ids)
     rows = yield MANY, {"roles": roles}
     grants = yield MANY_GRANTS, {"roles": roles, "place": PART_MAX - 1, "last": LAST_ID}
@@ -153,13 +157,15 @@ def many_rules_read(role_ids: Sequence[int]) -> Load[dict[int, tuple[RoleEntity,
 
 
 def rules_end_read(role_id: int, after: int) -> Load[int]:
-    """Choose where a part of a role's rules ends: the id of the object after which PART_MAX rules or a few more have come."""
+    """Choose where a part of a role's rules ends: the id of the object at which it has `PART_MAX` rules or a few
+    more.
+    """
     rows = yield PART_END, {"id": role_id, "after": after, "place": PART_MAX - 1}
     return rows[0][0] if rows else LAST_ID
 
 
 def rules_part_read(role_id: int, span: tuple[int, int]) -> Load[tuple[Grant, ...]]:
-    """Read the rules of a role on objects with ids after one, up to another."""
+    """Read the rules of a role on objects with ids in `span` (first excluded, last included)."""
     rows = yield GRANTS_WITHIN, {"id": role_id, "after": span[0], "last": span[1]}
     return tuple(_grant_of(row) for row in rows)
 
@@ -171,7 +177,10 @@ def roles_read(metalake_id: int) -> Load[tuple[tuple[RoleEntity, int | None], ..
 
 
 def holders_read(metalake_id: int, kind: Kind) -> Load[tuple[tuple[int, tuple[str, ...]], ...]]:
-    """Read who of a metalake's users, or groups, holds which roles: ids with names of roles; who holds none is left out."""
+    """Read the role names of each user, or group, of a metalake, by principal id.
+
+    Principals without roles are left out.
+    """
     rows = yield HOLDERS, {"metalake": metalake_id, "kind": int(kind)}
     found: dict[int, list[str]] = {}
     for principal_id, name in rows:
@@ -192,10 +201,10 @@ def roles_on_read(object_id: int) -> Load[tuple[str, ...]]:
 
 
 def role_part_read(role_id: int, after: int) -> Load[tuple[tuple[Grant, ...], Ancestry, bool]]:
-    """Read the rules on the next objects of a role by id, those objects with all above them, and whether there may be more."""
+    """Read the rules on a role's next objects by id, the ancestry of those objects, and whether there may be more."""
     rows = yield GRANTS_PART, {"id": role_id, "after": after, "limit": PART_MAX}
     goes_on = len(rows) == PART_MAX
-    if goes_on and rows[0][0] != rows[-1][0]:  # the last object's rules may not all be there
+    if goes_on and rows[0][0] != rows[-1][0]:  # the last object's rules may be incomplete
         rows = [row for row in rows if row[0] != rows[-1][0]]
     if not rows:
         return (), {}, False
@@ -204,13 +213,13 @@ def role_part_read(role_id: int, after: int) -> Load[tuple[tuple[Grant, ...], An
 
 
 def role_objects_read(role_id: int) -> Load[Ancestry]:
-    """Read parent, kind and name of each live object that a role has a rule on, and of everything above it, by id."""
+    """Read the ancestry of the live objects that a role has rules on."""
     rows = yield OBJECTS, {"id": role_id}
     return ancestry_of(rows)
 
 
 class RoleWrites:
-    """What mutations do to roles and their rules."""
+    """Writes of roles and their rules, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
@@ -220,14 +229,14 @@ class RoleWrites:
         return tuple(row[0] for row in self.tx.rows(NAMES, {"metalake": metalake_id}))
 
     def find(self, metalake_id: int, name: str) -> RoleEntity | None:
-        """Read a role by name inside the transaction."""
+        """Read a role by name inside the transaction, or None."""
         rows = self.tx.rows(NAMED, {"metalake": metalake_id, "name": name})
         return role_of(rows[0]) if rows else None
 
     def ruled(self, role: RoleEntity) -> RoleWithRules:
         """Read a role with its rules and the names of their objects, so that the answer to a write needs no other read.
 
-        Of a role with PART_MAX rules or more nothing else is read: a transaction is no place for that.
+        For a role with `PART_MAX` rules or more nothing else is read, because a transaction must be short.
         """
         found = self.tx.rows(GRANTS_PART, {"id": role.id, "after": 0, "limit": PART_MAX})
         if len(found) == PART_MAX:
@@ -236,7 +245,7 @@ class RoleWrites:
         return RoleWithRules(role, tuple(map(_grant_of, found)), ancestry_of(rows))
 
     def standing(self, role: RoleEntity, object_id: int) -> dict[int, bool]:
-        """Read a role's rules on one object: whether a privilege, by its number, is allowed or denied."""
+        """Read a role's rules on one object: privilege number to True (allowed) or False (denied)."""
         return {row[0]: bool(row[1]) for row in self.tx.rows(GRANTS_ON, {"id": role.id, "object": object_id})}
 
     def held_by(self, principal: Principal) -> tuple[str, ...]:
@@ -244,7 +253,7 @@ class RoleWrites:
         return tuple(sorted(row[0] for row in self.tx.rows(ROLE_NAMES_OF, {"id": principal.id})))
 
     def is_alive(self, role_id: int) -> bool:
-        """Say whether the role is still there."""
+        """Return whether the role is live."""
         return bool(self.tx.rows(BY_ID, {"id": role_id}))
 
     def create(self, metalake_id: int, name: str, *, properties: dict[str, str], owner_id: int | None) -> RoleEntity:
@@ -265,7 +274,7 @@ class RoleWrites:
         return found
 
     def drop(self, role: RoleEntity) -> None:
-        """Remove a role with its rules and holders."""
+        """Drop a role with its rules and holders."""
         self.tx.count(BURY, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
         self.tx.count(WITHDRAW_ALL, {"role": role.id})
         self.tx.count(FORGET_MEMBERS, {"role": role.id})
@@ -273,7 +282,7 @@ class RoleWrites:
         self._changed("drop", role)
 
     def allow(self, role: RoleEntity, grants: Collection[Grant], *, told: str = "") -> None:
-        """Add rules; the last word on one privilege and object stands."""
+        """Add rules. A new rule replaces one on the same privilege and object."""
         for grant in grants:
             self.tx.count(
                 ALLOW,
@@ -282,11 +291,11 @@ class RoleWrites:
                     "kind": int(grant.object_kind), "allowed": grant.allowed,
                 },
             )  # fmt: skip
-        about = () if told else grants  # who replaces rules touches those of any object
+        about = () if told else grants  # a replacement affects the rules on any object
         self._altered(role, told + _grants_text(grants, allow="allow", deny="deny"), about=about)
 
     def withdraw(self, role: RoleEntity, grants: Collection[Grant]) -> None:
-        """Remove rules with exactly these conditions; missing ones are fine."""
+        """Remove rules with exactly these conditions. Missing ones are ignored."""
         for grant in grants:
             params = {
                 "role": role.id,
@@ -303,23 +312,23 @@ class RoleWrites:
         self.allow(role, grants, told="nothing but: ")
 
     def give(self, role: RoleEntity, principal: Principal) -> None:
-        """Let a user or group hold a role; again is fine."""
+        """Grant a role to a user or group. Does nothing if the principal holds it already."""
         if self.tx.count(GIVE, {"principal": principal.id, "role": role.id}):
             self._held("give", principal, role)
 
     def take(self, role: RoleEntity, principal: Principal) -> None:
-        """Take a role from a user or group; none is fine."""
+        """Revoke a role from a user or group. Does nothing if the principal does not hold it."""
         if self.tx.count(TAKE, {"principal": principal.id, "role": role.id}):
             self._held("take", principal, role)
 
     def _altered(self, role: RoleEntity, detail: str, *, about: Collection[Grant]) -> None:
-        """Record that rules changed; where they are about one object, it stands where a new parent would."""
+        """Write the change row of changed rules. If all are on one object, its id is in `new_parent`."""
         self.tx.count(TOUCH, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
         objects = {grant.object_id for grant in about}
         self._changed("alter", role, detail=detail, object_id=objects.pop() if len(objects) == 1 else None)
 
     def _held(self, operation: str, principal: Principal, role: RoleEntity) -> None:
-        """Record that a principal's roles changed; for who reads the feed, the role stands where a new parent would."""
+        """Write the change row of a principal's roles. The role's id is in `new_parent`, for readers of the feed."""
         self.tx.changed(
             ChangeDraft(
                 operation, principal.kind, principal.id, old_parent=principal.metalake_id, old_name=principal.name,
@@ -339,7 +348,7 @@ class RoleWrites:
 
 
 def _grants_text(grants: Collection[Grant], *, allow: str, deny: str) -> str:
-    """Say which rules came or went, for the audit."""
+    """Describe added or removed rules, for the audit."""
     told = [
         f"{allow if each.allowed else deny} {Privilege(each.privilege).name} on {each.object_kind.word} {each.object_id}"
         for each in grants

@@ -1,8 +1,9 @@
-"""Runs of pipelines: who is at work on each, their steps, and what rules found.
+"""Runs of pipelines: their processes, their steps, and the results of expectations.
 
-May import `model` and the room's `sql`, `pipelines`, `changes`. Every change of a run's state is one conditional statement: it names the
-states and the attempt that it starts from, so that of two that race one finds nothing to change. A beat, and what a runner tells
-of a step, leave no change in the feed; a run's beginning and its ends do (decision record on runs).
+May import `model` and the room's `sql`, `pipelines`, `changes`. Knows no rights. Every change of a run's state is one
+conditional statement. It names the states and the attempt that it starts from, so that of two that race one changes
+nothing. Heartbeats and reports of steps leave no change row; the start and the ends of a run do (decision record on
+runs).
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ _OF = {False: "r.metalake_id = :of", True: "r.pipeline_id = :of"}
 
 
 def _page(where: str) -> Sql:
-    columns = _COLUMNS.replace("r.options, r.progress", "'{}', NULL")  # long, and told of one run alone
+    columns = _COLUMNS.replace("r.options, r.progress", "'{}', NULL")  # long, and needed only for a single run
     text = f"SELECT {columns} {_FROM} WHERE {where} AND r.id < :before AND {_SEEN} ORDER BY r.id DESC LIMIT :limit"
     return Sql(text.replace("{mine}", MINE), on_sqlite=text.replace("{mine}", MINE_SQLITE))
 
@@ -116,7 +117,7 @@ BEAT = Sql(
 )
 TOUCH = Sql(f"UPDATE pipeline_run SET beat_at = :now WHERE {_OWN} RETURNING id, pipeline_id")
 PHASES_SET = Sql(f"UPDATE pipeline_run SET phases = :phases WHERE {_MINE_ALONE}")
-"""Also of a run that has ended: only then is it known how long its publishing took."""
+"""Also for a run that has ended: only then is the duration of its publishing known."""
 STEP_SET = Sql(
     "UPDATE run_step SET state = :state, attempt = :attempt, row_count = :rows, byte_count = :bytes, started_at = :started_at,"
     " ended_at = :ended_at, message = :message, outputs = :outputs, inputs = :inputs, phases = :phases WHERE run_id = :id AND name = :name"
@@ -129,7 +130,7 @@ FINDING_NEW = Sql(
 
 
 def _becomes(state: str, sets: str, *, only: str = "") -> Sql:
-    """Build the statement that brings a run to a state, from those it may come from, under its attempt."""
+    """Build the statement that brings a run into a state, from the states before it, under its attempt."""
     return Sql(
         f"UPDATE pipeline_run SET state = '{state}', {sets} WHERE id = :id AND attempt = :attempt"
         f" AND state IN ({_words(BEFORE[state])}){only}"
@@ -144,7 +145,7 @@ FINISH = {
     )
     for state, operation in ((FAILED, "fail"), (CANCELLED, "cancel"), (HELD, "hold"), (DISCARDED, "discard"))
 }
-"""How a run comes to each state that its runner may say, and the word for it in the feed."""
+"""For each state that a runner may report: the statement, and the operation in the change feed."""
 PUBLISH = _becomes("published", "ended_at = :now, message = NULL, catalog_id = :catalog, revision = :revision")
 RESUME = _becomes(
     "running",
@@ -192,22 +193,24 @@ SWEEPS = (
     Sql(f"DELETE FROM run_finding WHERE {GONE.format('run_finding.pipeline_id')}"),
     Sql(f"DELETE FROM pipeline_run WHERE {GONE.format('pipeline_run.pipeline_id')}"),
 )
-"""What hung on a pipeline that was dropped goes: its runs last, for the others are found by them."""
+"""Delete rows of dropped pipelines: runs last, because the other rows are found through them."""
 
 
 class RunViewer(NamedTuple):
-    """Which runs somebody sees: everything, or those that one of these principals owns, or whose pipeline it owns."""
+    """The runs that a caller sees: all, or those that one of these principals owns directly or through their
+    pipeline.
+    """
 
     everything: bool
     principals: tuple[int, ...]
 
     def params(self) -> dict[str, Value]:
-        """The parameters that statements about what is seen have in common."""
+        """Return the parameters that all statements about visible runs share."""
         return {"everything": self.everything, "principals": dumps(self.principals)}
 
 
 class RunReporter(NamedTuple):
-    """Who tells of a run: its own user, under the attempt that the process has."""
+    """The reporter of a run: its user, with the attempt of the process."""
 
     metalake_id: int
     uuid: str
@@ -216,7 +219,7 @@ class RunReporter(NamedTuple):
     attempt: int
 
     def params(self) -> dict[str, Value]:
-        """The parameters of statements that only the run's own user and newest attempt may have an effect by."""
+        """Return the parameters of statements that take effect only for the run's own user and newest attempt."""
         return {
             "metalake": self.metalake_id, "uuid": self.uuid, "user": self.user, "user_id": self.user_id,
             "attempt": self.attempt,
@@ -224,7 +227,7 @@ class RunReporter(NamedTuple):
 
 
 def run_read(metalake_id: int, uuid: str) -> Load[PipelineRun | None]:
-    """Read a run by its caller's id."""
+    """Read a run by the caller's id of it, or None."""
     rows = yield BY_UUID, {"metalake": metalake_id, "uuid": uuid}
     return PipelineRun(*rows[0]) if rows else None
 
@@ -232,7 +235,7 @@ def run_read(metalake_id: int, uuid: str) -> Load[PipelineRun | None]:
 def run_whole_read(
     metalake_id: int, uuid: str
 ) -> Load[tuple[PipelineRun, list[RunStepState], list[RuleFinding]] | None]:
-    """Read a run with its steps, in their order, and what was found."""
+    """Read a run with its steps, in order, and its findings; or None."""
     run = yield from run_read(metalake_id, uuid)
     if run is None:
         return None
@@ -244,7 +247,10 @@ def run_whole_read(
 def runs_read(
     of: int, caller: RunViewer, *, of_pipeline: bool, state: str, now_ms: int, before: int, limit: int
 ) -> Load[list[PipelineRun]]:
-    """Read runs of a metalake, or of a pipeline, that a caller sees, newest first, those before an id; `state` "" is any."""
+    """Read the runs of a metalake or pipeline (`of`) that a caller sees, newest first, with ids below `before`.
+
+    `state` "" means any state.
+    """
     params: dict[str, Value] = {**caller.params(), "of": of, "before": before, "limit": limit, "now": now_ms}
     rows = yield PAGES[of_pipeline, state], params
     return [PipelineRun(*row) for row in rows]
@@ -253,24 +259,27 @@ def runs_read(
 def findings_read(
     pipeline_id: int, caller: RunViewer, *, rule: str, step: str, before: int, limit: int
 ) -> Load[list[RuleFinding]]:
-    """Read what rules of a pipeline found over its runs, newest first, those before an id; an empty word is any."""
+    """Read the findings of a pipeline's expectations over its runs, newest first, with ids below `before`.
+
+    "" as `rule` or `step` means any.
+    """
     params: dict[str, Value] = {**caller.params(), "of": pipeline_id, "rule": rule, "step": step}
     rows = yield TREND, {**params, "before": before, "limit": limit}
     return [RuleFinding(*row) for row in rows]
 
 
 class RunWrites:
-    """What mutations and runners do to runs."""
+    """Writes of runs, for mutations and runners."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def find(self, metalake_id: int, uuid: str) -> PipelineRun | None:
-        """Read a run inside the transaction."""
+        """Read a run inside the transaction, or None."""
         return self._one(self.tx.rows(BY_UUID, {"metalake": metalake_id, "uuid": uuid}))
 
     def by_id(self, run_id: int) -> PipelineRun | None:
-        """Read a run by its number inside the transaction."""
+        """Read a run by id inside the transaction, or None."""
         return self._one(self.tx.rows(BY_ID, {"id": run_id}))
 
     def _one(self, rows: list[Row]) -> PipelineRun | None:
@@ -281,17 +290,17 @@ class RunWrites:
         return [RunStepState(*row) for row in self.tx.rows(STEPS, {"id": run_id})]
 
     def live_of(self, pipeline_id: int) -> list[PipelineRun]:
-        """Read a pipeline's runs that are live by their state, leases that are out among them."""
+        """Read a pipeline's runs in a live state, including those whose lease has ended."""
         return [PipelineRun(*row) for row in self.tx.rows(LIVE_OF, {"pipeline": pipeline_id})]
 
     def lose(self, pipeline_id: int, *, but: int, message: str) -> None:
-        """Set a pipeline's runs failed whose lease is out, all but one."""
+        """Mark a pipeline's runs as failed whose lease has ended, except the run `but`."""
         params: dict[str, Value] = {"pipeline": pipeline_id, "id": but, "now": self.tx.now_ms, "message": message}
         for run_id, uuid in self.tx.rows(LOSE, params):
             self._told("fail", run_id, pipeline_id=pipeline_id, uuid=uuid)
 
     def create(self, run: PipelineRun, steps: Sequence[RunStepState]) -> PipelineRun:
-        """Insert a run with its owner and its steps, under a number of its own."""
+        """Insert a run with its owner and its steps."""
         tx, run_id = self.tx, self.tx.next_id()
         params: dict[str, Value] = {
             "id": run_id, "metalake": run.metalake_id, "pipeline": run.pipeline_id, "version": run.version, "uuid": run.uuid,
@@ -312,30 +321,36 @@ class RunWrites:
         return run if found is None else found
 
     def beat(self, actor: RunReporter, *, progress: str | None) -> tuple[str, int] | None:
-        """Note a sign of life, and how far the steps are; returns state and attempt, None where it had no effect."""
+        """Renew the lease and store the progress.
+
+        Returns state and attempt, or None if the reporter no longer has the run.
+        """
         rows = self.tx.rows(BEAT, {**actor.params(), "now": self.tx.now_ms, "progress": progress})
         return (rows[0][0], rows[0][1]) if rows else None
 
     def phases_set(self, actor: RunReporter, phases: str) -> None:
-        """Write what the attempt spent its time on, if it is the newest."""
+        """Store the time that the attempt spent in each phase, if it is the newest."""
         self.tx.count(PHASES_SET, {**actor.params(), "phases": phases})
 
     def touch(self, actor: RunReporter) -> tuple[int, int] | None:
-        """Note a sign of life, and hold the run; returns its number and its pipeline's, None where it had no effect."""
+        """Renew the lease and lock the run's row.
+
+        Returns the run's and the pipeline's id, or None if the reporter lost the run.
+        """
         rows = self.tx.rows(TOUCH, {**actor.params(), "now": self.tx.now_ms})
         return (rows[0][0], rows[0][1]) if rows else None
 
     def step(self, run_id: int, name: str) -> RunStepState | None:
-        """Read one step."""
+        """Read one step, or None."""
         rows = self.tx.rows(STEP, {"id": run_id, "name": name})
         return RunStepState(*rows[0]) if rows else None
 
     def reported_length(self, run_id: int) -> int:
-        """Count the characters of what is told of a run's steps."""
+        """Count the characters of the reports about a run's steps."""
         return int(self.tx.rows(TOLD_LENGTH, {"id": run_id})[0][0])
 
     def step_set(self, run_id: int, step: RunStepState) -> None:
-        """Write what is told of a step."""
+        """Store the report of a step."""
         params: dict[str, Value] = {
             "id": run_id, "name": step.name, "state": step.state, "attempt": step.attempt, "rows": step.rows,
             "bytes": step.bytes, "started_at": step.started_at, "ended_at": step.ended_at, "message": step.message,
@@ -344,7 +359,7 @@ class RunWrites:
         self.tx.count(STEP_SET, params)
 
     def findings_set(self, run_id: int, pipeline_id: int, *, step: str, findings: Sequence[RuleFinding]) -> None:
-        """Put a step's findings in the place of what was found before."""
+        """Replace a step's findings."""
         tx = self.tx
         tx.count(FINDINGS_DROP, {"id": run_id, "step": step})
         rows: list[Params] = [
@@ -358,21 +373,27 @@ class RunWrites:
             tx.session.many(FINDING_NEW, rows)
 
     def finish(self, run: PipelineRun, state: str, *, attempt: int, message: str | None) -> bool:
-        """Bring a run to one of `FINISHES` under an attempt; says whether it could be."""
+        """Bring a run into one of the states `FINISHES` under an attempt.
+
+        Returns False if its state does not allow that.
+        """
         statement, operation = FINISH[state]
         return self._moved(run, operation, by=statement, attempt=attempt, message=message)
 
     def publish(self, run: PipelineRun, *, attempt: int, catalog_id: int) -> bool:
-        """Set a run published with the revision of this transaction; says whether it could be."""
+        """Mark a run as published with the revision of this transaction.
+
+        Returns False if its state does not allow that.
+        """
         more: dict[str, Value] = {"catalog": catalog_id, "revision": self.tx.revision}
         return self._moved(run, "publish", by=PUBLISH, attempt=attempt, **more)
 
     def resume(self, run: PipelineRun, *, holder: str, lease_ms: int) -> bool:
-        """Begin the next attempt; False when another one did, or somebody holds it."""
+        """Begin the next attempt. Returns False if another one began or a process still holds the run."""
         return self._moved(run, "resume", by=RESUME, attempt=run.attempt, holder=holder, lease=lease_ms)
 
     def cancel(self, run: PipelineRun) -> bool:
-        """Ask a run's process to stop; says whether it runs."""
+        """Ask a run's process to stop. Returns whether the run is running."""
         return self._moved(run, "cancelling", by=CANCEL, attempt=run.attempt)
 
     def _moved(self, run: PipelineRun, operation: str, *, by: Sql, **params: Value) -> bool:
@@ -383,14 +404,15 @@ class RunWrites:
         return True
 
     def _told(self, operation: str, run_id: int, *, pipeline_id: int, uuid: str) -> None:
-        """Leave a change: a run lies in its pipeline, under its caller's id."""
+        """Write the change row: its parent is the pipeline, its name the caller's id of the run."""
         draft = ChangeDraft(operation, Kind.JOB, run_id, Kind.JOB.word, new_parent=pipeline_id, new_name=uuid)
         self.tx.changed(draft)
 
     def prune(self, *, keep_ms: int, limit: int) -> int:
-        """Delete runs that ended longer ago than this, at most so many; returns how many.
+        """Delete up to `limit` runs that ended more than `keep_ms` ago. Returns how many.
 
-        A published one stays as long as no later published run has done each of its steps: it tells what the tables hold.
+        A published run stays until later published runs have done each of its steps: it describes the content of the
+        tables.
         """
         rows = self.tx.rows(EXPIRED, {"before": self.tx.now_ms - keep_ms, "limit": limit})
         for (run_id,) in rows:

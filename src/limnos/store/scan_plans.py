@@ -1,7 +1,7 @@
-"""Plans of scans of which something is left to be fetched: what each is of, whose, and in which parts it is told.
+"""Scan plans with parts left to fetch: the scan, the owner, and the parts of each.
 
-May import `model` and the room's `sql`. Nothing that anybody decides or caches rests on these rows, so they leave no change. What a plan names is worked out
-from its row whenever it is asked for: no row holds a result.
+May import `model` and the room's `sql`. Knows no scan. No decision and no cache depends on these rows, so none leaves a
+change row. A plan's content is computed from its row at each request; no row holds a result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ OVER = Sql("SELECT id FROM scan_plan WHERE expires_at <= :now ORDER BY expires_a
 
 
 class ScanPlan(NamedTuple):
-    """A plan: `scan` is what it is of, `parts` a JSON array of the parts in which it is told, empty while nobody knows them."""
+    """A plan. `scan` describes the scan; `parts` is a JSON array of its parts, "" while they are unknown."""
 
     id: str
     scan: bytes
@@ -43,12 +43,12 @@ EXPIRED_AT_ONCE: Final = 500
 
 
 def plan_query(plan_id: str, *, table_id: int, asker: Requester, now_ms: int) -> Query:
-    """Ask for a plan of a table by its id, for whose it is."""
+    """Return the query for a user's plan of a table."""
     return FIND, {"id": plan_id, "table": table_id, "user": asker.name, "user_id": asker.id, "now": now_ms}
 
 
 def plan_of(rows: list[Row]) -> ScanPlan | None:
-    """The plan of a row, None where there is none."""
+    """Build the plan from the query's rows, or None."""
     if not rows:
         return None
     ((found, scan, parts, cancelled),) = rows
@@ -56,13 +56,13 @@ def plan_of(rows: list[Row]) -> ScanPlan | None:
 
 
 class ScanPlanWrites:
-    """What becomes of plans in the store."""
+    """Writes of scan plans."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def insert(self, plan: ScanPlan, *, asker: Requester, table_id: int, keep_ms: int, most: int) -> None:
-        """Take note of a plan; the oldest of its user's go when there are too many."""
+        """Insert a plan for `keep_ms`. The oldest plans of its user beyond `most` are deleted."""
         whose: Params = {"user": asker.name, "user_id": asker.id}
         self.tx.count(INSERT, {
             "id": plan.id, **whose, "table": table_id, "scan": plan.scan, "parts": plan.parts, "expires": self.tx.now_ms + keep_ms,
@@ -71,15 +71,15 @@ class ScanPlanWrites:
             self.tx.count(DELETE, {"id": older})
 
     def tell(self, plan_id: str, parts: str) -> None:
-        """Note in which parts a plan is told."""
+        """Store the parts of a plan."""
         self.tx.count(PARTS, {"id": plan_id, "parts": parts})
 
     def cancel(self, plan_id: str) -> None:
-        """Note that nobody wants a plan any more."""
+        """Mark a plan as cancelled."""
         self.tx.count(CANCEL, {"id": plan_id})
 
     def expire(self) -> int:
-        """Forget what was kept long enough; returns how many."""
+        """Delete up to `EXPIRED_AT_ONCE` expired plans. Returns how many."""
         found = self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": EXPIRED_AT_ONCE})
         for (each,) in found:
             self.tx.count(DELETE, {"id": each})

@@ -1,6 +1,6 @@
-"""The keys under which a store's secrets are sealed, read without a server: from a store in use or from a backup.
+"""The keys that encrypt a store's secrets, read without a server: from a store in use or from a backup.
 
-May import SQLAlchemy, `model` and this room. Reads ids of keys alone; what is sealed stays so.
+May import SQLAlchemy, `model` and this room. Reads only ids of keys; it decrypts nothing.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _WEBHOOKS = text("SELECT secret FROM webhook")
 
 
 class KeyUse(NamedTuple):
-    """How many catalogs and webhooks have a secret under one key."""
+    """How many catalogs and webhooks have a secret encrypted under one key."""
 
     catalogs: int
     webhooks: int
 
 
 def sealed_keys(database: str) -> Mapping[str, KeyUse]:
-    """Return the ids of the keys under which secrets of live catalogs and of webhooks are sealed.
+    """Return the ids of the keys that encrypt secrets of live catalogs and of webhooks, with their use.
 
     Args:
         database: The path of an SQLite file, or a `postgresql://` URL. A store of an earlier release may lack webhooks.

@@ -1,7 +1,8 @@
-"""Snapshots of tables that somebody still reads: runs of pipelines, by step, and plans of scans, until they expire.
+"""Pins: snapshots of tables that are still being read, by steps of pipeline runs or by scan plans.
 
-May import `model` and the room's `sql`. Nothing that anybody decides or caches rests on these rows, so they leave no change. A run's rows count while it runs or is held; they stay with the run, so
-that a resumed one has them again. A plan's rows have the run 0.
+May import `model` and the room's `sql`. Knows no snapshot's content. No decision and no cache depends on these rows, so
+none leaves a change row. A run's rows count while it runs or is held; they stay with the run, so that a resumed run has
+them again. A plan's rows have run 0 and count until they expire.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ VERSION = Sql(
     "SELECT version FROM document WHERE node_id = :table FOR SHARE",
     on_sqlite="SELECT version FROM document WHERE node_id = :table",
 )
-"""A commit that swaps the document meets this lock, so of a pin and a removal one comes first."""
+"""A commit that replaces the document conflicts with this lock. So a pin and a removal of its snapshot are ordered."""
 
 
 class PinHolder(NamedTuple):
-    """Who needs snapshots of a table: a run with its state, or a plan until a time in milliseconds since 1970."""
+    """A user of a table's snapshots: a run with its state, or a plan until a time in milliseconds since 1970."""
 
     snapshots: frozenset[int]
     run: str | None
@@ -52,13 +53,13 @@ class PinHolder(NamedTuple):
 
 
 class SnapshotPinWrites:
-    """What becomes of pins in the store."""
+    """Writes of pins."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def holders(self, table_id: int) -> list[PinHolder]:
-        """Read who needs snapshots of a table now, runs first."""
+        """Read the current pins of a table's snapshots, runs first."""
         rows = self.tx.rows(HOLDERS, {"table": table_id, "now": self.tx.now_ms})
         return [
             PinHolder(frozenset(msgspec.json.decode(snapshots, type=list[int])), uuid, state, expires)
@@ -66,7 +67,7 @@ class SnapshotPinWrites:
         ]
 
     def run_set(self, run_id: int, step: str, *, pins: Mapping[int, Sequence[int]]) -> None:
-        """Put the snapshots that a run needs for a step, by table, in the place of those it needed; an empty step is its beginning."""
+        """Replace the snapshots that a run needs for a step, by table. The step "" is the beginning of the run."""
         self.tx.count(DROP, {"run": run_id, "name": step})
         rows: list[Params] = [
             self._row(run_id, step, table_id=table, snapshots=snapshots, expires=0) for table, snapshots in pins.items()
@@ -75,24 +76,27 @@ class SnapshotPinWrites:
             self.tx.session.many(INSERT, rows)
 
     def plan_set(self, name: str, *, table_id: int, snapshots: Sequence[int], keep_ms: int) -> None:
-        """Note that a plan needs snapshots of a table for a while."""
+        """Pin snapshots of a table for a plan, for `keep_ms`."""
         expires = self.tx.now_ms + keep_ms
         if not self.tx.count(EXTEND, {"run": 0, "name": name, "table": table_id, "expires": expires}):
             self.tx.count(INSERT, self._row(0, name, table_id=table_id, snapshots=snapshots, expires=expires))
 
     def plan_drop(self, name: str) -> None:
-        """Note that a plan needs nothing any more."""
+        """Delete the pins of a plan."""
         self.tx.count(DROP, {"run": 0, "name": name})
 
     def expire(self) -> int:
-        """Forget the pins of plans that have expired; returns how many, `EXPIRED_AT_ONCE` at most."""
+        """Delete up to `EXPIRED_AT_ONCE` expired pins of plans. Returns how many."""
         rows = self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": EXPIRED_AT_ONCE})
         for (name,) in rows:
             self.plan_drop(name)
         return len(rows)
 
     def version(self, table_id: int) -> int | None:
-        """Read the version of a table's document; no commit replaces it before this transaction ends."""
+        """Read the version of a table's document, or None.
+
+        No commit replaces the document before this transaction ends.
+        """
         rows = self.tx.rows(VERSION, {"table": table_id})
         return rows[0][0] if rows else None
 

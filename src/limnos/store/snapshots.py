@@ -1,7 +1,7 @@
-"""One moment of the store that is read for a while: a read transaction on a connection of its own, page by page.
+"""Long read snapshots: a read transaction on its own connection, read page by page.
 
-May import this room. For whoever reads much at once, such as an export: requests use the view and the loads. As long as one
-is open SQLite's log is not copied back past it, and PostgreSQL keeps rows that were replaced since; so who opens one closes it soon.
+May import this room. Knows no resource. For large reads, such as an export; requests use the view and the loads. While
+one is open, SQLite's log is not copied back past it and PostgreSQL keeps replaced rows. So close it soon.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class StoreSnapshot(Protocol):
-    """A read transaction: whatever is read in it is of one moment."""
+    """A read transaction: all its reads are from one snapshot."""
 
     async def rows(self, query: Query) -> list[Row]:
-        """Read all rows of a statement."""
+        """Read all rows of a query."""
         ...
 
     def pages(self, query: Query, size: int) -> AsyncGenerator[list[Row], None]:
-        """Read the rows of a statement so many at once, in the statement's order; others may be read meanwhile."""
+        """Yield the rows of a query in pages of `size`, in the query's order. Other queries may be read meanwhile."""
         ...
 
 
@@ -48,9 +48,9 @@ class _SqliteSnapshot:
 
 @asynccontextmanager
 async def sqlite_snapshot(path: Path) -> AsyncGenerator[StoreSnapshot, None]:
-    """Open the file once more, for reading, in a transaction that begins now."""
+    """Open the file on a new read-only connection, in a transaction that begins now."""
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as connection:
         connection.execute("PRAGMA query_only = ON")
         connection.execute("BEGIN")
-        connection.execute("SELECT 1 FROM store").fetchall()  # a transaction's moment is that of its first read
+        connection.execute("SELECT 1 FROM store").fetchall()  # a transaction's snapshot begins with its first read
         yield _SqliteSnapshot(connection)

@@ -1,7 +1,7 @@
-"""A statement as text with `:name` parameters, rendered once for each driver.
+"""`Sql`: a statement as text with `:name` parameters, rendered once for each driver.
 
-May import only the standard library. The whole room writes SQL this way (decision record 0004), so a statement has one
-spelling whether it is hot or cold, and nothing is compiled at run time.
+May import only the standard library. Knows no table. The whole room writes SQL this way (decision record 0004): each
+statement has one spelling, and nothing is compiled at run time.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _PARAM = re.compile(r"(?<![:\w]):(\w+)")
 
 
 class Sql:
-    """One statement with a spelling for each driver. sqlite3 would take `text` as it is, but finds names slowly.
+    """One statement with a spelling for each driver. sqlite3 would accept `text` itself, but resolves names slowly.
 
-    `on_sqlite` is another text for SQLite with the same parameters, where the common one is measured to be much dearer.
+    `on_sqlite` is another text for SQLite with the same parameters, where the common one was measured to be much
+    slower.
     """
 
     def __init__(self, text: str, *, on_sqlite: str | None = None) -> None:
@@ -49,7 +50,7 @@ class Sql:
 
     @cached_property
     def values(self) -> Callable[[Params], tuple[Value, ...]]:
-        """Gives the parameters by their numbers."""
+        """A function that returns the parameters in the order of their numbers."""
         if len(self.order) > 1:
             return itemgetter(*self.order)
         return lambda params: tuple([params[name] for name in self.order])
@@ -61,19 +62,19 @@ class Sql:
 
 Query = tuple[Sql, Params]
 Load = Generator[Query, list[Row], T]
-"""A read that may need several statements: yields each, gets its rows, returns a value.
+"""A read that may need several statements: it yields each query, receives its rows, and returns a value.
 
-Written once, driven inline on SQLite and awaited on PostgreSQL.
+Written once, it is driven inline on SQLite and awaited on PostgreSQL.
 """
 
 
 def read_rows(statement: Sql, **params: Value) -> Load[list[Row]]:
-    """Read the rows of one statement."""
+    """A load that reads the rows of one statement."""
     return (yield statement, params)
 
 
 def drive_load(load: Load[T], rows: Callable[[Sql, Params], list[Row]]) -> T:
-    """Run a load to its end by what runs a statement and returns its rows, such as a transaction."""
+    """Run a load to its end. `rows` runs one statement and returns its rows, for example in a transaction."""
     try:
         statement, params = next(load)
         while True:

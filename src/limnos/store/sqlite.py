@@ -1,8 +1,8 @@
-"""SQLite: one file, one write and one read connection for each process, group commit.
+"""The store on SQLite: one file, one write and one read connection per process, group commit.
 
-May import `model`, `telemetry` and this room. Statements run inline on the event loop (each some microseconds); only
-the COMMIT, which waits for the disk, and the wait for another process's write lock go to a thread. Reads never see an
-open batch. Several processes may share the file: each is a node.
+May import `model`, `telemetry` and this room. Knows no resource. Statements run inline on the event loop, a few
+microseconds each. Only the COMMIT, which waits for the disk, and the wait for another process's write lock run in a
+thread. Reads never see an open batch. Several processes may share the file; each is a node.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 BUSY_TIMEOUT_MS = 10_000
-"""So long a write waits for another program's lock on the file."""
+"""How long a write waits for another process's lock on the file, in milliseconds."""
 BUSY_SLICE_MS = 200
 _NEXT_ID = "SELECT next_id FROM store"
 _SETTLE_IDS = "UPDATE store SET next_id = ?"
@@ -65,7 +65,7 @@ def connect(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA cache_size = -65536")
-    connection.execute("PRAGMA wal_autocheckpoint = 4000")  # pages: hot ones are copied back less often
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")  # pages: frequently written ones are copied back less often
     return connection
 
 
@@ -74,10 +74,10 @@ def _is_busy(error: BaseException) -> bool:
 
 
 def _is_certain(error: BaseException) -> bool:
-    """Say whether a COMMIT that failed, and undid the transaction by itself, certainly kept nothing.
+    """Return whether a failed COMMIT, which rolled back by itself, certainly kept nothing.
 
-    A page that could not be written, for want of room or otherwise, comes before the mark that makes a commit one, or is
-    that mark. A sync that failed is another matter: what was written may be found, and believed, after a crash.
+    A page that could not be written precedes the commit mark, or is that mark. A failed sync is different: the written
+    data may be found, and taken as committed, after a crash.
     """
     code = getattr(error, "sqlite_errorcode", 0)
     return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE
@@ -90,7 +90,7 @@ def _locked_error(error: BaseException) -> ServiceUnavailable:
 
 
 def _refused_error(error: BaseException) -> ServiceUnavailable:
-    """Tell a caller why a transaction was certainly not kept."""
+    """Build the error for a transaction that was certainly not kept."""
     if _is_certain(error):
         return _failure_text("The disk of the database has no room left, or can't be written", error)
     return _failure_text(f"The store could not write: {error}", error)
@@ -115,7 +115,7 @@ class SqliteSession:
         return self.connection.execute(statement.sqlite, statement.values(params)).fetchall()
 
     def count(self, statement: Sql, params: Params) -> int:
-        """Run a statement and return how many rows it wrote."""
+        """Run a statement. Returns how many rows it wrote."""
         return self.connection.execute(statement.sqlite, statement.values(params)).rowcount
 
     def many(self, statement: Sql, params: Sequence[Params]) -> None:
@@ -123,7 +123,7 @@ class SqliteSession:
         self.connection.executemany(statement.sqlite, map(statement.values, params))
 
     def next_id(self) -> int:
-        """Draw an id under the file's write lock: read once a batch, counted on here, written back at its end."""
+        """Draw an id under the file's write lock: the counter is read once per batch and written back at its end."""
         found: int = self.connection.execute(_NEXT_ID).fetchone()[0] if self._next_id is None else self._next_id
         self._next_id = found + 1
         return found
@@ -133,40 +133,40 @@ class SqliteSession:
         return [self.next_id() for _ in range(count)]
 
     def pass_ids(self, beyond: int) -> None:
-        """Draw no id up to this one from now on."""
+        """Make all later ids greater than `beyond`."""
         self._next_id = max(self.next_id(), beyond + 1)
 
     def settle_ids(self) -> None:
-        """Write back how far ids were drawn, in the batch's transaction."""
+        """Write the id counter back, in the batch's transaction."""
         if self._next_id is not None:
             self.connection.execute(_SETTLE_IDS, (self._next_id,))
         self._next_id = None
 
     def forget_ids(self) -> None:
-        """A batch that is rolled back has drawn nothing."""
+        """Reset the id counter: a batch that is rolled back has drawn nothing."""
         self._next_id = None
 
     def save(self) -> None:
-        """Begin a job of the batch."""
+        """Set the savepoint of a job."""
         self.connection.execute("SAVEPOINT mutation")
 
     def undo(self) -> None:
-        """Take back what the job wrote."""
+        """Roll back the writes of the job."""
         self.connection.execute("ROLLBACK TO mutation")
 
     def is_lost(self) -> bool:
-        """SQLite rolls back by itself when a statement finds the disk full, in the middle of what it writes."""
+        """Return whether SQLite rolled back by itself, as it does if the disk is full during a write."""
         return not self.connection.in_transaction
 
     def keep(self) -> None:
-        """End the job."""
+        """Release the savepoint of the job."""
         self.connection.execute("RELEASE mutation")
 
     def lock_locations(self, above: Sequence[str], own: str | None) -> None:
-        """Nothing to do: the write lock of the file is every lock at once."""
+        """No-op: the write lock of the file covers every lock."""
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
-        """Read clocks; the write lock of the file is every lock of the protocol at once."""
+        """Read clocks. The write lock of the file covers every lock of the protocol."""
         return self.rows(CLOCKS_READ, clock_params(zones))
 
 
@@ -187,22 +187,22 @@ class SqliteStore:
         self._closing = False
         self.time = LocalTime()
         self.statements = 0
-        self._reader.execute("SELECT 1 FROM store").fetchall()  # from now on the index exists
+        self._reader.execute("SELECT 1 FROM store").fetchall()  # creates the -shm file
         self._index = open_index(path, self._writer)
-        self._writer.execute("PRAGMA busy_timeout = 0")  # on the loop nothing waits
+        self._writer.execute("PRAGMA busy_timeout = 0")  # the event loop must not wait
 
     def moment(self) -> bytes | None:
-        """Return what is equal as long as nothing was committed by anybody; None when that cannot be told."""
+        """Return a value that stays equal while nobody commits anything; None if that cannot be known."""
         return None if self._index is None else self._index.header()
 
     def gate(self, epoch: int, known: KnownRevisions) -> GateResult:
-        """Read what has changed since the known revisions, in one statement."""
+        """Read the changes after the known revisions, in one statement."""
         self.statements += 1
         rows = self._reader.execute(gate_text(len(known)), gate_params(epoch, known)).fetchall()
         return gate_result_of(rows) if rows else NO_CHANGES
 
     def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
-        """Read changes first and then facts, in one snapshot."""
+        """Read first the changes, then facts, in one snapshot."""
         self._reader.execute("BEGIN")
         try:
             moved = self.gate(epoch, known)
@@ -211,13 +211,13 @@ class SqliteStore:
             self._reader.execute("COMMIT")
 
     def find(self, query: Query) -> list[Row]:
-        """Read by one statement, which is a snapshot by itself."""
+        """Run one query, which is its own snapshot."""
         self.statements += 1
         statement, params = query
         return self._reader.execute(statement.sqlite, statement.values(params)).fetchall()
 
     def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
-        """Open a read of one moment that lasts a while, on a connection of its own."""
+        """Open a long read of one snapshot, on a connection of its own."""
         return sqlite_snapshot(self.path)
 
     def _drive(self, load: Load[T]) -> T:
@@ -232,21 +232,24 @@ class SqliteStore:
             return found
 
     async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: BeginCallback = ignore_begin) -> T:
-        """Run a mutation in the next batch and return after its commit."""
+        """Run a mutation in the next batch and return its result after the commit."""
         future = self._queue.add(permit, mutation, begun)
         if self._drain is None:
             self._drain = asyncio.create_task(self._run_batches())
         return await future  # type: ignore[return-value]
 
     async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: BeginCallback = ignore_begin) -> T:
-        """Take the write lock, decide, run the mutation that comes of it, and return after its commit."""
+        """Take the write lock, decide, run the mutation, and return its result after the commit."""
         future = self._queue.add_held(permit, again, begun)
         if self._drain is None:
             self._drain = asyncio.create_task(self._run_batches())
         return await future  # type: ignore[return-value]
 
     async def _run_batches(self) -> None:
-        """Run batches, one in flight, until nobody waits. What arrives during a commit forms the next batch."""
+        """Run batches, one in flight, until the queue is empty.
+
+        Jobs that arrive during a commit form the next batch.
+        """
         try:
             while self._queue:
                 await self._queue.gather()
@@ -256,7 +259,7 @@ class SqliteStore:
             self._drain = None
 
     async def _run_batch(self) -> bool:
-        """Run one batch; says whether it went well and had everybody who was waiting when it was put together."""
+        """Run one batch. Returns whether it succeeded and left the queue empty when it was put together."""
         jobs: list[MutationJob] = []
         try:
             await self._begin()
@@ -281,7 +284,7 @@ class SqliteStore:
         return had_all
 
     async def _begin(self) -> None:
-        """Take the file's write lock; the wait for another process happens in a thread."""
+        """Take the file's write lock. The wait for another process happens in a thread."""
         fault_point("begin")
         try:
             self._writer.execute("BEGIN IMMEDIATE")
@@ -290,7 +293,7 @@ class SqliteStore:
         fault_point("locked")
 
     def _begin_waiting(self) -> None:
-        """Wait in short stretches, for SQLite's own wait can't be ended from outside."""
+        """Wait in short slices, because SQLite's own wait cannot be interrupted."""
         until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
         self._writer.execute(f"PRAGMA busy_timeout = {min(BUSY_SLICE_MS, BUSY_TIMEOUT_MS)}")
         try:
@@ -321,7 +324,7 @@ class SqliteStore:
         self._writer.execute("COMMIT")
 
     def _fail(self, jobs: list[MutationJob], error: BaseException) -> None:
-        """Roll back a batch whose begin or commit failed, and tell everyone in it what is certain."""
+        """Roll back a failed batch. Its callers get an error that says what is certain."""
         self._session.forget_ids()
         told: Exception = state_unknown_error(error)
         if self._writer.in_transaction or not self._committing or _is_certain(error):
@@ -332,7 +335,10 @@ class SqliteStore:
         fail_jobs(jobs, told)
 
     async def close(self, *, within_s: float = CLOSE_S) -> None:
-        """Finish the batch under way and close the file; nobody waits for another program's lock any longer."""
+        """Finish the running batch and close the file.
+
+        Waits for other processes' locks end after `within_s` seconds.
+        """
         if self._drain is not None:
             await asyncio.wait({self._drain}, timeout=within_s)
         self._closing = True

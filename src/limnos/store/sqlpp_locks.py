@@ -1,8 +1,8 @@
-"""Locks of SQL++ statements as rows: who holds what, who waits for what, and until when a node is taken to live.
+"""Locks of SQL++ statements as rows: holders, waiters, and the leases of their nodes.
 
-May import `model`, `names`, `sqlpp` (what a lock is) and the room's `sql`. Who is granted what is not decided here. All rows of one
-request have its token. Transactions that grant locks are the server's upkeep, so they hold the server's clock: one is at work at a
-time, on whatever node, and tokens grow in the order of their commits.
+May import `model`, `names`, `sqlpp` (the lock modes) and the room's `sql`. Must not decide which request is granted.
+All rows of one request have its token. Transactions that grant locks are upkeep of the server and hold its clock. So
+one runs at a time, on whatever node, and tokens grow in the order of their commits.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ INSERT = Sql(
 BESIDE = Sql(
     f"SELECT {_COLUMNS} FROM sqlpp_lock m JOIN sqlpp_lock o ON {_same('o', 'm')} WHERE m.token = :token ORDER BY o.token"
 )
-"""What is at the keys of a request, its own rows among them."""
+"""All rows at the keys of a request, its own included."""
 BEHIND = Sql(
     f"SELECT {_COLUMNS} FROM (SELECT DISTINCT k.catalog_id, k.kind, k.dataverse, k.entity FROM sqlpp_lock k WHERE k.token IN"
     f" (SELECT w.token FROM sqlpp_lock m JOIN sqlpp_lock w ON {_same('w', 'm')} WHERE m.token = :token AND w.mode <> w.wanted)"
     f") b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
 )
-"""What is at all keys of those who wait at a key of a request: nothing where nobody does."""
+"""All rows at all keys of the requests that wait at a key of a request; none if nobody waits there."""
 UPGRADES = Sql(
     f"SELECT {_COLUMNS} FROM (SELECT DISTINCT catalog_id, kind, dataverse, entity FROM sqlpp_lock WHERE mode <> 0 AND"
     f" mode <> wanted) b JOIN sqlpp_lock o ON {_same('o', 'b')} ORDER BY o.token"
@@ -77,17 +77,19 @@ STANDING = Sql(
 
 
 def lock_status_query(holder: str, *, now_ms: int) -> Query:
-    """Ask for a node's requests, by token 1 where one still waits, and under token 0 for the number of dead nodes."""
+    """Return the query for a node's requests: token and 1 if it still waits, and under token 0 the number of dead
+    nodes.
+    """
     return STANDING, {"holder": holder, "now": now_ms}
 
 
 def lock_exists_query(token: int) -> Query:
-    """Ask whether a request is there yet."""
+    """Return the query whether a request exists yet."""
     return OF_TOKEN, {"token": token}
 
 
 def competing_locks_query(wish: LockRequest) -> Query:
-    """Ask whether anybody has a lock, or waits for one, beside which a wish might have to wait."""
+    """Return the query whether there are locks or waiters for which a lock request might have to wait."""
     return AT_KEY if wish.mode is LockMode.READ else ANY_AT_KEY, _params(wish.key)
 
 
@@ -104,16 +106,17 @@ def _lock_of(row: Row) -> LockRow:
 
 
 class SqlppLockWrites:
-    """What lock requests do, and what a mutation asks of a lock that it rests on."""
+    """Writes of lock requests, and the check of a lock that a mutation depends on."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def require(self, token: int, covers: LockRequest | None = None, *, secret: str | None = None) -> None:
-        """Make sure that a lock is held to the commit of this very transaction, by token, and for a wish if one is given.
+        """Check that a lock is held, by token and optionally for a lock request, and keep it until this transaction's
+        commit.
 
-        `secret` is what came with the token over the wire, where anybody can send a number. Raises LockLost: whoever has the token was
-        taken for dead, holds something else, or never held it. Until the commit nobody can take it away.
+        `secret` is the text that a client sent with the token, since anybody can send a number. Raises LockLost if the
+        lock's node was considered dead, or the token holds another lock or none.
         """
         if covers is None:
             rows = self.tx.rows(HOLD_ANY, {"token": token})
@@ -127,38 +130,38 @@ class SqlppLockWrites:
             )
 
     def insert(self, token: int, *, holder: str, wishes: Sequence[LockRequest]) -> None:
-        """Insert a request that waits."""
+        """Insert a waiting request."""
         rows: list[Params] = [
             {**_params(wish.key), "token": token, "wanted": int(wish.mode), "holder": holder} for wish in wishes
         ]
         self.tx.session.many(INSERT, rows)
 
     def beside(self, token: int) -> list[LockRow]:
-        """Read what is at the keys of a request."""
+        """Read all rows at the keys of a request."""
         return [_lock_of(row) for row in self.tx.rows(BESIDE, {"token": token})]
 
     def behind(self, token: int) -> list[LockRow]:
-        """Read what those depend on who wait at a key of a request."""
+        """Read all rows that decide about the requests waiting at a key of a request."""
         return [_lock_of(row) for row in self.tx.rows(BEHIND, {"token": token})]
 
     def upgrades(self) -> list[LockRow]:
-        """Read what is at the keys that are being upgraded."""
+        """Read all rows at keys where an upgrade waits."""
         return [_lock_of(row) for row in self.tx.rows(UPGRADES, {})]
 
     def grant(self, token: int) -> None:
-        """Give a request all that it wants."""
+        """Grant a request everything it wants."""
         self.tx.count(GRANT, {"token": token})
 
     def want(self, token: int, wish: LockRequest) -> None:
-        """Let a lock that is held wait for another mode."""
+        """Make a held lock wait for another mode."""
         self.tx.count(WANT, {**_params(wish.key), "token": token, "wanted": int(wish.mode)})
 
     def lessen(self, token: int, key: LockKey) -> None:
-        """Take an upgrade back, granted or not."""
+        """Undo an upgrade, granted or not."""
         self.tx.count(LESSEN, {**_params(key), "token": token})
 
     def delete(self, token: int) -> None:
-        """Forget a request."""
+        """Delete a request."""
         self.tx.count(DELETE, {"token": token})
 
     def tokens(self, holder: str) -> list[int]:
@@ -166,13 +169,13 @@ class SqlppLockWrites:
         return [row[0] for row in self.tx.rows(TOKENS, {"holder": holder})]
 
     def live(self, holder: str, *, lease_ms: int) -> None:
-        """Note that a node lives, for so long."""
+        """Renew a node's lease for `lease_ms`."""
         self.tx.count(LIVE, {"holder": holder, "until": self.tx.now_ms + lease_ms})
 
     def dead(self, *, but: str) -> list[str]:
-        """Read the nodes that are taken for dead, one left out."""
+        """Read the nodes whose lease has ended, except `but`."""
         return [row[0] for row in self.tx.rows(DEAD, {"now": self.tx.now_ms, "holder": but})]
 
     def bury(self, holder: str) -> None:
-        """Forget a node."""
+        """Delete a node."""
         self.tx.count(BURY, {"holder": holder})

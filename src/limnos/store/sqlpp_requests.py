@@ -1,7 +1,8 @@
-"""Requests of the query service that take a while, as rows, and the results of those that are fetched later.
+"""Requests of the query service that take a while, as rows, and results that clients fetch later.
 
-May import `model` and the room's `sql`. Each row has its node, which says that it lives; a row that still runs and whose node has said nothing for too
-long belongs to a node that is gone. Nothing that anybody decides or caches rests on these rows, so they leave no change.
+May import `model` and the room's `sql`. Knows no statement. The node that runs a request renews the row's lease; a
+running row with an ended lease belongs to a node that is gone. No decision and no cache depends on these rows, so none
+leaves a change row.
 """
 
 from __future__ import annotations
@@ -63,76 +64,79 @@ def _row(row: Row) -> StatementRequest:
 
 
 def request_query(handle: str, asker: Requester) -> Query:
-    """Ask for a request by its handle, for whose it is."""
+    """Return the query for a user's request by its handle."""
     return FIND, {"handle": handle, "user": asker.name, "user_id": asker.id}
 
 
 def runs_query(asker: Requester, *, everybody: bool, now_ms: int) -> Query:
-    """Ask for the requests that run on nodes that live, of one or of all."""
+    """Return the query for the requests that run on live nodes: of one user, or of all with `everybody`."""
     return RUNS, {"user": asker.name, "user_id": asker.id, "everybody": int(everybody), "now": now_ms}
 
 
 def cancelled_query(holder: str) -> Query:
-    """Ask for the handles of a node's requests that somebody wants to end."""
+    """Return the query for the handles of a node's requests that were cancelled."""
     return CANCELLED, {"holder": holder}
 
 
 def part_query(handle: str, number: int) -> Query:
-    """Ask for one part of a result; they count from 0."""
+    """Return the query for one part of a result. Parts are numbered from 0."""
     return PARTS, {"handle": handle, "number": number}
 
 
 def rows_of(found: list[Row]) -> list[StatementRequest]:
-    """The requests of rows."""
+    """Build requests from rows."""
     return [_row(row) for row in found]
 
 
 class RequestWrites:
-    """What becomes of requests in the store."""
+    """Writes of requests."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def insert(self, row: StatementRequest) -> None:
-        """Take note of a request."""
+        """Insert a request."""
         self.tx.count(INSERT, msgspec.structs.asdict(row))
 
     def beat(self, holder: str, *, lease_ms: int) -> None:
-        """Say that a node lives, and so what it runs."""
+        """Renew the leases of a node's running requests."""
         self.tx.count(BEAT, {"holder": holder, "until": self.tx.now_ms + lease_ms})
 
     def cancel(self, by: str, wanted: str, *, asker: Requester, everybody: bool) -> list[str]:
-        """Ask the nodes that run requests of an id to end them; `by` is a column of `CANCEL`. Returns their own ids."""
+        """Mark the running requests with an id as cancelled, for their nodes. Returns their request ids.
+
+        `by` says which id `wanted` is: a key of `CANCEL`.
+        """
         params: Params = {
             "id": wanted, "user": asker.name, "user_id": asker.id, "everybody": int(everybody), "now": self.tx.now_ms,
         }  # fmt: skip
         return [row[0] for row in self.tx.rows(CANCEL[by], params)]
 
     def kept(self, asker: Requester) -> tuple[int, int]:
-        """Count what is kept for a user: handles, and bytes of results."""
+        """Count a user's stored handles and bytes of results."""
         ((count, size),) = self.tx.rows(KEPT, {"user": asker.name, "user_id": asker.id})
         return count, int(size)
 
     def add(self, handle: str, number: int, *, body: bytes, count: int) -> bool:
-        """Keep a part of a result; False when nobody waits for it any more."""
+        """Store a part of a result. Returns False if the request was cancelled or has ended."""
         if not self.tx.count(GROW, {"handle": handle, "size": len(body), "count": count}):
             return False
         self.tx.count(PART, {"handle": handle, "number": number, "body": body})
         return True
 
     def end(self, handle: str, *, state: str, outcome: bytes, keep_ms: int) -> None:
-        """Note how a request went, and how long that is kept. One that has failed keeps no results."""
+        """Store the outcome of a request for `keep_ms`. The results of a failed request are deleted."""
         if state != "success":
             self.tx.count(DELETE_PARTS, {"handle": handle})
         self.tx.count(END, {"handle": handle, "state": state, "outcome": outcome, "expires": self.tx.now_ms + keep_ms})
 
     def delete(self, handle: str) -> None:
-        """Forget a request with its results."""
+        """Delete a request with its results."""
         self.tx.count(DELETE_PARTS, {"handle": handle})
         self.tx.count(DELETE, {"handle": handle})
 
     def expire(self, limit: int) -> int:
-        """Forget what was kept long enough, and what nodes left that are gone; returns how many."""
+        """Delete expired requests, and those of nodes that are gone, at most `limit`. Returns how many."""
         found = [row[0] for row in self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": limit})]
         for handle in found:
             self.delete(handle)

@@ -1,8 +1,8 @@
-"""Statistics that somebody keeps of a table, of its partitions or its columns: rows by the table's node, a partition's name (empty for the table)
-or a column's field id, and their own.
+"""Custom statistics of tables, partitions and columns.
 
-May import `model` and the room's `sql`, `trash`. Rows stay while their table is in the trash. No decision and nothing cached rests on one, so none
-leaves a change.
+May import `model` and the room's `sql`, `trash`. Knows no meaning of a statistic. Rows have the table's node, a
+partition's name ("" for the table) or a column's field id, and the statistic's name. They stay while their table is in
+the trash. No decision and no cache depends on one, so none leaves a change row.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def statistics_read(table_id: int, *, field_id: int = 0) -> Load[list[Statistic]
 
 
 def partition_statistics_read(table_id: int, within: PartitionRange, *, limit: int) -> Load[list[Statistic]]:
-    """Read the statistics of a range of partitions, by the partitions' names and their own."""
+    """Read the statistics of a range of partitions, by partition and name."""
     rows = yield (
         WITHIN,
         {
@@ -72,13 +72,13 @@ def partition_statistics_read(table_id: int, within: PartitionRange, *, limit: i
 
 
 class StatisticWrites:
-    """What mutations do to statistics."""
+    """Writes of statistics, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def put(self, table_id: int, values: Iterable[tuple[str, str, str]], *, field_id: int = 0) -> None:
-        """Write statistics: partition (of a column there is none), name and value as JSON."""
+        """Write statistics: (partition, name, value as JSON). For a column the partition is ignored."""
         for partition, name, value in values:
             row: Params = {"id": table_id, "name": name, "value": value, "actor": self.tx.actor, "now": self.tx.now_ms}
             if field_id:
@@ -87,7 +87,7 @@ class StatisticWrites:
                 self.tx.count(PUT, {**row, "partition": partition})
 
     def delete(self, table_id: int, names: Iterable[tuple[str, str]], *, field_id: int = 0) -> int:
-        """Delete statistics by partition (of a column there is none) and name; returns how many were there."""
+        """Delete statistics by (partition, name). For a column the partition is ignored. Returns how many existed."""
         if field_id:
             place: Params = {"id": table_id, "field": field_id}
             return sum(self.tx.count(DELETE_OF_COLUMN, {**place, "name": name}) for _, name in names)

@@ -1,12 +1,13 @@
-"""The register of places: a row for each location that an object or a catalog has, found by location, whatever lies there.
+"""The register of storage locations: a row for each location of an object or catalog, found across all kinds.
 
-May import `model` and the room's `sql`. Knows no rule: who may lie where is in `services.request.place_rules`. A location is a key of the register
-(`files.place_key`). A row outlives its object for as long as files may stand there. Whether an object is in the trash, or was dropped for
-good, is read from its node, so that a drop and its undoing write nothing here.
+May import `model` and the room's `sql`. Knows no rule: `services.request.location_rules` says which objects may lie
+where. A location is spelled as a key (`files.locations.place_key`). A row stays while files of its object may exist.
+Whether an object is in the trash, or was dropped for good, is read from its node, so that a drop and an undrop write
+nothing here.
 
-Whoever brings a place first takes locks that rivals in other catalogs meet (the place exclusively, those above it shared; on SQLite the
-file's write lock is all of them). Then one probe for each ancestor and one below find what is near: the cost is that of the path's depth,
-however many places there are.
+A writer of a new location first takes locks that conflict with rivals in other catalogs: the location exclusively,
+those above it shared. On SQLite the file's write lock is all of them. Then one probe per ancestor and one below find
+conflicts: the cost grows with the path's depth, not with the number of locations.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ if TYPE_CHECKING:
     from limnos.store.transaction import StoreTransaction
 
 RIVALS_MAX: Final = 500
-"""Places below a location that one statement reads."""
+"""Locations below a location that one statement reads."""
 _ROOTS = ", ".join(str(int(kind)) for kind in sorted(ROOTS))
 _OF_CATALOGS = ", ".join(str(int(kind)) for kind in sorted(OF_CATALOGS))
 _METALAKE = "(SELECT c.parent_id FROM node c WHERE c.id = :catalog)"
 _COLUMNS = "location, owner_id, kind, catalog_id, metalake_id, state, conflicting, claimant_id, since"
 _OUTER = f"(p.kind NOT IN ({_ROOTS}) OR p.metalake_id <> {_METALAKE})"
-"""Roots of the same metalake above an object are in nobody's way."""
+"""A root of the same metalake above an object does not conflict with it."""
 _ABOVE = f"SELECT 1 FROM place p WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:above AS jsonb)))) AND {_OUTER}"
 _ABOVE_SQLITE = f"SELECT 1 FROM json_each(:above) AS a CROSS JOIN place p ON p.location = a.value WHERE {_OUTER}"
-"""A join in this order: IN would first make an index of the ancestors, which costs as much as the whole insert."""
+"""A join in this order: IN would first build an index of the ancestors, which costs as much as the whole insert."""
 _HERE = "SELECT 1 FROM place p WHERE p.location = :place"
 _BELOW = "SELECT 1 FROM place p WHERE p.location > :low AND p.location < :high"
 _REST = f":id, :place_kind, :catalog, {_METALAKE}, 0, FALSE, NULL, :now"
 FREE = f"NOT EXISTS ({_ABOVE}) AND NOT EXISTS ({_HERE}) AND NOT EXISTS ({_BELOW})"
 INSERT_FREE = Sql(
     f"INSERT INTO place ({_COLUMNS}) SELECT :place, {_REST} WHERE {FREE}",
-    # Where something is near the location is null, and the row is ignored.
+    # If there is a conflict, the location is null and the row is ignored.
     on_sqlite=f"INSERT OR IGNORE INTO place ({_COLUMNS}) VALUES ((SELECT :place WHERE NOT EXISTS ({_ABOVE_SQLITE})"
     f" AND NOT EXISTS ({_HERE}) AND NOT EXISTS ({_BELOW})), {_REST})",
 )
@@ -63,14 +64,14 @@ UPWARDS = Sql(
     f"{_ROW} place p {_JOIN} WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:upwards AS jsonb)))) AND {_OTHERS}",
     on_sqlite=f"{_ROW} json_each(:upwards) AS a CROSS JOIN place p ON p.location = a.value {_JOIN} WHERE {_OTHERS}",
 )
-"""What lies at a location, or above it."""
+"""Rows at a location, or above it."""
 _LOWER = f"{_ROW} place p {_JOIN} WHERE p.location > :low AND p.location < :high AND {_OTHERS}"
 _PAGED = "ORDER BY p.location LIMIT :limit"
 LOWER = Sql(f"{_LOWER} {_PAGED}")
 LOWER_OF_ROOT = Sql(
     f"{_LOWER} AND (p.metalake_id <> :metalake OR p.kind = {int(LocationKind.LANCE_DIRECTORY)}) {_PAGED}"
 )
-"""What could be in a root's way below it: of its own metalake only directories that catalogs show."""
+"""Rows below a root that may conflict with it: within its own metalake only directories that catalogs show."""
 OWN = Sql(f"{_ROW} place p {_JOIN} WHERE p.owner_id = :id ORDER BY p.kind, p.location")
 MOVED = Sql(
     f"UPDATE place SET kind = {int(LocationKind.DATA_PATH)} WHERE owner_id = :id AND kind = :place_kind AND location <> :place"
@@ -80,7 +81,7 @@ END = Sql(
     " (SELECT t.dropped_by_id FROM trash t WHERE t.node_id = :id)) WHERE owner_id = :id"
 )
 CLEAR_EXTERNAL = Sql(f"DELETE FROM place WHERE owner_id = :id AND kind = {int(LocationKind.EXTERNAL_FILESET)}")
-"""An external fileset owns no files, so nothing of it stands when it is gone."""
+"""An external fileset owns no files, so none remain after its drop."""
 METALAKE = Sql("SELECT parent_id FROM node WHERE id = :catalog")
 DELETED_AT = Sql(
     f"DELETE FROM place WHERE location = :place AND catalog_id = :catalog AND state = {int(LocationState.DELETING)}"
@@ -118,13 +119,13 @@ CONFLICTS = Sql(f"{_CONFLICTS} {_BY_OWNER}")
 LIVE_CONFLICTS = Sql(
     f"{_CONFLICTS} AND p.kind <> {int(LocationKind.RESTRICTED_READS)} AND ({_STATE}) = {int(LocationState.LIVE)} {_BY_OWNER}"
 )
-"""Without the directories for restricted reads: the warehouse that such a one is in is marked as well."""
+"""Without directories for restricted reads: the warehouse of such a directory is marked as well."""
 MARK = Sql("UPDATE place SET conflicting = :conflicting WHERE owner_id = :id AND location = :place")
 IS_OWNER = Sql("SELECT 1 FROM owner WHERE object_id = :id AND principal_id = :actor")
 NAMED = Sql("SELECT parent_id, name FROM node WHERE id = :id")
 UNSETTLED = Sql("SELECT 1 FROM place WHERE location = ''")
 SETTLED = Sql("DELETE FROM place WHERE location = ''")
-"""The row that the migration leaves for the first start."""
+"""Deletes the row that the migration leaves for the first start."""
 PAGE = Sql(
     f"{_ROW} place p {_JOIN} WHERE (p.location, p.owner_id, p.kind) > (:location, :id, :place_kind) AND p.location <> ''"
     " ORDER BY p.location, p.owner_id, p.kind LIMIT :limit"
@@ -154,31 +155,31 @@ class RegisteredLocation(NamedTuple):
     location: str
     claim: LocationClaim
     claimant_id: int | None
-    """Who may take the place of what was dropped for good, or staged."""
+    """The principal who may take over the location of an object that was dropped for good, or staged."""
     since: int
 
 
 def registered_location_of(row: Row) -> RegisteredLocation:
-    """Build the value of a row."""
+    """Build a location from a row."""
     claim = LocationClaim(LocationKind(row[1]), row[2], row[3], row[4], LocationState(row[5]), bool(row[6]))
     return RegisteredLocation(row[0], claim, row[7], row[8])
 
 
 def rivals_read(location: str, *, but: int = 0) -> Load[list[RegisteredLocation]]:
-    """Read what others have at a location, above it, and below it (at most `RIVALS_MAX` of these)."""
+    """Read other objects' locations at a location, above it, and below it (at most `RIVALS_MAX` of these)."""
     upwards = yield UPWARDS, {"upwards": _upwards(location), "id": but}
     lower = yield LOWER, {"low": f"{location}/", "high": f"{location}0", "id": but, "limit": RIVALS_MAX}
     return [registered_location_of(row) for row in (*upwards, *lower)]
 
 
 def own_locations_read(owner_id: int) -> Load[list[RegisteredLocation]]:
-    """Read what an object has."""
+    """Read the locations of an object."""
     rows = yield OWN, {"id": owner_id}
     return [registered_location_of(row) for row in rows]
 
 
 def conflicts_read(limit: int) -> Load[list[RegisteredLocation]]:
-    """Read places that break a rule since before the rules were kept."""
+    """Read locations that were stored before the rules existed and break one."""
     rows = yield CONFLICTS, {"id": 0, "location": "", "limit": limit}
     return [registered_location_of(row) for row in rows]
 
@@ -188,32 +189,32 @@ def _upwards(location: str) -> str:
 
 
 class LocationWrites:
-    """What mutations do to the register."""
+    """Writes of the register, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def lock(self, locations: Iterable[str]) -> None:
-        """Meet rivals of other catalogs, always in the same order."""
+        """Take locks that conflict with rivals of other catalogs, always in the same order."""
         for each in sorted(set(locations)):
             self.tx.session.lock_locations(parent_locations(each), each)
 
     def insert_free(self, claim: LocationClaim, location: str) -> bool:
-        """Write an object's place if nothing is near that could be in its way; says whether it was written."""
+        """Insert an object's location if nothing conflicts with it. Returns whether it was inserted."""
         return self.tx.count(INSERT_FREE, self.params(claim, location) | overlap_params(location)) > 0
 
     def put(self, claim: LocationClaim, location: str, *, claimant_id: int | None = None) -> None:
-        """Write a place, which the caller has judged."""
+        """Insert a location that the caller has checked."""
         self.tx.count(PUT, self.params(claim, location) | {"claimant": claimant_id})
 
     def params(self, claim: LocationClaim, location: str) -> dict[str, Value]:
-        """The parameters of a row."""
+        """Return the parameters of a row."""
         return {
             "place": location, "id": claim.owner_id, "place_kind": int(claim.kind), "catalog": claim.catalog_id, "now": self.tx.now_ms,
         }  # fmt: skip
 
     def upwards(self, location: str, *, but: int) -> list[RegisteredLocation]:
-        """Read what others have at a location, and above it."""
+        """Read other objects' locations at a location and above it. `but` is the caller's own object."""
         return [
             registered_location_of(row) for row in self.tx.rows(UPWARDS, {"upwards": _upwards(location), "id": but})
         ]
@@ -221,7 +222,9 @@ class LocationWrites:
     def lower(
         self, location: str, *, but: int, after: str = "", root_of: int | None = None
     ) -> list[RegisteredLocation]:
-        """Read a page of what others have below a location; of a root of metalake `root_of` only what could be in its way."""
+        """Read a page of other objects' locations below a location; for a root of metalake `root_of` only
+        conflicting ones.
+        """
         params: dict[str, Value] = {
             "low": after or f"{location}/",
             "high": f"{location}0",
@@ -236,11 +239,11 @@ class LocationWrites:
         return [registered_location_of(row) for row in rows]
 
     def of(self, owner_id: int) -> list[RegisteredLocation]:
-        """Read what an object, or a catalog, has."""
+        """Read the locations of an object or a catalog."""
         return [registered_location_of(row) for row in self.tx.rows(OWN, {"id": owner_id})]
 
     def is_own(self, place: RegisteredLocation) -> bool:
-        """Say whether the caller owned what was dropped, dropped or staged it; nobody asks where access control is off."""
+        """Return whether the caller owned, dropped or staged the object. Always True if access control is off."""
         tx = self.tx
         if tx.actor_id is None or place.claimant_id == tx.actor_id:
             return True
@@ -249,69 +252,74 @@ class LocationWrites:
         return bool(tx.rows(IS_OWNER, {"id": place.claim.owner_id, "actor": tx.actor_id}))
 
     def moved(self, owner_id: int, *, kind: LocationKind, location: str) -> None:
-        """Note that an object lies elsewhere now: files of its own stand at its earlier location still."""
+        """Record that an object has a new location: its earlier location still has files of its own."""
         self.tx.count(MOVED, {"id": owner_id, "place_kind": int(kind), "place": location})
 
     def end(self, owner_id: int, *, state: LocationState, claimant_id: int | None) -> None:
-        """Note that an object is dropped for good, and what becomes of its files.
+        """Record that an object is dropped for good, and the state of its files.
 
-        `claimant_id`: who may take its place; None: its owner, else who dropped it.
+        `claimant_id` is who may take over its location; None means its owner, else the user who dropped it.
         """
         self.tx.count(CLEAR_EXTERNAL, {"id": owner_id})
         self.tx.count(END, {"id": owner_id, "state": int(state), "claimant": claimant_id, "now": self.tx.now_ms})
 
     def metalake_of(self, catalog_id: int) -> int:
-        """Read which metalake a catalog is in; 0 for none that is known."""
+        """Read the metalake of a catalog; 0 if it is unknown."""
         rows = self.tx.rows(METALAKE, {"catalog": catalog_id})
         return rows[0][0] if rows else 0
 
     def purged(self, location: str, *, catalog_id: int, whole: bool) -> None:
-        """Note that a task has deleted the files at a place; it stays taken unless all of them went."""
+        """Record that a task has deleted the files at a location.
+
+        It stays taken unless `whole`: all files were deleted.
+        """
         self.tx.count(DELETED_AT if whole else KEPT_AT, {"place": location, "catalog": catalog_id})
 
     def is_being_deleted(self, location: str, *, catalog_id: int) -> tuple[int, list[str]]:
-        """Read whose files a task deletes at a place (0 for nobody's), and all places whose files it deletes with them."""
+        """Read the owner of the files that a task deletes at a location (0: none), and all locations deleted with
+        them.
+        """
         params: dict[str, Value] = {"place": location, "catalog": catalog_id}
         owners = self.tx.rows(DELETING_OWNER, params)
         return (owners[0][0] if owners else 0), [row[0] for row in self.tx.rows(DELETING_OF_OWNER, params)]
 
     def release_one(self, place: RegisteredLocation) -> bool:
-        """Note in the row itself that an object is dropped for good; says whether the row did not say so before."""
+        """Record in the row that an object is dropped for good. Returns False if the row said so before."""
         return self.tx.count(RELEASE_ONE, self._row(place) | {"now": self.tx.now_ms}) > 0
 
     def free_one(self, place: RegisteredLocation) -> bool:
-        """Free a released place; says whether it was one still."""
+        """Free a released location. Returns whether it was still released."""
         return self.tx.count(FREE_ONE, self._row(place)) > 0
 
     def _row(self, place: RegisteredLocation) -> dict[str, Value]:
         return {"id": place.claim.owner_id, "place": place.location, "place_kind": int(place.claim.kind)}
 
     def clear(self, owner_id: int, *, location: str | None = None, kind: int = 0) -> None:
-        """Delete an object's places, or one of them, of any kind unless one is named."""
+        """Delete an object's locations, or a single one, of any kind unless `kind` is given."""
         if location is None:
             self.tx.count(CLEAR, {"id": owner_id})
         else:
             self.tx.count(CLEAR_ONE, {"id": owner_id, "place": location, "place_kind": int(kind)})
 
     def replace(self, owner_id: int) -> None:
-        """Free the location of a dropped object for the caller, who puts another one there; its other places stay taken."""
+        """Free the location of a dropped object for the caller's new object. Its other locations stay taken."""
         self.end(owner_id, state=LocationState.RELEASED, claimant_id=self.tx.actor_id)
         self.tx.count(CLEAR_LOCATION, {"id": owner_id})
 
     def clear_roots(self, catalog_id: int) -> None:
-        """Delete what a catalog itself has."""
+        """Delete the locations of a catalog itself."""
         self.tx.count(CLEAR_ROOTS, {"id": catalog_id})
 
     def clear_metalake(self, metalake_id: int) -> None:
-        """Delete what the catalogs of a metalake themselves have."""
+        """Delete the locations of the catalogs of a metalake themselves."""
         self.tx.count(CLEAR_METALAKE, {"id": metalake_id})
 
     def mark(self, place: RegisteredLocation, *, conflicting: bool) -> None:
-        """Mark a place as one that breaks a rule, or end that."""
+        """Mark a location as breaking a rule, or remove the mark."""
         self.tx.count(MARK, {"id": place.claim.owner_id, "place": place.location, "conflicting": conflicting})
 
     def path_of(self, node_id: int) -> str:
-        """Return the names of a node and of all that it lies in, dropped or not."""
+        """Return the dotted names of a node and its ancestors, dropped or not."""
         names: list[str] = []
         while rows := self.tx.rows(NAMED, {"id": node_id}):
             names.append(rows[0][1])
@@ -319,20 +327,22 @@ class LocationWrites:
         return ".".join(reversed(names))
 
     def is_unsettled(self) -> bool:
-        """Say whether the store of an earlier release was not settled yet."""
+        """Return whether the register of an earlier release's store still has to be filled."""
         return bool(self.tx.rows(UNSETTLED, {}))
 
     def settled(self) -> None:
-        """Note that it was."""
+        """Record that the register is filled."""
         self.tx.count(SETTLED, {})
 
     def page(self, after: tuple[str, int, int], *, limit: int) -> list[RegisteredLocation]:
-        """Read the places that come after one (location, owner, kind), in their order."""
+        """Read the next locations after (location, owner, kind), in that order."""
         params: dict[str, Value] = {"location": after[0], "id": after[1], "place_kind": after[2], "limit": limit}
         return [registered_location_of(row) for row in self.tx.rows(PAGE, params)]
 
     def missed(self, *, after: int, limit: int) -> tuple[int | None, list[tuple[LocationClaim, str]]]:
-        """Read some documents, and filesets, that have no place, after an id; with the last id that was looked at."""
+        """Read documents and filesets without a location in the register, with ids after `after`, and the last id
+        examined.
+        """
         last = self.tx.rows(LAST_DOCUMENT, {"after": after, "limit": limit})[0][0]
         found: list[tuple[LocationClaim, str]] = []
         if last is not None:
@@ -346,13 +356,16 @@ class LocationWrites:
         return last, found
 
     def documents_with(self, names: Sequence[str], *, after: int) -> list[tuple[int, int, bytes]]:
-        """Read some documents that hold one of three names anywhere, after an id: id, catalog, bytes."""
+        """Read documents that contain one of three names anywhere, with ids after `after`: id, catalog, bytes."""
         params: dict[str, Value] = {key: name.encode() for key, name in zip(_NEEDLES, names, strict=True)}
         return [(row[0], row[1], bytes(row[2])) for row in self.tx.rows(DOCUMENTS_WITH, params | {"after": after})]
 
     def conflicts(
         self, *, after: tuple[int, str] = (0, ""), limit: int, only_live: bool = False
     ) -> Sequence[RegisteredLocation]:
-        """Read marked places that come after one (owner, location), in their order; `only_live`: not those of dropped objects."""
+        """Read marked locations after (owner, location), in that order.
+
+        With `only_live`, not those of dropped objects.
+        """
         params: dict[str, Value] = {"id": after[0], "location": after[1], "limit": limit}
         return [registered_location_of(row) for row in self.tx.rows(LIVE_CONFLICTS if only_live else CONFLICTS, params)]

@@ -1,7 +1,8 @@
-"""Work to be done after a commit, as rows of the commit, or again and again; which kinds there are is not known here.
+"""Background tasks: rows that a commit leaves behind, or that come due at intervals.
 
-May import `model` and the room's `sql`. A worker leases a task for a time, writes its progress, and deletes it when done; one
-that died is leased again, and goes on from its progress. A task that was given up, or has something to tell, stays as ended.
+May import `model` and the room's `sql`. Knows no kind of task. A worker leases a task, stores its progress, and deletes
+it when done. If the worker dies, the task is leased again and continues from its progress. A task that was given up, or
+that has a result, stays as ended.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class LeasedTask(msgspec.Struct, frozen=True):
-    """A leased task; `progress` is what the last worker left."""
+    """A leased task. `progress` is the last worker's."""
 
     id: int
     kind: str
@@ -31,7 +32,7 @@ class LeasedTask(msgspec.Struct, frozen=True):
 
 
 NEVER_MS = 1 << 52
-"""When an ended task is due: no release takes it up."""
+"""The due time of an ended task: never."""
 INSERT = Sql(
     "INSERT INTO task (id, kind, payload, created_at, due_at, attempts, leased_until) VALUES"
     " (:id, :kind, :payload, :now, :due, 0, 0)"
@@ -82,19 +83,19 @@ COUNTS = Sql(
 
 
 def task_read(task_id: int) -> Load[TaskRow | None]:
-    """Read a task."""
+    """Read a task, or None."""
     rows = yield BY_ID, {"id": task_id}
     return TaskRow(*rows[0]) if rows else None
 
 
 def tasks_read(state: str, *, after: int, limit: int) -> Load[list[TaskRow]]:
-    """Read tasks of a state (one of `STATES`) by id, those after an id, at most `limit`."""
+    """Read up to `limit` tasks in a state (one of `STATES`), by id, with ids after `after`."""
     rows = yield LIST[state], {"after": after, "limit": limit}
     return [TaskRow(*row) for row in rows]
 
 
 def task_due(now_ms: int, *, kinds: Sequence[str], among: bool) -> Load[bool]:
-    """Say whether a task of these kinds waits for a worker, or one of all but these."""
+    """Return whether a task of these kinds (or, without `among`, of all other kinds) waits for a worker."""
     rows = yield DUE, _due(now_ms, kinds, among=among)
     return bool(rows)
 
@@ -110,24 +111,24 @@ def _due(now_ms: int, kinds: Sequence[str], *, among: bool) -> dict[str, Value]:
 
 
 class TaskWrites:
-    """What mutations and workers do to tasks."""
+    """Writes of tasks, for mutations and workers."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def create(self, kind: str, payload: str, *, delay_ms: int = 0) -> int:
-        """Insert a task, in the mutation's transaction, that is due at once or later; returns its id."""
+        """Insert a task that is due after `delay_ms`. Returns its id."""
         now, task_id = self.tx.now_ms, self.tx.next_id()
         self.tx.count(INSERT, {"id": task_id, "kind": kind, "payload": payload, "now": now, "due": now + delay_ms})
         return task_id
 
     def ensure(self, kind: str, payload: str, *, delay_ms: int) -> None:
-        """Insert a task unless one of its kind is there that has not ended."""
+        """Insert a task unless there is one of its kind that has not ended."""
         if not self.tx.rows(ANY_OF, {"kind": kind}):
             self.create(kind, payload, delay_ms=delay_ms)
 
     def lease(self, *, lease_ms: int, kinds: Sequence[str] = (), among: bool = False) -> LeasedTask | None:
-        """Take the oldest due task of these kinds for a while, or of all but these; None when there is none or another worker was faster."""
+        """Lease the oldest due task of these kinds or, without `among`, of all other kinds. None if there is none."""
         rows = self.tx.rows(DUE, _due(self.tx.now_ms, kinds, among=among))
         if not rows:
             return None
@@ -135,15 +136,15 @@ class TaskWrites:
         return LeasedTask(*rows[0]) if taken else None
 
     def progress(self, task_id: int, progress: str, *, lease_ms: int) -> None:
-        """Leave word of how far the task is, and keep it."""
+        """Store the progress of a task and renew its lease."""
         self.tx.count(PROGRESS, {"id": task_id, "progress": progress, "until": self.tx.now_ms + lease_ms})
 
     def retry(self, task_id: int, error: str, *, delay_ms: int) -> None:
-        """Give a failed task back for later."""
+        """Return a failed task to the queue, due after `delay_ms`."""
         self.tx.count(RETRY, {"id": task_id, "due": self.tx.now_ms + delay_ms, "error": error})
 
     def again(self, task_id: int, *, payload: str, result: str | None, delay_ms: int) -> None:
-        """Give a task back that is to be done again and again, with what it told this time."""
+        """Return a recurring task to the queue with its result, due after `delay_ms`."""
         params: dict[str, Value] = {
             "id": task_id,
             "due": self.tx.now_ms + delay_ms,
@@ -153,30 +154,33 @@ class TaskWrites:
         self.tx.count(AGAIN, params)
 
     def end(self, task_id: int, *, error: str | None, result: str | None) -> None:
-        """Keep an ended task to be seen: given up with an error, or done with something to tell."""
+        """Keep an ended task for display: given up with an error, or done with a result."""
         self.tx.count(END, {"id": task_id, "now": self.tx.now_ms, "error": error, "result": result})
 
     def revive(self, task_id: int) -> bool:
-        """Make a task due at once that was given up or waits; False when there is none, it runs, or it is done."""
+        """Make a waiting task, or one that was given up, due at once.
+
+        Returns False if there is none, it runs, or it is done.
+        """
         return self.tx.count(REVIVE, {"id": task_id, "now": self.tx.now_ms}) > 0
 
     def done(self, task_id: int) -> None:
-        """Remove a finished task."""
+        """Delete a finished task."""
         self.tx.count(DELETE, {"id": task_id})
 
     def forget(self, *, keep_ms: int) -> int:
-        """Remove what was done longer ago than this; returns how many. What was given up stays."""
+        """Delete tasks that were done more than `keep_ms` ago. Returns how many. Tasks that were given up stay."""
         return self.tx.count(FORGET, {"before": self.tx.now_ms - keep_ms})
 
     def told(self, kind: str) -> str | None:
-        """Read what the task of a kind that is done again and again is to be told next; None when there is none yet."""
+        """Read the payload of the waiting task of a recurring kind, or None."""
         rows = self.tx.rows(ANY_OF, {"kind": kind})
         return str(rows[0][0]) if rows else None
 
     def payloads(self, kind: str) -> list[str]:
-        """Read what the tasks of a kind were told that are not done."""
+        """Read the payloads of the tasks of a kind that are not done."""
         return [row[0] for row in self.tx.rows(PAYLOADS, {"kind": kind})]
 
     def of_kind(self, kind: str) -> list[tuple[int, str, bool]]:
-        """Read the tasks of a kind: id, what it was told, and whether it has ended."""
+        """Read (id, payload, whether it has ended) of the tasks of a kind."""
         return [(row[0], row[1], bool(row[2])) for row in self.tx.rows(OF_KIND, {"kind": kind})]

@@ -1,7 +1,8 @@
-"""Jobs of templates that nodes run by themselves: what waits, which node is at work on what, and what became of it.
+"""Jobs that nodes run from job templates: waiting jobs, the node that runs each, and outcomes.
 
-May import `model` and the room's `sql`, `runs`, `pipelines`, `changes`. Every change of a job's state is one conditional statement that names the states
-it starts from, and the node that may say so. A beat leaves no change in the feed; that a job was asked for, and its end, do.
+May import `model` and the room's `sql`, `runs`, `pipelines`, `changes`. Knows no rights. Every change of a job's state
+is one conditional statement that names the states it starts from, and the node that may change it. Heartbeats leave no
+change row; the start and the end of a job do.
 """
 
 from __future__ import annotations
@@ -91,19 +92,19 @@ SWEEPS = (
     ),
     Sql(f"DELETE FROM template_job WHERE {GONE.format('template_job.template_id')}"),
 )
-"""What hung on a template that was dropped: its jobs last, for their owners are found by them."""
+"""Delete rows of dropped templates: jobs last, because their owners are found through them."""
 OPERATIONS: Final = {SUCCEEDED: "succeed", FAILED: "fail", CANCELLED: "cancel"}
-"""The word in the feed for each end."""
+"""The operation in the change feed for each end."""
 
 
 def job_read(metalake_id: int, uuid: str) -> Load[TemplateJob | None]:
-    """Read a job by its id on the wire."""
+    """Read a job by its id in the protocol, or None."""
     rows = yield BY_UUID, {"metalake": metalake_id, "uuid": uuid}
     return TemplateJob(*rows[0]) if rows else None
 
 
 def job_output_read(metalake_id: int, uuid: str) -> Load[tuple[TemplateJob, JobOutput] | None]:
-    """Read a job with what it wrote."""
+    """Read a job with its output, or None."""
     job = yield from job_read(metalake_id, uuid)
     if job is None:
         return None
@@ -112,29 +113,29 @@ def job_output_read(metalake_id: int, uuid: str) -> Load[tuple[TemplateJob, JobO
 
 
 def template_jobs_read(of: int, caller: RunViewer, *, of_template: bool, limit: int) -> Load[list[TemplateJob]]:
-    """Read the newest jobs of a metalake, or of a template, that a caller sees."""
+    """Read the newest jobs of a metalake or template (`of`) that a caller sees."""
     rows = yield PAGES[of_template], {**caller.params(), "of": of, "limit": limit}
     return [TemplateJob(*row) for row in rows]
 
 
 def jobs_due(now_ms: int) -> Load[bool]:
-    """Say whether a job waits for a node, or has lost the one that ran it."""
+    """Return whether a job waits for a node, or has lost its node."""
     rows = yield DUE, {"now": now_ms}
     return bool(rows)
 
 
 class TemplateJobWrites:
-    """What mutations and executors do to jobs."""
+    """Writes of jobs, for mutations and executors."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def by_id(self, job_id: int) -> TemplateJob | None:
-        """Read a job inside the transaction."""
+        """Read a job inside the transaction, or None."""
         return self._one(self.tx.rows(BY_ID, {"id": job_id}))
 
     def live_of(self, template_id: int) -> TemplateJob | None:
-        """Read the oldest job of a template that has not ended."""
+        """Read the oldest job of a template that has not ended, or None."""
         return self._one(self.tx.rows(LIVE_OF, {"template": template_id}))
 
     def _one(self, rows: list[Row]) -> TemplateJob | None:
@@ -146,7 +147,7 @@ class TemplateJobWrites:
         return found
 
     def create(self, job: TemplateJob, *, conf: str, work: str) -> TemplateJob:
-        """Insert a job that waits, with its owner, under a number of its own."""
+        """Insert a waiting job with its owner."""
         tx, job_id = self.tx, self.tx.next_id()
         params: dict[str, Value] = {
             "id": job_id, "metalake": job.metalake_id, "template": job.template_id, "uuid": job.uuid, "user": job.user,
@@ -160,7 +161,7 @@ class TemplateJobWrites:
         return found
 
     def cancel(self, job: TemplateJob) -> bool:
-        """Ask the node that runs a job to end it; one that waits is cancelled at once. Says whether there was anything to do."""
+        """Ask the node that runs a job to end it; cancel a waiting job at once. Returns False if the job has ended."""
         message = f"Cancelled by {self.tx.actor} before it began"
         if self.tx.count(WITHDRAW, {"id": job.id, "now": self.tx.now_ms, "message": message}):
             self._told("cancel", job)
@@ -171,7 +172,7 @@ class TemplateJobWrites:
         return True
 
     def claim(self, holder: str, *, limit: int, lease_ms: int) -> list[tuple[TemplateJob, str]]:
-        """Take jobs that wait, the oldest first; returns them with what they are to do."""
+        """Take up to `limit` waiting jobs, the oldest first. Returns each with its work."""
         params: dict[str, Value] = {"holder": holder, "now": self.tx.now_ms, "lease": lease_ms}
         taken: list[tuple[TemplateJob, str]] = []
         for (job_id,) in self.tx.rows(NEXT, {"limit": limit}):
@@ -181,18 +182,18 @@ class TemplateJobWrites:
         return taken
 
     def lost(self, limit: int) -> list[TemplateJob]:
-        """Read jobs whose node gives no sign of life."""
+        """Read running jobs whose lease has ended."""
         return [TemplateJob(*row) for row in self.tx.rows(LOST, {"now": self.tx.now_ms, "limit": limit})]
 
     def beat(self, job_id: int, holder: str) -> str | None:
-        """Note a sign of life; returns the job's state, None where it is not this node's any longer."""
+        """Renew a job's lease. Returns its state, or None if this node no longer holds it."""
         rows = self.tx.rows(BEAT, {"id": job_id, "holder": holder, "now": self.tx.now_ms})
         return rows[0][0] if rows else None
 
     def finish(
         self, job: TemplateJob, state: str, *, message: str | None, exit_code: int | None, output: JobOutput
     ) -> bool:
-        """Say what became of a job, for the node that holds it; False where it is not that one's any longer."""
+        """Store the outcome of a job for the node that holds it. Returns False if another node holds it."""
         params: dict[str, Value] = {
             "id": job.id, "holder": job.holder, "state": state, "message": message, "exit_code": exit_code, "now": self.tx.now_ms,
             "stdout": output.stdout, "stderr": output.stderr, "stdout_bytes": output.stdout_bytes, "stderr_bytes": output.stderr_bytes,
@@ -203,12 +204,12 @@ class TemplateJobWrites:
         return True
 
     def _told(self, operation: str, job: TemplateJob) -> None:
-        """Leave a change: a job lies in its template, under its id on the wire."""
+        """Write the change row: its parent is the template, its name the job's id in the protocol."""
         draft = ChangeDraft(operation, Kind.JOB, job.id, Kind.JOB.word, new_parent=job.template_id, new_name=job.uuid)
         self.tx.changed(draft)
 
     def prune(self, *, keep_ms: int, limit: int) -> int:
-        """Delete jobs that ended longer ago than this, at most so many; returns how many."""
+        """Delete up to `limit` jobs that ended more than `keep_ms` ago. Returns how many."""
         rows = self.tx.rows(EXPIRED, {"before": self.tx.now_ms - keep_ms, "limit": limit})
         for (job_id,) in rows:
             for statement in DROPS:

@@ -1,6 +1,6 @@
-"""API tokens of the server: zone 0. Only hashes are stored.
+"""API tokens of the server, in zone 0. Only hashes are stored.
 
-May import `model` and the room's `sql`, `changes`.
+May import `model` and the room's `sql`, `changes`. Knows no rights.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FORGET_OPENED = Sql("DELETE FROM token WHERE purpose <> 'api' AND expires_at < :
 
 
 def token_of(row: Row) -> Token:
-    """Build the value of a row whose columns are `_COLUMNS`."""
+    """Build a token from a row whose columns are `_COLUMNS`."""
     return Token(
         row[0],
         row[1],
@@ -53,13 +53,13 @@ def token_of(row: Row) -> Token:
 
 
 def token_read(token_id: int) -> Load[Token | None]:
-    """Read a token by id, revoked or not."""
+    """Read a token by id, revoked or not; or None."""
     rows = yield BY_ID, {"id": token_id}
     return token_of(rows[0]) if rows else None
 
 
 def tokens_read(user: str | None) -> Load[tuple[Token, ...]]:
-    """Read a user's tokens, or all."""
+    """Read the API tokens of a user, or of all users for None."""
     if user is None:
         rows = yield ALL, {}
     else:
@@ -68,7 +68,7 @@ def tokens_read(user: str | None) -> Load[tuple[Token, ...]]:
 
 
 def secrets_read(user: str) -> Load[tuple[Token, ...]]:
-    """Read the secrets of a service account, those that were ended, too."""
+    """Read the secrets of a service account, including ended ones."""
     return tuple(token_of(row) for row in (yield SECRETS, {"user": user}))
 
 
@@ -76,7 +76,7 @@ ENDED_KEPT_MS = 86_400_000
 
 
 class TokenWrites:
-    """What mutations do to tokens."""
+    """Writes of tokens, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
@@ -92,7 +92,7 @@ class TokenWrites:
         root_id: int | None = None,
         purpose: TokenPurpose = TokenPurpose.API,
     ) -> Token:
-        """Insert a token; without a root it begins a line of its own."""
+        """Insert a token. Without `root_id` it is the root of a new line of tokens."""
         tx = self.tx
         token_id = tx.next_id()
         found = Token(
@@ -111,39 +111,42 @@ class TokenWrites:
         return found
 
     def by_id(self, token_id: int) -> Token | None:
-        """Read a token inside the transaction."""
+        """Read a token inside the transaction, or None."""
         rows = self.tx.rows(BY_ID, {"id": token_id})
         return token_of(rows[0]) if rows else None
 
     def revoke(self, token: Token) -> bool:
-        """Revoke a token for good; says whether it was valid before."""
+        """Revoke a token for good. Returns whether it was valid before."""
         revoked = self.tx.count(REVOKE, {"id": token.id, "revoked": True}) > 0
         if revoked:
             self._changed("revoke", token)
         return revoked
 
     def close(self, user: str) -> int:
-        """Revoke everything that logins gave a user; returns how many tokens that were."""
+        """Revoke all session and refresh tokens of a user. Returns how many."""
         opened = [token_of(row) for row in self.tx.rows(OPENED, {"user": user, "no": False})]
         return sum(self.revoke(token) for token in opened)
 
     def secrets(self, user: str) -> list[Token]:
-        """Read the secrets of a service account that count now."""
+        """Read the valid secrets of a service account."""
         rows = self.tx.rows(SECRETS, {"user": user})
         return [token for token in map(token_of, rows) if not token.revoked and not token.is_over(self.tx.now_ms)]
 
     def end_line(self, secret: Token) -> bool:
-        """Revoke a secret with everything that was opened or made by it; says whether it counted before."""
+        """Revoke a secret and all tokens made with it. Returns whether the secret was valid before."""
         rows = self.tx.rows(LINE, {"user": secret.user, "root": secret.root_id, "no": False, "now": self.tx.now_ms})
         ended = [token.id for token in map(token_of, rows) if self.revoke(token)]
         return secret.id in ended
 
     def forget_ended(self, user: str) -> int:
-        """Delete what a user was given for a while and has been over for a day: its ids mean nothing from then on, as before."""
+        """Delete a user's tokens, other than API tokens, that expired more than a day ago.
+
+        Returns how many. Ids are not reused.
+        """
         return self.tx.count(FORGET_OPENED, {"user": user, "before": self.tx.now_ms - ENDED_KEPT_MS})
 
     def _changed(self, operation: str, token: Token) -> None:
-        """Record the change; whose token it is, is told too: `Change.user_name`."""
+        """Write the change row, with the token's user: `ChangeRow.user_name`."""
         self.tx.changed(
             ChangeDraft(operation, Kind.TOKEN, token.id, old_parent=ROOT_ID, old_name=token.user, moves_access=True)
         )

@@ -1,4 +1,4 @@
-"""One transaction as the writes of every resource see it: statements, ids, the drafts of its changes, and who makes it.
+"""One transaction as the writes of every resource see it: statements, ids, change drafts, and the actor.
 
 May import `model` and this room's `changes` and `sql`. Must not know any resource: `tx` adds those.
 """
@@ -25,7 +25,7 @@ class StoreSession(Protocol):
         ...
 
     def count(self, statement: Sql, params: Params) -> int:
-        """Run a statement and return how many rows it wrote."""
+        """Run a statement. Returns how many rows it wrote."""
         ...
 
     def many(self, statement: Sql, params: Sequence[Params]) -> None:
@@ -33,23 +33,29 @@ class StoreSession(Protocol):
         ...
 
     def next_id(self) -> int:
-        """Draw an id that was never drawn before."""
+        """Draw a new id; ids are never reused."""
         ...
 
     def next_ids(self, count: int) -> list[int]:
-        """Draw several ids that were never drawn before."""
+        """Draw several new ids."""
         ...
 
     def pass_ids(self, beyond: int) -> None:
-        """Draw no id up to this one from now on."""
+        """Make all later ids greater than `beyond`."""
         ...
 
     def lock_locations(self, above: Sequence[str], own: str | None) -> None:
-        """Hold a location exclusively, and those it lies in shared, against rivals in other catalogs, to the commit."""
+        """Lock a location exclusively, and those above it shared, until the commit.
+
+        Rivals in other catalogs take the same locks.
+        """
         ...
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
-        """Read (zone, revision, access revision) of at most three zones; the mutation's own is held to the commit."""
+        """Read (zone, revision, access revision) of at most three zones.
+
+        The mutation's own is locked until the commit.
+        """
         ...
 
 
@@ -65,7 +71,7 @@ class StoreTransaction:
         self.now_ms = now_ms
         self.drafts: list[ChangeDraft] = []
         self.looked_below = 0
-        """How many nodes were read to learn how high subtrees are."""
+        """How many nodes were read to compute heights of subtrees."""
         self.rows = session.rows
         self.count = session.count
         self.next_id = session.next_id
@@ -76,7 +82,7 @@ class StoreTransaction:
         return found
 
     def changed(self, draft: ChangeDraft) -> None:
-        """Record what the mutation did; every write of a resource calls this."""
+        """Record a change; every write of a resource calls this."""
         self.drafts.append(draft)
 
     def new_zone(self, zone: int) -> None:
@@ -84,5 +90,5 @@ class StoreTransaction:
         self.count(CLOCK_NEW, {"zone": zone})
 
     def stale(self) -> NoReturn:
-        """Something the decision rested on is gone: send the writer back to the gate."""
+        """Raise StalePermit: something that the decision depended on has changed."""
         raise StalePermit

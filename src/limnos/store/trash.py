@@ -1,7 +1,8 @@
-"""The trash: what was dropped and can be brought back for a while. A dropped object's node, owner and document stay until then.
+"""The trash: dropped objects that can be restored for a while. Their nodes, owners and documents stay until then.
 
-May import `model` and the room's `sql`. A row here is the promise: whoever takes it away, to bring the object back or
-to forget it, is the only one who may touch what is left of the object. Grants on it hang on its id and are swept with the promise.
+May import `model` and the room's `sql`. Knows no files. A row guarantees that the object can be restored. Whoever
+deletes the row, to restore the object or to forget it, is the only one who may touch the rest of the object. Grants on
+it refer to its id and are swept once the row is gone.
 """
 
 from __future__ import annotations
@@ -59,11 +60,11 @@ KEPT = "EXISTS (SELECT 1 FROM trash t WHERE t.node_id = {})"
 SWEPT_MAX = 500
 
 Ancestors = dict[int, tuple[int, Kind, str]]
-"""By id: parent, kind and name of what was asked for and of everything above it, dropped or not."""
+"""By id: parent, kind and name of the requested objects and their ancestors, dropped or not."""
 
 
 class TrashRows(NamedTuple):
-    """Rows of the trash, newest first, and what they lie in."""
+    """Rows of the trash, newest first, and their ancestors."""
 
     rows: tuple[TrashRow, ...]
     above: Ancestors
@@ -74,13 +75,13 @@ def _trashed_of(row: Row) -> TrashRow:
 
 
 def trash_read(zone: int, *, before: tuple[int, int], limit: int) -> Load[TrashRows]:
-    """Read what was dropped in a catalog, newest first: those before a time and an id."""
+    """Read the objects dropped in a catalog before (time, id), newest first."""
     rows = yield PAGE, {"zone": zone, "at": before[0], "id": before[1], "limit": limit}
     return (yield from _with_ancestors(rows))
 
 
 def trashed_read(zone: int, node_id: int) -> Load[TrashRows]:
-    """Read one dropped object of a catalog; no row when it is not in the trash."""
+    """Read one dropped object of a catalog; no row if it is not in the trash."""
     rows = yield ONE, {"zone": zone, "id": node_id}
     return (yield from _with_ancestors(rows))
 
@@ -95,13 +96,13 @@ def _with_ancestors(rows: Sequence[Row]) -> Load[TrashRows]:
 
 
 class TrashWrites:
-    """What mutations do to the trash."""
+    """Writes of the trash, for mutations."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def put(self, node: Node, *, keep_ms: int, purges: bool = False) -> None:
-        """Promise that a node which is being dropped can be brought back for so long; its files may go after that."""
+        """Put a dropped node into the trash for `keep_ms`. With `purges`, its files are deleted after that."""
         tx = self.tx
         tx.count(
             PUT,
@@ -112,15 +113,21 @@ class TrashWrites:
         )  # fmt: skip
 
     def take(self, node_id: int) -> bool:
-        """End the promise; says whether it still stood. Who is told so does with what is left as it likes."""
+        """Remove an object from the trash.
+
+        Returns whether it was there; only then may the caller change the rest of the object.
+        """
         return self.tx.count(TAKE, {"id": node_id}) > 0
 
     def within(self, parent_id: int, *, limit: int) -> list[TrashRow]:
-        """Read what was dropped directly in something, newest first."""
+        """Read the objects dropped directly in a parent, newest first."""
         return [_trashed_of(row) for row in self.tx.rows(IN, {"parent": parent_id, "limit": limit})]
 
     def forget(self, node_id: int) -> bool:
-        """Let go of a dropped object, its document and its owner; its files stay. Says whether it was in the trash."""
+        """Remove an object from the trash and delete its document and owner; its files stay.
+
+        Returns whether it was in the trash.
+        """
         if not self.take(node_id):
             return False
         self.tx.count(FORGET_DOCUMENT, {"id": node_id})
@@ -128,13 +135,15 @@ class TrashWrites:
         return True
 
     def is_own(self, node_id: int) -> bool:
-        """Say whether the caller owned a dropped object, or dropped it; nobody asks where access control is off."""
+        """Return whether the caller owned or dropped the object. Always True if access control is off."""
         actor = self.tx.actor_id
         return actor is None or bool(self.tx.rows(IS_MINE, {"id": node_id, "actor": actor}))
 
 
 class ExpiredObject(NamedTuple):
-    """Something that was kept long enough, and for a table its format, where its files are, and whether they go now."""
+    """An expired object of the trash; for a table its format, the locations of its files, and whether they are
+    deleted now.
+    """
 
     node_id: int
     zone: int
@@ -145,5 +154,5 @@ class ExpiredObject(NamedTuple):
 
 
 def trash_expired(tx: StoreTransaction) -> list[ExpiredObject]:
-    """Read what was kept long enough, so many at most."""
+    """Read up to `SWEPT_MAX` expired objects."""
     return [ExpiredObject(*row) for row in tx.rows(EXPIRED, {"now": tx.now_ms, "limit": SWEPT_MAX})]

@@ -1,7 +1,7 @@
-"""The transaction that a mutation sees: statements, the resources' writes, and the drafts of its changes.
+"""`Tx`: the transaction that a mutation sees, with statements, the resources' writes, and the drafts of its changes.
 
-May import `model` and this room. The backend opens it, has taken the locks and checked the permit, and closes it; a
-mutation is a plain function over it that never awaits.
+May import `model` and this room. Knows no rule. The backend opens it, has taken the locks and checked the permit, and
+closes it. A mutation is a plain function over it that never awaits.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ T = TypeVar("T")
 
 
 class Tx(StoreTransaction):
-    """One mutation's view of its transaction: what it may write, by resource."""
+    """One mutation's view of its transaction, with the writes of each resource."""
 
     @property
     def nodes(self) -> NodeWrites:
@@ -67,12 +67,12 @@ class Tx(StoreTransaction):
 
     @property
     def imports(self) -> ImportWrites:
-        """Imports under way."""
+        """Running imports."""
         return ImportWrites(self)
 
     @property
     def nesting(self) -> NestingWrites:
-        """Names that hold the separator, and changes of them."""
+        """Renaming of namespaces whose names contain the separator."""
         return NestingWrites(self)
 
     @property
@@ -91,22 +91,22 @@ class Tx(StoreTransaction):
         return RoleWrites(self)
 
     def attachments(self, kind: Kind) -> AttachmentWrites:
-        """What tags, or policies, are on."""
+        """Attachments of tags, or of policies."""
         return AttachmentWrites(self, kind)
 
     @property
     def fileset_places(self) -> FilesetLocationWrites:
-        """Where filesets lie."""
+        """Locations of filesets."""
         return FilesetLocationWrites(self)
 
     @property
     def places(self) -> LocationWrites:
-        """The register of places."""
+        """The register of storage locations."""
         return LocationWrites(self)
 
     @property
     def template_jobs(self) -> TemplateJobWrites:
-        """Jobs of templates that nodes run."""
+        """Jobs that nodes run from templates."""
         return TemplateJobWrites(self)
 
     @property
@@ -116,12 +116,12 @@ class Tx(StoreTransaction):
 
     @property
     def dependencies(self) -> DependencyWrites:
-        """What objects of SQL++ need of one another."""
+        """Dependencies between SQL++ objects."""
         return DependencyWrites(self)
 
     @property
     def lineage(self) -> LineageWrites:
-        """What came from what."""
+        """Lineage."""
         return LineageWrites(self)
 
     @property
@@ -146,32 +146,32 @@ class Tx(StoreTransaction):
 
     @property
     def documents(self) -> DocumentWrites:
-        """Metadata documents of tables."""
+        """Metadata documents of tables and views."""
         return DocumentWrites(self)
 
     @property
     def protection(self) -> ProtectionWrites:
-        """What may not be dropped."""
+        """Protection from drops."""
         return ProtectionWrites(self)
 
     @property
     def restrictions(self) -> RestrictionWrites:
-        """What may be read of tables."""
+        """Read restrictions."""
         return RestrictionWrites(self)
 
     @property
     def trash(self) -> TrashWrites:
-        """What was dropped and can be brought back."""
+        """Dropped objects that can be restored."""
         return TrashWrites(self)
 
     @property
     def tasks(self) -> TaskWrites:
-        """Work to be done after the commit."""
+        """Background tasks."""
         return TaskWrites(self)
 
     @property
     def outcomes(self) -> RequestOutcomeWrites:
-        """What became of requests that have a key."""
+        """Outcomes of requests with an idempotency key."""
         return RequestOutcomeWrites(self)
 
     @property
@@ -186,12 +186,12 @@ class Tx(StoreTransaction):
 
     @property
     def requests(self) -> RequestWrites:
-        """Requests of the query service that take a while."""
+        """Long requests of the query service."""
         return RequestWrites(self)
 
     @property
     def restricted_reads(self) -> RestrictedReadWrites:
-        """Directories of files that were rewritten for restricted readers."""
+        """Directories of files that were rewritten for restricted users."""
         return RestrictedReadWrites(self)
 
     @property
@@ -201,12 +201,12 @@ class Tx(StoreTransaction):
 
     @property
     def scan_plans(self) -> ScanPlanWrites:
-        """Plans of scans of which something is left to be fetched."""
+        """Scan plans with parts left to fetch."""
         return ScanPlanWrites(self)
 
     @property
     def webhooks(self) -> WebhookWrites:
-        """Where changes are sent."""
+        """Webhooks."""
         return WebhookWrites(self)
 
 
@@ -214,10 +214,9 @@ Mutation = Callable[[Tx], T]
 
 
 class MutationBatch:
-    """Mutations that commit together. Holds the clocks read under the locks, and the drafts until the commit.
+    """Mutations that commit together. Keeps the clocks read under the locks, and the change drafts until the commit.
 
-    A mutation that moves an access revision closes the batch (rule 9): whoever comes later is checked against what it
-    committed.
+    A mutation that moves an access revision closes the batch (rule 9): later mutations are checked against its commit.
     """
 
     def __init__(self, session: StoreSession, now_ms: int) -> None:
@@ -243,9 +242,9 @@ class MutationBatch:
         self._clocks.update({zone: (revision, access) for zone, revision, access in self.session.read_clocks(zones)})
 
     def check(self, permit: Permit[object]) -> None:
-        """Raise StalePermit when access has moved past the permit in any of its zones (rule 7)."""
+        """Raise StalePermit if access has moved past the permit in any of its zones (rule 7)."""
         if permit.stamps == self._passed:
-            return  # as the mutation before: nothing of the batch has moved access since
+            return  # same stamps as the mutation before, and nothing has moved access since
         clocks = self._clocks
         unread = [zone for zone, _ in permit.stamps if zone not in clocks]
         if unread:
@@ -256,7 +255,7 @@ class MutationBatch:
         self._passed = permit.stamps
 
     def run(self, permit: Permit[object], mutation: Mutation[T]) -> T:
-        """Check the permit and run the mutation; its effects count only if this returns."""
+        """Check the permit and run the mutation. Its effects count only if this returns."""
         self.check(permit)
         fault_point("permitted")
         revision, access_revision = self.clock(permit.zone)
@@ -289,10 +288,10 @@ class MutationBatch:
                     "payload": account if draft.detail is None else add_detail(account, draft.detail),
                 }
             )  # fmt: skip
-            account = None  # once for all that the mutation did
+            account = None  # stored once for all changes of the mutation
 
     def finish(self) -> bool:
-        """Write clocks and change rows, last before the commit; says whether there is anything to commit."""
+        """Write clocks and change rows, last before the commit. Returns whether there is anything to commit."""
         if not self._moved:
             return self._ran
         self.session.many(CHANGE_NEW, self._changes)

@@ -1,6 +1,7 @@
-"""What keeps the store small: old rows of the change feed, and what hung on objects that are gone.
+"""Upkeep of the store: deletes old rows of the change feed, and rows of objects that are gone.
 
-May import this room. Runs inside a transaction; a view that sleeps past the pruned feed starts afresh.
+May import this room. Knows no schedule. Runs inside a transaction. A view that is older than the pruned feed starts
+empty.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ if TYPE_CHECKING:
 
 
 def feed_prune(tx: StoreTransaction, *, keep_ms: int, audited: bool = False) -> int:
-    """Delete change rows older than this, after noting in the clocks how far; returns how many.
+    """Delete change rows older than `keep_ms`, after recording in the clocks how far. Returns how many.
 
-    `audited`: an audit is kept, so what it has not read stays.
+    With `audited`, rows that the audit has not read yet stay.
     """
     tx.count(PRUNE_CLOCKS, {"before": tx.now_ms - keep_ms, "unaudited": not audited})
     return tx.count(PRUNE_CHANGES, {})
@@ -45,9 +46,9 @@ SWEEPS: tuple[Sql, ...] = (
     lance_versions.SWEEP, *statistics.SWEEPS, fileset_locations.SWEEP,
     dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip
-"""For each table whose rows a drop leaves behind, the statement that deletes those of objects that are gone."""
+"""For each table whose rows a drop leaves behind, the statement that deletes rows of objects that are gone."""
 
 
 def orphans_sweep(tx: StoreTransaction) -> int:
-    """Delete what hung on objects that were dropped, such as grants (their ids never come back); returns how many."""
+    """Delete rows of dropped objects, such as grants; their ids are never reused. Returns how many."""
     return sum(tx.count(statement, {}) for statement in SWEEPS)

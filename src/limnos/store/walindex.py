@@ -1,10 +1,11 @@
-"""SQLite's own answer to "was anything committed since?": the header of the write-ahead log's index.
+"""The header of SQLite's write-ahead-log index, which tells cheaply whether anything was committed.
 
-May import the standard library only. In WAL mode a commit becomes visible by exactly one act, the rewriting of the
-header at the start of the `-shm` file; it stands there twice. A header equal to one read before means that every
-connection of every process still sees the same data. Reading it costs a tenth of a microsecond, a statement five.
+May import the standard library only. Knows no statement. In WAL mode a commit becomes visible by exactly one act: the
+rewriting of the header at the start of the `-shm` file, where it stands twice. A header equal to one read before means
+that every connection of every process still sees the same data. Reading it costs a tenth of a microsecond, a statement
+five.
 
-POSIX drops all locks of a process on a file when it closes any descriptor of it, SQLite's own among them. So one
+POSIX releases all locks of a process on a file when it closes any descriptor of it, SQLite's own among them. So one
 mapping serves all stores of a process on one file, and it is closed only after the last of them.
 """
 
@@ -28,7 +29,7 @@ class _IndexMapping:
 
     def __init__(self, file: Path) -> None:
         if file.stat().st_size < 2 * _COPY_BYTES:
-            raise ValueError(f"{file} holds no header yet")  # told before it is opened: it could not be closed again
+            raise ValueError(f"{file} holds no header yet")  # before it is opened: it could not be closed again
         self.descriptor = os.open(file, os.O_RDONLY)
         self.map = mmap.mmap(self.descriptor, 2 * _COPY_BYTES, access=mmap.ACCESS_READ)
         self.users = 0
@@ -45,7 +46,7 @@ class WalIndex:
     """The header of one database file's index. Open it after connecting, close it after disconnecting."""
 
     is_used = True
-    """Whether it tells of commits here; else it is only kept open."""
+    """Whether the header shows commits here. If not, it is only kept open."""
 
     def __init__(self, path: Path) -> None:
         file = path.with_name(f"{path.name}-shm")
@@ -58,14 +59,14 @@ class WalIndex:
         self._map = known.map
 
     def header(self) -> bytes | None:
-        """Return both copies of the header; None while somebody is rewriting them, or where they tell nothing."""
+        """Return both copies of the header; None while it is being rewritten, or if it is not used."""
         if not self.is_used:
             return None
         found = self._map[: 2 * _COPY_BYTES]
         return found if found[:_COPY_BYTES] == found[_COPY_BYTES:] else None
 
     def close(self) -> None:
-        """Let go of the mapping; the last user of the file closes it."""
+        """Release the mapping; the last user of the file closes it."""
         known = _mappings[self._key]
         known.users -= 1
         if known.users == 0:
@@ -74,10 +75,10 @@ class WalIndex:
 
 
 def open_index(path: Path, writer: sqlite3.Connection) -> WalIndex | None:
-    """Open the index; it is used only if it tells of a commit here, on this file system and this SQLite.
+    """Open the index. It is used only if a test commit shows in it, on this file system and this SQLite.
 
-    One that does not tell is kept open all the same until the store is closed: closing it now would take away the locks
-    of the connections that are open. None if nothing was opened.
+    An unused index stays open until the store is closed: closing it earlier would release the locks of open
+    connections. None if nothing was opened.
     """
     try:
         found = WalIndex(path)

@@ -1,7 +1,8 @@
-"""Where changes are sent: the address, how far it was told, who sends just now, and what went wrong.
+"""Webhooks: the address, the position in the feed, the node that delivers, and the last error.
 
-May import `model` and the room's `sql`. A webhook is held by one node at a time, for a while, under a word that only that
-node knows: nobody else moves its position, and a node that lost it can't move it back.
+May import `model` and the room's `sql`. Knows no delivery. One node at a time holds a webhook under a lease, identified
+by a random word that only this node knows. No other node can move its position, and a node that lost it cannot move it
+back.
 """
 
 from __future__ import annotations
@@ -64,25 +65,25 @@ def webhooks_read(metalake_id: int) -> Load[list[Webhook]]:
 
 
 def webhook_secrets_read() -> Load[list[tuple[int, int, str]]]:
-    """Read every webhook of the store: its id, its metalake's, and its secret as it is kept."""
+    """Read every webhook of the store: its id, its metalake's id, and its secret as stored."""
     rows = yield SECRETS, {}
     return [(row[0], row[1], row[2]) for row in rows]
 
 
 def webhooks_due(now_ms: int) -> Load[bool]:
-    """Say whether any waits to be held by somebody."""
+    """Return whether a webhook is due that no node holds."""
     rows = yield ANY_DUE, {"now": now_ms}
     return bool(rows)
 
 
 class WebhookWrites:
-    """What mutations and deliveries do to webhooks."""
+    """Writes of webhooks, for mutations and deliveries."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
 
     def create(self, *, metalake_id: int, user_id: int, url: str, secret: str, position: str) -> Webhook:
-        """Insert a webhook that acts for whoever makes it."""
+        """Insert a webhook that acts for the current user."""
         tx = self.tx
         webhook_id = tx.next_id()
         params: dict[str, Value] = {
@@ -108,7 +109,7 @@ class WebhookWrites:
         )
 
     def seal(self, webhook_id: int, *, before: str, sealed: str) -> bool:
-        """Keep a secret in another form; says whether it was kept as it was known."""
+        """Replace a stored secret by its encrypted form. Returns False if the secret has changed."""
         return self.tx.count(SEALED, {"id": webhook_id, "before": before, "sealed": sealed}) > 0
 
     def count(self, metalake_id: int) -> int:
@@ -117,25 +118,25 @@ class WebhookWrites:
         return found
 
     def drop(self, metalake_id: int, webhook_id: int) -> bool:
-        """Delete a webhook; says whether there was one."""
+        """Delete a webhook. Returns whether it existed."""
         return self.tx.count(DELETE, {"id": webhook_id, "metalake": metalake_id}) > 0
 
     def retry(self, metalake_id: int, webhook_id: int, *, position: str | None) -> bool:
-        """Make a webhook due at once, perhaps from another position; says whether there is one."""
+        """Make a webhook due at once, optionally from another position. Returns whether it exists."""
         params: dict[str, Value] = {
             "id": webhook_id, "metalake": metalake_id, "now": self.tx.now_ms, "position": position,
         }  # fmt: skip
         return self.tx.count(RETRY, params) > 0
 
     def lease(self, holder: str, *, limit: int, lease_ms: int) -> list[Webhook]:
-        """Take those that are due for a while."""
+        """Lease up to `limit` webhooks that are due."""
         now = self.tx.now_ms
         params: dict[str, Value] = {"now": now, "until": now + lease_ms, "holder": holder}
         rows = self.tx.rows(DUE, {"now": now, "limit": limit})
         return [_webhook_of(row) for row in rows if self.tx.count(LEASE, {**params, "id": row[0]})]
 
     def reached(self, webhook_id: int, holder: str, *, position: str, lease_ms: int, delivered: bool) -> bool:
-        """Note how far it was told, and keep it; False when it is held by another one by now."""
+        """Store the position and renew the lease. Returns False if another node holds the webhook."""
         now = self.tx.now_ms
         params: dict[str, Value] = {
             "id": webhook_id, "holder": holder, "position": position, "until": now + lease_ms,
@@ -144,7 +145,7 @@ class WebhookWrites:
         return self.tx.count(REACHED, params) > 0
 
     def failed(self, webhook_id: int, holder: str, error: str, *, delay_ms: int | None) -> None:
-        """Give it back for later with what went wrong; None: until somebody says to go on."""
+        """Release a webhook with an error, due after `delay_ms`. None stops it until a user starts it again."""
         params: dict[str, Value] = {
             "id": webhook_id, "holder": holder, "error": error, "stopped": delay_ms is None,
             "due": FAR_MS if delay_ms is None else self.tx.now_ms + delay_ms,
@@ -152,5 +153,5 @@ class WebhookWrites:
         self.tx.count(FAILED, params)
 
     def release(self, webhook_id: int, holder: str) -> None:
-        """Let another node have it."""
+        """Release a webhook for other nodes."""
         self.tx.count(RELEASE, {"id": webhook_id, "holder": holder})

@@ -1,7 +1,7 @@
-"""Connections for writes on PostgreSQL: psycopg, in worker threads; each says when a statement is out, and can be cut.
+"""Connections for writes on PostgreSQL: psycopg in worker threads, each monitored and cuttable while a statement runs.
 
-May import this room. What a session is told at its beginning: how long to wait for a lock, and how soon the database's
-side ends by itself when this one has gone away without a word, for it holds locks.
+May import this room. Knows no resource. A new session sets how long it waits for a lock, and how soon the database ends
+a session whose client has vanished: such a session holds locks.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from limnos.store.read_connections import BY_INDEX
 
 T = TypeVar("T")
 LOCK_S = 10
-"""So long a write waits for a lock; then its caller is told who is in the way."""
+"""How many seconds a write waits for a lock. After that its caller gets an error that says why."""
 ABANDONED_S = 60
-"""After so long without a word inside a transaction the database takes this node for gone."""
+"""After this many idle seconds inside a transaction the database ends the session."""
 _SET = (
     f"SET lock_timeout = '{LOCK_S}s'; SET idle_in_transaction_session_timeout = '{ABANDONED_S}s';"
     " SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;"
@@ -33,7 +33,7 @@ _HELLO = "SELECT pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity W
 
 
 class _TimedConnection(psycopg.Connection):
-    """A connection that notes since when it waits for an answer. All waiting goes through one method."""
+    """A connection that records since when it waits for an answer. All waiting goes through one method."""
 
     line: MonitoredConnection | None = None
 
@@ -49,7 +49,7 @@ class _TimedConnection(psycopg.Connection):
 
 
 class WriteConnection:
-    """An open connection, its line, and a handle on its socket that stays good whatever the connection does."""
+    """An open connection, its monitor, and a duplicate of its socket that stays valid whatever the connection does."""
 
     def __init__(self, connection: psycopg.Connection, line: MonitoredConnection, handle: socket.socket) -> None:
         self.connection = connection

@@ -1,6 +1,6 @@
-"""Alembic's entry: runs on the connection that `store.migrate` hands over, inside its lock.
+"""Alembic's entry point: runs on the connection that `store.migrate` passes, inside its lock.
 
-May import only alembic and this room's schema.
+May import only alembic and this room's schema. Knows no server.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Who may do what: principals, roles and grants, tokens and passwords, restrictions, and the audit of what was done.
+"""Tables of access: principals, roles and grants, tokens and passwords, restrictions, and the audit.
 
-May import only SQLAlchemy and this room.
+May import only SQLAlchemy and this room. Knows no statement.
 """
 
 from __future__ import annotations

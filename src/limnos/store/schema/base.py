@@ -1,4 +1,4 @@
-"""What every table of the schema is made of: the metadata, types that are the same on every backend, and common columns.
+"""The parts of every table of the schema: the metadata, types that are equal on every backend, and common columns.
 
 May import only SQLAlchemy. Knows no table.
 """
@@ -26,7 +26,7 @@ def live_index(name: str, table: Table, *columns: str) -> Index:
 
 
 def made_by() -> list[Column[object]]:
-    """Who made a row and who changed it last, and when (milliseconds)."""
+    """Return the columns for creator and last modifier, with times in milliseconds."""
     return [
         Column("created_by", Text, nullable=False),
         Column("created_at", Id, nullable=False),

@@ -1,6 +1,6 @@
-"""The tree and what hangs on its objects: the clock and its feed, names, owners, documents, versions, trash.
+"""Tables of the tree and its objects: clocks and the change feed, names, owners, documents, versions, trash.
 
-May import only SQLAlchemy and this room.
+May import only SQLAlchemy and this room. Knows no statement.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ column_attachment = Table(
     PrimaryKeyConstraint("object_id", "field_id", "attached_id"),
     sqlite_with_rowid=False,
 )
-"""Tags and policies on columns: a table, and the id that its format gives the column."""
+"""Tags and policies on columns: a table, and the field id of the table's format."""
 Index("column_attachment_attached", column_attachment.c.attached_id)
 
 tag_value = Table(
@@ -133,7 +133,7 @@ tag_value = Table(
     PrimaryKeyConstraint("object_id", "field_id", "tag_id", "value"),
     sqlite_with_rowid=False,
 )
-"""What a tag says of an object (field 0) or of a column, beside the row that attaches it."""
+"""The values of a tag on an object (field 0) or on a column, beside the row that attaches it."""
 Index("tag_value_value", tag_value.c.tag_id, tag_value.c.value)
 
 document = Table(
@@ -200,7 +200,7 @@ place = Table(
     PrimaryKeyConstraint("location", "owner_id", "kind"),
     sqlite_with_rowid=False,
 )
-"""Where everything that has files has them; `owner_id` is an object's, or a catalog's."""
+"""The storage locations of all objects with files. `owner_id` is the id of an object or a catalog."""
 Index("place_owner", place.c.owner_id)
 Index(
     "place_conflicting",

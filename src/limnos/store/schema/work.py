@@ -1,6 +1,6 @@
-"""Work that lasts longer than a request: pipelines and their runs, jobs, tasks, lineage, statements of SQL++, plans, migrations and imports.
+"""Tables of long work: pipelines and runs, jobs, tasks, lineage, SQL++ statements, scan plans, migrations and imports.
 
-May import only SQLAlchemy and this room.
+May import only SQLAlchemy and this room. Knows no statement.
 """
 
 from __future__ import annotations
