@@ -79,11 +79,21 @@ class _FeedScope(NamedTuple):
 async def changes_read(
     ctx: Context, scope: RequestScope, *, after: str | None, limit: int, wait_s: float = 0
 ) -> FeedPage:
-    """Return the changes after a position, of about `limit` revisions.
+    """Return the changes after a position, as far as the caller sees them.
 
-    `after` is a position's text, None or `oldest` for the oldest kept change, or `now` for an empty page at the newest
-    position. Waits up to `wait_s` seconds for the first change. Raises BadRequest, PositionPruned, NotFound,
-    PermissionDenied.
+    Args:
+        ctx: The request.
+        scope: The metalake, or one of its catalogs.
+        after: A position's text, None or `oldest` for the oldest kept change, or `now` for an empty page at the newest
+            position.
+        limit: About how many revisions to read.
+        wait_s: How long to wait for the first change, in seconds.
+
+    Raises:
+        BadRequest: The position is invalid, or from another feed.
+        PositionPruned: Changes after the position are no longer kept.
+        NotFound: The metalake or catalog is missing.
+        PermissionDenied: The caller may not read the feed.
     """
     limit, wait_s = min(max(limit, 1), LIMIT_MAX), min(wait_s, WAIT_S_MAX)
     loop = asyncio.get_running_loop()

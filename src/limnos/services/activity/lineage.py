@@ -112,8 +112,18 @@ async def lineage_take(
 ) -> LineageResult:
     """Store reported lineage, as far as the caller may report it, in one transaction for each catalog.
 
-    `authority` is the host and port by which the caller reached this server: catalogs at that address are ours. Raises
-    PermissionDenied if the caller may change none of the targets.
+    Args:
+        ctx: The request.
+        metalake: The name of the metalake.
+        home: The metalake's id, and its catalogs that the caller may use.
+        said: The events' lineage.
+        authority: The host and port by which the caller reached this server: catalogs at that address are ours.
+
+    Returns:
+        The number of stored edges, and the rejected datasets.
+
+    Raises:
+        PermissionDenied: The caller may change none of the targets.
     """
     if not said:
         return LineageResult(0, ())

@@ -153,9 +153,20 @@ def catalog_check(
     *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], defaults: RequestDefaults, metalake: str,
     catalog_id: int | None = 0,
 ) -> CatalogRecord:  # fmt: skip
-    """Check the name, type, provider and properties of a new catalog, and return its record.
+    """Check the fields of a new catalog, and return its record.
 
-    `catalog_id` is as for `check_storage`. Raises BadRequest, IllegalName.
+    Args:
+        name: The catalog's name.
+        catalog_type: Gravitino's catalog type, in any case; None for the provider's.
+        provider: The provider; None for the default of the type.
+        properties: The catalog's properties.
+        defaults: The server's settings.
+        metalake: The name of the metalake.
+        catalog_id: As for `check_storage`.
+
+    Raises:
+        BadRequest: A field is invalid, or the server does not allow it.
+        IllegalName: The name is not allowed.
     """
     check_catalog_name(name)
     wanted = None if catalog_type is None else _TYPES.get(catalog_type.upper(), catalog_type.upper())
@@ -183,9 +194,17 @@ def check_storage(
     provider: str = "",
     catalog_id: int | None = 0,
 ) -> None:
-    """Check the properties that say where a catalog's files are and how they are reached. Raises BadRequest.
+    """Check the properties that say where a catalog's files are and how they are reached.
 
-    `catalog_id` is the catalog whose directory in the server's warehouse they may name: 0 for none, None for any.
+    Args:
+        properties: The catalog's properties.
+        defaults: The server's settings.
+        metalake: The name of the metalake.
+        provider: The catalog's provider.
+        catalog_id: The catalog whose directory in the server's warehouse they may name: 0 for none, None for any.
+
+    Raises:
+        BadRequest: A property is invalid, or the server does not allow it.
     """
     defaults.storages.check(properties, metalake=metalake)
     for location in stated_locations(properties, provider=provider):

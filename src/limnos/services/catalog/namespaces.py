@@ -78,7 +78,7 @@ class NamespaceDrop(msgspec.Struct, frozen=True):
 class NamespaceMove(msgspec.Struct, frozen=True):
     """Rename a namespace, move it to another parent, or both, with its subtree.
 
-    `room` is how many levels its subtree may have at the target; None if it does not move deeper.
+    `room` is how many levels may lie below it at the target; None if it does not move deeper.
     """
 
     namespace: Node
@@ -142,8 +142,17 @@ async def namespace_create(
 ) -> tuple[Node, str]:  # fmt: skip
     """Create a namespace and its missing parents in one transaction; the caller owns all of them.
 
-    Returns the namespace and its location. `check` is a protocol's stricter rule for the names of created namespaces,
-    not of existing parents.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        levels: The levels of the namespace's name.
+        comment: The comment of the namespace, not of its parents.
+        properties: The properties of the namespace, not of its parents.
+        check: A protocol's stricter rule for the names of created namespaces, not of existing parents.
+        parents: Whether missing parents are created.
+
+    Returns:
+        The namespace, and its location.
 
     Raises:
         IllegalName: A part contains the separator.

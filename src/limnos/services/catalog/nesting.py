@@ -110,9 +110,19 @@ async def nesting_plan(
 ) -> NestingProgress:
     """Plan the renames of names that contain the separator; replaces an older plan and renames nothing yet.
 
-    A long plan has to be continued. Each separator in a name becomes `replacement`. With `nested`, a flat catalog's
-    namespaces will nest, and a name whose parts are valid names moves to that path. Raises BadRequest while a migration
-    runs or could be undone, InvalidName.
+    A long plan has to be continued.
+
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        separator: The separator; None for the server's.
+        replacement: Replaces each separator in a name.
+        nested: Whether a flat catalog's namespaces will nest. A name whose parts are valid names then moves to that
+            path.
+
+    Raises:
+        BadRequest: A migration runs or could be undone, or the replacement is not allowed.
+        InvalidName: The separator is not allowed.
     """
     asked = _separator(ctx, separator)
     _check_replacement(replacement, asked)

@@ -151,9 +151,22 @@ def no_import(import_id: int | str) -> NotFound:
 async def import_feed(
     ctx: Context, import_id: int, *, after: int | None, body: Callable[[], Awaitable[bytes]]
 ) -> MetalakeImport:
-    """Take the records that follow the first `after` records, all or none.
+    """Take the next records of an import, all or none.
 
-    Raises NotFound, CommitConflict if the import is at another record, BadRequest with the record's number.
+    Args:
+        ctx: The request.
+        import_id: The id of the import.
+        after: How many records of the file precede these.
+        body: Reads the request's body, once the caller is allowed to send it.
+
+    Returns:
+        The import's progress.
+
+    Raises:
+        NotFound: There is no open import of that id.
+        CommitConflict: The import is at another record.
+        BadRequest: A record is refused; the message has its number.
+        PermissionDenied: The caller is no service admin.
     """
     found = await import_load(ctx, import_id)
     if after is None:

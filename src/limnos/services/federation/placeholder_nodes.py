@@ -110,11 +110,18 @@ def may_have_placeholders(request_view: RequestView, kind: Kind) -> bool:
 def find_source_object(
     request_view: RequestView, kind: Kind, *, path: Levels, action: Action, probe: Action | None = None
 ) -> SourceLookup:
-    """Decide on an object of a source by its name.
+    """Decide on an object of a source by its name. Never raises NotFound, since only the source knows.
 
-    Never raises NotFound, since only the source knows. Raises PermissionDenied.
+    Args:
+        request_view: The request view of the catalog.
+        kind: The kind of the object.
+        path: The path of the object.
+        action: The action on it.
+        probe: An action whose right lets a caller learn that the object is missing. For a caller who may only do this,
+            `check_existence_probe` then asks the source.
 
-    For a caller who may only do `probe`, `check_existence_probe` then finds out whether the object exists.
+    Raises:
+        PermissionDenied: The caller may do neither.
     """
     request_view.require_in_use()
     node, chain = placeholder_find(request_view, kind, path=path)
@@ -188,12 +195,18 @@ async def read_attached(
     reader: Callable[[RequestView], T],
     otherwise: Callable[[RequestView, SecurableChain], T],
 ) -> T:
-    """Read the attachments of an object.
+    """Read the attachments of an object; a read creates no placeholder node.
 
-    For an external object without placeholder node, call `otherwise` with its chain.
+    Args:
+        ctx: The request.
+        scope: The object's scope.
+        reader: Reads the attachments. It raises MissingPlaceholder for an external object without placeholder node.
+        otherwise: Returns the attachments of such an object from its chain, after the source has confirmed that it
+            exists.
 
-    So a read creates no node, and returns the same as with a placeholder node. Raises NotFound, ServiceUnavailable, and
-    what the reader raises.
+    Raises:
+        NotFound: The object is missing.
+        ServiceUnavailable: The object changed faster than it could be read.
     """
     for _ in range(READS_MAX):
         try:
@@ -246,9 +259,18 @@ async def placeholder_make(
     ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, allowed: Callable[[RequestView, SecurableChain], Decision],
     record: NodeRecord | None = None,
 ) -> Node:  # fmt: skip
-    """Create the placeholder node of an object that the source has. Raises PermissionDenied.
+    """Create the placeholder node of an object that the source has.
 
-    `record` is the node's record; an existing placeholder node keeps its own.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        kind: The kind of the object.
+        path: The path of the object.
+        allowed: Decides on the object by its chain, or raises a refusal.
+        record: The record of a new node; an existing placeholder node keeps its own.
+
+    Raises:
+        PermissionDenied: `allowed` refused.
     """
 
     def decide(request_view: RequestView) -> Permit[PlaceholderCreate]:

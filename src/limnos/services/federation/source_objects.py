@@ -95,8 +95,25 @@ async def create_in_source(
 ) -> tuple[CatalogSource, Node | None]:  # fmt: skip
     """Create an object in the source; the caller owns its placeholder node.
 
-    The caller does `action` on the parent; `record` is the placeholder node's record. Raises AlreadyExists, NotFound
-    (the parent), BadRequest, UnsupportedOperation, PermissionDenied.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        kind: The kind of the object.
+        path: The path of the object.
+        action: The action that the caller does on the parent.
+        of: Returns the connector's capability for the kind; None if it lacks it.
+        question: Creates the object by that capability.
+        record: The record of the placeholder node; None for an empty one.
+
+    Returns:
+        The source, and the placeholder node; None if the catalog was dropped meanwhile.
+
+    Raises:
+        AlreadyExists: The source has an object of that name.
+        NotFound: The parent is missing.
+        BadRequest: The source refuses the request.
+        UnsupportedOperation: The source cannot hold such objects.
+        PermissionDenied: The caller may not create it.
     """
     check_gravitino_name(path[-1], kind="SCHEMA" if kind is Kind.NAMESPACE else kind.word.upper())
 

@@ -74,9 +74,16 @@ class SourceConnectors:
     ) -> T:
         """Ask a catalog's connector a question.
 
-        Raises UnsupportedOperation if it lacks the capability `of`, SourceFailed without an answer in time. `changes`
-        marks a question that changes the source: without an answer in time it may yet be carried out, which raises
-        StateUnknown.
+        Args:
+            origin: The catalog and its source.
+            of: Returns the connector's capability; None if it lacks it.
+            question: The question to that capability. It runs in a thread.
+            changes: Whether the question changes the source.
+
+        Raises:
+            UnsupportedOperation: The connector lacks the capability.
+            SourceFailed: There was no answer in time.
+            StateUnknown: There was no answer in time to a question that `changes`, so that it may yet be carried out.
         """
         connector = of(self._connector(origin))
         if connector is None:

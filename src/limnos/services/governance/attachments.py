@@ -169,11 +169,24 @@ async def attachments_associate(
     ctx: Context, on: AttachmentTarget, *, kind: Kind, adds: tuple[str, ...], removes: tuple[str, ...],
     check: Callable[[Node], None] = lambda _: None,
 ) -> tuple[str, ...]:  # fmt: skip
-    """Attach to an object and detach from it, all or nothing; names in both lists are ignored.
+    """Attach to an object and detach from it, all or nothing.
 
-    `check` may refuse an attachment. Detaching a missing one is no error. Returns the names of the object's own
-    attachments afterwards that the caller may load. Raises NotFound for the object or a name, PermissionDenied,
-    AlreadyExists for an existing attachment, BadRequest for too many.
+    Args:
+        ctx: The request.
+        on: The object or column.
+        kind: TAG or POLICY.
+        adds: The names to attach. A name in both lists is ignored.
+        removes: The names to detach; detaching a missing one is no error.
+        check: Raises to refuse the attachment of a node.
+
+    Returns:
+        The names of the object's own attachments afterwards that the caller may load.
+
+    Raises:
+        NotFound: The object or a name is missing.
+        PermissionDenied: The caller may not apply one of them, or may not know the object.
+        AlreadyExists: One is attached already.
+        BadRequest: The request names too many.
     """
     if len(adds) + len(removes) > NAMES_MAX:
         many = len(adds) + len(removes)

@@ -151,10 +151,20 @@ async def table_commit(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, requirements: list[object], updates: list[object],
     raw: bytes | None = None, proof: LockProof | None = None,
 ) -> tuple[MetadataDocument, CatalogRecord]:  # fmt: skip
-    """Commit updates to a table, or create the table of a staged create. Returns its document and its catalog's record.
+    """Commit updates to a table, or create the table of a staged create.
 
-    `raw` is the body of a large request; then `updates` is ignored, and `requirements` matters only for a create.
-    `proof` is the lock that a SQL++ statement presents.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        namespace: The levels of the table's namespace.
+        name: The table's name.
+        requirements: The requirements, as JSON values.
+        updates: The updates, as JSON values.
+        raw: The body of a large request; then `updates` is ignored, and `requirements` matters only for a create.
+        proof: The lock that a SQL++ statement presents.
+
+    Returns:
+        The table's document after the commit, and its catalog's record.
 
     Raises:
         CommitConflict: A requirement failed, or too many races were lost.

@@ -33,7 +33,9 @@ IDLE_MS: Final = 600_000
 Iceberg's Java library cancels each plan when it has read it, and often plans again soon.
 """
 FLUSHES: Final = 16
-"""A quota is checked each time this fraction of it (one n-th) has been written."""
+"""In how many parts a quota is divided: a plan checks its quotas each time it has written one part of the smaller
+one.
+"""
 _PERMIT: Final = upkeep_permit("limnos")
 
 

@@ -64,7 +64,7 @@ class _PlanResult(NamedTuple):
 
 
 async def plan_begin(ctx: Context, scanned: ScanTarget) -> ScanPlanView:
-    """Plan a scan, and wait for it as long as `planning` allows one answer to take.
+    """Plan a scan, and wait for it up to the setting `scan_wait_s`; a longer plan is stored and continues.
 
     Raises BadRequest, UnsupportedOperation, MissingFile, InvalidTable, ServiceUnavailable.
     """

@@ -287,8 +287,18 @@ def document_of(
 ) -> tuple[MetadataDocument, bytes]:
     """Build the document of new metadata, and the content of its file, under a new name.
 
-    `before` is the metadata that the commit was built on. A location is checked only by the commit that sets it. Raises
-    OutsideRoots, BadRequest.
+    A location is checked only by the commit that sets it.
+
+    Args:
+        whole: The new metadata.
+        previous: The document that it replaces; None for a new table or view.
+        node_id: The id of the table or view; 0 for a new one.
+        place: The catalog's storage.
+        before: The metadata that the commit was built on, or an outline of it.
+
+    Raises:
+        OutsideRoots: The catalog does not cover a new location.
+        BadRequest: A new location, or the directory of metadata files, is not allowed.
     """
     metadata = whole.metadata
     version = iceberg_metadata.version_of(None if previous is None else previous.metadata_location) + 1

@@ -33,11 +33,26 @@ async def access_explain(
     ctx: Context, *, metalake: str, user: str | None, action: Action, kind: Kind | None, path: tuple[str, ...],
     through: ViewChain = (),
 ) -> tuple[Decision, list[str]]:  # fmt: skip
-    """Explain an action on a path below the metalake (catalog first), for the caller or another user.
+    """Explain an action on an object, for the caller or another user.
 
     A missing object is explained as one without grants of its own. A caller who may know that it is missing is told so,
-    instead of being advised to grant something on it. Returns the decision and advice. Raises PermissionDenied,
-    BadRequest.
+    instead of being advised to grant something on it.
+
+    Args:
+        ctx: The request.
+        metalake: The name of the metalake.
+        user: The user; None for the caller.
+        action: The action to explain.
+        kind: The kind of the object; None for the innermost kind that fits the path.
+        path: The path below the metalake, the catalog first.
+        through: The views through which the object is read, the outermost first.
+
+    Returns:
+        The decision, and advice.
+
+    Raises:
+        PermissionDenied: The caller may not explain another user's access.
+        BadRequest: The action, kind and path do not fit together.
     """
     wanted = kind or _kind_for(action, path, metalake)
     _require_fit(action, wanted, path, metalake)

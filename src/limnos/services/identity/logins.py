@@ -71,10 +71,24 @@ class PasswordSession(NamedTuple):
 
 
 async def password_set(ctx: Context, *, user: str, password: str | None, old: str | None, address: str) -> bool:
-    """Set a user's password, or delete it. Returns whether one existed.
+    """Set a user's password, or delete it; all sessions of the user end.
 
-    Users change their own with the old one; a service admin changes anyone's. All sessions of the user end. Raises
-    BadRequest, PermissionDenied, AuthenticationFailed, TooManyAttempts, NotFound.
+    Args:
+        ctx: The request.
+        user: The user's name.
+        password: The new password; None deletes it.
+        old: The present password. Users need it to change their own; service admins change anyone's without it.
+        address: The client's address, whose wrong passwords are counted.
+
+    Returns:
+        Whether a password existed.
+
+    Raises:
+        BadRequest: The name or the password is not allowed.
+        PermissionDenied: The caller is neither the user nor a service admin.
+        AuthenticationFailed: The old password is wrong.
+        TooManyAttempts: Too many wrong passwords were given.
+        AlreadyExists: The user is a service account.
     """
     check_principal_name(user, Kind.USER)
     await refuse_former(ctx)

@@ -130,10 +130,22 @@ def check_life(expires_in_s: int | None) -> None:
 async def token_create(
     ctx: Context, *, user: str | None, name: str, expires_in_s: int | None, by_server: bool = False
 ) -> tuple[Token, str]:
-    """Create a token for the caller or another user. Returns it and its text, which the server does not store.
+    """Create a token for the caller or another user.
 
-    With `by_server` the server creates it for its own administrator, whom its settings trust. Raises BadRequest,
-    PermissionDenied (also for a disabled user), NotFound (no metalake has the user).
+    Args:
+        ctx: The request.
+        user: The token's user; None for the caller.
+        name: The token's name.
+        expires_in_s: The token's lifetime in seconds; None for no expiry.
+        by_server: Whether the server creates it for its own administrator, whom its settings trust.
+
+    Returns:
+        The token, and its text, which the server does not store.
+
+    Raises:
+        BadRequest: The lifetime or the user's name is not allowed.
+        PermissionDenied: The caller may not create it, or the user is disabled.
+        NotFound: No metalake has the user.
     """
     check_life(expires_in_s)
     if user is not None:

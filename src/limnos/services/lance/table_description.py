@@ -55,9 +55,21 @@ class TableDescription(NamedTuple):
 async def table_describe(
     ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, detailed: bool, looks: bool
 ) -> TableDescription:
-    """Describe a table: with `detailed` from its files; with `looks` only whether it has data.
+    """Describe a table.
 
-    Raises NotFound (table, version, tag, branch), InvalidTable, StorageFailed, PermissionDenied.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        levels: The levels of the table's name.
+        at: The state to describe.
+        detailed: Whether to read the table's files.
+        looks: Whether to check only if the table has data.
+
+    Raises:
+        NotFound: The table, version, tag or branch is missing.
+        InvalidTable: The files are no Lance table.
+        StorageFailed: The storage does not answer.
+        PermissionDenied: The caller may not load the table.
     """
     found = await ctx.read(
         scope,

@@ -244,9 +244,20 @@ async def table_declare(
 ) -> LanceTable:  # fmt: skip
     """Create a table without data, which reserves its name and its location.
 
-    With `delegates` the client gets credentials with the answer: if none can be had, no table is created. With `dry`
-    all checks are made, also for missing namespaces, and nothing is stored. Raises NotFound, AlreadyExists,
-    OutsideRoots, PermissionDenied.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        levels: The levels of the table's name.
+        location: The location of the table; None for a unique one.
+        properties: The properties of the table.
+        delegates: Whether the client wants credentials. If none can be had, no table is created.
+        dry: Whether to make all checks, also for missing namespaces, and store nothing.
+
+    Raises:
+        NotFound: The namespace is missing.
+        AlreadyExists: The name is taken.
+        OutsideRoots: The catalog does not cover the location.
+        PermissionDenied: The caller may not create the table.
     """
     now_ms = ctx.services.store.time.now_ms()
     draft = await ctx.read(

@@ -104,8 +104,20 @@ async def namespace_object_create(
 ) -> Node:  # fmt: skip
     """Create an object; the caller owns it.
 
-    `record` makes its record within the decision. `insert` replaces the mutation `namespace_object_insert`. Raises
-    AlreadyExists, NotFound (the namespace), InvalidName, UnsupportedOperation, PermissionDenied.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        path: The path of the object.
+        kind: The kind of the object.
+        record: Makes the object's record within the decision.
+        insert: The mutation; None for `namespace_object_insert`.
+
+    Raises:
+        AlreadyExists: The name is taken.
+        NotFound: The namespace is missing.
+        InvalidName: The name is not allowed.
+        UnsupportedOperation: The catalog cannot hold such objects.
+        PermissionDenied: The caller may not create it.
     """
     check_gravitino_name(path[-1], kind=kind.word.upper())
 

@@ -141,7 +141,11 @@ def catalog_storage_within(
 ) -> CatalogStorage:
     """Return a catalog's storage, with its named storage applied and its roots narrowed to what the server allows now.
 
-    `fallback` is the warehouse if the catalog's record names none.
+    Args:
+        record: The catalog's record.
+        fallback: The warehouse if the record names none.
+        allowed: The storage that the server allows.
+        storages: The named storages of the settings, which also unseal secrets.
     """
     allowed = storages.allowed(record.properties, allowed)
     record = replace(record, properties=storages.opened(record.properties))

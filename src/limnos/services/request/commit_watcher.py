@@ -45,10 +45,16 @@ class CommitWatcher:
         return len(self._waiting)
 
     async def wait(self, known: Mapping[int, int], seconds: float, *, always: bool = False) -> None:
-        """Wait until a zone has passed its known revision, until `seconds` are over, or until the node stops.
+        """Wait until a zone has passed its known revision, until the time is over, or until the node stops.
 
-        Raises ServiceUnavailable if too many callers wait already. `always` skips that check: it is for the server's
-        own few waiters, which requests must not block.
+        Args:
+            known: The known revisions by zone.
+            seconds: How long to wait at most.
+            always: Whether to wait even if too many callers wait. It is for the server's own few waiters, which
+                requests must not block.
+
+        Raises:
+            ServiceUnavailable: Too many callers wait already.
         """
         if self.closed or seconds <= 0:
             return

@@ -61,8 +61,19 @@ class Context:
         """Run a reader on a request view that is true at some moment after this call.
 
         The reader decides only in zones that its own freshness gate covered, and only if all facts known of them come
-        from one snapshot. Otherwise the gate is asked again (rule 2). Raises what the reader raises, and
-        ServiceUnavailable if the facts change faster than they can be read.
+        from one snapshot. Otherwise the gate is asked again (rule 2).
+
+        Args:
+            scope: The scope of the request view.
+            reader: A plain function over the request view. It runs again after each cache miss, so it must have no side
+                effects.
+            refuse_disabled: Whether a disabled user is refused.
+
+        Returns:
+            The result of the reader.
+
+        Raises:
+            ServiceUnavailable: The facts changed faster than they could be read. Also raises what the reader raises.
         """
         services = self.services
         gate, view = services.gate, services.view
@@ -178,8 +189,20 @@ class Context:
         """Decide, then run the mutation that the permit allows; start over if the permit is stale.
 
         After two stale permits the request decides while it holds the locks that keep permits from going stale
-        (decision record 0019). `first` is a permit from an earlier decision of this request. Raises what `decide` and
-        the mutation raise, and ServiceUnavailable if every attempt met a stale permit.
+        (decision record 0019).
+
+        Args:
+            scope: The scope of the request view on which to decide.
+            decide: Returns the permit, or raises a refusal. It may run several times.
+            mutation: Runs in the store's transaction with the permit.
+            first: A permit from an earlier decision of this request, which replaces the first call of `decide`.
+
+        Returns:
+            The result of the mutation.
+
+        Raises:
+            ServiceUnavailable: Every attempt met a stale permit; nothing was changed. Also raises what `decide` and the
+                mutation raise.
         """
         permit = await self.read(scope, decide) if first is None else first
         for attempt in range(1, WRITES_MAX + 1):

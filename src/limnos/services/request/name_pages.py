@@ -127,7 +127,15 @@ EMPTY_PAGE = NamePage((), None)
 def page_of(
     request_view: RequestView, action: Action, *, kind: Kind, chain: SecurableChain, asked: PageRequest
 ) -> NamePage:
-    """Return a page of the children that the caller sees; `chain` begins with the parent."""
+    """Return a page of the children of an object that the caller sees. Raises CacheMiss.
+
+    Args:
+        request_view: The request view.
+        action: The list action that is decided on each child.
+        kind: The kind of the children.
+        chain: The chain of links from the parent up to the metalake.
+        asked: The requested page.
+    """
     listing = _VisibleListing(request_view, action, chain, space=(chain[0].id, request_view.space(kind), kind))
     if asked.size is None:
         listing.need_all(asked.after)

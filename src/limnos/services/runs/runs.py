@@ -526,8 +526,20 @@ async def run_resume(
 ) -> RunView:  # fmt: skip
     """Begin the next attempt of a run that failed, was cancelled, is held for a review or was lost.
 
-    `after` is the attempt before it: a repeat by the same holder begins no further one. Raises what a start raises,
-    AttemptSuperseded, RunConflict.
+    Args:
+        ctx: The request.
+        metalake: The name of the metalake.
+        uuid: The run's id.
+        holder: The process that will work on the run, as `host:pid`.
+        lease_ms: The lease of the attempt, in milliseconds.
+        after: The attempt before it; a repeat by the same holder then begins no further one. None resumes any attempt.
+
+    Raises:
+        AttemptSuperseded: Another attempt has begun.
+        RunConflict: The run is in another state.
+        PipelineBusy: A process holds another run of the pipeline.
+        NotFound: The run is missing.
+        PermissionDenied: The caller is not the run's user, or may not run the pipeline.
     """
     lease_check(holder, lease_ms)
     found = await run_look_up(ctx, metalake, uuid=uuid)

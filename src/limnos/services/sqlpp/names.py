@@ -65,11 +65,18 @@ async def bind_with_names(
 ) -> T:  # fmt: skip
     """Bind a statement with the names of the tree that the caller may know.
 
-    Raises SqlppError, PermissionDenied, BadRequest.
+    Args:
+        ctx: The request.
+        bind: Binds with the known names, and records unknown ones. It has no side effects, and is called until all
+            names are known.
+        elsewhere: Replaces `bind` once that has raised BudgetSpent, since the statement is too large for the event
+            loop.
+        known: Names known already; it also receives the new ones.
 
-    `bind` has no side effects, and is called again until all names are known. If it raises BudgetSpent, since the
-    statement is too large for the event loop, `elsewhere` is called instead from then on. `known` are names known
-    already; it also receives the new ones.
+    Raises:
+        SqlppError: The statement is wrong.
+        PermissionDenied: The caller may not read an object.
+        BadRequest: Views and functions refer to each other without end.
     """
     known = KnownNames() if known is None else known
     is_long = False

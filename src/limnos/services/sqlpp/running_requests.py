@@ -185,12 +185,16 @@ class RunningRequests:
         return here + [each for each in found if each.holder != self.holder]
 
     async def cancel(self, by: str, wanted: str, *, asker: Requester, everybody: bool) -> list[str]:
-        """End requests of a user, or of all.
+        """End requests on all nodes. Those on this node end at once, those on other nodes within a second.
 
-        `by` names the field of `wanted`: request_id, client_context_id or handle. Returns their ids.
+        Args:
+            by: The field to compare: `request_id`, `client_context_id` or `handle`.
+            wanted: The value of that field.
+            asker: The user whose requests may be ended.
+            everybody: Whether requests of all users may be ended.
 
-        Requests on this node end at once, those on other nodes within a second. An empty result means that none was
-        found.
+        Returns:
+            The ids of the ended requests; empty if none was found.
         """
         here = [each for each in self.of(None if everybody else asker) if _is_request(each, by, wanted=wanted)]
         for each in here:

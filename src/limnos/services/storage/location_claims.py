@@ -41,10 +41,18 @@ def key_of(location: str) -> str:
 
 
 def location_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str) -> None:
-    """Register an object's location.
+    """Register an object's location. The caller holds its locks (`DocumentWrites.create`, `PlaceWrites.lock`).
 
-    The caller holds the locks of the location (`DocumentWrites.create`, `PlaceWrites.lock`). Raises BadRequest if a
-    rule forbids it, ServiceUnavailable while files there are being deleted.
+    Args:
+        tx: The transaction.
+        kind: The kind of location.
+        owner_id: The id of the object.
+        catalog_id: The id of the object's catalog.
+        location: The location in its normal form.
+
+    Raises:
+        BadRequest: A location rule forbids it.
+        ServiceUnavailable: Files there are being deleted.
     """
     claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
     if not tx.places.insert_free(claim, key):

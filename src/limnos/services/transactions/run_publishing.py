@@ -91,7 +91,11 @@ async def with_runs(
 def run_publish(tx: Tx, permit: Permit[RunPublish]) -> None:
     """Publish the run with this transaction's revision. Any caller who may see and run it may publish a held run.
 
-    Raises StalePermit, and RunConflict for a run in another state, of another user, or under another attempt.
+    Raises:
+        StalePermit: The run is gone.
+        AttemptSuperseded: Another attempt has taken over the run.
+        PermissionDenied: The run is not held, and belongs to another user.
+        RunConflict: The run is in another state.
     """
     command = permit.command
     tx.nodes.require(command.pipeline)

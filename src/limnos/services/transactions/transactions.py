@@ -61,11 +61,22 @@ OPERATIONS_MAX = 1000
 async def transaction_execute(
     ctx: Context, scope: RequestScope, operations: Sequence[TransactionOperation], *, told: AnswerBuilder | None = None
 ) -> tuple[int, list[MetadataDocument | None]]:
-    """Do all operations or none. Returns the zone's revision after it, and the document that each operation left.
+    """Do all operations or none.
 
-    `told` makes the response body from these, which is stored with the transaction if the request has an idempotency
-    key. Raises the error of the first operation that a single request would refuse. Raises CommitConflict, with the
-    table's name, for a requirement that fails.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        operations: The operations, in order.
+        told: Makes the response body from the results. It is stored with the transaction of a request with an
+            idempotency key.
+
+    Returns:
+        The zone's revision after the transaction, and the document that each operation left.
+
+    Raises:
+        CommitConflict: A requirement failed, or too many races were lost; the message names the table.
+        BadRequest: There are too many operations. Also raises the error of the first operation that a single request
+            would refuse.
     """
     if len(operations) > OPERATIONS_MAX:
         raise BadRequest(

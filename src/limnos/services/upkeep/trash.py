@@ -67,7 +67,7 @@ _CREATES = {
 class TrashRestore(msgspec.Struct, frozen=True):
     """Restore an object below `into`; with `contents` also what was dropped in it.
 
-    `room` is how many levels it may have.
+    `room` is how many levels may lie below it.
     """
 
     dropped: TrashRow
@@ -182,10 +182,21 @@ def _visible_entries(
 async def trash_restore(
     ctx: Context, scope: RequestScope, *, dropped_id: int, to: Levels | None = None, contents: bool = False
 ) -> TrashRestored:
-    """Restore an object, at its former place unless `to` gives another.
+    """Restore a dropped object.
 
-    With `contents` the objects dropped in a namespace are restored with it; of several with one name, the one dropped
-    last. Raises NotFound, AlreadyExists, BadRequest, PermissionDenied.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        dropped_id: The id of the dropped object.
+        to: The levels of its new name; None for its former place.
+        contents: Whether the objects dropped in a namespace are restored with it; of several with one name, the one
+            dropped last.
+
+    Raises:
+        NotFound: The trash has no such object that the caller may restore, or its parent was dropped too.
+        AlreadyExists: The name is taken by now.
+        BadRequest: It has no contents, has too many, or would lie too deep.
+        PermissionDenied: The caller may not create it at the target.
     """
     if to is not None:
         check_levels(to)

@@ -320,9 +320,21 @@ async def new_table_credentials(
 ) -> VendedCredentials | None:
     """Return credentials for the location of a table that the caller is about to create and will own.
 
-    Call it before creating the table, so that no table is created if STS does not answer. With `unless_claimed` the
-    credentials are handed out before the table exists, so no other object may lie at, above or below the location.
-    Raises as `table_credentials` does.
+    Call it before creating the table, so that no table is created if STS does not answer.
+
+    Args:
+        ctx: The request.
+        location: The location of the new table.
+        place: The catalog's storage.
+        table_format: The format of the new table.
+        unless_claimed: Whether the credentials are handed out before the table exists. Then no other object may lie at,
+            above or below the location.
+
+    Returns:
+        The credentials; None if the catalog vends none, or another object claims the location.
+
+    Raises:
+        ServiceUnavailable, StorageFailed: As `table_credentials`.
     """
     wanted = (
         None
