@@ -166,7 +166,7 @@ def catalog_check(
 
     Raises:
         BadRequest: A field is invalid, or the server does not allow it.
-        IllegalName: The name is not allowed.
+        InvalidName: The name is not allowed.
     """
     check_catalog_name(name)
     wanted = None if catalog_type is None else _TYPES.get(catalog_type.upper(), catalog_type.upper())
@@ -299,7 +299,7 @@ async def catalog_create(
 ) -> Node:  # fmt: skip
     """Create a catalog; the caller owns it.
 
-    Raises AlreadyExists, BadRequest, IllegalName, NotInUse, PermissionDenied.
+    Raises AlreadyExists, BadRequest, InvalidName, NotInUse, PermissionDenied.
     """
     checked = catalog_check(
         name=name, catalog_type=catalog_type, provider=provider, properties=properties,
@@ -345,7 +345,7 @@ def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
 async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: PropertyEdits) -> Node:
     """Rename a catalog, or change its comment or properties.
 
-    Raises NotFound, AlreadyExists, BadRequest, IllegalName, NotInUse, PermissionDenied.
+    Raises NotFound, AlreadyExists, BadRequest, InvalidName, NotInUse, PermissionDenied.
     """
     if edits.name is not None:
         check_catalog_name(edits.name)

@@ -90,7 +90,7 @@ async def _is_member(ctx: Context, node: Node) -> bool:
 async def metalake_create(ctx: Context, *, name: str, comment: str | None, properties: dict[str, str]) -> Node:
     """Create a metalake; the caller becomes its first user and its owner.
 
-    Raises AlreadyExists, IllegalName, PermissionDenied.
+    Raises AlreadyExists, InvalidName, PermissionDenied.
     """
     check_metalake_name(name)
 

@@ -155,7 +155,7 @@ async def namespace_create(
         The namespace, and its location.
 
     Raises:
-        IllegalName: A part contains the separator.
+        InvalidName: A part is not allowed, or contains the separator.
         BadRequest: The name is reserved.
         OutsideRoots: The catalog does not cover its location.
         AlreadyExists: The name is taken.

@@ -272,7 +272,7 @@ class ImportPart:
         })  # fmt: skip
         self._own(ready.record, new.new_id)
 
-    # -- what hangs on objects, and between them -------------------------------------------------------------------
+    # -- attachments and links --------------------------------------------------------------------------------------
 
     def grant(self, ready: CheckedRecord) -> None:
         """Add a rule of a role."""
@@ -388,7 +388,7 @@ class ImportPart:
             "text": message.text, "declared_by": message.declared_by, "declared_at": millis(message.declared_at),
         }, what=f"declaration {message.number} of the pipeline")  # fmt: skip
 
-    # -- parts of that ---------------------------------------------------------------------------------------------
+    # -- helpers --------------------------------------------------------------------------------------------------
 
     def _define(
         self, old: int, kind: Kind, *, catalog_id: int = 0, depth: int = 0, provider: str = "", nests: bool = False

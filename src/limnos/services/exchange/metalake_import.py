@@ -96,7 +96,7 @@ def _may(request_view: RequestView) -> None:
 
 
 async def import_begin(ctx: Context, *, name: str, form: str, ids: str) -> MetalakeImport:
-    """Begin an import of a metalake under a name. Raises AlreadyExists, BadRequest, IllegalName, PermissionDenied."""
+    """Begin an import of a metalake under a name. Raises AlreadyExists, BadRequest, InvalidName, PermissionDenied."""
     check_metalake_name(name)
     if form not in FORMS or ids not in IDS:
         raise BadRequest(

@@ -198,8 +198,19 @@ async def role_create(
 ) -> RoleWithRules:
     """Create a role with its rules; the caller owns it.
 
-    Raises PermissionDenied before any object is looked up, AlreadyExists, IllegalObject for a missing object,
-    IllegalPrivilege for a privilege that does not fit its object, BadRequest for a name that is not allowed.
+    Args:
+        ctx: The request.
+        metalake: The name of the metalake.
+        name: The role's name.
+        properties: The role's properties.
+        wishes: The privileges of the role, by object.
+
+    Raises:
+        PermissionDenied: The caller may not create roles. This is decided before any object is looked up.
+        AlreadyExists: The name is taken.
+        IllegalObject: An object is missing.
+        IllegalPrivilege: A privilege does not fit its object.
+        BadRequest: The name is not allowed, or there are too many privileges.
     """
     check_principal_name(name, Kind.ROLE)
     check_privilege_requests(wishes)

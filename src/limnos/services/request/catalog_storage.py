@@ -68,8 +68,10 @@ class CatalogStorage(NamedTuple):
     def normal_location(self, location: str, table_uuid: str) -> str:
         """Return the normal form of a new table's location.
 
-        Raises OutsideRoots unless the catalog covers it; BadRequest if it is too long, contains the whole warehouse or
-        the server's own directory, or is a namespace's directory.
+        Raises:
+            OutsideRoots: The catalog or the server does not cover it.
+            BadRequest: It is too long or too deep, contains the warehouse or the server's own directory, or is a
+                namespace's directory.
         """
         name = table_uuid.replace("-", "")
         if self.home is not None and location == f"{self.warehouse}/{name}" and _UUID.fullmatch(table_uuid):

@@ -149,8 +149,8 @@ def find_conflicting_claims(
     """Return which of two stored locations to mark as conflicting; none if they may coexist or one is marked already.
 
     A marked object gets no credentials and blocks no other object. So the mark goes to the one with the weaker claim to
-    the files: a directory catalog, a location that contains a root, an external fileset, else the younger one. Roots of
-    two metalakes are both marked, so that neither loses its files.
+    the files. In this order that is a directory catalog, a location that contains a root, an external fileset, or the
+    younger one. Roots of two metalakes are both marked, so that neither loses its files.
     """
     if may_meet(one, other, relation=relation) or one.is_conflicting or other.is_conflicting:
         return ()

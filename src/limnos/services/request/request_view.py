@@ -190,7 +190,7 @@ class RequestView:
             found = resolve_scope(self.view, RequestScope(scope.metalake))
             return found._replace(outer=(ChainLink.absent(Kind.CATALOG, scope.catalog or ""), *found.outer)), missing
 
-    # -- who ---------------------------------------------------------------------------------------------------
+    # -- caller ------------------------------------------------------------------------------------------------
 
     @property
     def subject(self) -> Subject:
@@ -263,7 +263,7 @@ class RequestView:
                 f"User {self.user} is disabled in metalake {self.settled.metalake.name}: ask its administrator"
             )
 
-    # -- where -------------------------------------------------------------------------------------------------
+    # -- objects -----------------------------------------------------------------------------------------------
 
     @property
     def metalake(self) -> Node:
@@ -463,7 +463,7 @@ class RequestView:
         """Return the zone in this scope whose clock counts for objects of a kind."""
         return self.settled.zones[_ZONE_PLACES[kind]]
 
-    # -- may -------------------------------------------------------------------------------------------------
+    # -- decisions -------------------------------------------------------------------------------------------
 
     def owner_of(self, link: ChainLink) -> int | None:
         """Return the id of the principal that owns the link's object; None without an owner."""

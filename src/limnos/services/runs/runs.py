@@ -166,7 +166,7 @@ class AuthorizedRun(NamedTuple, Generic[C]):
     decision: Decision
 
 
-# ------------------------------------------------------------------------------------------------ who may
+# ------------------------------------------------------------------------------------------------ decisions
 
 
 def caller_identity(request_view: RequestView) -> tuple[str, int]:
@@ -319,7 +319,7 @@ def _new_run(tx: Tx, command: RunStart, *, pipeline: Node, version: int) -> Pipe
     )  # fmt: skip
 
 
-# ------------------------------------------------------------------------------------------------ look
+# ------------------------------------------------------------------------------------------------ read
 
 
 async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
@@ -406,7 +406,7 @@ def _now(ctx: Context) -> int:
     return ctx.services.store.time.now_ms()
 
 
-# ------------------------------------------------------------------------------------------------ what becomes of it
+# ------------------------------------------------------------------------------------------------ finish and cancel
 
 
 async def run_finish(

@@ -347,7 +347,7 @@ class StatementLocks:
             if claim.waits and claim.token in granted:
                 claim.changed.set()
 
-    # -- being alive ---------------------------------------------------------------------------------------------
+    # -- lease ---------------------------------------------------------------------------------------------------
 
     async def _beat_on(self) -> None:
         """Renew this node's lease while it holds or waits for locks, or may have left rows behind."""

@@ -41,7 +41,7 @@ def key_of(location: str) -> str:
 
 
 def location_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str) -> None:
-    """Register an object's location. The caller holds its locks (`DocumentWrites.create`, `PlaceWrites.lock`).
+    """Register an object's location. The caller holds its locks (`DocumentWrites.lock`, `LocationWrites.lock`).
 
     Args:
         tx: The transaction.

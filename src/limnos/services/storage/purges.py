@@ -285,10 +285,10 @@ class TablePurge:
             yield listed
 
     def _avro(self, location: str, *path: str) -> Iterator[str]:
-        """Read one text of each row of one of the table's own Avro files; a missing file, or one that is not its own,
-        has no rows.
+        """Read one text of each row of one of the table's own Avro files.
 
-        Raises UnreadableFile if it is no Avro file or exceeds the limits: then its list of files is unknown.
+        A missing file, and one that is not the table's own, has no rows. Raises UnreadableFile if it is no Avro file or
+        exceeds the limits: then its list of files is unknown.
         """
         data = self._read(location, MANIFEST_BYTES_MAX) if self._is_own(location) else None
         if data is None:

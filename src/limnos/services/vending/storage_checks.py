@@ -218,7 +218,7 @@ class _StorageCheckRun:
             )
         )
 
-    # -- what is done ------------------------------------------------------------------------------------------
+    # -- operations --------------------------------------------------------------------------------------------
 
     def _write(self, location: str, properties: Mapping[str, str]) -> Callable[[], Awaitable[object]]:
         return lambda: self.ctx.services.files.write(location, _PROBE, properties, first=True)
