@@ -1,5 +1,5 @@
-"""Wire in, wire out: one ASGI application, and a package for each protocol.
+"""HTTP: decodes requests into service calls and encodes results; one ASGI application, and a package for each protocol.
 
-May import every room below but not `spark` and `cli`. A protocol decodes a request into a service call and encodes the
-result; no rule lives here. Protocols never import one another: what they share is in this package's own modules.
+May import every room below but not `spark` and `cli`. It has no business rules. Protocols never import one another:
+shared code is in this package's own modules.
 """

@@ -1,6 +1,6 @@
-"""The header that narrows a request to some of its caller's roles: read, and refused where it means nothing.
+"""The header `X-Gravitino-Active-Roles`, which limits a request to some of its caller's roles.
 
-May import `model`. Knows no protocol and no rule: what the roles named there leave of somebody's rights is `Subject.narrowed`.
+May import `model`. Knows no protocol and no rule: `Subject.narrowed` applies the roles.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _EVERY, _NONE = "ALL", "NONE"
 
 
 def active_roles_of(sent: bytes) -> frozenset[str] | None:
-    """Read the header's value: names of roles, or a word for every role or none. None means every role.
+    """Parse the header's value: names of roles, `ALL` or `NONE`. Returns None for all roles.
 
-    Names count as they stand, without the blanks around them; a name that comes twice counts once. Raises BadRequest.
+    Blanks around a name are removed; a repeated name counts once. Raises BadRequest.
     """
     try:
         text = sent.decode().strip()
@@ -36,7 +36,10 @@ def active_roles_of(sent: bytes) -> frozenset[str] | None:
 
 
 def refuse_active_roles() -> BadRequest:
-    """Say that the header is not served at an address: to answer as if it were not there would give more than was asked for."""
+    """Build the error for an address that does not serve the header.
+
+    Ignoring it would grant more than the client asked for.
+    """
     return BadRequest(
         f"Header {_SHOWN} is not served at this address, only over Gravitino, Iceberg and Lance REST: leave it out"
     )

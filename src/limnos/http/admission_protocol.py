@@ -1,10 +1,9 @@
-"""One HTTP connection, guarded: uvicorn's HTTP/1.1 protocol with limits on heads, patience with slow clients, and
-refusals.
+"""One HTTP connection with admission control: uvicorn's HTTP/1.1 protocol with limits on heads, timeouts and refusals.
 
-May import `model`, `telemetry`, uvicorn, httptools and the shared modules of `limnos.http`. Every connection is one
-of these or of its child in `http.connection`. What is refused here never becomes a request: its answer says
-`connection: close`, and what the client still sends is passed over for a moment, so that it can read the answer
-before the connection ends.
+May import `model`, `telemetry`, uvicorn, httptools and the shared modules of `limnos.http`. Knows no route. Every
+connection is an instance of this class or of its subclass in `http.connection`. A refused request never reaches the
+application. Its answer says `connection: close`. Further input is discarded for a moment, so that the client can read
+the answer before the connection ends.
 """
 
 from __future__ import annotations
@@ -33,18 +32,23 @@ if TYPE_CHECKING:
     from limnos.http.request import Receive
 
 PIECE_BYTES: Final = HEAD_BYTES_MAX
-"""What came in at once is parsed in pieces of this length, so that a head over the limit is seen before all of it is read."""
+"""Input is parsed in pieces of this length, so that a head over the limit is detected before all of it is read."""
 UNWANTED_BYTES_MAX: Final = 1 << 26
-"""How much of a body that nobody wants any more is passed over, for the sake of the connection."""
+"""The most bytes of an unwanted body that are discarded to keep the connection open."""
 STEP_BYTES: Final = 1 << 20
-"""How much of a long body has to come within the time for a body: a client that sends so much is not slow."""
+"""A client that sends this many bytes of a long body within the body timeout is not slow."""
 _IDLE, _HEAD, _BODY = ConnectionPhase.IDLE, ConnectionPhase.HEAD, ConnectionPhase.BODY
-"""Names of their own: to take one from its enum costs a tenth of a microsecond, and each request goes through all three."""
+"""Module constants: reading a member from its enum costs a tenth of a microsecond, and every request needs all
+three.
+"""
 log = get_logger("limnos.http")
 
 
 class GatheringTransport:
-    """A transport that writes once per turn of the loop. Everything else is the transport's own."""
+    """A transport that writes once per turn of the event loop.
+
+    Everything else is delegated to the wrapped transport.
+    """
 
     __slots__ = ("_held", "_loop", "_transport", "is_closing")
 
@@ -53,10 +57,10 @@ class GatheringTransport:
         self._loop = loop
         self._held: list[bytes] = []
         self.is_closing = transport.is_closing
-        """Asked twice a request, so without a way round."""
+        """Called twice per request, so bound directly."""
 
     def write(self, data: bytes) -> None:
-        """Hold the bytes until the turn ends."""
+        """Buffer the bytes until the end of the turn."""
         if not data:
             return
         if not self._held:
@@ -64,7 +68,7 @@ class GatheringTransport:
         self._held.append(data)
 
     def write_whole(self, data: bytes) -> None:
-        """Send a whole answer now, behind what is held."""
+        """Send a complete response now, after the buffered bytes."""
         if self._held:
             self._held.append(data)
             self.flush()
@@ -72,23 +76,23 @@ class GatheringTransport:
             self._transport.write(data)
 
     def flush(self) -> None:
-        """Send what is held."""
+        """Send the buffered bytes."""
         if self._held:
             held, self._held = self._held, []
             self._transport.write(held[0] if len(held) == 1 else b"".join(held))
 
     def close(self) -> None:
-        """Send what is held, then close."""
+        """Send the buffered bytes, then close."""
         self.flush()
         self._transport.close()
 
     def write_eof(self) -> None:
-        """Send what is held, then say that nothing more will come."""
+        """Send the buffered bytes, then signal the end of output."""
         self.flush()
         self._transport.write_eof()
 
     def get_write_buffer_size(self) -> int:
-        """Return how much the client has not taken yet."""
+        """Return how many bytes the client has not read yet."""
         return self._transport.get_write_buffer_size()
 
     def __getattr__(self, name: str) -> object:
@@ -96,39 +100,39 @@ class GatheringTransport:
 
 
 class AdmissionProtocol(HttpToolsProtocol):
-    """Uvicorn's HTTP/1.1 protocol over a gathering transport, with a door and with patience.
+    """Uvicorn's HTTP/1.1 protocol over a gathering transport, with admission control and client timeouts.
 
-    `cycle` is uvicorn's word for the exchange under way.
+    `cycle` is uvicorn's name for the current request and its response.
     """
 
     application: Application
-    """What answers."""
+    """The application that answers requests."""
     _phase = ConnectionPhase.IDLE
     _steps = 0
     _unparsed_bytes = 0
-    """Bytes that came since the last head, piece of a body or message was complete: never more than a head may have."""
+    """Bytes since the last complete head, piece of a body or message. Never more than a head may have."""
     _unwanted_bytes = 0
     _body_bytes = 0
-    """Of the body that is coming, since the last step."""
+    """Bytes of the current body since the last step."""
     _parting = False
     _wishes_to_upgrade = False
-    """The head that is being read asks for another protocol, of which none is spoken."""
+    """The current head asks for an upgrade to another protocol, of which none is supported."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wrap the transport of a new connection, and begin to look at it."""
+        """Wrap the transport of a new connection, and start to monitor the connection."""
         super().connection_made(GatheringTransport(transport, self.loop))  # type: ignore[arg-type]
         self.application = cast("Application", self.config.app)
         self.application.patience.watch(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Look at it no longer."""
+        """Stop monitoring the connection."""
         self.application.patience.forget(self)
         super().connection_lost(exc)
 
-    # -- bytes come in -----------------------------------------------------------------------------------------
+    # -- input -------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes | memoryview) -> None:
-        """Parse what came, in pieces if it is much."""
+        """Parse the received bytes, in pieces if there are many."""
         size = len(data)
         if size > PIECE_BYTES:
             view = memoryview(data)
@@ -150,9 +154,11 @@ class AdmissionProtocol(HttpToolsProtocol):
                 self.refuse(too_large())
 
     def _feed(self, data: bytes | memoryview) -> None:
-        """Parse. The parser ends with a head that asks for another protocol: it is read anew without that wish, and what is behind it.
+        """Parse bytes, and ignore requests for an upgrade.
 
-        Java's own client asks so with each request, and a server is free to go on as before (RFC 9110, 7.8).
+        The parser stops at a head with an upgrade. It is restarted with that head without the upgrade, and the bytes
+        after it. Java's own client sends an upgrade with each request, and a server is free to ignore it (RFC 9110,
+        section 7.8).
         """
         while True:
             try:
@@ -174,7 +180,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         return b"".join((line, *fields, b"\r\n"))
 
     def _is_read_anew(self) -> bool:
-        """Say whether this head is to be read again without its wish for another protocol. CONNECT is no wish but a method."""
+        """Return whether this head must be parsed again without its upgrade. CONNECT is a method, not an upgrade."""
         self._wishes_to_upgrade = self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
         return self._wishes_to_upgrade
 
@@ -185,13 +191,13 @@ class AdmissionProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
-        """Look at the head, then let it in."""
+        """Check the head, then let the request in."""
         if self._is_read_anew():
             return
         self._enter(dict(self.headers))
         super().on_headers_complete()
-        self._phase = _BODY  # from here on there is a cycle, which a refusal is about
-        self.headers = []  # fields behind a body are no part of the head that was looked at
+        self._phase = _BODY  # from here on there is a cycle, which a refusal can answer
+        self.headers = []  # trailer fields are not part of the head that was checked
 
     def _enter(self, headers: dict[bytes, bytes]) -> None:
         if self._unparsed_bytes > HEAD_BYTES_MAX and size_of(self.url, self.headers) > HEAD_BYTES_MAX:
@@ -204,7 +210,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         self._unparsed_bytes = 0
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of a body, or pass it over when its request is answered already."""
+        """Pass on a piece of a body, or discard it if its request is answered already."""
         self._unparsed_bytes = 0
         self._body_bytes += len(body)
         if self._body_bytes >= STEP_BYTES:
@@ -216,7 +222,7 @@ class AdmissionProtocol(HttpToolsProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """A request is whole."""
+        """End a request: its body is complete."""
         if self._wishes_to_upgrade:
             return
         self._unparsed_bytes = 0
@@ -228,10 +234,10 @@ class AdmissionProtocol(HttpToolsProtocol):
         if self._unwanted_bytes > UNWANTED_BYTES_MAX:
             self.transport.abort()
 
-    # -- how far it has come -----------------------------------------------------------------------------------
+    # -- progress and timeouts ---------------------------------------------------------------------------------
 
     def step(self) -> ConnectionProgress:
-        """Say how far this connection has come, for whoever is patient with it."""
+        """Return the progress of this connection, for `ClientTimeouts`."""
         return ConnectionProgress(self._now(), self._steps, self.transport.get_write_buffer_size())
 
     def _now(self) -> ConnectionPhase:
@@ -247,7 +253,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         return phase
 
     def overdue(self, phase: ConnectionPhase) -> None:
-        """End a connection whose client was waited for long enough: with 408 where that can still be said."""
+        """End a connection after a client timeout, with 408 if a response can still be sent."""
         if phase is ConnectionPhase.HEAD or phase is ConnectionPhase.BODY:
             seconds = self.application.patience.limits[phase]
             what = "head (address and headers)" if phase is ConnectionPhase.HEAD else "body"
@@ -258,7 +264,7 @@ class AdmissionProtocol(HttpToolsProtocol):
             self.transport.abort()
 
     def on_response_complete(self) -> None:
-        """Go on with what was pipelined, or wait."""
+        """Continue with a pipelined request, or wait for the next one."""
         self._steps += 1
         self.server_state.total_requests += 1
         if self.transport.is_closing():
@@ -273,7 +279,10 @@ class AdmissionProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, partial(self._run, app, cycle))
 
     async def _run(self, app: Any, cycle: RequestResponseCycle, scope: AsgiScope, receive: Receive, send: Send) -> None:  # noqa: ANN401
-        """Run an application. Where the client is gone it learns that, so that it does not go on making pieces for nobody."""
+        """Run an application.
+
+        If the client has left, `send` raises StreamTruncated, so that no more pieces are produced.
+        """
 
         async def sending(message: MutableMapping[str, object]) -> None:
             if cycle.disconnected and message.get("more_body"):
@@ -286,9 +295,9 @@ class AdmissionProtocol(HttpToolsProtocol):
     # -- refusals ----------------------------------------------------------------------------------------------
 
     def refuse(self, failure: LimnosError) -> None:
-        """Answer what cannot become a request, or cannot remain one, and end the connection.
+        """Answer a request that cannot be accepted or completed, and end the connection.
 
-        What was asked before it on this connection is answered first; then nothing is said about what came behind.
+        Earlier requests on this connection are answered first; in that case the refused one gets no response.
         """
         if self._parting or self.transport.is_closing():
             return
@@ -296,7 +305,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         cycle = cast("Any", self.cycle)
         if cycle is None or cycle.response_complete:
             if self._phase is ConnectionPhase.BODY:
-                self.transport.close()  # a body that nobody wanted any more
+                self.transport.close()  # the rest of a body whose request is answered
             else:
                 self._say_last(failure)
         elif self._phase is not ConnectionPhase.BODY:
@@ -329,7 +338,7 @@ class AdmissionProtocol(HttpToolsProtocol):
         return status, headers, cast("bytes", body)
 
     def _refusing(self, failure: LimnosError) -> Callable[[AsgiScope, Receive, Send], Any]:
-        """An application that refuses, for a request that waits in the pipeline."""
+        """Return an ASGI application that refuses, for a request that waits in the pipeline."""
 
         async def refuse(_scope: AsgiScope, _receive: Receive, send: Send) -> None:
             status, headers, body = self._refusal(failure)
@@ -340,7 +349,7 @@ class AdmissionProtocol(HttpToolsProtocol):
 
 
 def _failure_of(error: httptools.HttpParserError) -> LimnosError:
-    """What to say about bytes that the parser, or one of its callbacks, did not take."""
+    """Return the error for bytes that the parser, or one of its callbacks, rejected."""
     cause = error.__context__
     if isinstance(cause, LimnosError):
         return cause

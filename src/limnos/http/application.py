@@ -1,8 +1,8 @@
-"""The application: routes a request to a protocol, gives it an id, a deadline and a size limit, counts it.
+"""The application: routes a request to a protocol, gives it an id, a deadline and a size limit, and counts it.
 
-May import `access`, `model`, `names`, `services`, `telemetry` and this package's shared modules. Knows no protocol: those are
-handed over by `app`. It is an ASGI application, and `http.connection` asks it for answers to ordinary requests
-without ASGI in between; both come to `respond`.
+May import `access`, `model`, `names`, `services`, `telemetry` and this package's shared modules. Knows no protocol:
+`app` passes them in. It is an ASGI application, and `http.connection` calls it for ordinary requests without ASGI. Both
+paths end in `respond`.
 """
 
 from __future__ import annotations
@@ -65,33 +65,35 @@ if TYPE_CHECKING:
 HEAD_TIMEOUT_S = 10.0
 READING = frozenset({"GET", "HEAD"})
 BODILESS = frozenset({"GET", "HEAD", "DELETE"})
-"""Methods whose bodies nobody reads, whatever they are."""
+"""Methods whose bodies are never read."""
 CACHED_ROUTES_MAX = 50_000
 CACHED_PATH_BYTES_MAX = 1_000
 log = get_logger("limnos.http")
 
 
 class Protocol(Interface):
-    """One protocol: its routes below a root, and the shape of its errors."""
+    """One protocol: its routes below a root, and its error bodies."""
 
     name: str
     router: Router[Handler]
     anonymous: frozenset[str]
-    """Operations that look at no credential: health, metrics, public configuration."""
-    # `takes_key`, where a protocol has it and it is true: a token may also come in the header `x-api-key`.
-    # `narrows`, likewise: every right it asks for is asked of the scene, so a request may count on some of its caller's roles alone.
+    """Operations that need no credential: health, metrics, public configuration."""
+    # Optional attribute `takes_key`: if true, a token may also come in the header `x-api-key`.
+    # Optional attribute `narrows`: if true, every right is decided by the request view, so active roles are supported.
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Say what a route's path names: the scope, and an object below the catalog, by its kind and levels, if it does."""
+        """Return the scope that a route's path names, and the kind and levels of an object below the catalog, if it
+        names one.
+        """
         ...
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
-        """Give a failure the protocol's status and body."""
+        """Return the protocol's response for an error."""
         ...
 
 
 class _RouteTarget:
-    """Where a path leads: the protocol, its route, the parameters."""
+    """The target of a path: the protocol, its route, the parameters."""
 
     __slots__ = (
         "anonymous",
@@ -122,7 +124,7 @@ class _RouteTarget:
         self.operation = operation
         self.key = (protocol.name, operation)
         self.keys: dict[int, tuple[str, str, int]] = {}
-        """By statuses that were answered."""
+        """Metric keys by status."""
         self.handler = None if route is None else route.handler
         self.params = params
         self.anonymous = route is None or operation in protocol.anonymous
@@ -135,7 +137,7 @@ class _RouteTarget:
 
 
 class Application:
-    """Serves all protocols at one address. The last protocol answers for paths that belong to none."""
+    """Serves all protocols at one address. The last protocol answers for unknown paths."""
 
     def __init__(
         self,
@@ -162,7 +164,7 @@ class Application:
         self._targets: dict[tuple[str, bytes], _RouteTarget] = {}
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Serve one request (or the server's lifespan, which needs nothing)."""
+        """Serve one ASGI request, or the server's lifespan, which needs no work."""
         if scope["type"] != "http":
             await _lifespan(scope, receive, send)
             return
@@ -173,7 +175,7 @@ class Application:
         if isinstance(body, bytes):
             await send({"type": "http.response.body", "body": body})
             return
-        with suppress(StreamTruncated):  # without its last message the connection ends
+        with suppress(StreamTruncated):  # the connection ends without a last message
             try:
                 async for piece in body:
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -183,7 +185,7 @@ class Application:
                 await body.close()
 
     async def _answer(self, scope: AsgiScope, receive: Receive, request_id: str) -> Answer:
-        """Answer what came through ASGI: with what is kept, if it still holds."""
+        """Answer an ASGI request, from the response cache if its entry is still valid."""
         method, raw, query = cast(
             "tuple[str, bytes, bytes]", (scope["method"], scope["raw_path"], scope["query_string"])
         )
@@ -206,7 +208,7 @@ class Application:
         return status, [*sent, *allow_origin(headers, self.door.origins)], answer
 
     async def _still_holds(self, kept: CachedResponse) -> bool:
-        """Say whether a kept answer holds, after this request's own look at the store."""
+        """Return whether a cached response is valid, after this request's own gate."""
         if self.kept.inline:
             return self.kept.holds_now(kept)
         if kept.lasting.ground is None:
@@ -217,14 +219,14 @@ class Application:
     def again(
         self, kept: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
     ) -> Answer:  # fmt: skip
-        """Give an answer that is kept, and have it counted and told to the log like any other."""
+        """Return a cached response, counted and logged like any other."""
         self.count_again(kept, key, started, request_id=request_id, peer=peer, headers=headers)
         return kept.status, kept.headers_with(request_id.encode()), kept.body
 
     def count_again(
         self, kept: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
     ) -> None:  # fmt: skip
-        """Count a kept answer that is sent, and tell the log and the audit."""
+        """Count a cached response that is sent, and write it to the log and the audit."""
         requests[kept.operation] += 1
         ended = time.perf_counter()
         request_seconds.observe(kept.observed, ended - started)
@@ -240,9 +242,9 @@ class Application:
             )
 
     def answers_at_once(self, method: str) -> bool:
-        """Say whether `respond` runs to its end, or far, without waiting: such an answer needs neither task nor deadline.
+        """Return whether `respond` usually finishes without waiting: such a response needs neither task nor deadline.
 
-        Should it wait after all, whoever goes on with it in a task has that task watched.
+        If it has to wait nevertheless, the caller continues it in a task with a deadline.
         """
         return self.services.gate.inline and method in ("GET", "HEAD")
 
@@ -261,10 +263,11 @@ class Application:
         kept: CachedResponse | None = None,
         is_gone: Callable[[], bool] | None = None,
     ) -> Answer:
-        """Answer one request. Never raises but when it is cancelled.
+        """Answer one request. Raises nothing except a cancellation of its task.
 
-        `peer` is the other end's address. `at_once`: nobody watches the time yet. `keeping`: its answer may be kept; `kept`: what was
-        answered to such a request, to be sent again if it still holds. `is_gone` says whether the client has left.
+        `peer` is the client's address. `at_once`: the caller sets a deadline if the coroutine has to wait. `keeping`:
+        the response may be cached. `kept`: a cached response, sent if it is still valid. `is_gone` returns whether the
+        client left.
         """
         started = time.perf_counter()
         target = self._targets.get((method, raw)) or self._route(method, raw)
@@ -304,7 +307,7 @@ class Application:
         return self._finished(target, response, request)
 
     def _check_head(self, target: _RouteTarget, request: Request, *, ctx: Context) -> None:
-        """Refuse what the head alone shows to be wrong for the route, and take from it what the handler rests on."""
+        """Check the request's head against the route, and prepare the context for the handler."""
         headers, route = request.headers, target.route
         if request.query_string and route is not None:
             check_parameters(
@@ -320,12 +323,12 @@ class Application:
             request.admit = partial(self._admit, target, request, ctx)
 
     def _keep(self, keeping: CacheableRequest, response: Response, *, request: Request) -> None:
-        """Keep an answer that lasts, with what the audit tells of it."""
+        """Cache a response, with the data that the audit needs."""
         proven = audit_proof_of(request) if self.audit.takes_reads else NOBODY
         self.kept.keep(keeping, response, observed=request.target, proven=proven)
 
     def refusal(self, method: str, url: bytes, failure: LimnosError, *, peer: str = "") -> Answer:
-        """Answer what did not become a request: the connection did not let it in."""
+        """Answer a request that the connection did not let in."""
         path = url.partition(b"?")[0]
         target = self._route(method, path)
         request = Request(method, path, (), {}, b"", b"", next_request_id(), 0, peer, time.perf_counter())
@@ -334,13 +337,16 @@ class Application:
         return self._finished(target, response, request)
 
     def stop(self) -> None:
-        """Write what is still to be said."""
+        """Write pending log lines."""
         self.throttle.flush()
         if self.request_log is not None:
             self.request_log.flush()
 
     def _finished(self, target: _RouteTarget, response: Response, request: Request) -> Answer:
-        """Spell an answer, and have it counted and told to the log: now, or when the last of its pieces is out."""
+        """Return the response with all headers.
+
+        It is counted and logged now, or when the last piece of a stream is sent.
+        """
         status, method, body = response.status, request.method, response.body
         sent = [*response.headers, (b"x-request-id", request.id.encode())]
         if response.stream is not None and method != "HEAD":
@@ -375,7 +381,10 @@ class Application:
             audit_response(self.audit, request, status=status, user=user, anonymous=target.anonymous)
 
     def _failed(self, error: BaseException, target: _RouteTarget, request: Request, ctx: Context | None) -> Response:
-        """Answer a failure, while it is handled. Raises it again when it is a cancellation that is not ours."""
+        """Return the response for an error that is being handled.
+
+        Raises a cancellation again unless the deadline caused it.
+        """
         if isinstance(error, AuthenticationFailed):
             return self._told(
                 target, error if error.was_right else self.throttle.answer(request.peer, error), request.id
@@ -401,17 +410,17 @@ class Application:
         )
 
     def watch(self, seconds: float | None = None) -> asyncio.Task[object]:
-        """Have the task that runs cancelled when its time is over; whoever calls releases it."""
+        """Set the deadline of the current task. The caller must release it."""
         task = cast("asyncio.Task[object]", asyncio.current_task())
         self.deadlines.watch(task, seconds)
         return task
 
     def seconds_of(self, method: str, raw: bytes) -> float | None:
-        """Return the time that a route has of its own."""
+        """Return the route's own deadline in seconds, or None."""
         return (self._targets.get((method, raw)) or self._route(method, raw)).seconds
 
     def _too_late(self, target: _RouteTarget, ctx: Context | None) -> LimnosError:
-        """Too late after a change was handed to the store, nobody knows what became of it."""
+        """Return the error for a missed deadline. If a change was submitted to the store, its outcome is unknown."""
         late = f"Not done within {target.seconds or self.deadlines.seconds:g} s"
         if ctx is not None and ctx.submitted:
             return StateUnknown(f"{late}, and the change may have been made: look before you repeat it")
@@ -425,7 +434,7 @@ class Application:
         return response
 
     def _route(self, method: str, raw: bytes) -> _RouteTarget:
-        """Find where a path leads, and remember it: a pure function of the path."""
+        """Find the target of a path, and cache it: it depends only on the path and the method."""
         segments = raw.strip(b"/").split(b"/")
         for protocol in self.protocols:
             found = protocol.router.find(segments)
@@ -443,13 +452,15 @@ class Application:
         return _RouteTarget(self._owner(segments), "unknown-route", None, (), body_bytes_max=self.body_bytes_max)
 
     def _owner(self, segments: list[bytes]) -> Protocol:
-        """Return the protocol whose routes an unknown path follows furthest; the first of equals, the last for none."""
+        """Return the protocol whose routes match most segments of an unknown path: the first of equals, the last for
+        none.
+        """
         reached = [protocol.router.reach(segments) for protocol in self.protocols]
         return self.protocols[reached.index(max(reached)) if any(reached) else -1]
 
 
 def _refusal_response(target: _RouteTarget, error: LimnosError | InvalidName, request_id: str) -> Response:
-    """Spell a failure as its protocol does, and keep its words for the log."""
+    """Return the protocol's response for an error, with the message for the log."""
     response = target.protocol.error(error, request_id=request_id, operation=target.operation)
     if not response.reason:
         response.reason = unescape_percent(str(hidden_metalake(error)))
@@ -457,7 +468,7 @@ def _refusal_response(target: _RouteTarget, error: LimnosError | InvalidName, re
 
 
 def _header_of_key(headers: dict[bytes, bytes]) -> bytes:
-    """Read the header `x-api-key`, which some clients send a token in, as what a token is sent in otherwise."""
+    """Return the header `x-api-key`, in which some clients send a token, as an Authorization header."""
     key = headers.get(b"x-api-key", b"")
     return b"Bearer " + key if key else b""
 

@@ -1,8 +1,8 @@
-"""Patience with clients: one timer looks at all connections and ends those that wait for their client too long.
+"""Client timeouts: one timer checks all connections and ends those whose client is too slow.
 
-May import the standard library. Knows no HTTP: a connection tells its state as two numbers, and how it ends is its own
-affair. A connection counts its steps (a request begins, a phase changes, an answer is complete); one whose count and
-phase are what they were a limit ago has done nothing for so long. So a request costs additions, never a timer.
+May import the standard library. Knows no HTTP: a connection reports its progress as numbers, and ends itself. It counts
+its steps (a request begins, a phase changes, a response is complete). If count and phase are unchanged for the time
+limit of the phase, the client has done nothing for that long. So a request costs a few additions, and no timer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,10 @@ _SECONDS_MAX: Final = 1.0
 
 
 class ConnectionPhase(IntEnum):
-    """What a connection waits for. `ANSWER`: for us, so nothing is asked of the client; `TAKING`: that it reads."""
+    """What a connection waits for.
+
+    `ANSWER`: the server, so the client has no limit. `TAKING`: that the client reads.
+    """
 
     IDLE = 0
     HEAD = 1
@@ -30,7 +33,7 @@ class ConnectionPhase(IntEnum):
 
 
 class ConnectionProgress(NamedTuple):
-    """How far a connection has come: the phase, the number of steps so far, and bytes that wait to be taken."""
+    """The progress of a connection: the phase, the number of steps so far, and bytes that the client has not read."""
 
     phase: ConnectionPhase
     steps: int
@@ -38,25 +41,25 @@ class ConnectionProgress(NamedTuple):
 
 
 class TimedConnection(Protocol):
-    """What is looked at."""
+    """A connection that can be monitored."""
 
     def step(self) -> ConnectionProgress:
-        """Say how far it has come."""
+        """Return its progress."""
         ...
 
     def overdue(self, phase: ConnectionPhase) -> None:
-        """End it: the client has kept it in this phase for longer than it may."""
+        """End it: the client exceeded the limit of this phase."""
         ...
 
 
 IDLE_S: Final = 75.0
-"""For how long a connection may stay open without a request, and an answer may lie without being taken."""
+"""How long a connection may be idle, and how long a response may wait to be read, in seconds."""
 PARTING_S: Final = 2.0
-"""For how long a refused client may go on sending before the connection is cut."""
+"""How long a refused client may continue to send before the connection is cut, in seconds."""
 
 
 class ClientTimeouts:
-    """The connections of a server, and for how many seconds each phase may last."""
+    """Monitors the connections of a server. `limits` are the seconds that each phase may last."""
 
     def __init__(self, limits: Mapping[ConnectionPhase, float]) -> None:
         self.limits = dict(limits)
@@ -65,7 +68,7 @@ class ClientTimeouts:
         self._read_connection = False
 
     def watch(self, connection: TimedConnection) -> None:
-        """Look at a connection from now on."""
+        """Monitor a connection from now on."""
         loop = asyncio.get_running_loop()
         self._seen[connection] = (connection.step(), loop.time())
         if not self._read_connection:
@@ -73,7 +76,7 @@ class ClientTimeouts:
             loop.call_later(self._every, self._look, loop)
 
     def forget(self, connection: TimedConnection) -> None:
-        """The connection is gone."""
+        """Stop monitoring a connection that has ended."""
         self._seen.pop(connection, None)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -91,7 +94,7 @@ class ClientTimeouts:
 
 
 def client_timeouts_of(head_s: float, body_s: float) -> ClientTimeouts:
-    """Make the limits of a server."""
+    """Build the timeouts of a server: `head_s` and `body_s` are the seconds for a head and for a body."""
     return ClientTimeouts(
         {
             ConnectionPhase.IDLE: IDLE_S,

@@ -1,4 +1,4 @@
-"""Changes as CloudEvents 1.0 in batches of JSON, and the signature that a receiver checks (Standard Webhooks).
+"""Changes as CloudEvents 1.0 in JSON batches, with the signature that receivers check (Standard Webhooks).
 
 May import `names`, `services` and this package. Pure: knows neither sockets nor clocks.
 """
@@ -28,7 +28,7 @@ SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what every secret begins with
 
 
 def event_of(told: PublishedChange, *, epoch: int, metalake: str) -> dict[str, object]:
-    """Spell a change as an event. Its id is the same whenever it is sent."""
+    """Encode a change as an event. A repeated event has the same id."""
     event: dict[str, object] = {
         "specversion": "1.0",
         "id": f"{epoch}-{told.zone}-{told.revision}-{told.ordinal}",
@@ -45,7 +45,7 @@ def event_of(told: PublishedChange, *, epoch: int, metalake: str) -> dict[str, o
 
 
 def batches_of(events: Sequence[dict[str, object]], *, size: int) -> Iterator[bytes]:
-    """Put events into bodies, in order: at most so many in each, and about a megabyte."""
+    """Encode events into bodies, in order: at most `size` events and about `BATCH_BYTES_MAX` bytes in each."""
     part: list[bytes] = []
     length = 0
     for event in events:
@@ -60,12 +60,12 @@ def batches_of(events: Sequence[dict[str, object]], *, size: int) -> Iterator[by
 
 
 def message_id(webhook_id: int, body: bytes) -> str:
-    """Name a body: the same one has the same name, however often it is sent."""
+    """Return the id of a body. The same body has the same id, however often it is sent."""
     return f"msg_{hashlib.sha256(b'%d.%b' % (webhook_id, body)).hexdigest()[:32]}"
 
 
 def signed_headers(body: bytes, *, message: str, at_s: int, secret: str) -> dict[str, str]:
-    """Return the headers of a delivery; `secret` is base64 without its prefix."""
+    """Return the headers of a delivery. `secret` is base64 without its prefix."""
     signed = b"%b.%d.%b" % (message.encode(), at_s, body)
     signature = base64.b64encode(hmac.new(base64.b64decode(secret), signed, hashlib.sha256).digest()).decode()
     return {

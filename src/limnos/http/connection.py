@@ -1,10 +1,11 @@
-"""One HTTP connection: uvicorn's HTTP/1.1 protocol with a lane of its own for ordinary requests.
+"""One HTTP connection: uvicorn's HTTP/1.1 protocol with a fast path for ordinary requests.
 
-May import `model`, `telemetry`, uvicorn and the application. An ordinary request (HTTP/1.1, kept alive, its body complete and
-short, nothing before it on the connection unanswered) goes straight to the application, and its answer leaves in one
-write; where the application answers at once, that happens inside the parser's callback, without a task. Everything
-else goes uvicorn's way through ASGI, to the same answers: with `server.lane = false` all requests do. This leans on
-uvicorn's internals, so its minor version is pinned and `tests/http/test_connection.py` runs both ways (docs/decisions/0028).
+May import `model`, `telemetry`, uvicorn and the application. Knows no route. An ordinary request is HTTP/1.1 and kept
+alive, its body is short and complete, and no earlier request on the connection is unanswered. It goes directly to the
+application, and its response is sent in one write. If the application answers at once, that happens inside the parser's
+callback, without a task. All other requests go through ASGI, with the same responses; with `server.lane = false` all
+requests do. This depends on uvicorn's internals, so its minor version is pinned and `tests/http/test_connection.py`
+tests both paths (docs/decisions/0028).
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from limnos.http.response_cache import CacheableRequest, CachedResponse, ResponseCacheKey
 
 BODY_BYTES_MAX: Final = 1 << 16
-"""Longer bodies are received through ASGI, which slows a sender down as they are read."""
+"""Longer bodies are received through ASGI, which can slow a sender down."""
 BEHIND_ADDRESS: Final = b" HTTP/1.1\r\n"
 _METHODS: Final = {name.encode(): name for name in METHODS}
 CHUNKED: Final = (b"transfer-encoding", b"chunked")
@@ -44,15 +45,15 @@ log = get_logger("limnos.http")
 
 
 class _NullWaiter:
-    """Stands where uvicorn wakes the ASGI application: nobody waits there."""
+    """Takes the place of the event by which uvicorn wakes an ASGI application: on the fast path there is none."""
 
     @staticmethod
     def set() -> None:
-        """Do nothing: no application waits here."""
+        """Do nothing: no application waits."""
 
 
 class FastPathExchange:
-    """A request of the lane and the state of its answer, with the names that uvicorn's protocol looks for."""
+    """A request on the fast path and the state of its response, with the attributes that uvicorn's protocol expects."""
 
     __slots__ = ("body", "disconnected", "headers", "keep_alive", "more_body", "response_complete", "task")
 
@@ -68,14 +69,15 @@ class FastPathExchange:
         self.task: asyncio.Task[None] | None = None
 
     def is_gone(self) -> bool:
-        """Say whether the client has left."""
+        """Return whether the client has left."""
         return self.disconnected
 
 
 class FreshnessCallback:
-    """A kept answer that waits for the gate: called back within the gate's own turn, without a task or a future.
+    """A cached response that waits for the freshness gate, called back within the gate's own turn, without task or
+    future.
 
-    It is a waiter to the gate, and what the deadlines watch.
+    It is a waiter of the gate, and is cancelled by the deadlines.
     """
 
     __slots__ = ("_done", "_exchange", "_kept", "_key", "_lane", "_started")
@@ -93,25 +95,25 @@ class FreshnessCallback:
         self._done = False
 
     def done(self) -> bool:
-        """Say whether it is waited no longer."""
+        """Return whether it no longer waits."""
         return self._done
 
     def set_result(self, _: object) -> None:
-        """The gate was asked: send what is kept if it holds, and answer afresh otherwise."""
+        """Send the cached response if it is valid after the gate; otherwise run the handler."""
         self._end(holds=self._lane.application.kept.holds_after_gate(self._kept))
 
     def set_exception(self, _: Exception) -> None:
-        """The gate could not be asked: whoever answers afresh finds out, and says so."""
+        """Run the handler: it meets the failure of the gate itself, and answers it."""
         self._end(holds=False)
 
     def cancel(self) -> None:
-        """The time for the request is over."""
+        """Answer that the deadline has passed."""
         self._done = True
         self._lane.application.deadlines.release(self)
         method, url, _ = self._key
         try:
             self._lane.say_late(self._exchange, url, method)
-        except Exception as error:  # noqa: BLE001 - the deadlines go on
+        except Exception as error:  # noqa: BLE001 - other deadlines must be checked
             self._fail(error)
 
     def _end(self, *, holds: bool) -> None:
@@ -123,7 +125,7 @@ class FreshnessCallback:
                 lane.send_again(self._exchange, self._kept, key, self._started)
             else:
                 lane.answer_afresh(self._exchange, key[0], key[1], lane.application.kept.keeping(key))
-        except Exception as error:  # noqa: BLE001 - others wait for the gate as well
+        except Exception as error:  # noqa: BLE001 - other waiters of the gate must be called
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
@@ -132,31 +134,33 @@ class FreshnessCallback:
 
 
 class FastPathProtocol(AdmissionProtocol):
-    """The protocol with the lane.
+    """The protocol with the fast path.
 
-    What a connection sends is much the same each time: a head whose fields are those of the last one was looked at
-    already, and found ordinary.
+    Requests on one connection have mostly the same head fields. A head whose fields equal those of the last ordinary
+    request needs no further check.
     """
 
     _usual_fields: list[tuple[bytes, bytes]] | None = None
     _usual_headers: dict[bytes, bytes]
     _usual_depends: tuple[bytes | None, ...] = ()
-    """What answers that are kept depend on, of the usual head."""
+    """The values of the usual head that cached responses depend on."""
     _usual_rest = b""
-    """How the usual head goes on behind its address, to its end, where it was a whole request and all that came at once."""
+    """The bytes of the usual request after its address, if it was a complete request and nothing else was received
+    with it.
+    """
     _begun = 0
     _peer = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Remember who it is."""
+        """Store the client's address."""
         super().connection_made(transport)
         self._usual_headers = {}
         self._peer = self.client[0] if self.client else ""
 
-    # -- a request comes in ------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes | memoryview) -> None:
-        """Answer what was asked before, byte for byte, by what is kept; parse everything else."""
+        """Answer a byte-for-byte repeated request from the response cache; parse everything else."""
         if self._phase is not _IDLE or self._parting or type(data) is not bytes or len(data) > HEAD_BYTES_MAX:
             super().data_received(data)
             return
@@ -169,9 +173,10 @@ class FastPathProtocol(AdmissionProtocol):
             self._learn(data, end)
 
     def _asked_before(self, line: bytes) -> bool:
-        """Answer a request whose address has an answer that is kept, and the rest of which is as it was on this connection.
+        """Answer a request from the response cache if its bytes after the address equal the usual ones of this
+        connection.
 
-        What such bytes are to the parser was seen before, so it is not asked again. Says no where that can't be said.
+        The parser has accepted these bytes before, so it is not called again. Returns False if that is not possible.
         """
         before = cast("RequestResponseCycle | None", self.cycle)
         if self._unparsed_bytes or (before is not None and not before.response_complete) or self.flow.write_paused:
@@ -197,7 +202,9 @@ class FastPathProtocol(AdmissionProtocol):
         return True
 
     def _learn(self, data: bytes, end: int) -> None:
-        """Remember how a request went on behind its address, if it was ordinary, without a body, and all that came."""
+        """Remember the bytes of a request after its address, if it was ordinary, without a body, and all that was
+        received.
+        """
         exchange: object = self.cycle
         if (
             self._phase is _IDLE
@@ -210,7 +217,7 @@ class FastPathProtocol(AdmissionProtocol):
             self._usual_rest = data[end:]
 
     def on_message_begin(self) -> None:
-        """Begin a request; its ASGI scope is made only when it goes that way."""
+        """Begin a request. Its ASGI scope is made only if it goes through ASGI."""
         self._steps += 1
         self._begun += 1
         self._phase = _HEAD
@@ -219,7 +226,7 @@ class FastPathProtocol(AdmissionProtocol):
         self.headers = []
 
     def on_headers_complete(self) -> None:
-        """Choose the way."""
+        """Choose the fast path or ASGI."""
         may = self._may_go_straight()
         if may and self.headers == self._usual_fields and self._unparsed_bytes <= HEAD_BYTES_MAX:
             self._unparsed_bytes = 0
@@ -239,13 +246,13 @@ class FastPathProtocol(AdmissionProtocol):
         url, fields, expects = self.url, self.headers, self.expect_100_continue
         HttpToolsProtocol.on_message_begin(self)
         self.url, self.expect_100_continue = url, expects
-        self.headers += fields  # the scope holds this very list
+        self.headers += fields  # the scope refers to this list object
         HttpToolsProtocol.on_headers_complete(self)
         self._phase = _BODY
         self.headers = []
 
     def _may_go_straight(self) -> bool:
-        """Say whether the connection, and the request's first line, are fit for the lane."""
+        """Return whether the connection and the request line allow the fast path."""
         before, url = cast("RequestResponseCycle | None", self.cycle), self.url
         return (
             (before is None or before.response_complete)
@@ -258,7 +265,10 @@ class FastPathProtocol(AdmissionProtocol):
         )
 
     def _is_ordinary(self, headers: dict[bytes, bytes]) -> bool:
-        """Say whether the fields of an HTTP/1.1 head are fit for the lane. Those of browsers are looked at in each request."""
+        """Return whether the fields of an HTTP/1.1 head allow the fast path.
+
+        Heads of browsers are checked on each request.
+        """
         return (
             not self.expect_100_continue
             and b"origin" not in headers
@@ -269,7 +279,7 @@ class FastPathProtocol(AdmissionProtocol):
         )
 
     def on_body(self, body: bytes) -> None:
-        """Keep a piece of the body; it is short, so the sender need not be slowed down."""
+        """Store a piece of the body. It is short, so the sender need not be slowed down."""
         exchange: object = self.cycle
         if isinstance(exchange, FastPathExchange) and not exchange.response_complete:
             self._unparsed_bytes = 0
@@ -283,7 +293,7 @@ class FastPathProtocol(AdmissionProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Answer a request of the lane, now that it is whole."""
+        """Answer a complete request on the fast path."""
         exchange: object = self.cycle
         if not isinstance(exchange, FastPathExchange) or self._wishes_to_upgrade:
             super().on_message_complete()
@@ -298,7 +308,7 @@ class FastPathProtocol(AdmissionProtocol):
             self.transport.close()
 
     def _begin(self, exchange: FastPathExchange) -> None:
-        """Answer with what is kept, if it holds; else afresh."""
+        """Answer from the response cache if its entry is valid; otherwise run the handler."""
         answers, method, url, keeping = self.application.kept, self.parser.get_method().decode("ascii"), self.url, None
         if answers.is_on and (key := key_of(method, url, self._usual_depends)) is not None:
             started, kept = time.perf_counter(), answers.find(key)
@@ -311,7 +321,7 @@ class FastPathProtocol(AdmissionProtocol):
     def _answer_kept(
         self, exchange: FastPathExchange, kept: CachedResponse, *, key: ResponseCacheKey, started: float
     ) -> None:
-        """Answer with what is kept, if it holds, now or when the gate was asked; else afresh."""
+        """Answer with the cached response if it is valid, now or after the gate; otherwise run the handler."""
         answers = self.application.kept
         if answers.inline:
             if answers.holds_now(kept):
@@ -325,7 +335,7 @@ class FastPathProtocol(AdmissionProtocol):
     def answer_afresh(
         self, exchange: FastPathExchange, method: str, url: bytes, keeping: CacheableRequest | None
     ) -> None:
-        """Have the application answer; at once, if it can."""
+        """Have the application run the handler, without a task if it does not have to wait."""
         application = self.application
         path, _, query = url.partition(b"?")
         at_once = application.answers_at_once(method)
@@ -354,7 +364,7 @@ class FastPathProtocol(AdmissionProtocol):
     def send_again(
         self, exchange: FastPathExchange, kept: CachedResponse, key: ResponseCacheKey, started: float
     ) -> None:
-        """Send an answer that is kept, under this request's own id."""
+        """Send a cached response with this request's own id."""
         application, request_id = self.application, next_request_id()
         if exchange.disconnected or not exchange.keep_alive or self.transport.is_closing():
             answer = application.again(
@@ -370,7 +380,7 @@ class FastPathProtocol(AdmissionProtocol):
         self._complete(exchange)
 
     def say_late(self, exchange: FastPathExchange, url: bytes, method: str) -> None:
-        """Answer that the time is over."""
+        """Answer that the deadline has passed."""
         late = ServiceUnavailable(
             "The store did not answer in time, and nothing was changed: try again", retry_after_s=5
         )
@@ -381,10 +391,10 @@ class FastPathProtocol(AdmissionProtocol):
         before, _, after = self._head(exchange, kept.status, headers).partition(b"\0")
         return before, after
 
-    # -- its answer goes out -----------------------------------------------------------------------------------
+    # -- responses ---------------------------------------------------------------------------------------------
 
     async def _resume(self, work: Coroutine[Any, Any, Answer], waits_for: object, seconds: float | None) -> Answer:
-        """Go on, in this task and until its deadline, with what was to be answered at once and has to wait."""
+        """Continue a coroutine that had to wait, in this task and until its deadline."""
         deadlines, task = self.application.deadlines, self.application.watch(seconds)
         try:
             return await _resume_coroutine(work, waits_for)
@@ -417,7 +427,7 @@ class FastPathProtocol(AdmissionProtocol):
                 if exchange.disconnected:
                     raise StreamTruncated
                 self.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-                await asyncio.sleep(0)  # the turn's end sends it
+                await asyncio.sleep(0)  # the transport sends at the end of the turn
                 if self.flow.write_paused:
                     await self.flow.drain()
             self.transport.write(b"0\r\n\r\n")
@@ -458,12 +468,12 @@ async def _return_answer(answer: Answer) -> Answer:
 
 @types.coroutine
 def _resume_coroutine(work: Coroutine[Any, Any, Answer], waits_for: object) -> Generator[object, Any, Answer]:
-    """Go on with a coroutine that was begun outside a task and has to wait after all."""
+    """Continue a coroutine that was started outside a task and has to wait."""
     try:
         while True:
             try:
                 sent = yield waits_for
-            except BaseException as error:  # noqa: BLE001 - a cancellation, too, is the coroutine's affair
+            except BaseException as error:  # noqa: BLE001 - a cancellation, too, is passed to the coroutine
                 waits_for = work.throw(error)
             else:
                 waits_for = work.send(sent)

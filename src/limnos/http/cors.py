@@ -1,8 +1,8 @@
-"""Answers to pages of other origins that the settings name (the CORS protocol of the Fetch standard).
+"""CORS responses to pages of the origins that the settings name (Fetch standard).
 
-May import nothing but the standard library. `http.door` refuses requests from every other origin before they come here, so an
-origin that is seen here is the server's own or a named one. Credentials are headers and never cookies, so `Access-Control-Allow-Credentials`
-is not sent, and no answer names `*`.
+May import nothing but the standard library. Knows no route. `http.head_admission` refuses all other origins before, so
+an origin seen here is the server's own or a named one. Credentials are headers, never cookies. So
+`Access-Control-Allow-Credentials` is not sent, and no response names `*`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 METHODS: Final = b"GET, HEAD, POST, PUT, PATCH, DELETE"
 EXPOSED: Final = b"ETag, Location, Retry-After, WWW-Authenticate, X-Request-Id"
-"""Headers of answers that a page may read, besides those that every page may."""
+"""Response headers that a page may read, besides those that every page may."""
 MAX_AGE_S: Final = b"600"
 VARY: Final = (b"vary", b"Origin")
 _NAMES: Final = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,2000}")
-"""Names of headers, separated by commas."""
+"""Header names, separated by commas."""
 
 
 def allow_origin(headers: Mapping[bytes, bytes], origins: Collection[bytes]) -> Fields:
-    """Return the fields that let the page which asked read the answer; none where no page of a named origin asks."""
+    """Return the headers that let a page read the response; none unless a page of a named origin sent the request."""
     origin = headers.get(b"origin")
     if not origins or origin is None:
         return []
@@ -33,14 +33,14 @@ def allow_origin(headers: Mapping[bytes, bytes], origins: Collection[bytes]) -> 
 
 
 def is_preflight(method: str, headers: Mapping[bytes, bytes], *, origins: Collection[bytes]) -> bool:
-    """Say whether a browser asks if a page of a named origin may send a request."""
+    """Return whether the request is a browser's preflight for a page of a named origin."""
     return (
         bool(origins) and method == "OPTIONS" and b"origin" in headers and b"access-control-request-method" in headers
     )
 
 
 def preflight_fields(headers: Mapping[bytes, bytes], origins: Collection[bytes]) -> Fields:
-    """Return the fields of the answer to a preflight: every method of the protocols, and the headers that the page names."""
+    """Return the headers of a preflight response: all methods of the protocols, and the headers that the page names."""
     wanted = headers.get(b"access-control-request-headers", b"")
     allowed = [(b"access-control-allow-headers", wanted)] if _NAMES.fullmatch(wanted) else []
     return [

@@ -1,7 +1,7 @@
-"""How long a request may take: one timer watches them all and cancels the task of one that is late.
+"""Deadlines of requests: one timer watches all tasks and cancels those that are late.
 
-May import the standard library. A timer of its own for every request would cost each of them ten times as much. Requests
-that may run equally long stand in one queue, in the order in which they began; there are few different times.
+May import the standard library. Knows no request. A timer per request would cost ten times as much. Tasks with the same
+time limit are in one queue, in the order in which they began; there are few different limits.
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ import asyncio
 from typing import Final, Protocol
 
 _CHECKS: Final = 16
-"""How often a request is looked at while it may run: it is late by at most that part of the limit."""
+"""Checks per time limit: a task is cancelled late by at most this fraction of its limit."""
 
 
 class Cancellable(Protocol):
-    """What may be late: a task, or whatever else can be cancelled."""
+    """A task, or another object that can be cancelled."""
 
     def cancel(self) -> object:
-        """It is late."""
+        """Handle the missed deadline."""
         ...
 
 
 class Deadlines:
-    """Tasks under way and the time until which each may run; `seconds` is for those without a time of their own."""
+    """Running tasks and their deadlines. `seconds` is the limit of tasks without their own."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -31,7 +31,7 @@ class Deadlines:
         self._read_connection: asyncio.TimerHandle | None = None
 
     def watch(self, task: Cancellable, seconds: float | None = None) -> None:
-        """Cancel the task when the time is over, unless it is released before."""
+        """Cancel the task after its time limit unless it is released before."""
         loop = asyncio.get_running_loop()
         allowed = self.seconds if seconds is None else seconds
         queue = self._queues.get(allowed)
@@ -43,14 +43,14 @@ class Deadlines:
             self._look_again(loop, every)
 
     def release(self, task: Cancellable) -> None:
-        """The task has done what it was watched for."""
+        """Remove the deadline of a task."""
         for queue in self._queues.values():
             if queue.pop(task, None) is not None:
                 return
         self._late.discard(task)
 
     def was_late(self, task: asyncio.Task[object]) -> bool:
-        """Say whether a cancellation that the task just met is ours alone; if so, it counts as handled."""
+        """Return whether a cancellation came from a deadline alone; if so, it counts as handled."""
         return task in self._late and task.uncancel() == 0
 
     def _look_again(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
@@ -64,7 +64,7 @@ class Deadlines:
         for queue in self._queues.values():
             for task, until in tuple(queue.items()):
                 if until > now:
-                    break  # they stand in the order in which they began, and all may run as long
+                    break  # the queue is in the order of start, and all have the same limit
                 del queue[task]
                 self._late.add(task)
                 task.cancel()

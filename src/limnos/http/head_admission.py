@@ -1,9 +1,9 @@
-"""The door: what the head of every request must be before anything else is done about it, and how large it may be.
+"""Admission control of request heads: hosts, origins and sizes, checked before anything else is done with a request.
 
-May import `model` and the standard library. Pure but for what it remembers; knows no route, no protocol and no socket.
-A page of another site can make a browser send requests here, and can make a name of its own lead to this address; what
-such requests cannot hide is the name they were sent to (`Host`) and the site they come from (`Origin`, `Sec-Fetch-Site`).
-Headers that proxies add (`X-Forwarded-…`, `Forwarded`) are believed by nobody: anyone can send them.
+May import `model` and the standard library. Pure except for a cache; knows no route, no protocol and no socket. A page
+of another site can make a browser send requests here, and can let a name of its own resolve to this address. Such
+requests cannot hide the name they were sent to (`Host`) and the site they come from (`Origin`, `Sec-Fetch-Site`).
+Headers of proxies (`X-Forwarded-…`, `Forwarded`) are ignored: any client can send them.
 """
 
 from __future__ import annotations
@@ -33,24 +33,26 @@ SINGLE: Final = frozenset(
         b"x-limnos-metalake",
     }
 )
-"""Fields that a request has once: of two, somebody on the way may have read the other one."""
+"""Headers that a request may have only once: of two, a proxy on the way may have read the other one."""
 _KNOWN_MAX: Final = 1_000
 _AUTHORITY: Final = re.compile(rb"([A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 _DEFAULT_PORTS: Final = {b"http": b":80", b"https": b":443"}
 _OTHER_SITES: Final = frozenset({b"cross-site", b"same-site"})
-"""Values of `Sec-Fetch-Site` of a request that a page of another origin caused."""
+"""Values of `Sec-Fetch-Site` for a request that a page of another origin caused."""
 
 Fields = list[tuple[bytes, bytes]]
 
 
 class HeadAdmission:
-    """The names this server answers to, and the checks of a head.
+    """The host names that this server serves, and the checks of a head.
 
-    `hosts` are names from the settings: exact ones, `*.example.com` for all below one, `*` for all. `listens_on` is the
-    host of the listen address; names of loopback are always right, and so is the address a connection came in on.
-    `origins` are those from which pages may call, besides the server's own: `scheme://host[:port]`. `is_tls`: the server itself
-    speaks TLS, so its own origin begins with `https`.
+    Args:
+        hosts: Names from the settings: exact ones, `*.example.com` for all below one, `*` for all.
+        listens_on: The host of the listen address. Loopback names are always accepted, and so is a connection's own
+            address.
+        origins: Origins besides the server's own from which pages may call: `scheme://host[:port]`.
+        is_tls: The server itself speaks TLS, so its own origin begins with `https`.
     """
 
     def __init__(
@@ -64,12 +66,12 @@ class HeadAdmission:
             | {host.lower() for host in listens_on}
         )
         self.origins = frozenset(_normal_origin(origin.encode()) for origin in origins)
-        """Those of the settings."""
+        """The origins of the settings, in normal form."""
         self._scheme = b"https" if is_tls else b"http"
         self._known: set[bytes] = set()
 
     def knows(self, fields: Fields, headers: Mapping[bytes, bytes], url: bytes) -> bool:
-        """Say whether a head is an ordinary one, like others before it, so that nothing is left to be checked."""
+        """Return whether a head is ordinary and its host is known, so that no further check is needed."""
         return (
             headers.get(b"host") in self._known
             and len(headers) == len(fields) <= FIELDS_MAX
@@ -88,9 +90,13 @@ class HeadAdmission:
         version: str,
         local: str | None,
     ) -> None:
-        """Refuse a head that must not go further. Raises HeadTooLarge, BadRequest, Misdirected, Forbidden.
+        """Check a head. `headers` are the fields by name; `local` is the address on which the connection came in.
 
-        `headers` are the fields by name. `local` is the address on which the connection came in.
+        Raises:
+            HeadTooLarge: It has too many fields.
+            BadRequest: It has no Host header, a malformed one, or a repeated single header.
+            MisdirectedRequest: The server does not serve the host.
+            PermissionDenied: A page of another origin caused the request.
         """
         if len(fields) > FIELDS_MAX:
             raise too_large()
@@ -123,13 +129,13 @@ class HeadAdmission:
         self._known.add(host)
 
     def _check_absolute(self, url: bytes, local: str | None) -> None:
-        """A request as proxies get them names the host a second time, in its address."""
+        """Check the host in an absolute address, as proxies receive it."""
         _, mark, rest = url.partition(b"://")
         if mark:
             self._check_host(re.split(rb"[/?#]", rest, maxsplit=1)[0], local)
 
     def _check_origin(self, origin: bytes, host: bytes) -> None:
-        """Refuse pages of other origins. The server's own is its scheme, and the name and port that the client wrote."""
+        """Refuse pages of other origins. The server's own is its scheme with the host and port that the client sent."""
         settled = _normal_origin(origin)
         if host and settled == _normal_origin(b"%s://%s" % (self._scheme, host)):
             return
@@ -147,13 +153,13 @@ class HeadAdmission:
 
 
 def _normal_origin(origin: bytes) -> bytes:
-    """Spell an origin as browsers do: in lower case, without the port that its scheme implies."""
+    """Return an origin as browsers spell it: in lower case, without the default port of its scheme."""
     scheme, mark, authority = origin.lower().partition(b"://")
     return scheme + mark + authority.removesuffix(_DEFAULT_PORTS.get(scheme, b"\0"))
 
 
 def _is_navigation(method: str, headers: Mapping[bytes, bytes]) -> bool:
-    """Say whether a person follows a link to this server: that reads, and the page it comes from does not see the answer."""
+    """Return whether a person follows a link to this server: a read whose response the other page cannot see."""
     return method in ("GET", "HEAD") and headers.get(b"sec-fetch-mode", b"").lower() == b"navigate"
 
 
@@ -170,7 +176,7 @@ def _short_origin(origin: bytes) -> str:
 
 
 def too_large() -> HeadTooLarge:
-    """Say that a head is over its limits."""
+    """Build the error for a head over its limits."""
     return HeadTooLarge(
         f"The head of this request is too large: address and headers may have {HEAD_BYTES_MAX} bytes and {FIELDS_MAX} "
         "fields together; send long values in the body"
@@ -178,7 +184,7 @@ def too_large() -> HeadTooLarge:
 
 
 def size_of(url: bytes, fields: Sequence[tuple[bytes, bytes]]) -> int:
-    """Return how long a head was, as far as what was parsed of it tells."""
+    """Return the size of a head in bytes, computed from its parsed form."""
     return len(url) + sum([len(name) + len(value) + 4 for name, value in fields])
 
 

@@ -1,6 +1,6 @@
-"""Health, as Gravitino spells it: alive, ready, both. Served under `/api` and at the root.
+"""Health checks with Gravitino's bodies: liveness, readiness, both. Served under `/api` and at the root.
 
-May import `model`, `store`, `telemetry`, `services` and this package's shared modules. Looks at no credential.
+May import `model`, `store`, `telemetry`, `services` and this package's shared modules. Checks no credential.
 """
 
 from __future__ import annotations
@@ -23,32 +23,32 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.health")
 ANSWER_S = 1.8
-"""After so long without an answer the store is down, as far as a caller is concerned."""
+"""After this many seconds without an answer, the store is reported as down."""
 
 
 async def live(_request: Request, _ctx: Context) -> Response:
-    """Answer that the process serves."""
+    """Report that the process serves."""
     return _health_response([_check("process")])
 
 
 async def ready(_request: Request, ctx: Context) -> Response:
-    """Answer whether the store does: it is asked what has changed."""
+    """Report whether the store answers."""
     return _health_response([await _store(ctx)])
 
 
 async def health(_request: Request, ctx: Context) -> Response:
-    """Answer both."""
+    """Report both."""
     return _health_response([_check("process"), await _store(ctx)])
 
 
 async def _store(ctx: Context) -> Check:
-    """Ask the store what every read asks first, and a short question as reads that find something missing do."""
+    """Check the store with a gate read, as every read does, and with a short load, as a cache miss does."""
     services = ctx.services
     try:
         await asyncio.create_task(
             _ask(ctx)
         )  # a task of its own: reads of the lane are in none, and a timeout wants one
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with the store, the answer is that it is
+    except Exception as error:  # noqa: BLE001 - every failure of the store is reported as DOWN
         log.warning("store does not answer", error=repr(error))
         return _check("store", fault="The store does not answer: see the server's log")
     ahead_ms = services.store.time.offset_ms

@@ -1,8 +1,8 @@
-"""Requests with an `Idempotency-Key`: carried out once, and answered again however often they come.
+"""Idempotency keys: a request with an `Idempotency-Key` is carried out once, and repetitions get the same answer.
 
-May import `access`, `model`, `names`, `services`, `store`, `telemetry` and this package's shared modules. Knows no route: a protocol
-says for which of its own a key counts, and how each is answered again. Wraps a handler; one whose request has no key is called as
-if nothing were around it.
+May import `access`, `model`, `names`, `services`, `store`, `telemetry` and this package's shared modules. Knows no
+route: a protocol says for which routes a key counts, and how each is answered again. It wraps a handler; a request
+without a key goes to the handler directly.
 """
 
 from __future__ import annotations
@@ -53,10 +53,13 @@ if TYPE_CHECKING:
 
 HEADER: Final = b"idempotency-key"
 INLINE_BYTES_MAX: Final = 256 << 10
-"""So much is hashed in less than a millisecond."""
+"""A body up to this size is hashed in less than a millisecond."""
 _KEY: Final = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _PASSING: Final = (ExternalCatalogError, PermissionDenied, NotInUse, TooManyAttempts, AuthenticationFailed)
-"""Refusals that say who asks, what an administrator has switched off, or that it is another system's: they are decided again and never kept."""
+"""Refusals that depend on the caller, on a disabled object, or on an external system.
+
+They are decided again, never stored.
+"""
 REPEATS = Counter(
     "limnos_repeats_total", "Requests that came again under their key, by operation and how they were answered.",
     ("operation", "outcome"),
@@ -64,11 +67,15 @@ REPEATS = Counter(
 
 
 class IdempotentRoute(NamedTuple):
-    """How a route's requests with a key are answered again.
+    """How repetitions of a route's keyed requests are answered.
 
-    `shown` makes the answer from what is there; without it the answer has the body that was kept, or none. `has_files`: the
-    client has written files for it and deletes them when it is refused, so once it was carried out it is never refused.
-    `ends_rights`: the rights to it may hang on what it takes away, so a repetition by the same caller is not decided by them.
+    - `shown` builds the answer from the current state. Without it, the answer has the stored body, or none.
+    - `has_files`: the client wrote files for the request and deletes them on a refusal. So a repetition of a request
+      that was
+    carried out is never refused.
+    - `ends_rights`: the rights to the request may depend on what it deletes, so they are not checked for a repetition
+      by the
+    same caller.
     """
 
     status: int = 204
@@ -78,14 +85,14 @@ class IdempotentRoute(NamedTuple):
 
 
 class IdempotencyTerms(NamedTuple):
-    """What a protocol says of its routes: where a request is about, and how a failure is spelled."""
+    """Functions of a protocol: the scope of a request, and the response for an error."""
 
     scope_of: Callable[[Request, Context], RequestScope]
     error: Callable[[LimnosError | InvalidName, Request, str], Response]
 
 
 def make_idempotent(route: Route[Handler], keyed: IdempotentRoute, terms: IdempotencyTerms) -> Route[Handler]:
-    """Return the route with keys looked at."""
+    """Return the route with support for idempotency keys."""
     plan, handler = _IdempotentHandler(route, keyed, terms), route.handler
 
     def handle(request: Request, ctx: Context) -> Awaitable[Response]:
@@ -98,7 +105,7 @@ def make_idempotent(route: Route[Handler], keyed: IdempotentRoute, terms: Idempo
 
 
 def key_of(sent: bytes) -> str:
-    """Read a key. Raises BadRequest."""
+    """Parse a key. Raises BadRequest."""
     text = sent.strip().lower()
     if _KEY.fullmatch(text) is None:
         shown = sent[:50].decode("latin-1")
@@ -109,7 +116,7 @@ def key_of(sent: bytes) -> str:
 
 
 async def fingerprint_of(request: Request, data: bytes) -> bytes:
-    """Tell a request from every other one: method, address and body as they were sent. A large body is no work for the loop."""
+    """Return a hash of method, address and body as they were sent. A large body is hashed in a thread."""
     found = blake2b(b"%s %s?%s\n" % (request.method.encode(), request.path, request.query_string), digest_size=16)
     if len(data) <= INLINE_BYTES_MAX:
         found.update(data)
@@ -119,7 +126,7 @@ async def fingerprint_of(request: Request, data: bytes) -> bytes:
 
 
 class _IdempotentHandler:
-    """A route whose requests may have keys."""
+    """The handler of a route whose requests may have keys."""
 
     def __init__(self, route: Route[Handler], keyed: IdempotentRoute, terms: IdempotencyTerms) -> None:
         self.route = route
@@ -127,17 +134,17 @@ class _IdempotentHandler:
         self.terms = terms
 
     async def answer(self, request: Request, ctx: Context, sent: bytes) -> Response:
-        """Carry a request out, or answer it again."""
+        """Carry a request out, or answer a repetition."""
         text = key_of(sent)
         data = await request.body()
         key = await key_find(ctx, self.terms.scope_of(request, ctx), text)
-        if key is None:  # there is nothing to be done once: it is refused, in the words that it gets without a key
+        if key is None:  # no such catalog, or no access: the handler refuses it as without a key
             return await self.route.handler(request, ctx)
         lifetime_ms = ctx.services.defaults.idempotency_s * 1000 + GRACE_MS
         once = IdempotentRequest(
             key, await fingerprint_of(request, data), operation=self.route.operation, status=self.keyed.status, lifetime_ms=lifetime_ms
         )  # fmt: skip
-        ctx.submitted = True  # an earlier one may be under way: who comes too late is not told that nothing was done
+        ctx.submitted = True  # an earlier one may be running: after a timeout the outcome is unknown
         async with KEY_QUEUE.of(ctx.services).turn(hash(key)):
             found = await outcome_find(ctx, once)
             if found is None:
@@ -152,9 +159,10 @@ class _IdempotentHandler:
             return await self._again(request, ctx, found)
 
     async def _first(self, request: Request, ctx: Context, once: IdempotentRequest) -> Response:
-        """Carry a request out. A refusal that would be the same another time is kept before it is told.
+        """Carry a request out for the first time.
 
-        Raises Repeated when another node carried it out, or kept a refusal, meanwhile: what is refused may be its doing.
+        A refusal that would be the same at a repetition is stored before it is sent. Raises RepeatedRequest if another
+        node carried it out, or stored a refusal, meanwhile.
         """
         ctx.once = once
         try:
@@ -168,7 +176,7 @@ class _IdempotentHandler:
     async def _refused(
         self, request: Request, ctx: Context, once: IdempotentRequest, error: LimnosError | InvalidName
     ) -> RequestOutcome | None:
-        """Keep a refusal if it is one to be kept; returns what was kept before."""
+        """Store a refusal if it should be stored. Returns the outcome that was stored before, if any."""
         if isinstance(error, _PASSING):
             return await outcome_find(ctx, once)
         refusal = self.terms.error(error, request, self.route.operation)
@@ -187,10 +195,10 @@ class _IdempotentHandler:
             )
 
     async def _decide_again(self, request: Request, ctx: Context, found: RequestOutcome) -> None:
-        """Refuse who may not do it any more.
+        """Refuse a caller who no longer has the right.
 
-        What was done and has no body shows nothing, and the rights to it may have hung on what it took away: then it is enough
-        that its caller may still use the catalog.
+        An outcome without a body reveals nothing, and the rights may have depended on what it deleted. Then it is
+        enough that the caller may still use the catalog.
         """
         try:
             if found.status == 204 or self.keyed.ends_rights:
@@ -202,7 +210,7 @@ class _IdempotentHandler:
             raise self._kept_secret(found, error) from error
 
     async def _again(self, request: Request, ctx: Context, found: RequestOutcome) -> Response:
-        """Answer as the first time, but with what is there now."""
+        """Answer a repetition like the first request, but with the current state."""
         REPEATS[self.route.operation, "answered"] += 1
         if found.status >= 400 or found.body is not None:
             return Response(found.status, found.body or b"")
@@ -214,7 +222,10 @@ class _IdempotentHandler:
             raise self._kept_secret(found, error) from error
 
     def _kept_secret(self, found: RequestOutcome, error: LimnosError) -> LimnosError:
-        """Tell a caller from whom the outcome is withheld. Who would delete files that a snapshot needs is not refused."""
+        """Return the error for a caller who may not see the outcome.
+
+        A client that would delete files which a snapshot needs gets StateUnknown instead of a refusal.
+        """
         if self.keyed.has_files and found.status < 400:
             return StateUnknown(
                 "This change was made under its Idempotency-Key; what it led to can't be shown any more, so keep its files "

@@ -1,6 +1,6 @@
-"""Where a request came from, for the audit: what it asked over which protocol, and what its client says of itself. No secret is in it.
+"""Origins of requests for the audit: protocol, operation, the client's own name, address, and kind of credential.
 
-May import `access` and `model`.
+May import `access` and `model`. Knows no secret.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def origin_of(
     target: tuple[str, str], headers: Mapping[bytes, bytes], *, peer: str, credential: Credential | None
 ) -> RequestOrigin:
-    """Say where a request came from. `target` is the protocol's name and the operation's."""
+    """Return the origin of a request. `target` is the name of the protocol and of the operation."""
     return RequestOrigin(*target, _short_text(headers.get(b"user-agent", b"")[:TEXT_MAX]), peer, proof_of(credential))
 
 
@@ -30,7 +30,7 @@ def _short_text(text: bytes) -> str:
 
 
 def proof_of(credential: Credential | None) -> str:
-    """Say what proved who asks: a token by its id, a token of an outside issuer, a name that was believed, or nothing."""
+    """Return how the caller was authenticated: `token <id>`, `issuer`, `basic`, or "" for nobody."""
     if credential is None:
         return ""
     if credential.user is None:

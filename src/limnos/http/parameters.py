@@ -1,7 +1,8 @@
-"""Query parameters: which a route knows, and what is refused of those that a request sends.
+"""Query parameters: which ones a route reads, and which ones of a request are refused.
 
-May import `model`, `names` and `http.routing`. A route declares what it reads (`Route.query`), what clients send to it that changes nothing
-here (`Route.query_ignored`), and which may be repeated. The OpenAPI documents are written from the same declarations.
+May import `model`, `names` and `http.routing`. Knows no protocol. A route declares the parameters it reads
+(`Route.query`), those that clients send without effect here (`Route.query_ignored`), and those that may be repeated.
+The OpenAPI documents are generated from the same declarations.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
 PAGING = ("limit", "offset", "page", "pageSize", "pageToken", "page_size", "page_token")
-"""Names by which clients ask for a page: for lists that always come whole."""
+"""Parameters by which clients ask for a page; refused by lists that are always complete."""
 SHOWN_MAX = 100
-"""How many characters of an unknown name a refusal shows."""
+"""The most characters of an unknown name that a refusal shows."""
 
 
 def check_parameters(
@@ -30,19 +31,19 @@ def check_parameters(
     refused: Collection[str] = (),
     changes: bool,
 ) -> None:
-    """Refuse parameters that could make a request mean something else than its sender thinks.
+    """Refuse parameters that could give a request another meaning than its sender expects.
 
     Args:
-        query_string: what stands behind the `?`, as it was sent.
-        known: names that the route reads.
-        ignored: names that clients send to it and that change nothing.
-        repeatable: those of `known` that may come several times.
-        refused: names that ask for something that a read does not do.
-        changes: the request may change something, so an unknown name is refused; a read passes it over.
+        query_string: The query string as it was sent.
+        known: Names that the route reads.
+        ignored: Names that clients send to it without effect.
+        repeatable: Those of `known` that may be sent several times.
+        refused: Names that ask for something that a read does not support.
+        changes: The request may change something, so an unknown name is refused; a read ignores it.
 
     Raises:
-        BadRequest: a known name comes twice, a change has an unknown one, or a read one that is refused.
-        InvalidName: a name is not percent-encoded UTF-8.
+        BadRequest: A known name is repeated, a change has an unknown name, or a read a refused one.
+        InvalidName: A name is not percent-encoded UTF-8.
     """
     seen: set[str] = set()
     for pair in query_string.split(b"&"):

@@ -1,4 +1,4 @@
-"""Refusals that several protocols render alike: who is told what about a metalake, and the decision behind a 403.
+"""Refusals that several protocols render alike: hidden metalakes, and the decision behind a 403.
 
 May import `access`, `model` and `names`. Must not know a protocol's status codes or bodies.
 """
@@ -15,9 +15,10 @@ from limnos.names.errors import InvalidName
 
 
 def hidden_metalake(error: LimnosError | InvalidName) -> LimnosError | InvalidName:
-    """Turn "no such metalake" into the refusal that a stranger to an existing one gets, when access control is on.
+    """Turn "no such metalake" into the refusal that a stranger to an existing one gets, if access control is on.
 
-    The scene leaves in the context who asked; with access control off it does not, and the failure stays as it is.
+    The request view stores the caller in the error's context. With access control off it does not, and the error is
+    returned unchanged.
     """
     if not isinstance(error, NotFound) or error.kind != "metalake" or "user" not in error.context:
         return error
@@ -29,9 +30,9 @@ def hidden_metalake(error: LimnosError | InvalidName) -> LimnosError | InvalidNa
 
 
 def lacks_credential(error: LimnosError | InvalidName) -> bool:
-    """Say whether a failure comes of nobody in particular asking: `anonymous`, who is no user of the metalake.
+    """Return whether an error is due to the missing credential of `anonymous`, who is no user of the metalake.
 
-    Whether the metalake exists makes no difference. With access control off there is no such failure.
+    Whether the metalake exists makes no difference. With access control off there is no such error.
     """
     if isinstance(error, NotFound):
         return error.kind == "metalake" and error.context.get("user") == ANONYMOUS
@@ -44,7 +45,7 @@ def lacks_credential(error: LimnosError | InvalidName) -> bool:
 
 
 def visible_decision_json(error: LimnosError | InvalidName) -> dict[str, object] | None:
-    """Return the decision behind a refusal as JSON; none for a stranger, who must not learn what exists."""
+    """Return the decision behind a refusal as JSON, or None for a stranger, who must not learn what exists."""
     decision = error.decision if isinstance(error, PermissionDenied) else None
     if not isinstance(decision, Decision) or any(factor.kind == "member" for factor in decision.factors):
         return None
@@ -52,7 +53,7 @@ def visible_decision_json(error: LimnosError | InvalidName) -> dict[str, object]
 
 
 def decision_json(decision: Decision) -> dict[str, object]:
-    """Spell a decision. A refusal comes without ids and revisions: they would tell whether its object exists."""
+    """Encode a decision. A refusal has no ids and revisions: they would reveal whether its object exists."""
     told = decision.as_json()
     if decision.allowed:
         return told
@@ -67,5 +68,5 @@ def _without_ids(value: object) -> object:
 
 
 def unescape_percent(message: str) -> str:
-    """Undo the doubled percent signs of messages made for clients that format them."""
+    """Undo the doubled percent signs of messages for clients that format them."""
     return message.replace("%%", "%")

@@ -1,7 +1,7 @@
 """One request as handlers see it: raw path segments, query, headers, body.
 
-May import `access`, `model`, `names` and msgspec. Names stay raw bytes until a protocol's codec reads them: a decoded path cannot
-tell `%2F` from `/`.
+May import `access`, `model`, `names` and msgspec. Knows no route. Names stay raw bytes until a protocol's codec reads
+them: a decoded path cannot distinguish `%2F` from `/`.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 IS_GONE = "limnos.is_gone"
-"""Under this key of an ASGI scope the connection says whether its client has left."""
+"""The key in an ASGI scope of the function that returns whether the client has left."""
 _FORM = b"application/x-www-form-urlencoded"
 
 
 @lru_cache(256)
 def _kind_of(content_type: bytes) -> str:
-    """Return what a Content-Type stands for: `json` (also `application/vnd.….v1+json`), `form`, or something else."""
+    """Return the kind of a Content-Type: `json` (also `application/vnd.….v1+json`), `form` or `other`."""
     media_type = content_type.partition(b";")[0].strip().lower()
     if media_type == b"application/json" or (media_type.startswith(b"application/") and media_type.endswith(b"+json")):
         return "json"
@@ -49,9 +49,9 @@ def _too_long(bytes_max: int) -> TooLarge:
 
 
 class Request:
-    """A request. `params` are the raw segments that the route's `{…}` matched, in order.
+    """A request. `params` are the raw segments that matched the route's `{…}`, in order.
 
-    The body is there already, or what ASGI gives to receive it.
+    The body is complete bytes, or ASGI's function to receive it.
     """
 
     __slots__ = (
@@ -83,42 +83,45 @@ class Request:
     ) -> None:  # fmt: skip
         self.method = method
         self.path = path
-        """As it was sent."""
+        """The path as it was sent."""
         self.started = started
-        """When, by `time.perf_counter()`."""
+        """The time of arrival, by `time.perf_counter()`."""
         self.params = params
         self.headers = headers
         self.query_string = query_string
         self.id = request_id
         self.peer = peer
         self.admit: Callable[[], Awaitable[None]] | None = None
-        """Asked before more of a body is read than a short one has: refuses whoever could do nothing with it."""
+        """Called before more of a body is read than `SHORT_BODY_BYTES`.
+
+        Raises if the caller could do nothing with it.
+        """
         self.is_gone: Callable[[], bool] | None = None
-        """Says whether the client has left, where that can be known."""
+        """Returns whether the client has left, where that can be known."""
         self.may_be_kept = False
-        """Its answer may be kept: whoever can say how long it lasts says so (`Response.lasting`)."""
+        """The response may be cached; the handler sets its validity (`Response.lasting`)."""
         self.credential: Credential | None = None
-        """Who asks, once the header was read."""
+        """The caller's credential, once the header was parsed."""
         self.target: tuple[str, str] = ("", "")
-        """The protocol's name, and the operation's."""
+        """The names of the protocol and of the operation."""
         self.decided: list[Decision] | None = None
-        """What was decided for it, where the audit wants to know."""
+        """The decisions made for the request, if the audit records them."""
         self.user_id: int | None = None
-        """Who asked, as far as a decision needed to know."""
+        """The caller's user id, if a decision needed it."""
         self.has_changed = False
-        """It changed something, and the transaction told the audit."""
+        """The request changed something, and its transaction recorded that for the audit."""
         self.failure: Exception | None = None
-        """Why it was not answered as asked."""
+        """The error that the response reports."""
         self.body_bytes_max = body_bytes_max
         self._body = body
         self._query: dict[str, bytes] | None = None
 
     def origin(self) -> RequestOrigin:
-        """Say where it came from: what it asked, and the client's own name, address and kind of proof."""
+        """Return its origin for the audit."""
         return origin_of(self.target, self.headers, peer=self.peer, credential=self.credential)
 
     def query_raw(self, name: str) -> bytes | None:
-        """Return a query parameter as it was sent. The route declares it, so it is there once at most (`http.parameters`)."""
+        """Return a query parameter as it was sent, or None. `http.parameters` has refused repeated ones."""
         if not self.query_string:
             return None
         if self._query is None:
@@ -127,17 +130,17 @@ class Request:
         return self._query.get(name)
 
     def query(self, name: str) -> str | None:
-        """Return a query parameter decoded, as `query_raw` gives it."""
+        """Return a query parameter, decoded, or None."""
         raw = self.query_raw(name)
         return None if raw is None else unquote_form(raw)
 
     def query_each(self, name: str) -> list[str]:
-        """Return every value of a query parameter that may be repeated, in the order in which they were sent."""
+        """Return all values of a repeatable query parameter, in order."""
         pairs = (pair.partition(b"=") for pair in self.query_string.split(b"&") if pair)
         return [unquote_form(value) for key, _, value in pairs if unquote_form(key) == name]
 
     def query_flag(self, name: str, *, default: bool = False) -> bool:
-        """Return a query parameter that is true or false, in any case. Raises BadRequest."""
+        """Return a boolean query parameter, in any case. Raises BadRequest."""
         text = self.query(name)
         if text is None or text == "":
             return default
@@ -146,7 +149,7 @@ class Request:
         return text.lower() == "true"
 
     def require_type(self, takes: RouteBodyKind) -> None:
-        """Refuse a body that says to be of another kind than the route takes. Raises WrongMediaType."""
+        """Refuse a body whose Content-Type is of another kind than the route accepts. Raises WrongMediaType."""
         sent = self.headers.get(b"content-type")
         if sent is None or takes == "any" or _kind_of(sent) == takes or not self._has_body():
             return
@@ -159,7 +162,7 @@ class Request:
         return b"transfer-encoding" in headers or headers.get(b"content-length", b"0").strip(b"0") != b""
 
     async def body(self) -> bytes:
-        """Read the body; a long one only from somebody who could do what it is for. Raises TooLarge, Forbidden."""
+        """Read the body; a long one only from a caller who could use it. Raises TooLarge, PermissionDenied."""
         if isinstance(self._body, bytes):
             if len(self._body) > self.body_bytes_max:
                 raise self._too_large()
@@ -183,13 +186,13 @@ class Request:
                 await self._admit()
             chunks.append(chunk)
             more = bool(message.get("more_body", False))
-        self._body = chunks[0] if len(chunks) == 1 else b"".join(chunks)  # it may be asked for again
+        self._body = chunks[0] if len(chunks) == 1 else b"".join(chunks)  # later calls return it
         return self._body
 
     async def stream(self, *, bytes_max: int) -> AsyncGenerator[bytes, None]:
-        """Give the body in pieces as they come, for who was admitted already; `bytes_max` is 0 where there is no limit.
+        """Yield the body in pieces as they arrive, for a caller who was admitted already.
 
-        Raises TooLarge, and BadRequest for a body that does not come to its end.
+        `bytes_max` is 0 for no limit. Raises TooLarge, and BadRequest for a body that is incomplete.
         """
         if isinstance(self._body, bytes):
             if self._body:
@@ -229,7 +232,7 @@ class Request:
 
     @staticmethod
     def decode(data: bytes, shape: type[T]) -> T:
-        """Decode JSON into a shape. Raises BadRequest with what is wrong, and where."""
+        """Decode JSON into a type. Raises BadRequest with the reason and the place."""
         try:
             return msgspec.json.decode(data, type=shape)
         except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -237,5 +240,5 @@ class Request:
 
     @staticmethod
     def glance(data: bytes, part: type[T]) -> T:
-        """Decode what is looked at of a body that somebody else decodes whole; it is not the body's shape."""
+        """Decode a part of a body that other code decodes completely. `part` is not the type of the whole body."""
         return Request.decode(data, part)

@@ -1,7 +1,7 @@
-"""What the audit is told of requests: a line for each that was refused, failed, or read something, of whatever protocol.
+"""Audit records of requests: one for each object of a request that was refused, failed, or read something.
 
-May import `access`, `model`, `services` and this room's shared modules. Knows no operation: the application tells it of every answer, those that are
-kept among them. What a request changed is told by the transaction that did it, and not here again.
+May import `access`, `model`, `services` and this room's shared modules. Knows no operation: the application reports
+every response, cached ones included. The changes of a request are recorded by its transaction, not here.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from limnos.services.request.audit_lines import AuditLines
 
 TOO_MANY: Final = 429
-"""The status of what the throttle tells the log once a second, with a count, instead of line by line; here those before it have lines."""
+"""Responses with this status are logged once a second with a count, and not audited; the attempts before them are."""
 OBJECTS_MAX: Final = 100
-"""Objects of one request that get a line each; what it read beyond them is told by none."""
+"""The most objects of one request that get an audit record."""
 
 
 class CachedAnswerProof(NamedTuple):
-    """What a kept answer rests on, as the audit wants it."""
+    """The decisions and the caller behind a cached response, for the audit."""
 
     decided: tuple[Decision, ...]
     user_id: int | None
@@ -39,13 +39,13 @@ NOBODY: Final = CachedAnswerProof((), None, "")
 
 
 def audit_proof_of(request: Request) -> CachedAnswerProof:
-    """Keep what the audit wants of a request whose answer is kept."""
+    """Return what the audit needs of a request whose response is cached."""
     decided = _distinct(request.decided or ())
     return CachedAnswerProof(tuple(decided), request.user_id, proof_of(request.credential))
 
 
 def audit_response(audit: AuditLines, request: Request, *, status: int, user: str | None, anonymous: bool) -> None:
-    """Tell of a request that was answered, if it is wanted."""
+    """Record an answered request, if the audit wants it."""
     failure, decided = request.failure, _distinct(request.decided or ())
     refused = status >= 400 and _is_refused(failure, decided, status=status)
     failed = status >= 400 and not isinstance(failure, NotFound)
@@ -68,7 +68,10 @@ def audit_repeat(
     audit: AuditLines, proven: CachedAnswerProof, *, observed: tuple[str, str, int], user: str | None, asked: tuple[str, bytes, str, str],
     headers: Mapping[bytes, bytes],
 ) -> None:  # fmt: skip
-    """Tell of a kept answer that was sent again. `asked` is the method, the path, the client's address and the request's id."""
+    """Record a cached response that was sent.
+
+    `asked` is the method, the path, the client's address and the request id.
+    """
     if not audit.wants_read():
         return
     method, path, peer, request_id = asked
@@ -81,7 +84,7 @@ def audit_repeat(
 
 
 class _AuditContext(NamedTuple):
-    """What the lines of one request have in common."""
+    """The fields that all records of one request share."""
 
     user: str
     user_id: int | None
@@ -93,7 +96,7 @@ class _AuditContext(NamedTuple):
 
 
 def _is_refused(failure: Exception | None, decided: Iterable[Decision], *, status: int) -> bool:
-    """Say whether a request was refused: also where its protocol does not say so, or answered without raising."""
+    """Return whether a request was refused, also if its protocol hides that or its handler answered without raising."""
     if isinstance(failure, PermissionDenied | AuthenticationFailed):
         return True
     return status in (401, 403) or (status >= 400 and failure is None and any(not each.allowed for each in decided))
@@ -105,7 +108,7 @@ def _detail(method: str, path: bytes, *, failure: Exception | None) -> str:
 
 
 def _distinct(decided: Iterable[Decision]) -> list[Decision]:
-    """Return each decision once, the last word on it: a reader that was run again has asked again."""
+    """Return each decision once, the latest: a reader that ran again has decided again."""
     return list({(each.action, each.target_kind, each.target): each for each in decided}.values())[:OBJECTS_MAX]
 
 
@@ -127,5 +130,5 @@ def _line(about: _AuditContext, at: int, *, metalake_id: int, right: AuditedDeci
 
 
 def _metalake_of(decision: Decision) -> int:
-    """Return whose metalake's affair it was: a decision was made in zones, the server's first."""
+    """Return the metalake of a decision. Its zones begin with the server's."""
     return decision.revision[1][0] if len(decision.revision) > 1 else ROOT_ID

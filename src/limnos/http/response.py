@@ -1,6 +1,6 @@
-"""One answer: status, headers, and the body as bytes that are joined once.
+"""One response: status, headers, and the body as bytes or as a stream.
 
-May import msgspec, and `services` for the type of `lasting`.
+May import msgspec, and `services` for the type of `lasting`. Knows no protocol.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ if TYPE_CHECKING:
     from limnos.services.request.cache_validity import CacheValidity
 
     Answer = tuple[int, list[tuple[bytes, bytes]], bytes | StreamedBody]
-    """Status, all headers, and what is sent as the body."""
+    """Status, all headers, and the body as it is sent."""
 
 
 JSON = (b"content-type", b"application/json")
 NO_STORE = (b"cache-control", b"no-store")
-"""Of an answer that holds a secret."""
+"""For a response with a secret."""
 _encode = msgspec.json.Encoder().encode
 
 
 class Response:
-    """An answer. `headers` come before the length and the request id, which the application adds.
+    """A response. The application adds the length and the request id to `headers`.
 
-    `stream` gives the body in pieces, in place of `body`. `lasting` says that the answer may be kept and sent again, and how long. `reason` is a refusal's message, for the log.
+    `stream` yields the body in pieces, in place of `body`. `lasting` says that the response may be cached, and how long
+    it is valid. `reason` is a refusal's message, for the log.
     """
 
     __slots__ = ("body", "headers", "lasting", "reason", "status", "stream")
@@ -43,19 +44,19 @@ class Response:
 
 
 def json_response(value: object, status: int = 200, headers: tuple[tuple[bytes, bytes], ...] = ()) -> Response:
-    """Encode a value as JSON."""
+    """Return a response with a value as JSON."""
     return Response(status, _encode(value), (JSON, *headers))
 
 
 def stream_response(
     stream: AsyncGenerator[bytes, None], headers: tuple[tuple[bytes, bytes], ...] = (JSON,)
 ) -> Response:
-    """Answer 200 with a body that is sent as it is made; each piece has the time that the route has for an answer."""
+    """Return a 200 response whose body is sent while it is produced. Each piece has the route's deadline."""
     response = Response(200, b"", headers)
     response.stream = stream
     return response
 
 
 def no_content() -> Response:
-    """Answer 204."""
+    """Return a 204 response."""
     return Response(204, b"", ())

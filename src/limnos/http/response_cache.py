@@ -1,8 +1,8 @@
-"""Finished answers, kept whole: to be sent again while what they rest on stands.
+"""The response cache: complete responses, sent again while everything that they depend on is unchanged.
 
-May import `services`, `view`, `model` and `telemetry`. Knows no protocol and no connection: a handler says that its answer lasts, and how
-long (`Response.lasting`); the application asks here before it asks a handler. No answer is sent again but after this request's
-own look at the store (docs/decisions/0035), and after the same question about the local metadata file.
+May import `services`, `view`, `model` and `telemetry`. Knows no protocol and no connection: a handler sets the validity
+of its response (`Response.lasting`), and the application looks here before it runs a handler. Every use comes after
+this request's own gate (docs/decisions/0035), and after the same check of a local metadata file.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 METHODS: Final = frozenset({"GET", "HEAD"})
 HEADERS: Final = (b"authorization", b"if-none-match", b"accept", b"x-iceberg-access-delegation", ACTIVE_ROLES)
-"""What of a request's head an answer that lasts may depend on, beside method and address."""
+"""Request headers that a cached response may depend on, besides method and address."""
 ENTRY_BYTES: Final = 2_000
-"""What keeping an answer takes besides its body and the facts that it rests on."""
+"""The estimated size of an entry besides its body and its facts."""
 SENT_AGAIN = Counter(
     "limnos_answers_kept_total",
     "Finished answers that were sent again, by why they still held: nothing was committed, or nothing that they rest on.",
@@ -43,7 +43,9 @@ ResponseCacheKey = tuple[str, bytes, tuple[bytes | None, ...]]
 
 
 class CacheableRequest(NamedTuple):
-    """A request whose answer may be kept: its key, and the store's moment and the view's generation before it was asked."""
+    """A request whose response may be cached: its key, and the store's moment and the view's generation before it
+    ran.
+    """
 
     key: ResponseCacheKey
     moment: bytes | None
@@ -51,7 +53,10 @@ class CacheableRequest(NamedTuple):
 
 
 class CachedResponse:
-    """An answer, and what it rests on. `head` is for whoever spells answers: how it begins, and how it goes on after the request id."""
+    """A response, and what it depends on.
+
+    `head` belongs to the connection: the encoded head before and after the request id.
+    """
 
     __slots__ = (
         "body",
@@ -87,7 +92,7 @@ class CachedResponse:
         self.head: tuple[bytes, bytes] | None = None
 
     def headers_with(self, request_id: bytes) -> list[tuple[bytes, bytes]]:
-        """Return all headers, as the application spells them for an answer that is found afresh."""
+        """Return all headers, as the application builds them for a new response."""
         sent = [*self.headers, (b"x-request-id", request_id)]
         if self.status not in (204, 304):
             sent.append((b"content-length", b"%d" % self.size))
@@ -95,7 +100,9 @@ class CachedResponse:
 
 
 class ResponseCache:
-    """The finished answers of a node, in two generations: what is asked for stays, the rest goes when there is too much."""
+    """The cached responses of a node, in two generations: used ones stay, the others are dropped when there are too
+    many.
+    """
 
     def __init__(self, services: NodeServices, *, bytes_max: int) -> None:
         self.is_on = bytes_max > 0
@@ -114,20 +121,20 @@ class ResponseCache:
         return len(self._young) + len(self._old)
 
     def find(self, key: ResponseCacheKey) -> CachedResponse | None:
-        """Return what was answered to such a request, whether it still holds or not."""
+        """Return the cached response for a key, valid or not, or None."""
         found = self._young.get(key)
         if found is None and (found := self._old.pop(key, None)) is not None:
             self._put(key, found)
         return found
 
     def keeping(self, key: ResponseCacheKey) -> CacheableRequest:
-        """Look at the clocks before a request is answered afresh: what comes of it was true then or later."""
+        """Record the store's moment before a handler runs: its response is true then or later."""
         return CacheableRequest(key, self._moment(), self._view.generation)
 
     def keep(
         self, keeping: CacheableRequest, response: Response, *, observed: tuple[str, str], proven: CachedAnswerProof = NOBODY
     ) -> None:  # fmt: skip
-        """Keep an answer, if it lasts and is not too large."""
+        """Cache a response if it has a validity and is not too large."""
         lasting = response.lasting
         if lasting is None or response.stream is not None or len(response.body) > self.bytes_max // 16:
             return
@@ -136,9 +143,9 @@ class ResponseCache:
         self._put(keeping.key, CachedResponse(keeping, response, lasting, observed=observed, proven=proven))
 
     def holds_now(self, answer: CachedResponse) -> bool:
-        """Say whether an answer holds at this moment; for a store that answers at once.
+        """Return whether a response is valid at this moment; only for an inline store.
 
-        Either nothing was committed since it was found, or the gate is asked and what it rests on is what it was.
+        Either nothing was committed since, or the gate is read and the facts that it depends on are unchanged.
         """
         moment, view = self._moment(), self._view
         if moment is not None and answer.moment == moment and answer.generation == view.generation:
@@ -152,7 +159,7 @@ class ResponseCache:
             return self._drop(answer)
         try:
             self.gate.ask_now(ground.zones, "arrival")
-        except Exception:  # noqa: BLE001 - whoever answers afresh meets it again, and says so
+        except Exception:  # noqa: BLE001 - the handler meets the same error and answers it
             return False
         if not self.holds_after_gate(answer):
             return False
@@ -160,14 +167,14 @@ class ResponseCache:
         return True
 
     def ask(self, answer: CachedResponse, waiter: GateWaiter) -> bool:
-        """Ask the gate on an answer's behalf; the waiter is told. Says no where no gate can tell whether it holds."""
+        """Read the gate for a response and notify the waiter. Returns False if no gate can tell whether it is valid."""
         ground = answer.lasting.ground
         if ground is not None:
             self.gate.tell(ground.zones, "arrival", waiter)
         return ground is not None
 
     def holds_after_gate(self, answer: CachedResponse) -> bool:
-        """Say whether an answer holds at the moment of a gate over its zones, from which nothing was awaited since."""
+        """Return whether a response is valid after a gate over its zones, without an await in between."""
         lasting = answer.lasting
         if lasting.ground is None or not lasting.ground.stands(self._view) or not self._lasts(lasting):
             return self._drop(answer)
@@ -175,7 +182,10 @@ class ResponseCache:
         return True
 
     def _drop(self, answer: CachedResponse) -> bool:
-        """Forget an answer that holds no more: who asks again is answered after one look at the store, not two. Says no."""
+        """Remove a response that is no longer valid, so that the next request reads the gate only once.
+
+        Returns False.
+        """
         if self._young.get(answer.key) is answer:
             del self._young[answer.key]
             self._young_bytes -= answer.bytes
@@ -186,12 +196,12 @@ class ResponseCache:
         return False
 
     def _lasts(self, lasting: CacheValidity) -> bool:
-        """Say whether what no clock of the store tells still holds: the token's time, the local file."""
+        """Return whether the conditions outside the store hold: the token's expiry, the local file."""
         if lasting.expires_ms is not None and lasting.expires_ms <= self._time.now_ms():
             return False
         try:
             return lasting.file is None or self._exists(lasting.file)
-        except LimnosError:  # whoever answers afresh meets it again, and says so
+        except LimnosError:  # the handler meets the same error and answers it
             return False
 
     def _put(self, key: ResponseCacheKey, answer: CachedResponse) -> None:
@@ -205,15 +215,15 @@ class ResponseCache:
 
 
 def key_of(method: str, url: bytes, depends: tuple[bytes | None, ...]) -> ResponseCacheKey | None:
-    """Return the key of a request's answer; None where it may depend on what no key holds.
+    """Return the cache key of a request, or None if its response may depend on other things.
 
-    A plus in an address means what the client's name says (docs/decisions/0022).
+    The meaning of a plus in an address depends on the client's name (docs/decisions/0022).
     """
     return (method, url, depends) if method in METHODS and b"+" not in url else None
 
 
 def dependencies_of(headers: Mapping[bytes, bytes]) -> tuple[bytes | None, ...]:
-    """Return what an answer may depend on of a request's head."""
+    """Return the header values that a response may depend on."""
     return tuple([headers.get(name) for name in HEADERS])
 
 

@@ -1,6 +1,7 @@
-"""A trie over raw path segments: how many routes there are does not matter to the time a match takes.
+"""A trie over raw path segments: the time of a match does not depend on the number of routes.
 
-May import `access`, for names of actions, and the standard library. A route's path is `/a/{b}/c`; a literal wins over a parameter at the same place.
+May import `access`, for names of actions, and the standard library. Knows no protocol. A route's path is `/a/{b}/c`; a
+literal wins over a parameter at the same position.
 """
 
 from __future__ import annotations
@@ -14,23 +15,25 @@ if TYPE_CHECKING:
 
 H = TypeVar("H")
 SHORT_BODY_BYTES: Final = 1 << 16
-"""Bodies up to here are read before it is decided who may send them: reading one costs less than a millisecond."""
+"""Bodies up to this size are read before access is decided: reading one takes less than a millisecond."""
 LONG_BODY_BYTES: Final = 1 << 20
 ANY_BODY_BYTES: Final = 1 << 40
 """For routes that only the server's limit bounds."""
 RouteBodyKind = Literal["json", "form", "any"]
-"""What a route's body may be."""
+"""The kinds of bodies that a route may accept."""
 
 
 class Route(NamedTuple, Generic[H]):
-    """What a path and method lead to; `operation` is its name in metrics and logs.
+    """A route: method, path and handler. `operation` is its name in metrics and logs.
 
-    `query` names the query parameters that it reads, `query_ignored` those that clients send to it and that change nothing here, and
-    `query_repeatable` those of `query` that may come several times: `http.parameters` refuses others. A read passes over names that it
-    does not know, but for those of `query_refused`.
-    `deadline_s` is the route's own, in place of the server's. `takes` is the kind of body: one of another kind, by its
-    Content-Type, is refused. `asks` are the actions that it leads to: a body over 64 KiB is read only from somebody who
-    could do one of them, and up to `body_bytes_max`; a route that does not say what it leads to takes no such body.
+    - `query`: parameters that it reads; `query_repeatable`: those that may be repeated; `query_ignored`: parameters
+      that
+    clients send without effect. `http.parameters` refuses others; a read ignores unknown ones except `query_refused`.
+    - `deadline_s`: the route's own deadline in place of the server's.
+    - `takes`: the kind of body; a body with another Content-Type is refused.
+    - `asks`: the actions that it may need. A body over 64 KiB is read only from a caller who could take one of them,
+      and up
+    to `body_bytes_max`; a route without actions accepts no such body.
     """
 
     method: str
@@ -48,12 +51,12 @@ class Route(NamedTuple, Generic[H]):
 
     @property
     def body_limit(self) -> int:
-        """How long a body of this route may be, whatever the server's limit is."""
+        """The longest body of this route, whatever the server's limit is."""
         return self.body_bytes_max if self.asks else SHORT_BODY_BYTES
 
 
 class TrieNode(Generic[H]):
-    """One place of the trie."""
+    """One node of the trie."""
 
     __slots__ = ("any", "children", "routes")
 
@@ -64,7 +67,10 @@ class TrieNode(Generic[H]):
 
 
 class Router(Generic[H]):
-    """Routes of one protocol below one root. `refusing` ones only say what to do instead: the contract does not list them."""
+    """The routes of one protocol below one root.
+
+    `refusing` are routes that only say what to do instead; they are not in the OpenAPI document.
+    """
 
     def __init__(self, root: str, routes: Iterable[Route[H]], refusing: Iterable[Route[H]] = ()) -> None:
         self.root = root
@@ -85,7 +91,7 @@ class Router(Generic[H]):
         node.routes[route.method] = route
 
     def find(self, segments: list[bytes]) -> tuple[dict[str, Route[H]], tuple[bytes, ...]] | None:
-        """Return the routes at a path, by method, and its parameters; None when nothing is there."""
+        """Return the routes at a path, by method, and its parameters; None if there are none."""
         node = self.tree
         params: list[bytes] = []
         for position, segment in enumerate(segments):
@@ -99,7 +105,7 @@ class Router(Generic[H]):
         return (node.routes, tuple(params)) if node.routes else None
 
     def reach(self, segments: list[bytes]) -> int:
-        """Return how many leading segments lead somewhere: who reaches furthest answers for an unknown path."""
+        """Return how many leading segments match. The protocol with the most answers for an unknown path."""
         node = self.tree
         for count, segment in enumerate(segments):
             following = node.children.get(segment, node.any)
@@ -109,7 +115,7 @@ class Router(Generic[H]):
         return len(segments)
 
     def _leads(self, node: TrieNode[H], rest: list[bytes]) -> bool:
-        """Say whether a literal step can be followed to a route; else the parameter beside it is meant."""
+        """Return whether a literal segment leads to a route; otherwise the parameter beside it is meant."""
         if not rest:
             return bool(node.routes)
         literal = node.children.get(rest[0])

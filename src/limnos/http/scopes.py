@@ -1,6 +1,6 @@
-"""The scope of a path that spells metalake and catalog as `{m}` and `{c}`.
+"""The scope of a path whose parameters for metalake and catalog are `{m}` and `{c}`.
 
-May import `names`, `services` and this package's shared modules.
+May import `names`, `services` and this package's shared modules. Knows no protocol.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def scope_of_path(path: str, request: Request) -> RequestScope:
-    """Read the scope off a request's parameters; `path` is the route's. Raises InvalidName."""
+    """Return the scope of a request. `path` is the route's path. Raises InvalidName."""
     names = [segment.strip("{}") for segment in path.split("/") if segment.startswith("{")]
     found = dict(zip(names, request.params, strict=True))
     return RequestScope(*[unquote_form(found[name]) for name in ("m", "c") if name in found])

@@ -1,8 +1,8 @@
-"""An answer that comes in pieces: each has its deadline, and who counts and logs is told when the last one is out.
+"""A response body in pieces: each piece has a deadline, and the response is counted and logged after the last one.
 
-May import `telemetry` and the shared modules of `limnos.http`. Knows no protocol and no connection. Once the head of an answer is out
-nothing can be said about a failure any more: the connection ends before the last piece, which every client of HTTP/1.1
-takes for what it is.
+May import `telemetry` and the shared modules of `limnos.http`. Knows no protocol and no connection. Once the head is
+sent, a failure cannot be reported any more. The connection then ends before the last piece, which every HTTP/1.1 client
+detects.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ log = get_logger("limnos.http")
 
 
 class StreamTruncated(Exception):
-    """The pieces ended before the last one; the log knows why."""
+    """The stream ended before its last piece; the log has the reason."""
 
 
 class StreamedBody:
-    """The pieces of one answer. `ended` is called once, with the number of bytes, however they end."""
+    """The pieces of one response. `ended` is called once, with the number of bytes, however they end."""
 
     def __init__(
         self, source: AsyncGenerator[bytes, None], *, deadlines: Deadlines, seconds: float, request_id: str,
@@ -42,7 +42,10 @@ class StreamedBody:
         return self
 
     async def __anext__(self) -> bytes:
-        """Give the next piece that is not empty. Raises StreamTruncated when it fails or is late."""
+        """Return the next piece that is not empty.
+
+        Raises StreamTruncated if the source fails or misses the deadline.
+        """
         task = cast("asyncio.Task[object]", asyncio.current_task())
         self._deadlines.watch(task, self._seconds)
         try:
@@ -65,7 +68,7 @@ class StreamedBody:
         return piece
 
     async def close(self) -> None:
-        """Let go of the source, wherever it is, and say that it has ended."""
+        """Close the source, wherever it is, and call `ended`."""
         ended, self._ended = self._ended, None
         if ended is not None:
             await self._source.aclose()

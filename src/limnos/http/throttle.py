@@ -1,8 +1,9 @@
-"""Wrong credentials: counted for each address, answered 429 when there are too many, told to the log once a second.
+"""Throttling of wrong credentials: counted per address, answered 429 if there are too many, logged once a second.
 
-May import `model`, `telemetry` and the standard library. Knows no protocol and no credential. A right credential is never
-held up, from whatever address: many people share a proxy's. Nor is one that was right, and is void now. Guessing is hopeless anyway (a secret has 192 random bits); what
-is bounded is what wrong ones cost: the log, and clients that ask in a loop are told when to come again.
+May import `model`, `telemetry` and the standard library. Knows no protocol and no credential. A right credential is
+never delayed, from whatever address, because many users may share a proxy. A credential that was right once is not
+counted either. Guessing is hopeless anyway (a secret has 192 random bits). The limit bounds the cost of the log, and
+tells clients that retry in a loop when to try again.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ WRONG = Counter(
 
 
 class CredentialThrottle:
-    """An allowance of wrong credentials for each address: a burst, then so many a second."""
+    """An allowance of wrong credentials for each address: `burst`, then `PER_S` per second."""
 
     def __init__(self, *, burst: int = BURST, now: Callable[[], float] = time.monotonic) -> None:
         self.burst = burst
@@ -43,13 +44,13 @@ class CredentialThrottle:
         self._addresses: set[str] = set()
 
     def answer(self, peer: str, wrong: AuthenticationFailed) -> AuthenticationFailed | TooManyAttempts:
-        """Count a wrong credential; returns the failure to answer with."""
+        """Count a wrong credential. Returns the error to answer with."""
         address, now = address_of(peer), self._now()
         used, at = self._used.pop(address, (0.0, now))
         used = max(0.0, used - (now - at) * PER_S) + 1.0
         is_over = used > self.burst
         if len(self._used) >= ADDRESSES_MAX:
-            del self._used[next(iter(self._used))]  # who has been quiet for longest
+            del self._used[next(iter(self._used))]  # the address without attempts for the longest time
         self._used[address] = (min(used, self.burst + 1.0), now)
         WRONG[429 if is_over else 401,] += 1
         self._tell(address, wrong, now)
@@ -69,7 +70,7 @@ class CredentialThrottle:
             self.flush(reason=wrong.message)
 
     def samples(self) -> bool:
-        """Say whether the request that was just held up gets a line of its own: one a second does."""
+        """Return whether a throttled request gets its own log line: one per second does."""
         now = self._now()
         if now - self._sampled_at < LOG_EVERY_S:
             return False
@@ -77,7 +78,7 @@ class CredentialThrottle:
         return True
 
     def flush(self, *, reason: str = "") -> None:
-        """Write what was counted since the last line."""
+        """Log the attempts counted since the last line."""
         if self._count:
             some = sorted(self._addresses)[:5]
             log.warning(
@@ -92,7 +93,7 @@ class CredentialThrottle:
 
 
 def address_of(peer: str) -> str:
-    """Return what counts as one address: of IPv6 the first half, as everybody has as many of the rest as they like."""
+    """Return the key of an address. Of IPv6 it is the first half, since a client may have all addresses of the rest."""
     if ":" not in peer:
         return peer or "unknown"
     head, _, tail = peer.partition("::")

@@ -1,6 +1,6 @@
-"""Times on the wire: ISO-8601 in UTC, as Java's Instant spells them.
+"""Times in protocols: ISO-8601 in UTC, as Java's `Instant` spells them.
 
-May import the standard library only.
+May import the standard library only. Knows no clock.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from datetime import UTC, datetime
 
 
 def instant(at_ms: int | None) -> str | None:
-    """Spell a time in milliseconds since the epoch; None stays None."""
+    """Encode a time in milliseconds since 1970. None stays None."""
     if at_ms is None:
         return None
     return datetime.fromtimestamp(at_ms / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def moment_of(text: str) -> int | None:
-    """Read a day or a time as ISO 8601 spells it, in UTC where it names no zone; None for anything else."""
+    """Parse a date or time in ISO 8601, as UTC if it has no zone. Returns None for anything else."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Limnos' own API under `/api/limnos/v1`, and what lies at the root: health, metrics, public settings, a first page.
+"""The admin API under `/api/limnos/v1`, and the root: health, metrics, public settings, a first page.
 
-What no protocol offers: moves, group members, disabled users, tokens, explanations.
+It serves what no other protocol offers: moves, group members, disabled users, tokens, explanations.
 """

@@ -1,6 +1,6 @@
-"""Explanations: the decision that a request would get, every reason of it, and what would change it.
+"""Explanations: the decision that a request would get, all its reasons, and what would change it.
 
-May import `names`, `model`, `services`, `access` and this package.
+May import `names`, `model`, `services`, `access` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 
 class ExplainRequest(AdminRequestBody, frozen=True):
-    """May somebody (the caller, unless `user` is named) do this to that? The path starts with the catalog.
+    """The question whether a user (by default the caller) may take an action on an object.
 
-    `through` are the views that a table or view is read through, the outermost first, each below the catalog.
+    The path starts with the catalog. `through` are the views through which a table or view is read, the outermost
+    first, each below the catalog.
     """
 
     action: str
@@ -38,7 +39,7 @@ class ExplainRequest(AdminRequestBody, frozen=True):
 
 
 async def explain(request: Request, ctx: Context) -> Response:
-    """Answer the decision, and what would turn a refusal into a permission."""
+    """Return the decision, and what would turn a refusal into a permission."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body(), ExplainRequest)
     decision, suggestions = await access_explain(
@@ -56,7 +57,7 @@ async def explain(request: Request, ctx: Context) -> Response:
 
 
 def _parse_kind(text: str) -> Kind:
-    """Read what the path is: any securable object, and whom rights are given to."""
+    """Parse the kind of the path: any securable object or principal."""
     return _PRINCIPALS.get(text.lower()) or parse_kind(text)
 
 

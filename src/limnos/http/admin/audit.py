@@ -1,6 +1,6 @@
-"""The audit: who did what to which object, by which right; of a metalake, or of the whole server.
+"""The audit: who did what to which object, by which right, in a metalake or on the whole server.
 
-May import `names`, `model`, `services`, this package, and of `store` the filters of lines.
+May import `names`, `model`, `services`, this package, and of `store` the audit filters. Knows no rule.
 """
 
 from __future__ import annotations
@@ -28,13 +28,15 @@ LIMIT = 100
 
 
 async def audit_metalake(request: Request, ctx: Context) -> Response:
-    """Answer a metalake's lines, to its owner or a service admin; to everybody else in it those of what they did."""
+    """Return a metalake's audit records: all to its owner or a service admin, to other users those of their own
+    actions.
+    """
     (metalake,) = names_of(request)
     return await _answer(request, ctx, metalake=metalake)
 
 
 async def audit_server(request: Request, ctx: Context) -> Response:
-    """Answer the lines of the server and all its metalakes."""
+    """Return the audit records of the server and all its metalakes."""
     return await _answer(request, ctx, metalake=None)
 
 
@@ -46,7 +48,9 @@ async def _answer(request: Request, ctx: Context, *, metalake: str | None) -> Re
 
 
 class AuditExport(AdminRequestBody, frozen=True):
-    """Where the files go (else where the setting says), and of which days: `since` the first, `until` the first that is left out."""
+    """Where the files go (by default to the setting's location), and the days: from `since` up to but not including
+    `until`.
+    """
 
     location: str | None = None
     since: date | None = None
@@ -54,7 +58,7 @@ class AuditExport(AdminRequestBody, frozen=True):
 
 
 async def audit_export(request: Request, ctx: Context) -> Response:
-    """Have the lines of days that are over written as Parquet, by a task."""
+    """Start a task that exports the audit records of past days as Parquet."""
     data = await request.body()
     body = Request.decode(data, AuditExport) if data.strip() else AuditExport()
     task_id = await audit_exports.audit_export(ctx, location=body.location, since=body.since, until=body.until)
@@ -62,7 +66,7 @@ async def audit_export(request: Request, ctx: Context) -> Response:
 
 
 def _parse_filters(request: Request) -> AuditFilter:
-    """Read the filters of an address. Raises BadRequest."""
+    """Parse the filters of a query. Raises BadRequest."""
     outcome = request.query("outcome") or None
     if outcome is not None and outcome not in OUTCOMES:
         raise BadRequest(f"'{outcome[:50]}' is no outcome: use one of {', '.join(OUTCOMES)}")
@@ -95,7 +99,7 @@ def _moment(request: Request, name: str) -> int | None:
 
 
 def encode(line: AuditRecord) -> dict[str, object]:
-    """Spell a line: what was done, to what, by whom, by which right, from where."""
+    """Encode an audit record."""
     rights = rights_of(line.rights)
     allowed = line.outcome != "refused"
     return {
@@ -129,7 +133,7 @@ def _object(line: AuditRecord) -> dict[str, object] | None:
 
 
 def _right(right: AuditedDecision, user: str, *, allowed: bool) -> dict[str, object]:
-    """Spell a right as an explanation does."""
+    """Encode a right, as an explanation does."""
     told = right.decision(user, allowed=allowed).as_json()
     return {name: told[name] for name in ("action", "target", "factors", "message")}
 

@@ -1,6 +1,6 @@
-"""Reading requests of the own API: names in paths, bodies without unknown fields.
+"""Parsing of requests of the admin API: names in paths, and bodies without unknown fields.
 
-May import `names`, msgspec and the shared modules of `limnos.http`.
+May import `names`, msgspec and the shared modules of `limnos.http`. Knows no resource.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AdminRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A request body: a field that is not known is a mistake of the caller's, and refused."""
+    """A request body. An unknown field is a mistake of the client, and refused."""
 
 
 def names_of(request: Request) -> tuple[str, ...]:

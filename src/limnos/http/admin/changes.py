@@ -1,6 +1,6 @@
-"""The change feed of a metalake or a catalog: what was committed after a position, as far as the caller may see it.
+"""The change feed of a metalake or a catalog: the commits after a position that the caller may see.
 
-May import `names`, `model`, `services` and this package.
+May import `names`, `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ LIMIT = 500
 
 
 async def changes(request: Request, ctx: Context) -> Response:
-    """Answer the changes `after` a position (`now`: none; unset or `oldest`: from the oldest kept), whole revisions, about `limit` of them.
+    """Return about `limit` whole revisions `after` a position (`now`: none; unset or `oldest`: from the oldest kept).
 
-    `wait_s`: so long it waits for the first one.
+    `wait_s` is how many seconds to wait for a first change.
     """
     page = await changes_read(
         ctx, RequestScope(*names_of(request)), after=request.query("after"),
@@ -41,7 +41,7 @@ async def changes(request: Request, ctx: Context) -> Response:
 
 
 def encode(told: PublishedChange) -> dict[str, object]:
-    """Spell a change; what the caller may not see of it is left out."""
+    """Encode a change, without what the caller may not see."""
     spelled: dict[str, object] = {
         "zone": told.zone,
         "revision": told.revision,

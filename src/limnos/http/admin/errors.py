@@ -1,6 +1,6 @@
-"""The own API's error body and statuses: the stable code, the message, the request id, and the decision of a refusal.
+"""The admin API's error body and statuses: a stable code, the message, the request id, and the decision of a refusal.
 
-May import `model`, `names` and the shared modules of `limnos.http`.
+May import `model`, `names` and the shared modules of `limnos.http`. Knows no resource.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
 
 _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
-    (errors.PositionPruned, 410),  # is a bad request, too
+    (errors.PositionPruned, 410),  # before BadRequest, of which it is a subclass
     (errors.BadRequest, 400),
     (errors.AuthenticationFailed, 401),
     (errors.PermissionDenied, 403),
@@ -41,7 +41,7 @@ _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
 
 
 def error_response(failure: LimnosError | InvalidName, *, request_id: str) -> Response:
-    """Give a failure its status and body."""
+    """Return the response for an error."""
     error = hidden_metalake(failure)
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
     if isinstance(error, InvalidName):
@@ -58,7 +58,7 @@ def error_response(failure: LimnosError | InvalidName, *, request_id: str) -> Re
 
 
 def code_of(error: LimnosError | InvalidName) -> str:
-    """Return the stable code of a failure."""
+    """Return the stable code of an error."""
     return errors.IllegalName.code if isinstance(error, InvalidName) else error.code
 
 

@@ -1,7 +1,8 @@
-"""Exports and imports of metalakes: a stream out, parts in.
+"""Exports and imports of metalakes: an export is one stream, an import comes in parts.
 
-May import `access`, `formats`, `model`, the type of an import from `store`, `services` and this package. An import is begun, fed with records in the order of the file, and finished; whoever is
-cut asks how many records it has, and goes on from there.
+May import `access`, `formats`, `model`, the type of an import from `store`, `services` and this package. Knows no
+record. An import is begun, receives records in the order of the file, and is finished. After an interruption the client
+asks how many records were received, and continues from there.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ _ONE = f"{_IMPORTS}/{{id}}"
 _MEDIA: Final = {"proto": b"application/x-protobuf", "json": b"application/x-ndjson"}
 _PART_BYTES_MAX: Final = 8 << 20
 _PART_S: Final = 120.0
-"""One part's records may each have a metadata file to be read."""
+"""Each record of a part may have a metadata file to be read."""
 
 
 class ImportBeginRequest(AdminRequestBody, frozen=True):
-    """Under which name a metalake is imported, of what format the file is, and whether ids are kept (`keep`) or given anew (`map`)."""
+    """The name of the imported metalake, the format of the file, and whether ids are kept (`keep`) or new (`map`)."""
 
     name: str
     format: str = "proto"
@@ -44,11 +45,14 @@ class ImportBeginRequest(AdminRequestBody, frozen=True):
 
 
 async def export_stream(request: Request, ctx: Context) -> Response:
-    """Answer a metalake as records (`?format=proto` or `json`), all of one moment; with `secrets=true` those of catalogs, too."""
+    """Return a metalake as records (`?format=proto` or `json`), from one snapshot.
+
+    `secrets=true` includes catalogs' secrets.
+    """
     (metalake,) = names_of(request)
     form = _form(request.query("format") or "proto")
     stream = metalake_export(ctx, metalake=metalake, form=form, secrets=request.query_flag("secrets"))
-    first = await anext(stream)  # whatever is refused is refused before the answer begins
+    first = await anext(stream)  # raises refusals before the response begins
     return stream_response(_after(first, stream), ((b"content-type", _MEDIA[form]),))
 
 
@@ -70,13 +74,13 @@ def _form(text: str) -> Form:
 
 
 async def imports_list(request: Request, ctx: Context) -> Response:
-    """Answer the imports that are under way, a thousand at most."""
+    """Return the running imports, at most a thousand."""
     del request
     return json_response({"imports": [_encode(each) for each in await metalake_import.imports_list(ctx)]})
 
 
 async def import_begin(request: Request, ctx: Context) -> Response:
-    """Begin an import; nothing of it shows before it is finished."""
+    """Begin an import. The metalake is invisible until the import is finished."""
     body = Request.decode(await request.body(), ImportBeginRequest)
     return json_response(
         _encode(await metalake_import.import_begin(ctx, name=body.name, form=body.format, ids=body.ids)), 201
@@ -84,25 +88,25 @@ async def import_begin(request: Request, ctx: Context) -> Response:
 
 
 async def import_load(request: Request, ctx: Context) -> Response:
-    """Answer how many records an import has."""
+    """Return an import with the number of records received."""
     return json_response(_encode(await metalake_import.import_load(ctx, _id(request))))
 
 
 async def import_feed(request: Request, ctx: Context) -> Response:
-    """Take the records that follow the first `after` of the file: all of them, or none when one is refused."""
+    """Accept the records that follow the first `after` records of the file: all of them, or none if one is refused."""
     after = number_of(request.query("after") or "-")
     found = await metalake_import.import_feed(ctx, _id(request), after=after, body=request.body)
     return json_response(_encode(found))
 
 
 async def import_finish(request: Request, ctx: Context) -> Response:
-    """Show the metalake with everything in it; answer the properties that the file left out as secrets."""
+    """Make the metalake visible with everything in it. Returns the secret properties that the file left out."""
     shown = await metalake_import.import_finish(ctx, _id(request))
     return json_response({"metalake": shown.name, "records": shown.records, "masked": list(shown.masked)})
 
 
 async def import_give_up(request: Request, ctx: Context) -> Response:
-    """Give an import up; what it has taken is wiped."""
+    """Abandon an import; its records are deleted."""
     import_id = _id(request)
     await metalake_import.import_give_up(ctx, import_id)
     return json_response({"given_up": import_id})

@@ -1,6 +1,6 @@
 """Members of groups: list, add, remove.
 
-May import `access`, `services` and this package.
+May import `access`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class MembersAdd(AdminRequestBody, frozen=True):
 
 
 async def members_list(request: Request, ctx: Context) -> Response:
-    """Answer the names of a group's members."""
+    """Return the names of a group's members."""
     metalake, group = names_of(request)
     return json_response(
         {
@@ -39,7 +39,7 @@ async def members_list(request: Request, ctx: Context) -> Response:
 
 
 async def members_add(request: Request, ctx: Context) -> Response:
-    """Make users members, all or none, and answer all members."""
+    """Make users members, all or none, and return all members."""
     metalake, group = names_of(request)
     body = Request.decode(await request.body(), MembersAdd)
     return json_response(
@@ -48,7 +48,7 @@ async def members_add(request: Request, ctx: Context) -> Response:
 
 
 async def member_remove(request: Request, ctx: Context) -> Response:
-    """End a membership, and answer whether there was one."""
+    """End a membership, and return whether it existed."""
     metalake, group, user = names_of(request)
     return json_response({"removed": await groups.member_remove(ctx, metalake=metalake, group=group, user=user)})
 

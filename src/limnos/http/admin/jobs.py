@@ -1,6 +1,6 @@
-"""Jobs that the server runs by itself: what became of one, and the ends of what it wrote. They are asked for, listed and cancelled over Gravitino REST.
+"""Jobs that the server runs: the outcome of one, and the last part of its output. Gravitino REST starts and lists them.
 
-May import `services` and this package.
+May import `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def job_show(request: Request, ctx: Context) -> Response:
-    """Answer a job, with its exit code and the ends of its two streams once it has ended."""
+    """Return a job, with its exit code and the last part of its output once it has ended."""
     metalake, uuid = names_of(request)
     found, output = await jobs.job_output(ctx, metalake=metalake, uuid=uuid)
     job = found.job

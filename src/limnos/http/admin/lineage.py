@@ -1,7 +1,7 @@
-"""Lineage: OpenLineage events taken in, and the graph around a table or view.
+"""Lineage: accepts OpenLineage events, and returns the graph around a table or view.
 
-May import `access`, `formats`, `model`, `names`, `services` and this package. Producers post to `/api/lineage` or `/api/v1/lineage`, which name no
-metalake: `?metalake=` does, else the server's default one is meant.
+May import `access`, `formats`, `model`, `names`, `services` and this package. Knows no rule. Producers post to
+`/api/lineage` or `/api/v1/lineage`, which name no metalake: `?metalake=` does, by default the server's default one.
 """
 
 from __future__ import annotations
@@ -37,19 +37,22 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 PAGE_MAX = 1000
-"""Edges in one answer."""
+"""The most edges in one response."""
 ANY_METALAKE = frozenset({"/api/lineage", "/api/v1/lineage"})
-"""Routes whose path names no metalake."""
+"""Routes whose path has no metalake."""
 
 
 def metalake_of(request: Request, ctx: Context) -> str:
-    """Return the metalake that an event is about: the path's, the query's, or the default one."""
+    """Return the metalake of an event: from the path, the query, or the default one."""
     names = names_of(request)
     return names[0] if names else request.query("metalake") or ctx.services.defaults.metalake
 
 
 async def lineage_take(request: Request, ctx: Context) -> Response:
-    """Take an OpenLineage event, or an array of them; answer how many edges were kept, and what was left out."""
+    """Accept an OpenLineage event, or an array of them.
+
+    Returns how many edges were stored, and which datasets were left out.
+    """
     metalake = metalake_of(request, ctx)
     home = await lineage.home_find(ctx, metalake)
     said = events_read(await request.body())
@@ -60,7 +63,7 @@ async def lineage_take(request: Request, ctx: Context) -> Response:
 
 
 async def lineage_show(request: Request, ctx: Context) -> Response:
-    """Answer where the table or view at `path`, or a `column` of it, comes from (`up`) or goes to (`down`), a page of edges."""
+    """Return a page of the edges to (`up`) or from (`down`) the table or view at `path`, or a `column` of it."""
     (metalake,) = names_of(request)
     await graph_require_user(ctx, metalake)
     path = tuple(display.parse(request.query("path") or "-"))
@@ -77,7 +80,10 @@ async def lineage_show(request: Request, ctx: Context) -> Response:
 
 
 def _page(graph: LineageGraphPart, after: str, *, limit: int) -> dict[str, object]:
-    """Cut a page out of a graph. Ids hold within a graph, so a page goes on only where what came before it is still the same."""
+    """Return a page of a graph.
+
+    Ids are local to a graph, so the next page requires that the edges before it are unchanged.
+    """
     begin = 0
     if after:
         count, _, mark = after.partition("-")
@@ -100,7 +106,7 @@ def _page(graph: LineageGraphPart, after: str, *, limit: int) -> dict[str, objec
 
 
 def _mark(graph: LineageGraphPart, count: int) -> str:
-    """Return a digest of the edges that were told up to a page."""
+    """Return a digest of the edges before a page."""
     told = msgspec.json.encode([[arc.source, arc.target] for arc in graph.arcs[:count]])
     return blake2b(told, digest_size=8).hexdigest()
 

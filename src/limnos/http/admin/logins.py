@@ -1,6 +1,7 @@
-"""Local users: sign in with a password, go on with a session, set a password.
+"""Local users: sign in with a password, refresh a session, set a password.
 
-May import `services`, `model` and this package. What is sent here is in no log, and answers with tokens are kept by nobody.
+May import `services`, `model` and this package. Knows no hash. Bodies of these requests are never logged, and responses
+with tokens must not be stored by clients.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ANONYMOUS: Final = frozenset({"login"})
 
 
 class LoginRequest(AdminRequestBody, frozen=True):
-    """Who signs in: a user with a password, or a session that is to go on."""
+    """A user with a password, or the refresh token of a session."""
 
     user: str | None = None
     password: str | None = None
@@ -32,20 +33,20 @@ class LoginRequest(AdminRequestBody, frozen=True):
 
 
 class PasswordSet(AdminRequestBody, frozen=True):
-    """A new password; whoever sets their own gives the old one, if there is one."""
+    """A new password. Users who set their own give the old one, if they have one."""
 
     password: str
     old: str | None = None
 
 
 class PasswordForget(AdminRequestBody, frozen=True):
-    """The password that is taken away, where it is one's own."""
+    """The old password, which users give when they delete their own."""
 
     old: str | None = None
 
 
 async def login(request: Request, ctx: Context) -> Response:
-    """Open a session with a password, or go on with one."""
+    """Open a session with a password, or refresh one."""
     body = Request.decode(await request.body(), LoginRequest)
     if body.refresh_token is not None and body.user is None and body.password is None:
         session = await logins.session_refresh(ctx, text=body.refresh_token)
@@ -57,7 +58,7 @@ async def login(request: Request, ctx: Context) -> Response:
 
 
 async def password_set(request: Request, ctx: Context) -> Response:
-    """Set a user's password, and say whether there was one."""
+    """Set a user's password, and return whether it replaced one."""
     (user,) = names_of(request)
     body = Request.decode(await request.body(), PasswordSet)
     address = address_of(request.peer)
@@ -66,7 +67,7 @@ async def password_set(request: Request, ctx: Context) -> Response:
 
 
 async def password_forget(request: Request, ctx: Context) -> Response:
-    """Take a user's password away, and say whether there was one."""
+    """Delete a user's password, and return whether one existed."""
     (user,) = names_of(request)
     text = await request.body()
     body = Request.decode(text, PasswordForget) if text else PasswordForget()

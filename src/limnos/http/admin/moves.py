@@ -1,6 +1,6 @@
-"""Moves: a namespace with its subtree, a table or a view, to another name or place in its catalog.
+"""Moves: gives a namespace with its subtree, a table or a view another name or parent in its catalog.
 
-May import `names`, `services` and this package.
+May import `names`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class MoveRequest(AdminRequestBody, frozen=True):
-    """What goes where: names below the catalog, outermost first."""
+    """The object and its target: names below the catalog, outermost first."""
 
     kind: Literal["namespace", "table", "view"]
     source: list[str]
@@ -31,7 +31,7 @@ class MoveRequest(AdminRequestBody, frozen=True):
 
 
 async def move(request: Request, ctx: Context) -> Response:
-    """Move something, and answer where it is now."""
+    """Move an object, and return its new path."""
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body(), MoveRequest)
     source, target = check_some_levels(body.source), check_some_levels(body.target)

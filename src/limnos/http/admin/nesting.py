@@ -1,7 +1,7 @@
-"""Names of a catalog's namespaces that hold the separator: which there are, and changing them so that namespaces may nest.
+"""Namespaces whose names contain the separator: finding them, and renaming them so that namespaces may nest.
 
-May import `model`, `services` and this package. A change of a million names is as many requests as there are batches; whoever drives it
-asks again until it is done.
+May import `model`, `services` and this package. Knows no rule. Each request changes one batch of names; the client
+repeats it until all are done.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _CHANGES = f"{_NAMES}/changes"
 
 
 class NestingPlanRequest(AdminRequestBody, frozen=True):
-    """Which separator names are to be free of (unset: the server's), what takes its place, whether namespaces will nest."""
+    """The separator that names must not contain (by default the server's), its replacement, and whether namespaces
+    will nest.
+    """
 
     separator: str | None = None
     replacement: str = "_"
@@ -37,13 +39,15 @@ class NestingPlanRequest(AdminRequestBody, frozen=True):
 
 
 class NestingAdvanceRequest(AdminRequestBody, frozen=True):
-    """What names are to come to: `planned`, `migrated` or `undone`."""
+    """The target state of the names: `planned`, `migrated` or `undone`."""
 
     to: str
 
 
 async def names_check(request: Request, ctx: Context) -> Response:
-    """Answer how many names of namespaces hold a separator (`?separator=`, else the server's), and the first of them."""
+    """Return how many namespaces contain a separator (`?separator=`, by default the server's), and the first of
+    them.
+    """
     metalake, catalog = names_of(request)
     found = await nesting.nesting_check(
         ctx, RequestScope(metalake, catalog), separator=request.query("separator"), limit=_limit(request)
@@ -53,7 +57,7 @@ async def names_check(request: Request, ctx: Context) -> Response:
 
 
 async def names_plan(request: Request, ctx: Context) -> Response:
-    """Plan what becomes of them, in place of an older plan; changes no name. A long plan is made by asking on."""
+    """Plan the renames, replacing an older plan. Changes no name. A long plan needs several requests."""
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body() or b"{}", NestingPlanRequest)
     found = await nesting.nesting_plan(
@@ -63,7 +67,7 @@ async def names_plan(request: Request, ctx: Context) -> Response:
 
 
 async def names_show(request: Request, ctx: Context) -> Response:
-    """Answer how far the change is, with a page of the names: a `limit` of them, those `after` a mark."""
+    """Return the progress of the renames, with a page of `limit` names after the mark `after`."""
     metalake, catalog = names_of(request)
     limit = _limit(request)
     after = number_of(request.query("after") or "0")
@@ -75,7 +79,7 @@ async def names_show(request: Request, ctx: Context) -> Response:
 
 
 async def names_go_on(request: Request, ctx: Context) -> Response:
-    """Do the next batch towards what is asked for, and answer how far it is; ask again until it is `done`."""
+    """Carry out the next batch towards the target state, and return the progress. Repeat until it is `done`."""
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body(), NestingAdvanceRequest)
     found = await nesting.nesting_continue(ctx, RequestScope(metalake, catalog), to=body.to)
@@ -83,7 +87,7 @@ async def names_go_on(request: Request, ctx: Context) -> Response:
 
 
 async def names_confirm(request: Request, ctx: Context) -> Response:
-    """Let the names stand as they are: what they were is forgotten, and nothing can be undone."""
+    """Confirm the new names: the old ones are forgotten, and nothing can be undone."""
     metalake, catalog = names_of(request)
     await nesting.nesting_confirm(ctx, RequestScope(metalake, catalog))
     return json_response({"confirmed": catalog})

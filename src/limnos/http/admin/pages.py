@@ -1,7 +1,7 @@
-"""What lies at the root for people and tools: a first page as plain text or HTML, and the wire contracts as one OpenAPI document.
+"""Pages at the root for people and tools: a first page as text or HTML, and all contracts as one OpenAPI document.
 
-May import `model`, `services` and the shared modules of `limnos.http`. Knows no resource; the contracts are the committed documents of openapi/, which a wheel
-holds too.
+May import `model`, `services` and the shared modules of `limnos.http`. Knows no resource. The contracts are the
+committed documents of openapi/, which a wheel contains, too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ROOTS: Final = (
     ("/health", "/health", "UP, or what is down"),
     ("/metrics", "/metrics", "metrics for Prometheus"),
 )  # fmt: skip
-"""Each root with an address below it that answers a GET, and what it is for."""
+"""Each root, with an address below it that answers a GET, and its purpose."""
 _VARY: Final = (b"vary", b"accept")
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _HTML: Final = (b"content-type", b"text/html; charset=utf-8")
@@ -68,11 +68,11 @@ _PAGE_HTML: Final = f"""<!doctype html>
 </html>
 """.encode()
 CONTRACTS: Final = ("admin", "asterix", "gravitino", "iceberg", "lance")
-"""The committed documents, by protocol."""
+"""The protocols that have a committed document."""
 _FOLDERS: Final = (Path(limnos.__file__).parent / "openapi", Path(limnos.__file__).parents[2] / "openapi")
-"""Where they lie in a wheel, and in a checkout."""
+"""The documents' folder in a wheel, and in a checkout."""
 _PREFIXES: Final = (b'"#/components/schemas/', b'"#/components/responses/', b'"operationId": "')
-"""Before names that two protocols may have."""
+"""Text before names that two protocols may both have."""
 
 
 class OpenApiContract(NamedTuple):
@@ -83,14 +83,14 @@ class OpenApiContract(NamedTuple):
 
 
 async def first_page(request: Request, _ctx: Context) -> Response:
-    """Say what is where: as HTML to browsers, as plain text to everyone else."""
+    """Return an overview of the addresses: as HTML to browsers, as plain text to other clients."""
     if b"text/html" in request.headers.get(b"accept", b"").lower():
         return Response(200, _PAGE_HTML, (_HTML, _VARY, *_SAFE))
     return Response(200, _PAGE_TEXT, (_TEXT, _VARY))
 
 
 async def openapi(request: Request, _ctx: Context) -> Response:
-    """Answer every operation of every protocol as one OpenAPI document; it changes with the release alone."""
+    """Return the operations of all protocols as one OpenAPI document. It changes only with the release."""
     found = contract()
     headers = (JSON, (b"etag", found.etag), (b"cache-control", b"public, no-cache"))
     asked = request.headers.get(b"if-none-match", b"")
@@ -103,7 +103,8 @@ async def openapi(request: Request, _ctx: Context) -> Response:
 def contract() -> OpenApiContract:
     """Join the committed documents. Raises NotFound for an installation without them.
 
-    Names of components and operations get their protocol's before them, as several protocols have an `Error` and a `load-table`.
+    Names of components and operations get their protocol as a prefix: several protocols have an `Error` and a
+    `load-table`.
     """
     folder = next((each for each in _FOLDERS if (each / f"{CONTRACTS[0]}.json").is_file()), None)
     if folder is None:

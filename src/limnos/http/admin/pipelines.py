@@ -1,6 +1,6 @@
-"""Pipelines: declare, list, load, drop, and what their rules found over the runs.
+"""Pipelines: declare, list, load, drop, and the findings of their expectations.
 
-May import `access`, `model`, `services` and this package. A declaration is passed on as it was sent.
+May import `access`, `model`, `services` and this package. Knows nothing of a declaration's content.
 """
 
 from __future__ import annotations
@@ -30,14 +30,17 @@ _ALL = "/api/limnos/v1/metalakes/{m}/pipelines"
 
 
 class PipelinePut(AdminRequestBody, frozen=True):
-    """What a pipeline declares, as JSON that the server does not read; a comment stays where none is given."""
+    """A pipeline's declaration, as JSON that the server does not interpret.
+
+    Without a comment, the existing one stays.
+    """
 
     declaration: msgspec.Raw
     comment: str | None = None
 
 
 async def pipeline_put(request: Request, ctx: Context) -> Response:
-    """Make a pipeline, or its next version when the declaration is another one."""
+    """Create a pipeline, or a new version if the declaration has changed."""
     metalake, name = names_of(request)
     body = Request.decode(await request.body(), PipelinePut)
     found = await pipelines.pipeline_put(
@@ -47,13 +50,13 @@ async def pipeline_put(request: Request, ctx: Context) -> Response:
 
 
 async def pipelines_list(request: Request, ctx: Context) -> Response:
-    """Answer the pipelines that the caller may load, by name, without their declarations."""
+    """Return the pipelines that the caller may load, by name, without their declarations."""
     found = await ctx.read(RequestScope(*names_of(request)), pipelines.pipelines_list)
     return json_response({"pipelines": [_encode(each) for each in found]})
 
 
 async def pipeline_load(request: Request, ctx: Context) -> Response:
-    """Answer a pipeline with its declaration: the newest, or that of a `version`."""
+    """Return a pipeline with its declaration: the newest, or that of `version`."""
     metalake, name = names_of(request)
     text = request.query("version")
     version = None if text is None else number_of(text)
@@ -63,14 +66,14 @@ async def pipeline_load(request: Request, ctx: Context) -> Response:
 
 
 async def pipeline_drop(request: Request, ctx: Context) -> Response:
-    """Drop a pipeline with its runs, unless one is under way."""
+    """Drop a pipeline with its runs, unless one is live."""
     metalake, name = names_of(request)
     await pipelines.pipeline_drop(ctx, metalake=metalake, name=name)
     return json_response({"dropped": name})
 
 
 async def findings_list(request: Request, ctx: Context) -> Response:
-    """Answer what the pipeline's rules found, newest first: of a `rule`, of a `step`; `limit` of them, those before `page`."""
+    """Return a pipeline's findings, newest first: of a `rule`, of a `step`; `limit` of them before `page`."""
     metalake, name = names_of(request)
     before, limit = parse_page(request)
     found, following = await runs.findings_list(

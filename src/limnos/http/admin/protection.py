@@ -1,6 +1,6 @@
-"""Protection of objects: what protects one, protecting it, ending that.
+"""Protection of objects from drops: load, set, remove.
 
-May import `model`, `services` and this package.
+May import `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _PATH = "/api/limnos/v1/metalakes/{m}/objects/{type}/{fullName}/protection"
 
 
 class ProtectRequest(AdminRequestBody, frozen=True):
-    """Whether everything below it is protected, too."""
+    """Whether everything below the object is protected, too."""
 
     below: bool = False
 
 
 async def protection_load(request: Request, ctx: Context) -> Response:
-    """Answer what protects an object: itself, or something above it with everything below."""
+    """Return the protection of an object: its own, or that of an ancestor that covers everything below it."""
     metalake, kind, full_name = names_of(request)
     found = await protection.protection_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
     if found.by is None:
@@ -40,7 +40,7 @@ async def protection_load(request: Request, ctx: Context) -> Response:
 
 
 async def protect(request: Request, ctx: Context) -> Response:
-    """Protect an object; with `below` everything below it, too."""
+    """Protect an object; with `below` also everything below it."""
     metalake, kind, full_name = names_of(request)
     body = Request.decode(await request.body() or b"{}", ProtectRequest)
     await protection.protection_set(
@@ -50,7 +50,7 @@ async def protect(request: Request, ctx: Context) -> Response:
 
 
 async def unprotect(request: Request, ctx: Context) -> Response:
-    """End an object's own protection, and answer whether there was one."""
+    """Remove an object's own protection, and return whether it existed."""
     metalake, kind, full_name = names_of(request)
     removed = await protection.protection_remove(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
     return json_response({"removed": removed})

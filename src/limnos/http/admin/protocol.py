@@ -1,7 +1,7 @@
-"""The own API and the root as the application sees them: routes with their whole paths, and the error shape.
+"""The admin API and the root as a protocol: routes with their whole paths, and the error body.
 
-May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. The last protocol: it answers for
-paths that are nobody's.
+May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. It is the last protocol
+and answers for unknown paths.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _MODULES = (
 
 
 KEYED = {"transaction": IdempotentRoute(200, has_files=True)}
-"""Operations for which an `Idempotency-Key` counts: those that change several things at once."""
+"""Operations that accept an `Idempotency-Key`: those that change several objects at once."""
 
 
 def _make_idempotent(route: Route[Handler]) -> Route[Handler]:
@@ -96,7 +96,7 @@ def _make_idempotent(route: Route[Handler]) -> Route[Handler]:
 
 
 class AdminProtocol:
-    """Limnos' own API, and what lies at the root."""
+    """The admin API and the root."""
 
     name = "admin"
     anonymous = service.ANONYMOUS | pages.ANONYMOUS | logins.ANONYMOUS
@@ -108,11 +108,11 @@ class AdminProtocol:
         )
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Say what a path names: the server, a metalake or a catalog; what lies deeper is left to the decision."""
+        """Return the scope of a path: the server, a metalake or a catalog. The decision finds deeper objects."""
         if path in lineage.ANY_METALAKE:
             return RequestScope(lineage.metalake_of(request, ctx)), None, ()
         return scope_of_path(path, request), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
-        """Give a failure its status and body."""
+        """Return the response for an error."""
         return error_response(error, request_id=request_id)

@@ -1,6 +1,6 @@
-"""Reports of clients about their scans of a table and their commits to it.
+"""Metrics reports of clients about scans of a table and commits to it.
 
-May import `model`, `names`, `services` and this package.
+May import `model`, `names`, `services` and this package. Knows no content of a report.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KINDS = ("scan", "commit")
 
 
 async def reports_list(request: Request, ctx: Context) -> Response:
-    """Answer a `table`'s reports, newest first: of one `type`, a `limit` of them, those `before` an id."""
+    """Return a `table`'s reports, newest first: of one `type`, `limit` of them, `before` an id."""
     metalake, catalog = names_of(request)
     path = tuple(display.parse(request.query("table") or "-"))
     if len(path) < 2:

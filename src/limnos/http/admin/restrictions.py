@@ -1,6 +1,6 @@
-"""Read restrictions of tables and namespaces: what is set, setting one, removing one.
+"""Read restrictions of tables and namespaces: list, set, remove.
 
-May import `model`, `services` and this package.
+May import `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PATH = "/api/limnos/v1/metalakes/{m}/objects/{type}/{fullName}/restrictions"
 
 
 class RestrictedPrincipals(AdminRequestBody, frozen=True):
-    """Users, groups and roles by their names."""
+    """Users, groups and roles by name."""
 
     users: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
@@ -35,7 +35,10 @@ class RestrictedPrincipals(AdminRequestBody, frozen=True):
 
 
 class RestrictionSet(AdminRequestBody, frozen=True, rename={"unless": "except"}):
-    """A restriction: `filter` as SQL writes conditions or as an expression of Iceberg REST, `masks` by column, whom it binds (nobody named: everybody), and whom not."""
+    """A restriction: row filter, column masks, and the principals it applies to.
+
+    `filter` is a SQL condition or an expression of Iceberg REST. `masks` are by column. An empty `to` means everybody.
+    """
 
     filter: object = None
     masks: dict[str, str] = field(default_factory=dict)
@@ -44,13 +47,13 @@ class RestrictionSet(AdminRequestBody, frozen=True, rename={"unless": "except"})
 
 
 async def restrictions_list(request: Request, ctx: Context) -> Response:
-    """Answer what restricts reading of a table or namespace: its own restrictions, then those of what it lies in."""
+    """Return the restrictions that apply to a table or namespace: its own, then those of its ancestors."""
     found = await restrictions.restrictions_list(ctx, _restricted_object([*names_of(request)]))
     return json_response({"restrictions": [_encode_restriction(each) for each in found]})
 
 
 async def restriction_set(request: Request, ctx: Context) -> Response:
-    """Set a restriction on a table or namespace; one of its name is replaced."""
+    """Set a restriction on a table or namespace. It replaces one of the same name."""
     *names, name = names_of(request)
     body = Request.decode(await request.body(), RestrictionSet)
     wanted = restrictions.RestrictionRequest(
@@ -61,7 +64,7 @@ async def restriction_set(request: Request, ctx: Context) -> Response:
 
 
 async def restriction_remove(request: Request, ctx: Context) -> Response:
-    """Remove a restriction from what it is set on, and answer whether there was one."""
+    """Remove a restriction from the object it is set on, and return whether it existed."""
     *names, name = names_of(request)
     return json_response({"removed": await restrictions.restriction_remove(ctx, _restricted_object(names), name=name)})
 

@@ -1,6 +1,7 @@
-"""Runs of pipelines: start, list, load, signs of life, steps, resume, finish, cancel.
+"""Runs of pipelines: start, list, load, heartbeats, steps, resume, finish, cancel.
 
-May import `access`, `model`, `services` and this package. What a runner tells of itself comes in shapes that are checked here, and is kept as JSON.
+May import `access`, `model`, `services` and this package. Knows no rule. A runner's reports are checked against types
+here, and stored as JSON.
 """
 
 from __future__ import annotations
@@ -40,11 +41,11 @@ Phases = Annotated[
     dict[Annotated[str, msgspec.Meta(min_length=1, max_length=40)], Annotated[float, msgspec.Meta(ge=0, le=1e9)]],
     msgspec.Meta(max_length=20),
 ]
-"""Seconds by phase, in the runner's own words."""
+"""Seconds by phase; the runner chooses the names of phases."""
 
 
 class StepBegin(AdminRequestBody, frozen=True):
-    """A step that the run will take: what it reads, and the table it makes."""
+    """A step of the run: what it reads, and the table it makes."""
 
     name: str
     reads: tuple[str, ...] = ()
@@ -52,7 +53,7 @@ class StepBegin(AdminRequestBody, frozen=True):
 
 
 class RunStart(AdminRequestBody, frozen=True):
-    """A run to be started. `version` is that of the declaration, unset: the newest."""
+    """A run to start. `version` is that of the declaration, by default the newest."""
 
     id: str
     holder: str
@@ -64,9 +65,9 @@ class RunStart(AdminRequestBody, frozen=True):
 
 
 class RunBeat(AdminRequestBody, frozen=True):
-    """A sign of life; `progress` says of each step at work how far it is, in the runner's own words.
+    """A heartbeat. `progress` describes each running step in the runner's own format.
 
-    `phases_s` is what the attempt spent its time on, seconds by phase; it is taken after the run's end as well.
+    `phases_s` are the seconds that the attempt spent in each phase; it is accepted after the run's end, too.
     """
 
     attempt: Attempt
@@ -75,7 +76,7 @@ class RunBeat(AdminRequestBody, frozen=True):
 
 
 class RunResume(AdminRequestBody, frozen=True):
-    """The next attempt; `after` is the one it follows, so that the same request again begins no other."""
+    """The next attempt. `after` is the attempt it follows, so that a repeated request begins no further one."""
 
     holder: str
     lease_s: float = LEASE_S
@@ -83,7 +84,7 @@ class RunResume(AdminRequestBody, frozen=True):
 
 
 class RunFinish(AdminRequestBody, frozen=True):
-    """What became of the run."""
+    """The outcome of the run."""
 
     attempt: Attempt
     state: str
@@ -91,7 +92,9 @@ class RunFinish(AdminRequestBody, frozen=True):
 
 
 class StepOutputReport(AdminRequestBody, frozen=True):
-    """A table that the step wrote on a branch, from what `main` was to what the branch is."""
+    """A table that the step wrote on a branch: `base` is the snapshot of `main` before, `head` the branch's
+    snapshot.
+    """
 
     table: list[str]
     catalog: str | None = None
@@ -103,11 +106,11 @@ class StepOutputReport(AdminRequestBody, frozen=True):
     is_new: bool = False
     columns_to_drop: tuple[str, ...] = ()
     lineage: dict[str, object] | None = None
-    """What the step's rows come from, in the runner's words: whoever publishes the run tells it then."""
+    """The lineage of the step's rows, in the runner's format. The publisher of the run reports it."""
 
 
 class StepInputReport(AdminRequestBody, frozen=True):
-    """What the step read: a table at a snapshot, or a source; since when, or why the whole."""
+    """An input of the step: a table at a snapshot, or a source; since which snapshot, or why it was read completely."""
 
     table: list[str] | None = None
     source: str | None = None
@@ -119,7 +122,7 @@ class StepInputReport(AdminRequestBody, frozen=True):
 
 
 class RuleFindingReport(AdminRequestBody, frozen=True):
-    """What a rule of the step came to."""
+    """The result of one expectation of the step."""
 
     rule: str
     kind: str
@@ -133,7 +136,7 @@ class RuleFindingReport(AdminRequestBody, frozen=True):
 
 
 class StepPut(AdminRequestBody, frozen=True):
-    """What is told of a step; what is left out stays as it was told under this attempt."""
+    """The report of a step. Omitted fields keep the values reported earlier under this attempt."""
 
     attempt: Attempt
     state: str
@@ -149,7 +152,7 @@ class StepPut(AdminRequestBody, frozen=True):
 
 
 async def run_start(request: Request, ctx: Context) -> Response:
-    """Start a run, unless somebody is at work on the pipeline; the same id again is the same run."""
+    """Start a run, unless the pipeline has a live one. The same id again is the same run."""
     metalake, pipeline = names_of(request)
     body = Request.decode(await request.body(), RunStart)
     steps = [RunStepState(each.name, _text(each.reads), each.output, "waiting", 0) for each in body.steps]
@@ -168,7 +171,9 @@ def _text(value: object) -> str:
 
 
 async def runs_list(request: Request, ctx: Context) -> Response:
-    """Answer the runs that the caller sees, newest first: of a `pipeline`, in a `state`; `limit` of them, those before `page`."""
+    """Return the runs that the caller sees, newest first: of a `pipeline`, in a `state`; `limit` of them before
+    `page`.
+    """
     (metalake,) = names_of(request)
     before, limit = parse_page(request)
     found, following = await runs.runs_list(
@@ -179,7 +184,7 @@ async def runs_list(request: Request, ctx: Context) -> Response:
 
 
 def parse_page(request: Request) -> tuple[int, int]:
-    """Read where a page begins, and how long it is."""
+    """Parse the begin and the length of a page."""
     page, limit = request.query("page"), request.query("limit")
     before = ID_MAX if not page else number_of(page)
     count = LIMIT if not limit else number_of(limit, runs.PAGE_MAX)
@@ -191,13 +196,13 @@ def parse_page(request: Request) -> tuple[int, int]:
 
 
 async def run_load(request: Request, ctx: Context) -> Response:
-    """Answer a run with its steps, and what their rules found."""
+    """Return a run with its steps and findings."""
     metalake, uuid = names_of(request)
     return json_response(_encode(await runs.run_load(ctx, metalake=metalake, uuid=uuid)))
 
 
 async def run_beat(request: Request, ctx: Context) -> Response:
-    """Note a sign of life, and answer what is wanted of the process: one that is not `running` stops."""
+    """Renew the lease, and return the run's state. A process stops if it is not `running`."""
     metalake, uuid = names_of(request)
     body = Request.decode(await request.body(), RunBeat)
     found = await runners.run_beat(
@@ -212,7 +217,7 @@ async def run_beat(request: Request, ctx: Context) -> Response:
 
 
 async def step_put(request: Request, ctx: Context) -> Response:
-    """Write what is told of a step, and answer it."""
+    """Store the report of a step, and return the step."""
     metalake, uuid, name = names_of(request)
     body = Request.decode(await request.body(), StepPut)
     told = runners.StepReport(
@@ -233,7 +238,7 @@ def _json(value: Sequence[AdminRequestBody] | Mapping[str, object] | None) -> st
 
 
 def _parse_time_ms(time: Time | None) -> int | None:
-    """Read a time as milliseconds since 1970."""
+    """Parse a time as milliseconds since 1970."""
     if time is None or isinstance(time, int):
         return time
     if time.tzinfo is None:
@@ -242,7 +247,7 @@ def _parse_time_ms(time: Time | None) -> int | None:
 
 
 async def run_resume(request: Request, ctx: Context) -> Response:
-    """Begin the next attempt, unless somebody is at work on the run or another one of the pipeline."""
+    """Begin the next attempt, unless a process holds the run or another run of the pipeline."""
     metalake, uuid = names_of(request)
     body = Request.decode(await request.body(), RunResume)
     lease_ms = _lease_ms(body.lease_s)
@@ -253,7 +258,7 @@ async def run_resume(request: Request, ctx: Context) -> Response:
 
 
 async def run_finish(request: Request, ctx: Context) -> Response:
-    """Say what became of a run: `failed`, `cancelled`, `held` or `discarded`."""
+    """Set the outcome of a run: `failed`, `cancelled`, `held` or `discarded`."""
     metalake, uuid = names_of(request)
     body = Request.decode(await request.body(), RunFinish)
     found = await runs.run_finish(
@@ -263,7 +268,7 @@ async def run_finish(request: Request, ctx: Context) -> Response:
 
 
 async def run_cancel(request: Request, ctx: Context) -> Response:
-    """Ask a run's process to stop; one that nobody holds is cancelled at once."""
+    """Ask a run's process to stop. A run without a process is cancelled at once."""
     metalake, uuid = names_of(request)
     return json_response(_encode(await runs.run_cancel(ctx, metalake=metalake, uuid=uuid), whole=False))
 
@@ -293,7 +298,7 @@ def _encode(told: RunView, *, whole: bool = True) -> dict[str, object]:
 
 
 def _encode_parts(run: PipelineRun, told: RunView) -> dict[str, object]:
-    """Spell the steps with how far they are, and the findings."""
+    """Encode the steps with their progress, and the findings."""
     progress = msgspec.json.decode(run.progress or "{}", type=dict[str, msgspec.Raw])
     return {
         "steps": [_encode_step(step, progress) for step in told.steps],
@@ -321,7 +326,7 @@ def _encode_step(step: RunStepState, progress: dict[str, msgspec.Raw]) -> dict[s
 
 
 def encode_finding(finding: RuleFinding) -> dict[str, object]:
-    """Spell what a rule came to."""
+    """Encode a finding."""
     fields = msgspec.json.decode(finding.body, type=dict[str, object])
     return {"step": finding.step, **fields, "at": instant(finding.at)}
 
@@ -331,7 +336,7 @@ def _raw_json(text: str) -> msgspec.Raw:
 
 
 _RUNNERS = (Action.JOB_RUN, Action.JOB_LOAD)
-"""Who could run a pipeline, or has a run: a step's findings may be long."""
+"""Actions of users who may run a pipeline or have a run: a step's findings may be long."""
 ROUTES: tuple[Route[Handler], ...] = (
     Route("POST", f"{_LAKE}/pipelines/{{p}}/runs", run_start, "start-run", asks=(Action.JOB_RUN,)),
     Route("GET", f"{_LAKE}/runs", runs_list, "list-runs", query=("pipeline", "state", "page", "limit")),

@@ -1,6 +1,6 @@
-"""What lies at the root: health, metrics, the settings that everyone may know; and who the caller is. Pages stand in `pages`.
+"""Service routes at the root: health, metrics, public settings, and the caller's name. Pages are in `pages`.
 
-May import `services`, `access`, `telemetry` and the shared modules of `limnos.http`.
+May import `services`, `access`, `telemetry` and the shared modules of `limnos.http`. Knows no resource.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _METRICS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
 
 
 async def metrics_render(_request: Request, _ctx: Context) -> Response:
-    """Answer every metric in Prometheus' text format."""
+    """Return all metrics in Prometheus' text format."""
     return Response(200, metrics.render(), (_METRICS,))
 
 
 async def configs(_request: Request, ctx: Context) -> Response:
-    """Answer the settings that clients read before they sign in, under Gravitino's names."""
+    """Return the settings that clients read before they sign in, under Gravitino's names."""
     services = ctx.services
     told: dict[str, object] = {
         "gravitino.authenticators": _authenticators(services.authenticator),
@@ -45,14 +45,14 @@ async def configs(_request: Request, ctx: Context) -> Response:
 
 
 def _authenticators(authenticator: Authenticator) -> list[str]:
-    """Name the ways to sign in in Gravitino's words: bearer tokens, of whomever, are `oauth`."""
+    """Return the ways to sign in, in Gravitino's words: bearer tokens of any issuer are `oauth`."""
     if not authenticator.believes_basic:
         return ["oauth"]
     return ["simple", "oauth"] if authenticator.has_issuer else ["simple"]
 
 
 async def whoami(_request: Request, ctx: Context) -> Response:
-    """Answer who the caller is taken for."""
+    """Return the caller's user name."""
     return json_response({"user": await ctx.read(RequestScope(), lambda request_view: request_view.user)})
 
 

@@ -1,6 +1,6 @@
-"""Service accounts: list, make and end their secrets. A secret's text is in the answer to its making, and nowhere else.
+"""Service accounts: list, create and end their secrets. A secret's text is only in the response that creates it.
 
-May import `model`, `services` and this package.
+May import `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 
 class SecretCreate(AdminRequestBody, frozen=True):
-    """A secret to be made: for ever unless it expires."""
+    """A secret to create. Without `expires_in_s` it never expires."""
 
     expires_in_s: int | None = None
 
 
 async def secrets_list(request: Request, ctx: Context) -> Response:
-    """Answer a service account's secrets, without their texts."""
+    """Return a service account's secrets, without their texts."""
     (user,) = names_of(request)
     found = await service_accounts.secrets_list(ctx, user=user)
     return json_response({"secrets": [_encode(secret) for secret in found]})
 
 
 async def secret_create(request: Request, ctx: Context) -> Response:
-    """Make a secret."""
+    """Create a secret."""
     (user,) = names_of(request)
     text = await request.body()
     body = Request.decode(text, SecretCreate) if text else SecretCreate()
@@ -46,7 +46,7 @@ async def secret_create(request: Request, ctx: Context) -> Response:
 
 
 async def secret_end(request: Request, ctx: Context) -> Response:
-    """End a secret with what it opened, and answer whether it counted."""
+    """End a secret with all tokens made with it, and return whether it was valid."""
     user, text = names_of(request)
     secret_id = number_of(text)
     if secret_id is None:

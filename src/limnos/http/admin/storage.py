@@ -1,6 +1,6 @@
-"""Storage of catalogs: whether it does what tables need, and the keys that seal secrets.
+"""Storage of catalogs: a check of the object store, and the keys that encrypt secrets.
 
-May import `model`, `services` and this package. No secret and no key is in any answer: keys are told by their ids.
+May import `model`, `services` and this package. Knows no secret: no response has a key, only ids of keys.
 """
 
 from __future__ import annotations
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 
 async def storage_check(request: Request, ctx: Context) -> Response:
-    """Try to write, list, read and delete in a catalog's warehouse, and credentials for one place; answer what lacks."""
+    """Try to write, list, read and delete in a catalog's warehouse, and to vend credentials.
+
+    Returns the result of each step.
+    """
     metalake, catalog = names_of(request)
     found = await storage_checks.storage_check(ctx, RequestScope(metalake, catalog))
     steps = [each._asdict() for each in found.steps]
@@ -30,12 +33,14 @@ async def storage_check(request: Request, ctx: Context) -> Response:
 
 
 async def keys_list(_request: Request, ctx: Context) -> Response:
-    """Answer the keys that seal secrets, oldest first, by their ids, with how many catalogs and webhooks are under each."""
+    """Return the ids of the encryption keys, oldest first, with the number of catalogs and webhooks that use each."""
     return json_response(_encode_keys(await secret_keys.keys_list(ctx)))
 
 
 async def keys_rotate(_request: Request, ctx: Context) -> Response:
-    """Make a further key, where this server makes them, and put every secret of catalogs and webhooks under the newest one."""
+    """Create a new key, if this server creates them, and encrypt all secrets of catalogs and webhooks under the
+    newest one.
+    """
     found, done = await secret_keys.keys_rotate(ctx)
     return json_response({**_encode_keys(found), "sealed": done})
 

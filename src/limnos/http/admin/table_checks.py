@@ -1,6 +1,6 @@
-"""Checks of tables' files: whether what a table's metadata names is there.
+"""Checks of tables: whether the files that a table's metadata names exist.
 
-May import `model`, `names`, `services` and this package.
+May import `model`, `names`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ SNAPSHOTS = ("current", "all")
 
 
 async def table_check(request: Request, ctx: Context) -> Response:
-    """Answer a slice of the check of a `table`: of its current snapshot or of `snapshots=all`, from `after` on."""
+    """Return a part of the check of a `table`, from `after` on: of its current snapshot, or with `snapshots=all` of
+    all.
+    """
     metalake, catalog = names_of(request)
     path = tuple(display.parse(request.query("table") or "-"))
     if len(path) < 2:

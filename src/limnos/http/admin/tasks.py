@@ -1,6 +1,6 @@
-"""Tasks: list, load, try again.
+"""Background tasks: list, load, retry.
 
-May import `model`, `services` and this package.
+May import `model`, `services` and this package. Knows no kind of task.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 async def tasks_list(request: Request, ctx: Context) -> Response:
-    """Answer tasks of a `state` (`dead`, the default, `waiting` or `done`) by id, a thousand at most, those `after` an id."""
+    """Return tasks in a `state` (`dead`, the default, `waiting` or `done`) by id, at most a thousand, `after` an id."""
     after = request.query("after") or "0"
     after_id = number_of(after)
     if after_id is None:
@@ -35,13 +35,13 @@ async def tasks_list(request: Request, ctx: Context) -> Response:
 
 
 async def task_load(request: Request, ctx: Context) -> Response:
-    """Answer one task with what it was told."""
+    """Return one task with its payload."""
     row = await tasks.task_load(ctx, _id(request))
     return json_response({**_encode(row), "payload": msgspec.Raw(row.payload.encode())})
 
 
 async def task_retry(request: Request, ctx: Context) -> Response:
-    """Make a task due at once that was given up, or waits."""
+    """Make a waiting task, or one that was given up, due at once."""
     task_id = _id(request)
     await tasks.task_retry(ctx, task_id)
     return json_response({"retried": task_id})

@@ -1,6 +1,6 @@
-"""API tokens: list, make, revoke. A token's text is in the answer to its making, and nowhere else.
+"""API tokens: list, create, revoke. A token's text is only in the response that creates it.
 
-May import `model`, `services` and this package.
+May import `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class TokenCreate(AdminRequestBody, frozen=True):
-    """A token to be made: for the caller unless `user` is named, for ever unless it expires."""
+    """A token to create: for the caller unless `user` is given, without expiry unless `expires_in_s` is given."""
 
     user: str | None = None
     name: str | None = None
@@ -31,7 +31,7 @@ class TokenCreate(AdminRequestBody, frozen=True):
 
 
 async def tokens_list(request: Request, ctx: Context) -> Response:
-    """Answer the caller's tokens, a user's with `user`, everybody's with `all`; never their secrets."""
+    """Return the caller's tokens, those of `user`, or with `all` everybody's; never their secrets."""
     user, everybody = request.query("user"), request.query_flag("all")
     if user is not None and everybody:
         raise BadRequest("Give either user or all: they ask for different tokens")
@@ -41,14 +41,14 @@ async def tokens_list(request: Request, ctx: Context) -> Response:
 
 
 async def token_create(request: Request, ctx: Context) -> Response:
-    """Make a token."""
+    """Create a token."""
     body = Request.decode(await request.body(), TokenCreate)
     token, text = await tokens.token_create(ctx, user=body.user, name=body.name or "", expires_in_s=body.expires_in_s)
     return json_response({**_encode(token), "token": text})
 
 
 async def token_revoke(request: Request, ctx: Context) -> Response:
-    """Revoke a token, and answer whether it was valid before."""
+    """Revoke a token, and return whether it was valid before."""
     (text,) = names_of(request)
     token_id = number_of(text)
     if token_id is None:

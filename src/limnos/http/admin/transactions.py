@@ -1,7 +1,7 @@
 """Transactions: moves, drops, creates and commits in one catalog, all of them or none.
 
-May import `access`, `names`, `services`, `model` and this package. Operations are taken in their order; what an earlier one makes or
-moves is where the later ones find it.
+May import `access`, `names`, `services`, `model` and this package. Knows no rule. Operations apply in order: later ones
+see the objects that earlier ones created or moved.
 """
 
 from __future__ import annotations
@@ -38,49 +38,49 @@ if TYPE_CHECKING:
     from limnos.services.transactions.operations import TransactionOperation
 
 _REQUIREMENTS_SEEN_MAX = 8
-"""Of a large commit: a create's assert-create stands alone."""
+"""For a large commit: enough to find a create, whose assert-create stands alone."""
 
 
 class _OperationBody(AdminRequestBody, frozen=True, tag_field="do"):
-    """One operation; `do` says which."""
+    """One operation. `do` says which."""
 
 
 class NamespaceCreate(_OperationBody, frozen=True, tag="create-namespace"):
-    """Make a namespace; its parent is there, or an earlier operation makes it."""
+    """Create a namespace. Its parent exists, or an earlier operation creates it."""
 
     path: list[str]
     comment: str | None = None
     properties: dict[str, str] | None = None
 
     def asked(self) -> TransactionOperation:
-        """Say it in the services' words."""
+        """Return the service's operation."""
         record = NamespaceRecord(comment=self.comment, properties=self.properties or {})
         return operated.NamespaceCreateOperation(check_some_levels(self.path), record)
 
 
 class NamespaceDrop(_OperationBody, frozen=True, tag="drop-namespace"):
-    """Drop a namespace that is empty then."""
+    """Drop a namespace, which must be empty at that point."""
 
     path: list[str]
 
     def asked(self) -> TransactionOperation:
-        """Say it in the services' words."""
+        """Return the service's operation."""
         return operated.NamespaceDropOperation(check_some_levels(self.path))
 
 
 class NamespaceMove(_OperationBody, frozen=True, tag="move-namespace"):
-    """Rename or move a namespace with whatever is in it."""
+    """Rename or move a namespace with everything in it."""
 
     source: list[str]
     target: list[str]
 
     def asked(self) -> TransactionOperation:
-        """Say it in the services' words."""
+        """Return the service's operation."""
         return operated.NamespaceMoveOperation(check_some_levels(self.source), check_some_levels(self.target))
 
 
 class TableCreate(_OperationBody, frozen=True, tag="create-table"):
-    """Make a table; the parts are as in Iceberg REST."""
+    """Create a table; the fields are those of Iceberg REST."""
 
     path: list[str]
     schema: dict[str, object]
@@ -90,7 +90,7 @@ class TableCreate(_OperationBody, frozen=True, tag="create-table"):
     properties: dict[str, str] | None = None
 
     def asked(self) -> TransactionOperation:
-        """Say it in the services' words; a large schema is left to a chore."""
+        """Return the service's operation. A large schema stays JSON, for a separate process."""
         path = check_some_levels(self.path)
         parts = {
             "schema": self.schema, "partition-spec": self.partition_spec, "write-order": self.write_order,
@@ -108,14 +108,14 @@ class TableCreate(_OperationBody, frozen=True, tag="create-table"):
 
 
 class TableCommit(_OperationBody, frozen=True, tag="commit-table"):
-    """Commit to a table, as in Iceberg REST; with `assert-create` it is made."""
+    """Commit to a table, as in Iceberg REST. With `assert-create` it creates the table."""
 
     path: list[str]
     requirements: tuple[object, ...] = ()
     updates: tuple[object, ...] = ()
 
     def asked(self) -> TransactionOperation:
-        """Say it in the services' words; what is large is left to a chore."""
+        """Return the service's operation. A large commit stays JSON, for a separate process."""
         path = check_some_levels(self.path)
         change = CommitChange(list(self.requirements), list(self.updates))
         raw = msgspec.json.encode({"requirements": self.requirements, "updates": self.updates})
@@ -125,13 +125,13 @@ class TableCommit(_OperationBody, frozen=True, tag="commit-table"):
 
 
 class TableDrop(_OperationBody, frozen=True, tag="drop-table"):
-    """Drop a table; with `purge` its files, too."""
+    """Drop a table; with `purge` also its files."""
 
     path: list[str]
     purge: bool = False
 
     def asked(self) -> TransactionOperation:
-        """Say it in the services' words."""
+        """Return the service's operation."""
         return operated.TableDropOperation(check_some_levels(self.path), self.purge)
 
 
@@ -142,12 +142,12 @@ class TableMove(_OperationBody, frozen=True, tag="move-table"):
     target: list[str]
 
     def asked(self) -> TransactionOperation:
-        """Say it in the services' words."""
+        """Return the service's operation."""
         return operated.TableMoveOperation(check_some_levels(self.source), check_some_levels(self.target))
 
 
 class ViewCreate(_OperationBody, frozen=True, tag="create-view"):
-    """Make a view; the parts are as in Iceberg REST."""
+    """Create a view; the fields are those of Iceberg REST."""
 
     path: list[str]
     schema: dict[str, object]
@@ -156,7 +156,7 @@ class ViewCreate(_OperationBody, frozen=True, tag="create-view"):
     properties: dict[str, str] | None = None
 
     def asked(self) -> TransactionOperation:
-        """Say it in the services' words; a large text is left to a chore."""
+        """Return the service's operation. A large text stays JSON, for a separate process."""
         path = check_some_levels(self.path)
         parts = {"schema": self.schema, "view-version": self.view_version, "properties": self.properties or {}}
         raw = msgspec.json.encode(parts)
@@ -175,7 +175,7 @@ class ViewCommit(_OperationBody, frozen=True, tag="commit-view"):
     updates: tuple[object, ...] = ()
 
     def asked(self) -> TransactionOperation:
-        """Say it in the services' words; what is large is left to a chore."""
+        """Return the service's operation. A large commit stays JSON, for a separate process."""
         path = check_some_levels(self.path)
         raw = msgspec.json.encode({"requirements": self.requirements, "updates": self.updates})
         if len(raw) > REQUEST_BYTES_MAX:
@@ -190,7 +190,7 @@ class ViewDrop(_OperationBody, frozen=True, tag="drop-view"):
     path: list[str]
 
     def asked(self) -> TransactionOperation:
-        """Say it in the services' words."""
+        """Return the service's operation."""
         return operated.ViewDropOperation(check_some_levels(self.path))
 
 
@@ -201,18 +201,18 @@ class ViewMove(_OperationBody, frozen=True, tag="move-view"):
     target: list[str]
 
     def asked(self) -> TransactionOperation:
-        """Say it in the services' words."""
+        """Return the service's operation."""
         return operated.ViewMoveOperation(check_some_levels(self.source), check_some_levels(self.target))
 
 
 class RunPublish(_OperationBody, frozen=True, tag="publish-run"):
-    """Set a run of a pipeline published, if it is running or held under that attempt."""
+    """Mark a run of a pipeline as published, if it is running or held under that attempt."""
 
     run: str
     attempt: Attempt
 
     def asked(self) -> TransactionOperation:
-        """Say it in the services' words."""
+        """Return the service's operation."""
         return RunPublishOperation(self.run, self.attempt)
 
 
@@ -233,13 +233,13 @@ AnyOperation = (
 
 
 class TransactionRequest(AdminRequestBody, frozen=True):
-    """What is to be done, in this order."""
+    """The operations, in order."""
 
     operations: list[AnyOperation]
 
 
 async def transaction_run(request: Request, ctx: Context) -> Response:
-    """Do all operations or none, and answer what each did."""
+    """Carry out all operations or none, and return the result of each."""
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body(), TransactionRequest)
     if not body.operations:
@@ -260,7 +260,7 @@ async def transaction_run(request: Request, ctx: Context) -> Response:
 
 
 def _encode_result(catalog: str, operation: AnyOperation, document: MetadataDocument | None) -> dict[str, object]:
-    """Tell what an operation did: where its object is after it, and a table's new metadata."""
+    """Encode the result of an operation: the path of its object afterwards, and a table's new metadata."""
     if isinstance(operation, RunPublish):
         return {"do": "publish-run", "run": operation.run}
     path = operation.target if isinstance(operation, (NamespaceMove, TableMove, ViewMove)) else operation.path

@@ -1,6 +1,6 @@
-"""The trash of a catalog: what was dropped and can be brought back, and bringing it back.
+"""The trash of a catalog: list, restore and forget dropped objects.
 
-May import `model`, `names`, `services` and this package.
+May import `model`, `names`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -28,14 +28,18 @@ _TRASH = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/trash"
 
 
 class UndropRequest(AdminRequestBody, frozen=True):
-    """Where it goes (names below the catalog, outermost first; unset: where it lay), and whether its contents come, too."""
+    """The target (names below the catalog, outermost first; by default the old path), and whether to restore the
+    contents, too.
+    """
 
     to: list[str] | None = None
     contents: bool = False
 
 
 async def trash_list(request: Request, ctx: Context) -> Response:
-    """Answer what the caller may bring back, newest first: `below` a path of the catalog, a `limit` of them, `before` a mark."""
+    """Return the objects that the caller may restore, newest first: `below` a path, `limit` of them, `before` a
+    mark.
+    """
     metalake, catalog = names_of(request)
     page = await trash.trash_list(
         ctx, RequestScope(metalake, catalog), below=_below(request), before=_before(request), limit=_limit(request)
@@ -56,7 +60,7 @@ async def trash_list(request: Request, ctx: Context) -> Response:
 
 
 async def undrop(request: Request, ctx: Context) -> Response:
-    """Bring something back, and answer where it is now."""
+    """Restore an object, and return its path."""
     metalake, catalog, text = names_of(request)
     body = Request.decode(await request.body() or b"{}", UndropRequest)
     to = None if body.to is None else check_some_levels(body.to)
@@ -69,7 +73,7 @@ async def undrop(request: Request, ctx: Context) -> Response:
 
 
 async def trash_forget(request: Request, ctx: Context) -> Response:
-    """Let go of something before its time: its place is free then, and its files stay."""
+    """Remove an object from the trash before it expires: its location becomes free, and its files stay."""
     metalake, catalog, text = names_of(request)
     number = number_of(text) or 0
     await trash.trash_forget(ctx, RequestScope(metalake, catalog), dropped_id=number)

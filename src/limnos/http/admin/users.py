@@ -1,6 +1,6 @@
 """Users: disable and enable.
 
-May import `services` and this package.
+May import `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class UserChange(AdminRequestBody, frozen=True):
 
 
 async def user_enable(request: Request, ctx: Context) -> Response:
-    """Enable or disable a user, and answer the new state."""
+    """Enable or disable a user, and return the new state."""
     metalake, name = names_of(request)
     body = Request.decode(await request.body(), UserChange)
     user = await users.user_enable(ctx, metalake=metalake, name=name, enabled=body.enabled)

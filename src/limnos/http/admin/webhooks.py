@@ -1,6 +1,6 @@
-"""Webhooks: list, make, drop, try again. A webhook's secret is in the answer to its making, and nowhere else.
+"""Webhooks: list, create, drop, retry. A webhook's secret is only in the response that creates it.
 
-May import `model`, `services` and this package.
+May import `model`, `services` and this package. Knows no delivery.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ if TYPE_CHECKING:
 
 
 class WebhookCreate(AdminRequestBody, frozen=True):
-    """A webhook to be made: from now on, unless `after` is a position, or `oldest`."""
+    """A webhook to create. It sends changes from now on, unless `after` is a position or `oldest`."""
 
     url: str
     after: str | None = None
 
 
 class WebhookRetry(AdminRequestBody, frozen=True):
-    """Go on at once: where it was, unless `after` is a position, `oldest` or `now`."""
+    """Where a retried webhook continues: where it was, unless `after` is a position, `oldest` or `now`."""
 
     after: str | None = None
 
 
 async def webhooks_list(request: Request, ctx: Context) -> Response:
-    """Answer a metalake's webhooks: how far behind each is, and what went wrong last."""
+    """Return a metalake's webhooks, with how far behind each is, and its last error."""
     (metalake,) = names_of(request)
     found = await webhooks.webhooks_list(ctx, metalake)
     return json_response({"webhooks": [_encode(each.webhook) | {"behind": each.behind} for each in found]})
 
 
 async def webhook_create(request: Request, ctx: Context) -> Response:
-    """Make a webhook, and answer its secret."""
+    """Create a webhook, and return its secret."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body(), WebhookCreate)
     made = await webhooks.webhook_create(ctx, metalake=metalake, url=body.url, after=body.after)
@@ -51,14 +51,14 @@ async def webhook_create(request: Request, ctx: Context) -> Response:
 
 
 async def webhook_drop(request: Request, ctx: Context) -> Response:
-    """Drop a webhook: nothing more is sent, but what is on its way."""
+    """Drop a webhook. Only a delivery that is already running is still sent."""
     metalake, webhook_id = _names(request)
     await webhooks.webhook_drop(ctx, metalake=metalake, webhook_id=webhook_id)
     return json_response({"dropped": webhook_id})
 
 
 async def webhook_retry(request: Request, ctx: Context) -> Response:
-    """Try a webhook again at once, also one that stopped."""
+    """Try a webhook again at once, also a stopped one."""
     metalake, webhook_id = _names(request)
     data = await request.body()
     body = Request.decode(data, WebhookRetry) if data.strip() else WebhookRetry()
@@ -67,7 +67,7 @@ async def webhook_retry(request: Request, ctx: Context) -> Response:
 
 
 def _names(request: Request) -> tuple[str, int]:
-    """Read a metalake's name and a webhook's id; what is no id is that of none."""
+    """Parse a metalake's name and a webhook's id; -1, which no webhook has, for an invalid id."""
     metalake, text = names_of(request)
     number = number_of(text)
     return metalake, -1 if number is None else number
