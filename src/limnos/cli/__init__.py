@@ -1,5 +1,6 @@
 """The command line: `limnos <noun> <verb> [ids] [--flags]`.
 
-May import `client`, `config`, `names` and `model` freely; the server's and Spark's rooms only inside the command that
-needs them, because the base install has not their libraries. Rules live on the server: a command asks, and shows.
+May import `client`, `config`, `names` and `model` freely. The server's and Spark's rooms are imported only inside the
+commands that need them, because the base install lacks their libraries. Rules are the server's: a command sends
+requests and shows the answers.
 """

@@ -1,6 +1,6 @@
-"""`access explain`: why somebody may do something, or not.
+"""`access explain`: why an action is allowed or refused.
 
-May import `client`, this room and the words of `access`. The reasons are the server's; here they are only laid out.
+May import `client`, this room and the words of `access`. The server returns the reasons; this module formats them.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ def explain(
     ] = False,
     common: CommonFlags = DEFAULTS,
 ) -> int:
-    """Say whether something is allowed, and which roles, owners and denials decide it. Nothing is done.
+    """Say whether an action is allowed, and which roles, owners and denials decide. The action is not performed.
 
-    The exit code is 0 where it is allowed and 7 where it is refused. `--actions` lists all that can be asked.
+    Exit code 0 if it is allowed, 7 if it is refused. `--actions` lists the actions.
 
     Parameters
     ----------
     action
-        What is done, as `table_load`, `table_commit` or `namespace_create`.
+        The action, such as `table_load`, `table_commit` or `namespace_create`.
     path
-        To what, as `main.raw.nyc.flights`, or a role's or user's name; without it, to the metalake.
+        Its object, such as `main.raw.nyc.flights`, or the name of a role or user; by default the metalake.
     """
     if actions:
         _list_actions(common)

@@ -52,7 +52,10 @@ def audit(
     limit: Annotated[int, Parameter(help="Show at most so many.")] = 50,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Show who did what to which object, by which right, the newest first: in your metalakes all, elsewhere what you did."""
+    """Show who did what to which object, by which right, newest first.
+
+    In your metalakes it shows all actions, elsewhere your own.
+    """
     wanted: dict[str, object] = {
         "user": who, "path": what, "object_id": id, "since": _moment(since), "until": _moment(until), "action": action,
         "outcome": outcome, "request_id": request, "server": server,
@@ -72,12 +75,12 @@ def export(
     until: Annotated[str | None, Parameter(help="The first day that is left out; else today.")] = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Have the server write days that are over as Parquet files, which Spark reads; for service admins.
+    """Export complete days of the audit as Parquet files on the server. Only service admins may.
 
     Parameters
     ----------
     location
-        Below which they go, a directory for each day, such as `s3://bucket/audit`; else where the setting audit.export says.
+        Where to write them, one directory per day, such as `s3://bucket/audit`; by default the setting audit.export.
     """
     with common.client() as client:
         task = client.audit.export(location=location, since=since, until=until)
@@ -85,7 +88,7 @@ def export(
 
 
 def _lines(client: Client, wanted: dict[str, object], *, limit: int) -> Iterator[AuditLine]:
-    """Read page after page, as many lines as are wanted."""
+    """Read page by page until there are enough lines."""
     before: int | None = None
     while limit > 0:
         page = client.audit.read(**wanted, before=before, limit=min(limit, PAGE))  # type: ignore[arg-type]
@@ -96,7 +99,7 @@ def _lines(client: Client, wanted: dict[str, object], *, limit: int) -> Iterator
 
 
 def _row(line: AuditLine, *, whole: bool) -> dict[str, object]:
-    """Spell a line: all of it as JSON, what fits on a line for people."""
+    """Format a line: all fields for JSON, those that fit on a terminal line for people."""
     if whole:
         return msgspec.to_builtins(line)  # type: ignore[no-any-return]
     about, right = line.object, line.rights[0] if line.rights else {}
@@ -115,13 +118,13 @@ def _row(line: AuditLine, *, whole: bool) -> dict[str, object]:
 
 
 def _right_sentence(right: object) -> str:
-    """Return the part of an explanation's sentence that says by which right."""
+    """Return the part of an explanation's sentence that names the right."""
     message = str(right.get("message", "")) if isinstance(right, dict) else ""
     return message.partition("': ")[2] or message
 
 
 def _moment(text: str | None) -> str | None:
-    """Read a time, or how long ago it was. Raises UsageError."""
+    """Parse a time, or how long ago it was. Raises UsageError."""
     if text is None:
         return None
     ago = _AGO.fullmatch(text)

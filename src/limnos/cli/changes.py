@@ -1,6 +1,7 @@
-"""`changes`.
+"""The command `changes`.
 
-May import `client`, `names` and this room. Prints each change once, in the order in which it comes, and where to go on, also when it is interrupted.
+May import `client`, `names` and this room. Prints each change once, in feed order, and the next feed position at the
+end, also after an interruption.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 WAIT_S_MAX = 20
 PAUSE_S = 2.0
-"""How long who follows waits for a server that does not answer."""
+"""Seconds between tries of `--follow` while the server does not answer."""
 
 
 def changes(
@@ -34,9 +35,9 @@ def changes(
     follow: Annotated[bool, Parameter(negative="", help="Go on with what comes, until interrupted.")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Show what was committed, as far as you may see it: all that is kept, or what comes after a position.
+    """Show the visible committed changes: all that are kept, or those after a position.
 
-    Who follows goes on when a server that went away is back. However it ends, it says where to go on.
+    With `--follow` it waits for more changes, also while the server restarts. At its end it prints the next position.
     As JSON, each line is one answer of the server: its changes, and `next`, the position after them.
     """
     more, begun = True, False
@@ -67,7 +68,7 @@ def _show(page: ChangesPage, *, shape: Format) -> None:
 
 
 def _line(change: ChangeInfo) -> str:
-    """Spell a change for people: when, who, what."""
+    """Format a change for people: when, who, what."""
     where = render(change.path) if change.path else "(out of sight)" if change.kind != "role" else ""
     if change.operation == "move":
         where = f"{render(change.old) if change.old else '?'} -> {render(change.new) if change.new else '?'}"

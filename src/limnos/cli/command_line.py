@@ -1,4 +1,4 @@
-"""What is put right, or pointed out, before a command line is read: options between a group and its command, misspelt variables.
+"""Corrections of a command line before it is parsed: options between a group and its command, misspelt variables.
 
 May import cyclopts and this room. Runs no command.
 """
@@ -20,13 +20,13 @@ VARIABLES: Final = frozenset(
         "FAULT", "FAULT_FILE",
     )
 )  # fmt: skip
-"""Environment variables that the product reads; settings begin with `LIMNOS__` and are checked where they are loaded."""
+"""Environment variables that the product reads. Settings begin with `LIMNOS__`; `config` checks them."""
 _OWN: Final = tuple(f"LIMNOS_{word}" for word in ("_", "TEST_"))
 _HELP: Final = ("-h", "--help", "--version")
 
 
 def misspelt_variables(environ: Mapping[str, str]) -> list[str]:
-    """Return a sentence for each variable that nothing reads and whose name is near one that is read, in the order of names."""
+    """Return a sentence for each unknown variable whose name is close to a known one, in the order of names."""
     tails = {name.removeprefix("LIMNOS_"): name for name in sorted(VARIABLES)}
     found = []
     for name in sorted(environ):
@@ -39,9 +39,10 @@ def misspelt_variables(environ: Mapping[str, str]) -> list[str]:
 
 
 def command_first(tokens: Sequence[str], tree: App) -> list[str]:
-    """Put a group's command before the options that were written between the two, as in `limnos access --output table explain`.
+    """Move a group's command before options written between the two, as in `limnos access --output table explain`.
 
-    The command is the first of these words that names one of the group's. Raises UsageError for options of a group without a command.
+    The command is the first word that names one of the group's. Raises UsageError for options of a group without a
+    command.
     """
     done: list[str] = []
     rest = list(tokens)
@@ -65,7 +66,7 @@ def command_first(tokens: Sequence[str], tree: App) -> list[str]:
 
 
 def commands_of(tree: App) -> list[str]:
-    """Return the words of a group's commands; none for a command itself, or for a group that does something by itself."""
+    """Return the words of a group's commands; none for a command, or for a group with its own action."""
     if tree.default_command is not None:
         return []
     return [word for word in _words(tree) if not word.startswith("-")]

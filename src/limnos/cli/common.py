@@ -1,7 +1,7 @@
-"""What every command that talks to a server takes: where it is, who one is, how to show the answer.
+"""Flags of all commands that use a server: address, credential and output format.
 
-May import cyclopts and `client` (when a client is made). Must not know any command. A credential named on the command
-line wins over one of the environment, a token over a user, and all of them over a profile.
+May import cyclopts and `client` (when a client is made). Must not know any command. A credential on the command line
+precedes the environment's, a token precedes a user, and all of them precede a profile.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 CONNECTION = Group("Connection", sort_key=100)
 URI_DEFAULT = "http://127.0.0.1:8090"
 SOON_S = 60.0
-"""A session that ends within so many seconds is refreshed first."""
+"""A session that expires within this many seconds is refreshed first."""
 
 Kind = Literal["metalake", "catalog", "namespace", "table", "view", "topic", "fileset", "model", "tag", "job_template"]
 KindFlag = Annotated[
@@ -45,7 +45,7 @@ Property = Annotated[list[str] | None, Parameter(name="--property", negative="",
 @Parameter(name="*", group=CONNECTION)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommonFlags:
-    """Flags of every command that talks to a server."""
+    """Flags of every command that uses a server."""
 
     uri: Annotated[
         str | None,
@@ -75,11 +75,11 @@ class CommonFlags:
 
     @property
     def shape(self) -> Format:
-        """The format in effect."""
+        """The output format in effect."""
         return self.output or format_of((), os.environ, terminal=sys.stdout.isatty())
 
     def client(self) -> Client:
-        """Make the client. Raises UsageError for flags that cannot be used."""
+        """Build the client. Raises UsageError for unusable flags."""
         from limnos.client import Client
 
         token, user = self.credential(os.environ)
@@ -88,7 +88,7 @@ class CommonFlags:
         )
 
     def credential(self, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
-        """Tell token and user, of which at most one is set. Raises UsageError when more than one flag names one."""
+        """Return token and user; at most one is set. Raises UsageError if several flags are given."""
         given = [name for name in ("token", "token_file", "user") if getattr(self, name) is not None]
         if len(given) > 1:
             flags = " and ".join(f"--{name.replace('_', '-')}" for name in given)
@@ -109,7 +109,7 @@ class CommonFlags:
 
     @property
     def address(self) -> str:
-        """The address in effect."""
+        """The server's address in effect."""
         if self.uri is not None:
             return self.uri.rstrip("/")
         found = self._profile(os.environ)
@@ -117,14 +117,14 @@ class CommonFlags:
 
     @property
     def believed(self) -> str | None:
-        """The file of authorities in effect."""
+        """The file of additional authorities in effect."""
         if self.ca_file is not None or not self.address.startswith("https:"):
             return self.ca_file
         found = self._profile(os.environ)
         return None if found is None else found[1].ca_file
 
     def _profile(self, environ: Mapping[str, str]) -> tuple[str, Profile] | None:
-        """The profile in use, or where an address is given one of that address: its token goes nowhere else."""
+        """Return the current profile, or with `--uri` the profile of that address: a token is for its server only."""
         known = profiles.read(environ)
         if self.uri is None:
             return (known.used, known.profiles[known.used]) if known.used in known.profiles else None
@@ -132,7 +132,7 @@ class CommonFlags:
         return next((each for each in same if each[0] == known.used), same[0] if same else None)
 
     def _token_of_profile(self, environ: Mapping[str, str]) -> str | None:
-        """The session's token, a new one where it ends soon. Raises what the client raises."""
+        """Return the profile's token, refreshed if it expires soon. Raises StoppedError and the client's errors."""
         found = self._profile(environ)
         if found is None:
             return None
@@ -140,7 +140,7 @@ class CommonFlags:
         if profile.ends_at - time.time() > SOON_S:
             return profile.token
         with profiles.lock_profiles(environ):
-            profile = profiles.read(environ).profiles.get(name, profile)  # another command may have been faster
+            profile = profiles.read(environ).profiles.get(name, profile)  # another command may have refreshed it
             if profile.ends_at - time.time() <= SOON_S:
                 profile = renew_profile(profile, timeout_s=self.timeout, ca_file=self.ca_file)
                 profiles.write(environ, profiles.read(environ).renewed(name, profile))
@@ -148,11 +148,11 @@ class CommonFlags:
 
 
 DEFAULTS = CommonFlags()
-"""Stands for flags that were not given; cyclopts reads the environment all the same."""
+"""Stands for flags that were not given. Cyclopts still reads the environment."""
 
 
 def renew_profile(profile: Profile, *, timeout_s: float, ca_file: str | None = None) -> Profile:
-    """Go on with a profile's session, at its server or at the outside issuer that it is of. Raises StoppedError, ClientError."""
+    """Refresh a profile's session, at its server or at its outside issuer. Raises StoppedError, ClientError."""
     if profile.refresh_token is None:
         if profile.ends_at > time.time():
             return profile
@@ -182,7 +182,7 @@ def renew_profile(profile: Profile, *, timeout_s: float, ca_file: str | None = N
 
 
 def read_token(file: Path) -> str:
-    """Read an API token from a file. Raises UsageError when there is none."""
+    """Read an API token from a file. Raises UsageError if there is none."""
     try:
         token = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -196,12 +196,12 @@ def read_token(file: Path) -> str:
 
 
 def properties_of(pairs: Iterable[str] | None) -> dict[str, str]:
-    """Read `--property KEY=VALUE` flags. Raises UsageError."""
+    """Parse `--property KEY=VALUE` flags. Raises UsageError."""
     return pairs_of(pairs, flag="--property team=logistics")
 
 
 def pairs_of(pairs: Iterable[str] | None, *, flag: str) -> dict[str, str]:
-    """Read flags of the form KEY=VALUE, of which `flag` is an example. Raises UsageError."""
+    """Parse flags of the form KEY=VALUE. `flag` is an example for the error. Raises UsageError."""
     found: dict[str, str] = {}
     for pair in pairs or ():
         key, sign, value = pair.partition("=")
@@ -212,7 +212,10 @@ def pairs_of(pairs: Iterable[str] | None, *, flag: str) -> dict[str, str]:
 
 
 def confirm(question: str, *, yes: bool) -> None:
-    """Ask on a terminal before something is destroyed; elsewhere, or with `--yes`, go on. Raises StoppedError."""
+    """Ask on a terminal before something is destroyed.
+
+    Without a terminal, or with `--yes`, continue. Raises StoppedError.
+    """
     if yes or not (sys.stdin.isatty() and sys.stderr.isatty()):
         return
     print(visible(f"{question} [y/N] "), end="", file=sys.stderr, flush=True)

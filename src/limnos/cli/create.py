@@ -1,6 +1,6 @@
 """`create metalake | catalog | namespace | fileset | model`.
 
-May import `names` and this room. Tables are made by engines: Spark, PyIceberg, Trino.
+May import `names` and this room. Engines create tables: Spark, PyIceberg, Trino.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ app = App(name="create")
 def metalake(
     name: str, /, *, comment: Comment = None, property: Property = None, common: CommonFlags = DEFAULTS
 ) -> None:
-    """Make a metalake. Only service admins may.
+    """Create a metalake. Only service admins may.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def catalog(
     property: Property = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Make a catalog.
+    """Create a catalog.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ def namespace(
     property: Property = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Make a namespace, at any depth.
+    """Create a namespace, at any depth.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def fileset(
     property: Property = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Make a fileset, in a catalog of type `fileset`.
+    """Create a fileset, in a catalog of type `fileset`.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def fileset(
 
 @app.command
 def model(path: str, /, *, comment: Comment = None, property: Property = None, common: CommonFlags = DEFAULTS) -> None:
-    """Make a model without versions, in a catalog of type `model`; versions come by Gravitino's clients.
+    """Create a model without versions, in a catalog of type `model`. Gravitino's clients add versions.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What `describe` shows of each kind of object, as one flat map.
+"""The fields that `describe` shows for each kind of object, as one flat map.
 
 May import `client` and `names`. Must not know how maps are printed.
 """
@@ -13,12 +13,12 @@ from limnos.client.values import Audit, Json, Parts
 from limnos.names import display
 
 _TIME_MS_MAX = 253_402_300_800_000
-"""The year 10000, which no time of ours reaches."""
+"""The year 10000 in milliseconds. Later times are treated as unknown."""
 _OWNED = ("catalog", "namespace", "table", "view", "topic", "fileset", "model")
 
 
 def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
-    """Load something and list what there is to say about it."""
+    """Load an object and return its fields."""
     if kind == "metalake":
         metalake = client.metalakes.get(path)
         return {
@@ -47,7 +47,7 @@ def _namespace(client: Client, path: str) -> dict[str, object]:
 
 
 def _source_object_fields(client: Client, parts: Parts) -> dict[str, object]:
-    """Tell a schema or a table of another system."""
+    """Return the fields of a schema or a table of an external system."""
     told = client.schemas.load(parts) if len(parts) == 2 else client.schemas.table(parts).table
     kind = "namespace" if len(parts) == 2 else "table"
     found: dict[str, object] = {
@@ -63,7 +63,7 @@ def _source_object_fields(client: Client, parts: Parts) -> dict[str, object]:
 
 
 def _topic(client: Client, path: str) -> dict[str, object]:
-    """Tell a topic of another system."""
+    """Return the fields of a topic of an external system."""
     parts, told = display.parse(path), client.schemas.topic(path)
     return {
         "kind": "topic",
@@ -75,7 +75,7 @@ def _topic(client: Client, path: str) -> dict[str, object]:
 
 
 def _fileset(client: Client, path: str) -> dict[str, object]:
-    """Tell a fileset with where its files are."""
+    """Return the fields of a fileset, with its storage locations."""
     parts, found = display.parse(path), client.filesets.get(path)
     return {
         "kind": "fileset",
@@ -90,7 +90,7 @@ def _fileset(client: Client, path: str) -> dict[str, object]:
 
 
 def _model(client: Client, path: str) -> dict[str, object]:
-    """Tell a model with its versions, the aliases of each and where its files are."""
+    """Return the fields of a model, with its versions, their aliases and URIs."""
     parts, found = display.parse(path), client.models.get(path)
     versions = client.models.versions(path)
     return {
@@ -112,7 +112,7 @@ def _source_column(column: Json) -> str:
 
 
 def _owner(client: Client, path: str, *, kind: str) -> dict[str, object]:
-    """Tell the owner, where the caller may know who it is."""
+    """Return the owner, if the caller may see it."""
     if kind not in _OWNED:
         return {}
     try:
@@ -123,10 +123,10 @@ def _owner(client: Client, path: str, *, kind: str) -> dict[str, object]:
 
 
 def _protection(client: Client, path: str, *, kind: str) -> dict[str, object]:
-    """Tell what keeps it from being dropped; a server that does not say is no reason to show nothing."""
+    """Return what protects the object. An error of the server leaves the field out."""
     try:
         found = client.protection.get(path, kind=kind)
-    except (ClientError, ArgumentError):  # what lies directly in a catalog has another full name
+    except (ClientError, ArgumentError):  # objects directly in a catalog have another full name
         return {}
     return {} if found is None else {"protected_by": f"{found.by.kind} {found.by.name}"}
 
@@ -170,7 +170,7 @@ def _lance_table(client: Client, path: str) -> dict[str, object]:
 
 
 def lance_columns(schema: Json) -> dict[str, str]:
-    """Tell the columns of a Lance table with their types."""
+    """Return the columns of a Lance table with their types."""
     return {str(field.get("name")): _lance_type(field) for field in _items(schema, "fields")}
 
 
@@ -237,7 +237,7 @@ def _view(client: Client, path: str) -> dict[str, object]:
 
 
 def _contents(metadata: Json) -> dict[str, object]:
-    """Rows, bytes and files of the current snapshot as its summary has them, and when and how the table last changed."""
+    """Return rows, bytes and files in the current snapshot's summary, and the last change of the table."""
     current = metadata.get("current-snapshot-id")
     snapshot = next((one for one in _items(metadata, "snapshots") if one.get("snapshot-id") == current), {})
     summary = snapshot.get("summary")
@@ -256,7 +256,7 @@ def _number(text: object) -> int | None:
 
 
 def _time(at_ms: object) -> str | None:
-    """Write a time of a metadata file as the server writes its own; None for what is none."""
+    """Format a time of a metadata file like the server's times; None if it is not a time."""
     if not isinstance(at_ms, int) or not 0 <= at_ms < _TIME_MS_MAX:
         return None
     return datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

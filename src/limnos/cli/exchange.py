@@ -1,7 +1,7 @@
-"""`export` and `import`: a metalake out into a file, and in again, anywhere.
+"""`export` and `import`: a metalake to a file and back, on the same or another server.
 
-May import `client` values and this room. A file is read and sent in parts, so its size does not matter; an import that was cut goes on from the
-record that the server has.
+May import `client` values and this room. A file is read and sent in parts, so its size does not matter. An interrupted
+import continues after the records that the server has.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def export(
     ] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Write everything in a metalake to standard output, all of one moment.
+    """Write a metalake to standard output, as of one moment.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def import_(
     yes: YesFlag = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Make a metalake of an export; nothing of it shows before all of it is there."""
+    """Create a metalake from an export. It is invisible until the import is complete."""
     with common.client() as client:
         if list:
             _list(client, common)
@@ -136,7 +136,7 @@ def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: i
 def _feed_import(
     client: Client, found: ImportInfo, *, parts: Iterator[ExportPart], form: ExportForm
 ) -> MetalakeImportResult:
-    """Give an import the records that it lacks, and finish it."""
+    """Send the missing records of an import, and finish it."""
     before = 0
     for part in parts:
         if before + part.records > found.records:
@@ -167,6 +167,6 @@ def open_input(file: Path) -> Iterator[IO[bytes]]:
 
 
 def read_pieces(source: IO[bytes]) -> Iterator[bytes]:
-    """Read a file to its end, piece by piece."""
+    """Read a file to its end in pieces."""
     while piece := source.read(_READ_BYTES):
         yield piece

@@ -1,4 +1,4 @@
-"""Bring in a room that the base install has not the libraries for.
+"""Import of modules whose libraries the base install lacks.
 
 May import the standard library, and `model` for how extras are installed. Must not know what the rooms do.
 """
@@ -13,7 +13,7 @@ from limnos.model.extras import extra_of, install_hint
 
 
 def import_extra(module: str, *, extra: str) -> ModuleType:
-    """Import a module of ours; when a library is missing, say which extra of the package brings it."""
+    """Import a module of ours. If a library is missing, the error names the extra of the package that has it."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:

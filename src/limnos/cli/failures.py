@@ -1,4 +1,4 @@
-"""What a command says and returns when it fails: one line on what is wrong, one on what to do next.
+"""Messages and exit codes of failed commands: what is wrong, and the next step.
 
 May import `client`'s errors, `model.errors` and `names.errors`. Must not know any command.
 """
@@ -20,7 +20,7 @@ from limnos.names.errors import InvalidName
 
 
 class ExitCode(IntEnum):
-    """What a shell sees."""
+    """Exit codes of commands."""
 
     OK = 0
     FAILED = 1
@@ -30,12 +30,12 @@ class ExitCode(IntEnum):
     CONFLICT = 5
     UNAVAILABLE = 6
     REFUSED = 7
-    """`access explain` alone: the question was answered, and the answer is no."""
+    """`access explain` only: the answer is that the action is refused."""
     INTERRUPTED = 130
 
 
 class UsageError(Exception):
-    """The command line was read, but makes no sense as a whole. `hint` says what to type."""
+    """A valid command line with contradictory or missing parts. `hint` says what to type."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -44,7 +44,7 @@ class UsageError(Exception):
 
 
 class StoppedError(Exception):
-    """The command stops without having done what was asked. The message says why."""
+    """The command stops without doing what was requested. The message says why."""
 
     def __init__(self, message: str, *, code: str = "failed", hint: str | None = None) -> None:
         super().__init__(message)
@@ -55,7 +55,7 @@ class StoppedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandFailure:
-    """A failure ready to be shown. `details` are further keys of its JSON form."""
+    """A failure ready to be shown. `details` are additional keys of its JSON form."""
 
     exit_code: ExitCode
     code: str
@@ -74,14 +74,14 @@ _BY_KIND = {
 
 
 def usage(message: str, command: str) -> CommandFailure:
-    """Make the failure for a command line that cannot be read."""
+    """Build the failure of a command line that cannot be parsed."""
     return CommandFailure(
         exit_code=ExitCode.USAGE, code="usage", message=message, hint=f"'{command} --help' shows what it takes"
     )
 
 
 def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
-    """Turn an exception into what is shown; None for one that only a bug raises. `typed` is what led to it."""
+    """Convert an exception to a failure; None for an unforeseen one. `typed` is the command line."""
     if isinstance(error, ClientError):
         return _from_client(error, typed)
     if isinstance(error, UsageError):
@@ -121,7 +121,7 @@ def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
 
 
 def unexpected_failure(error: Exception) -> CommandFailure:
-    """Make the failure for an exception that only a bug raises; its traceback is printed before."""
+    """Build the failure of an unforeseen exception. Its traceback is printed before."""
     said = f"{type(error).__name__}: {str(error).strip() or 'no message'}".splitlines()[0]
     return CommandFailure(
         exit_code=ExitCode.FAILED,
@@ -148,14 +148,14 @@ _SYSTEM = {
 
 
 def _of_system(error: OSError) -> str:
-    """Say what to do about a refusal of the operating system."""
+    """Return advice for an error of the operating system."""
     if isinstance(error, ssl.SSLError):
         return "name the authority's certificate with --ca-file, or mend the server's certificate"
     return _SYSTEM.get(error.errno or 0, "mend what the message says, then repeat the command")
 
 
 def render(failure: CommandFailure, shape: Format) -> str:
-    """Write a failure down for standard error, in the format of the results."""
+    """Format a failure for standard error, in the output format of results."""
     if shape == "json":
         fields = {
             "code": failure.code,

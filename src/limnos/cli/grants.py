@@ -1,7 +1,7 @@
 """`grant` and `revoke`: roles to users and groups, privileges on objects to roles.
 
-May import `client`, this room and the words of `model.privileges`. Whether a privilege fits an object is the server's
-to say.
+May import `client`, this room and the words of `model.privileges`. The server decides whether a privilege fits an
+object.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _EXAMPLES = "write 'limnos {0} role ROLE {1} USER', or 'limnos {0} select_table 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GrantCommand:
-    """A grant or revoke as it was typed. `holder` is a user, group or role."""
+    """A grant or revoke command as typed. `holder` is a user, group or role."""
 
     verb: str
     names: Sequence[str]
@@ -54,7 +54,7 @@ def grant(
     deny: DenyFlag = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Give a role to a user or group, or privileges on an object to a role.
+    """Grant a role to a user or group, or privileges on an object to a role.
 
     `limnos grant role analyst --to ana` · `limnos grant select_table use_schema --on main.raw.nyc --to analyst`
 
@@ -83,7 +83,7 @@ def revoke(
     deny: Annotated[bool, Parameter(negative="", help="Take back a denial.")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Take a role from a user or group, or privileges on an object from a role.
+    """Revoke a role from a user or group, or privileges on an object from a role.
 
     `limnos revoke role analyst --from ana` · `limnos revoke select_table --on main.raw.nyc --from analyst`
 

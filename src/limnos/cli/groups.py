@@ -1,4 +1,4 @@
-"""`group create | delete | list | describe` for groups, `group add | remove` for who is in them.
+"""`group create | delete | list | describe` for groups, `group add | remove` for their members.
 
 May import `client` and this room.
 """
@@ -18,7 +18,7 @@ app = App(name="group")
 
 @app.command
 def create(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Make a group without members.
+    """Create a group without members.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def add(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
-    """Put users into a group, all or none.
+    """Add users to a group, all or none.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def add(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def remove(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
-    """Take users out of a group.
+    """Remove users from a group.
 
     Parameters
     ----------

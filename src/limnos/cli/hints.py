@@ -1,7 +1,7 @@
-"""What to do next after a failure: for each kind of failure the command that was typed, or the next one, in full.
+"""Hints after a failure: for each kind of failure the complete command to type next.
 
-May import `client`'s errors, `model` and `names`. Every command named here exists and is run by a test; where nobody
-knows the next step, there is no hint.
+May import `client`'s errors, `model` and `names`. A test runs every command that is named here. Without a known next
+step there is no hint.
 """
 
 from __future__ import annotations
@@ -15,38 +15,38 @@ from limnos.names import display
 from limnos.names.errors import InvalidName
 
 _CONNECTION = ("--uri", "--metalake", "--user", "--token-file")
-"""Flags that say to whom one talks and who one is; a hint repeats them. A token itself is not repeated."""
+"""Flags of the server and the caller, which a hint repeats. A token on the command line is not repeated."""
 
 _FLAGS_ALONE = frozenset({
     "--below", "--contents", "--follow", "--parents", "--purge", "--force", "--yes", "--deny", "--group", "--all", "--on-metalake", "--insecure-listen", "--bare",
     "--restored", "--dry-run", "--keep-tokens", "--plain-copy", "--offline", "--columns", "--no-columns", "--lineage", "--hold", "--full", "--flat", "--secrets", "--list", "--spark",
     "--device", "--external", "--s3", "--actions", "--without-keys",
 })  # fmt: skip
-"""Flags without a value, as far as commands with a path among their words have them."""
+"""Flags without a value, among commands that have a path."""
 
 _NAMED = re.compile(
     r"(?:there is no |Illegal )?'?(user|group|role|tag|token|webhook|metalake|catalog|pipeline|job template|run)\b",
     re.IGNORECASE,
 )
-"""How a message begins that says what of these is missing."""
+"""The start of messages that name a missing or invalid object."""
 
 _DECISION = re.compile(r"perform operation '(\w+)' on metadata '(.+?)': ", re.DOTALL)
-"""Where a refusal says what was decided; a refusal over Iceberg REST has no other place for it."""
+"""The place of the decision in a refusal over Iceberg REST, which has no separate field for it."""
 
 _LEVELS = re.compile(r"(?:Namespace|Table|View) (?:does not exist|already exists): \S+$")
-"""A message of Iceberg REST: it says which levels, not of which catalog."""
+"""Messages of Iceberg REST that name the levels but not the catalog."""
 
 _STRANGER = re.compile(r"Current user (\S+) doesn't exist in the metalake (\S+?),")
-"""What who is no member of a metalake is told."""
+"""The message to a user who is no member of the metalake."""
 
 _BOTH = re.compile(r" is both a namespace and a (\w+); say which one")
-"""What is said of a path with two meanings."""
+"""The message about a path with two meanings."""
 
 _LAIN_IN = re.compile(r" lay in .+\(id (\d+)\)")
-"""Where a message says what must be brought back first."""
+"""The place in a message that names the object to restore first."""
 
 NO_COLUMN = " has no column "
-"""How a message says that there is the table, and not the column that was asked for."""
+"""The part of a message that says that the table exists but the column does not."""
 
 _OF_LISTS = {
     "user": "user list", "group": "group list", "role": "role list", "token": "token list", "webhook": "webhook list",
@@ -56,13 +56,13 @@ _OF_LISTS = {
 _IN_METALAKE = frozenset(
     {"user_list", "user_manage", "group_list", "group_manage", "role_list", "role_create", "role_assign"}
 )
-"""Actions on the metalake whose bare word would be read with a name as one on a user, group or role."""
+"""Actions on the metalake. With a name, `access explain` would apply them to a user, group or role."""
 
 _PATH_COMMANDS = frozenset({"ls", "describe", "drop", "mv", "protect", "unprotect", "reports", "undrop"})
 
 
 class TypedCommand:
-    """The command line as it was typed, for hints that repeat a part of it."""
+    """The typed command line, for hints that repeat a part of it."""
 
     def __init__(self, tokens: Sequence[str] = ()) -> None:
         self.tokens = tuple(tokens)
@@ -82,7 +82,7 @@ class TypedCommand:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """The path that the command is about; none when there is none, or it makes no sense."""
+        """The path that the command is about; empty if there is none or it is malformed."""
         at = 2 if self.words[:1] == ("create",) else 1
         if len(self.words) <= at or self.words[0] not in {*_PATH_COMMANDS, "create"}:
             return ()
@@ -90,7 +90,7 @@ class TypedCommand:
 
     @property
     def target(self) -> tuple[str, ...]:
-        """The path where the command puts something; none when it puts nothing anywhere, or the path makes no sense."""
+        """The path that the command creates; empty if there is none or it is malformed."""
         if self.words[:1] == ("mv",):
             return _path_parts(self.words[2]) if len(self.words) > 2 else ()
         if self.words[:1] != ("undrop",):
@@ -103,20 +103,20 @@ class TypedCommand:
         return self.path
 
     def located(self, message: str) -> str:
-        """Add the catalog to a message that names what lies in it by its levels alone, as Iceberg's do."""
+        """Add the catalog to messages that name an object without it, as Iceberg's do."""
         return f"{message} in catalog {self.path[0]}" if self.path and _LEVELS.match(message) else message
 
     def command(self, *words: str) -> str:
-        """Spell a command that goes to the same server as the same caller."""
+        """Format a command for the same server and the same caller."""
         return shlex.join(["limnos", *words, *self._connection()])
 
     @staticmethod
     def spell(*words: str) -> str:
-        """Spell a command of somebody else's."""
+        """Format a command without connection flags, for another person."""
         return shlex.join(["limnos", *words])
 
     def again(self, *more: str) -> str:
-        """Spell the same command with more flags; a token typed in it is left to be typed again."""
+        """Format the typed command with more flags. A token in it is replaced by dots."""
         shown = list(self.tokens)
         for at, token in enumerate(shown):
             if token == "--token" and at + 1 < len(shown):  # noqa: S105 - a flag
@@ -142,7 +142,7 @@ def _path_parts(path: str) -> tuple[str, ...]:
 
 
 def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
-    """Say what to do about a failed call."""
+    """Return advice on a failed call."""
     if isinstance(error, UnavailableError):
         if error.sent:
             return "try again in a moment; the server's log says more"
@@ -160,7 +160,7 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
 
 
 def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
-    """Say what to type instead of a command that the client could not send."""
+    """Return advice on a command whose arguments the client refused."""
     if found := _BOTH.search(message):
         return f"'{typed.again('--kind', 'namespace')}', or '{typed.again('--kind', found[1])}'"
     return None
@@ -180,7 +180,7 @@ def _denied_hint(error: DeniedError, typed: TypedCommand) -> str:
 
 
 def _decision_parts(error: DeniedError) -> tuple[str, str, str]:
-    """Tell the action, the kind of its target as far as it is known, and the target."""
+    """Return the action, the kind of its target as far as it is known, and the target."""
     decision = error.decision
     if decision is not None and decision.action:
         kind = getattr(decision.target, "kind", "")
@@ -219,7 +219,7 @@ def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
 
 
 def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
-    """Say where to look for what the trash does not have, or what must come back before it."""
+    """Return how to find the dropped object, or which object must be restored first."""
     catalog = typed.path[:1] or (_path_parts(typed.words[2])[:1] if typed.words[:2] == ("trash", "rm") else ())
     if not catalog or typed.words[0] not in {"trash", "undrop"}:
         return None

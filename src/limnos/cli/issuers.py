@@ -1,7 +1,7 @@
-"""Signing in at an outside issuer from a terminal: OpenID Connect discovery, the device flow, refreshing, revoking.
+"""Login at an outside issuer from a terminal: OpenID Connect discovery, device flow, refresh, revocation.
 
-May import httpx2 (when it is needed) and this room's failures. Knows no server of Limnos and no profile. RFC 8628 (device authorization), RFC 6749 section 6 (refreshing), RFC 7009
-(revoking). The client is a public one: it has an id and no secret.
+May import httpx2 (when it is needed) and this room's failures. Knows no Limnos server and no profile. RFC 8628 (device
+authorization), RFC 6749 section 6 (refresh), RFC 7009 (revocation). The client is public: it has an id and no secret.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ if TYPE_CHECKING:
 DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
 DISCOVERY: Final = "/.well-known/openid-configuration"
 INTERVAL_S: Final = 5.0
-"""What counts where the issuer names no interval (RFC 8628, section 3.2), and what `slow_down` adds (section 3.5)."""
+"""Default polling interval (RFC 8628, section 3.2), and the increment after `slow_down` (section 3.5)."""
 INTERVAL_MIN_S: Final = 1.0
 LIFE_S: Final = 1_800.0
 ANSWER_BYTES_MAX: Final = 1 << 20
 
 
 class IssuerAccess(NamedTuple):
-    """How to ask an issuer: how long to wait for an answer, and a file of authorities to believe beside the machine's."""
+    """How to reach an issuer: a timeout, and a file of additional authorities."""
 
     timeout_s: float
     ca_file: str | None = None
 
     def believed(self) -> ssl.SSLContext | bool:
-        """Return what the HTTP client is to believe."""
+        """Return the HTTP client's `verify` argument."""
         if self.ca_file is None:
             return True
         context = ssl.create_default_context()
@@ -44,7 +44,7 @@ class IssuerAccess(NamedTuple):
 
 
 class TokenGrant(NamedTuple):
-    """What an issuer gave: a token, for how many seconds it is good, and what the next one is asked for with, if it says."""
+    """An issuer's answer: a token, its lifetime in seconds, and a refresh token if there is one."""
 
     token: str
     expires_in_s: float
@@ -52,7 +52,7 @@ class TokenGrant(NamedTuple):
 
 
 class IssuerEndpoints(NamedTuple):
-    """Where an issuer does what."""
+    """URLs of an issuer's endpoints."""
 
     device: str
     token: str
@@ -60,7 +60,7 @@ class IssuerEndpoints(NamedTuple):
 
 
 def endpoints_of(issuer: str, *, reach: IssuerAccess) -> IssuerEndpoints:
-    """Ask an issuer where it does what. Raises StoppedError."""
+    """Read an issuer's endpoints from its discovery document. Raises StoppedError."""
     told = _answer(issuer.rstrip("/") + DISCOVERY, None, reach=reach)[1]
     if told.get("issuer") != issuer:
         raise StoppedError(
@@ -79,7 +79,7 @@ def endpoints_of(issuer: str, *, reach: IssuerAccess) -> IssuerEndpoints:
 
 
 def check_address(url: str) -> None:
-    """Refuse an address that has not to prove who it is. Raises StoppedError."""
+    """Refuse an address without TLS, except on loopback. Raises StoppedError."""
     if not _is_safe(url):
         raise StoppedError(
             f"{url} is not https://…: what is not on this machine has to prove who it is",
@@ -98,7 +98,7 @@ def _is_safe(url: str) -> bool:
 def sign_in(
     endpoints: IssuerEndpoints, client_id: str, *, scope: str, show: Callable[[str], None], reach: IssuerAccess
 ) -> TokenGrant:
-    """Have somebody sign in in a browser, wherever that is, and wait until they have. Raises StoppedError."""
+    """Run the device flow: show address and code, and wait until the user has signed in. Raises StoppedError."""
     asked = {"client_id": client_id, "scope": scope}
     status, told = _answer(endpoints.device, asked, reach=reach)
     code, where, user_code = (told.get(name) for name in ("device_code", "verification_uri", "user_code"))
@@ -124,7 +124,7 @@ pause = time.sleep
 
 
 def refresh(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) -> TokenGrant:
-    """Ask for the next token. Raises StoppedError."""
+    """Refresh a token. Raises StoppedError."""
     form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": outside.client_id}
     status, told = _answer(outside.token_url, form, reach=reach)
     if status != 200:
@@ -133,7 +133,7 @@ def refresh(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) 
 
 
 def revoke(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) -> None:
-    """Tell the issuer that a session is over, where it wants to know. Raises StoppedError."""
+    """Revoke a session's tokens, if the issuer has an endpoint for that. Raises StoppedError."""
     if outside.revoke_url is not None:
         form = {"token": refresh_token, "token_type_hint": "refresh_token", "client_id": outside.client_id}
         _answer(outside.revoke_url, form, reach=reach)
@@ -171,7 +171,10 @@ def _refusal_error(what: str, told: Mapping[str, object]) -> StoppedError:
 def _answer(
     url: str, form: Mapping[str, str] | None, *, reach: IssuerAccess, patient: bool = False
 ) -> tuple[int, Mapping[str, object]]:
-    """Send a form, or ask without one, and read the JSON that comes; one who is `patient` takes no answer for `authorization_pending`."""
+    """Send a form, or a GET without one, and read the JSON answer.
+
+    With `patient`, a failed connection counts as `authorization_pending` instead of raising. Raises StoppedError.
+    """
     import httpx2
 
     method, headers = "GET" if form is None else "POST", {"accept": "application/json"}

@@ -26,7 +26,7 @@ Files = Annotated[list[str] | None, Parameter(negative="", help="A file of the s
 
 @app.command
 def run(template: str, /, *, conf: Conf = None, common: CommonFlags = DEFAULTS) -> None:
-    """Ask for a job of a template.
+    """Start a job of a template.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def run(template: str, /, *, conf: Conf = None, common: CommonFlags = DEFAULTS) 
 
 @app.command(name="list")
 def list_jobs(template: str | None = None, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """List the newest jobs you may see, runs of pipelines among them.
+    """List the newest jobs you may see, including runs of pipelines.
 
     Parameters
     ----------
     template
-        A job template: its jobs alone.
+        Only jobs of this template.
     """
     with common.client() as client:
         rows = [_row(job) for job in client.jobs.list(template)]
@@ -54,7 +54,7 @@ def list_jobs(template: str | None = None, /, *, common: CommonFlags = DEFAULTS)
 
 @app.command
 def show(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show what became of a job, and the ends of what it wrote.
+    """Show a job's state and the end of its output.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def show(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def cancel(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Ask a job to stop; one that has ended stays as it is.
+    """Cancel a job. A job that has ended stays unchanged.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def register(
     comment: Comment = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Make a job template; you own it. Arguments that begin with `-` stand after `--`.
+    """Create a job template, which you own. Put `--` before arguments that begin with `-`.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def register(
     executable
         The program, on the server's machine.
     words
-        Its arguments; `{{day}}` is a place that a job fills.
+        Its arguments; `{{day}}` is a parameter of the job.
     """
     if not spark and (class_name or config or jar):
         raise UsageError("--class, --config and --jar are for Spark applications", hint="add --spark")
@@ -127,7 +127,7 @@ def register(
 
 @app.command
 def templates(*, common: CommonFlags = DEFAULTS) -> None:
-    """List the job templates you may use, pipelines among them."""
+    """List the job templates you may use, including pipelines."""
     with common.client() as client:
         rows = [_template_row(each) for each in client.job_templates.list()]
     show_rows(rows, ["name", "type", "executable", "comment"], shape=common.shape, empty="no job templates")

@@ -1,6 +1,7 @@
-"""`lance ls | describe | import | serve`: directories of Lance tables, as they lie.
+"""`lance ls | describe | import | serve`: directories of Lance tables.
 
-May import this room, `client` values and `names`, and when a command needs them `formats`, `sources` with Lance's library, and `app`.
+May import this room, `client` values and `names`, and when a command needs them `formats`, `sources` with Lance's
+library, and `app`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _EXTRA = "server,lance"
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryFlags:
-    """Flags of every command on a directory: how to get there, and how it is laid out."""
+    """Flags of every command on a directory: storage options and layout."""
 
     layout: Annotated[
         Literal["v0", "v1", "v2"] | None,
@@ -49,7 +50,7 @@ class DirectoryFlags:
     ] = None
 
     def open(self, root: str) -> LanceDirectory:
-        """Open a directory. Raises StoppedError for one of this machine that is not there."""
+        """Open a directory. Raises StoppedError for a missing local one."""
         rules = import_extra("limnos.formats.lance", extra=_EXTRA)
         directories = import_extra("limnos.sources.lance.directories", extra=_EXTRA)
         at = rules.root_of(root, here=os.getcwd())  # noqa: PTH109 - a text
@@ -101,7 +102,7 @@ def ls(
 
 
 def _without_empty_folders(found: LanceDirectory, entries: list[DirectoryTable]) -> list[DirectoryTable]:
-    """Leave out folders that hold no Lance table, where it was only guessed that each folder is one."""
+    """Leave out folders without a Lance table, if the layout that treats each folder as a table was only guessed."""
     rules = import_extra("limnos.formats.lance", extra=_EXTRA)
     if found.layout is not rules.DirectoryLayout.V0:
         return entries
@@ -125,7 +126,7 @@ def describe(
     way: DirectoryFlags = _PLAIN,
     output: OutputFlag = None,
 ) -> None:
-    """Show what a table of a directory holds: without PATH, how the directory is laid out.
+    """Show a table of a directory; without PATH, the directory's layout.
 
     Parameters
     ----------
@@ -155,7 +156,7 @@ def import_tables(
     way: DirectoryFlags = _PLAIN,
     common: CommonFlags = DEFAULTS,
 ) -> int:
-    """Register the tables of a directory in a server's catalog, with their namespaces. Files stay where they are.
+    """Register the tables of a directory in a server's catalog, with their namespaces. Files stay in place.
 
     Parameters
     ----------
@@ -191,7 +192,7 @@ def serve(
     ] = None,
     way: DirectoryFlags = _PLAIN,
 ) -> None:
-    """Serve a directory to Lance's clients over Lance REST, to whoever is on this machine: without a store, without access rules.
+    """Serve a directory over Lance REST to clients on this machine, without a store and without access control.
 
     Parameters
     ----------
@@ -227,7 +228,7 @@ def _table_row(found: LanceDirectory, entry: DirectoryTable) -> Row:
 def _describe_entry(
     found: LanceDirectory, entry: DirectoryTable, *, version: int | None, tag: str | None
 ) -> dict[str, object]:
-    """Load a table. Raises StoppedError when it has no data yet, but a version of it is asked for."""
+    """Load a table. Raises StoppedError if a version is requested but the table has no data yet."""
     fields = {
         "kind": "table",
         "name": display.render(entry.levels),
@@ -254,7 +255,7 @@ def _decode_fields(fields: bytes) -> object:
 def _make_namespaces(
     client: Client, home: Parts, *, found: LanceDirectory, entries: list[DirectoryTable]
 ) -> list[Parts]:
-    """Make the namespaces that tables go to, those of the target too; one that is there stays. Returns the made ones."""
+    """Create the namespaces of the tables, including the target's; existing ones stay. Returns the created ones."""
     made: list[Parts] = []
     inside = sorted({entry.levels[:end] for entry in entries for end in range(1, len(entry.levels))})
     above: list[tuple[Parts, dict[str, str]]] = [(home[:end], {}) for end in range(2, len(home) + 1)]
@@ -268,7 +269,7 @@ def _make_namespaces(
 
 
 def _drop_namespaces(client: Client, made: list[Parts]) -> None:
-    """Drop the namespaces of an import that was refused whole, the innermost first; one that somebody uses by now stays."""
+    """Drop the namespaces of a refused import, innermost first. A namespace that is already in use stays."""
     for path in reversed(made):
         with suppress(ClientError):
             client.namespaces.drop(path)
@@ -297,7 +298,7 @@ def _import_entry(
 
 
 def _existing_row(client: Client, path: Parts, *, row: dict[str, object], error: ConflictError) -> dict[str, object]:
-    """Tell of a table whose name is taken: by itself, when it lies at the same place."""
+    """Describe a table whose name is taken: by itself, if it has the same location."""
     try:
         there = client.lance.load(path).location
     except ClientError:

@@ -1,6 +1,6 @@
-"""`lineage up`, `lineage down`: what a table, view or column came from, and what came from it.
+"""`lineage up`, `lineage down`: origins of a table, view or column, and objects made from it.
 
-May import `client`, `names` and this room. Whether the last part of a path is a column is asked of the server.
+May import `client`, `names` and this room. The server is asked whether the last part of a path is a column.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Column = Annotated[str | None, Parameter(help="A column of the table, where PATH
 
 @app.command
 def up(path: str, /, *, depth: Depth = 3, column: Column = None, common: CommonFlags = DEFAULTS) -> None:
-    """Show what PATH comes from.
+    """Show what PATH was made from.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ def up(path: str, /, *, depth: Depth = 3, column: Column = None, common: CommonF
 
 @app.command
 def down(path: str, /, *, depth: Depth = 3, column: Column = None, common: CommonFlags = DEFAULTS) -> None:
-    """Show what comes from PATH.
+    """Show what was made from PATH.
 
     Parameters
     ----------
@@ -52,9 +52,9 @@ def down(path: str, /, *, depth: Depth = 3, column: Column = None, common: Commo
 
 
 def _find(path: str, column: str | None, *, ask: Callable[[tuple[str, ...], str | None], LineageGraph]) -> LineageGraph:
-    """Ask about a table or view; when there is none, about a column of what lies above it.
+    """Load the graph of a table or view; if there is none, of a column of the object above it.
 
-    Where that is no table either, what is missing is what was typed; where it is one, its column.
+    If that does not exist either, the error is about the typed path; otherwise about its column.
     """
     parts = display.parse(path)
     try:
@@ -83,7 +83,7 @@ def _show(found: LineageGraph, common: CommonFlags, *, up: bool) -> None:
 
 
 def lines_of(found: LineageGraph, *, up: bool) -> list[str]:
-    """Lay a graph out as a tree; what was shown above already is not gone through again."""
+    """Format a graph as a tree. A node that was already shown is not expanded again."""
     nodes = {node.id: node for node in found.nodes}
     following: dict[str, list[LineageEdge]] = {}
     for edge in found.edges:
@@ -123,7 +123,7 @@ def _name(node: LineageNode) -> str:
 
 
 def _edge_origin(edge: LineageEdge) -> str:
-    """Say how columns come from there, and by which job."""
+    """Describe how columns derive from the source, and by which job."""
     kinds = sorted({kind.lower() for saying in edge.said for kind in saying.kinds})
     words = [*kinds, *([] if edge.direct else ["indirect"])]
     job = f" by {edge.said[0].job.name}" if edge.said else ""

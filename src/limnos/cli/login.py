@@ -1,6 +1,7 @@
 """`login`, `logout`, `profile list | use`.
 
-May import `client` and this room. A password is asked for on the terminal, or read from standard input; it is never an argument, and is kept nowhere.
+May import `client` and this room. A password is read from the terminal or standard input. It is never an argument and
+never stored.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ def login(
     profile: ProfileNameFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Sign in with a password, or in a browser; from then on commands are yours until the session ends.
+    """Sign in with a password or in a browser. Later commands use the session until it ends.
 
     Parameters
     ----------
     user
-        The user. The password is asked for, or read from standard input. With `--device` the issuer says who it is.
+        The user. The password is prompted for, or read from standard input. With `--device` the issuer names the user.
     """
     if (user is None) is not device:
         raise UsageError("a user signs in with a password, --device in a browser", hint="give one of USER and --device")
@@ -61,7 +62,7 @@ def _by_password(user: str, common: CommonFlags) -> Profile:
 
 
 def _by_device(common: CommonFlags) -> Profile:
-    """Sign in at the server's issuer in a browser, and ask the server whom it takes the token's bearer for."""
+    """Sign in at the server's issuer in a browser, and ask the server which user the token identifies."""
     with Client(common.address, ca_file=common.believed, timeout_s=common.timeout) as client:
         issuer = client.server.issuer()
     if issuer is None:
@@ -85,7 +86,7 @@ def _print_notice(text: str) -> None:
 
 
 def logout(*, profile: ProfileNameFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """End a session and forget its profile: the one in use, unless told."""
+    """End a session and delete its profile, by default the current one."""
     known = profiles.read(os.environ)
     name = profile or known.used
     if name is None or name not in known.profiles:
@@ -98,7 +99,7 @@ def logout(*, profile: ProfileNameFlag = None, common: CommonFlags = DEFAULTS) -
 
 
 def _end_session(ended: Profile, *, timeout_s: float) -> None:
-    """Tell whoever gave the session that it is over."""
+    """Tell the server or issuer of a session that it has ended."""
     if ended.refresh_token is None:
         return
     if ended.outside is not None:
@@ -123,7 +124,7 @@ def list_profiles(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def use(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Have commands use a profile where no flag and no variable says otherwise.
+    """Select the profile that commands use without another credential or address.
 
     Parameters
     ----------
@@ -138,7 +139,10 @@ def use(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 
 def ask_password(prompt: str, *, required: bool = True) -> str:
-    """Ask for a password without showing it, or read a line of standard input. Raises UsageError for none."""
+    """Read a password from the terminal without echo, or a line of standard input.
+
+    Raises UsageError for an empty one.
+    """
     found = getpass.getpass(prompt, stream=sys.stderr) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
     if required and not found:
         raise UsageError("no password was given", hint="type it when asked, or pipe it in")

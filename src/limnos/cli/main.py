@@ -1,7 +1,7 @@
-"""The entry point: find the command, run it, turn any failure into a message and an exit code.
+"""The entry point: find the command, run it, convert any failure to a message and an exit code.
 
-May import cyclopts, `model` for what is secret, and this room. Commands themselves are imported when they are called, so that `limnos --version`
-and `--help` answer at once.
+May import cyclopts, `model` for what is secret, and this room. Command modules are imported only when they are called,
+so that `limnos --version` and `--help` answer quickly.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ COMMANDS = {
     "spark": "What Spark needs.",
     "demo": "Run the demonstration pipeline on real data.",
 }
-"""Every command and its one line of help, in the order of the help page."""
+"""Every command with its line of help, in the order of the help page."""
 
 _MODULES = {
     "server": "limnos.cli.server:app",
@@ -118,9 +118,9 @@ EPILOGUE = (
 
 
 def build(wanted: str | None = None) -> App:
-    """Put the command tree together; modules are imported only when their command is used.
+    """Build the command tree. Modules are imported only when their command is used.
 
-    The command `wanted` speaks for itself: its own docstring is its help, not the one line above.
+    The command `wanted` is imported, so that its own docstring is its help instead of the line above.
     """
     app = App(
         name="limnos",
@@ -141,7 +141,7 @@ def build(wanted: str | None = None) -> App:
 
 
 app = build()
-"""The whole tree, for whoever wants to walk it."""
+"""The whole command tree, for tests and documentation."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -160,7 +160,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         )
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has seen enough; do not let the interpreter complain at exit.
+        # The reader closed our output; keep the interpreter from reporting that at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(failures.ExitCode.FAILED)
     except KeyboardInterrupt:
@@ -176,21 +176,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _fail(failure: failures.CommandFailure, tokens: Sequence[str], *, shape: Format) -> int:
-    """Say what failed, without the secrets that the command was given."""
+    """Print a failure without the secrets that the command was given."""
     text = hide_secrets(failures.render(failure, shape), collect_secrets(tokens, os.environ))
     print(text, file=sys.stderr)
     return int(failure.exit_code)
 
 
 def _report(error: Exception, tokens: Sequence[str], *, shape: Format) -> int:
-    """Print an exception that nobody foresaw, without local variables and secrets, and ask for a report."""
+    """Print an unforeseen exception without local variables and secrets, and ask for a report."""
     lines = "".join(traceback.format_exception(error))
     print(hide_secrets(lines, collect_secrets(tokens, os.environ)), end="", file=sys.stderr)
     return _fail(failures.unexpected_failure(error), tokens, shape=shape)
 
 
 def _command(tokens: Sequence[str]) -> str:
-    """Name the command that was meant, as far as it is one, for the hint about its help page."""
+    """Return the command that was meant, as far as it exists, for the hint to its help page."""
     words, tree = ["limnos"], build()
     for token in tokens[:2]:
         if token.startswith("-") or token not in tree:

@@ -1,4 +1,4 @@
-"""`names check | plan | show | migrate | undo | confirm`: names of namespaces that hold the separator.
+"""`names check | plan | show | migrate | undo | confirm`: names of namespaces that contain the separator.
 
 May import `client` values, `names` and this room.
 """
@@ -26,9 +26,9 @@ SeparatorFlag = Annotated[
 
 @app.command
 def check(catalog: str = "main", /, *, separator: SeparatorFlag = None, common: CommonFlags = DEFAULTS) -> int:
-    """Say which names of namespaces hold the separator, if any: exit code 0 when none does, else 1.
+    """List names of namespaces that contain the separator. Exit code 0 if there are none, else 1.
 
-    Such a name would read as several where namespaces nest.
+    Such a name would be read as several levels in a catalog with nested namespaces.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def plan(
     flat: Annotated[bool, Parameter(negative="", help="Rename alone: namespaces do not nest afterwards.")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Plan what becomes of names that hold the separator, and show it; changes no name.
+    """Plan new names for namespaces whose names contain the separator, and show them. Changes no name.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def plan(
 
 @app.command
 def show(catalog: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show what is planned, and how far it is.
+    """Show the plan and its progress.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def show(catalog: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def migrate(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Change the names as planned; if this is cut, run it again, anywhere: it goes on.
+    """Change the names as planned. After an interruption run it again, on any machine.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def migrate(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFla
 
 @app.command
 def undo(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Give namespaces back the names and the place they had; if this is cut, run it again.
+    """Restore former names and parents of namespaces. After an interruption run it again.
 
     Parameters
     ----------
@@ -129,7 +129,7 @@ def undo(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags 
 
 @app.command(name="confirm")
 def let_stand(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Let the names stand as they are: the plan goes, and nothing can be undone.
+    """Keep the new names and delete the plan. They cannot be undone afterwards.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def _show(head: NameChanges, changes: tuple[NameChange, ...], *, common: CommonF
 
 
 def _note(text: str) -> None:
-    """Print what stands beside the rows, which are for programs too."""
+    """Print a note to standard error, because standard output may be read by programs."""
     print(visible(text), file=sys.stderr)
 
 

@@ -1,7 +1,7 @@
-"""How results are shown: a table for people, JSON for programs.
+"""Output of results: a table for people, JSON for programs.
 
-May import rich (when a table is wanted) and msgspec. Must not know any command. JSON goes out as one document and its
-keys are stable; tables may change.
+May import rich (when a table is wanted) and msgspec. Must not know any command. JSON is one document with stable keys;
+tables may change.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import msgspec
 Format = Literal["table", "json"]
 Row = Mapping[str, object]
 _FOR_PEOPLE = ("server start ", "server migrate ", "demo ")
-"""Commands without `--output`: what they print is read in a terminal or a log."""
+"""Commands without `--output`. Their output is read in a terminal or a log."""
 
 WIDTH_PLAIN = 500
-"""Columns of a table that does not go to a terminal, so that nothing wraps there."""
+"""Width of a table that is not printed to a terminal, so that nothing wraps."""
 
 
 def format_of(tokens: Sequence[str], environ: Mapping[str, str], *, terminal: bool) -> Format:
-    """Choose the format before the command line is understood, because its errors come in the same one."""
+    """Choose the output format before the command line is parsed, because parse errors use it, too."""
     chosen = environ.get("LIMNOS_OUTPUT", "")
     for word, following in itertools.zip_longest(tokens, tokens[1:], fillvalue=""):
         if word == "--output":
@@ -39,22 +39,22 @@ def format_of(tokens: Sequence[str], environ: Mapping[str, str], *, terminal: bo
 
 
 def to_json(value: object, *, indent: int = 2) -> str:
-    """Render a value as JSON, indented unless told; what JSON does not know is shown as text."""
+    """Format a value as JSON. Types that JSON lacks become text."""
     text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=indent).decode()
     return text if text.isprintable() else "".join(map(_in_json, text))
 
 
 def _in_json(char: str) -> str:
-    r"""Spell what no terminal should see as JSON's own escape, which reads back as the same character."""
+    """Replace a character that is unsafe on a terminal by its JSON escape."""
     return char if char in "\n\t" or _is_harmless(char) else json.dumps(char)[1:-1]
 
 
 def show_rows(
     rows: Sequence[Row], columns: Sequence[str], *, shape: Format, empty: str = "nothing", verbatim: bool = False
 ) -> None:
-    """Show a list; `columns` are the keys of a table's columns, JSON has every key.
+    """Print a list. `columns` are the keys of the table's columns; JSON has all keys.
 
-    `verbatim`: the keys are somebody's names, and stand over the columns as they are.
+    `verbatim`: the keys are user-defined names and are shown unchanged.
     """
     if shape == "json":
         print(to_json(rows))
@@ -65,7 +65,7 @@ def show_rows(
 
 
 def show_fields(fields: Row, *, shape: Format, hidden: Sequence[str] = ()) -> None:
-    """Show one thing; a table leaves out the keys in `hidden` and fields without a value."""
+    """Print one object. The table omits the keys in `hidden` and empty fields."""
     if shape == "json":
         print(to_json(fields))
         return
@@ -76,17 +76,17 @@ def show_fields(fields: Row, *, shape: Format, hidden: Sequence[str] = ()) -> No
 
 
 def show_done(message: str, result: Row, *, shape: Format) -> None:
-    """Tell that something was done."""
+    """Print that something was done."""
     print(to_json(result) if shape == "json" else visible(message))
 
 
 def visible(text: str) -> str:
-    """Show characters that would steer a terminal, or turn the text around, as escapes; line breaks stay.
+    """Replace characters that would control a terminal or change the text's direction by escapes; line breaks stay.
 
-    Names and properties are other people's: ESC can repaint a screen or fill its clipboard, marks of direction make a
-    name read as another one.
+    Names and properties are user input: ESC can repaint a screen or fill its clipboard, and direction marks make a name
+    look like another one.
     """
-    if text.isprintable():  # which no control, format or surrogate character is
+    if text.isprintable():  # printable text has no control, format or surrogate characters
         return text
     return "".join(char if char == "\n" or _is_harmless(char) else _escape_char(char) for char in text)
 
@@ -100,7 +100,7 @@ def _escape_char(char: str) -> str:
 
 
 def cell(value: object) -> str:
-    """Render one value for people: lists with commas, maps one pair per line."""
+    """Format one value for people: lists with commas, maps with one pair per line."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -113,7 +113,7 @@ def cell(value: object) -> str:
 
 
 def _in_line(text: str) -> str:
-    """Keep what is one entry of a list on one line, so that none can look like two."""
+    """Keep one entry of a list on one line, so that it cannot look like two."""
     return text.replace("\n", "\\n")
 
 

@@ -25,7 +25,7 @@ OwnedKind = Annotated[
 
 @app.command
 def show(path: str, /, *, kind: OwnedKind = None, common: CommonFlags = DEFAULTS) -> None:
-    """Show who owns something.
+    """Show the owner of an object.
 
     Parameters
     ----------
@@ -51,14 +51,14 @@ def set_owner(
     kind: OwnedKind = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Hand something to another owner.
+    """Make a user or a group the owner of an object.
 
     Parameters
     ----------
     path
         The object, as `main.raw.nyc`.
     owner
-        The user, or with `--group` the group, who gets it.
+        The new owner: a user, or with `--group` a group.
     """
     with common.client() as client:
         found = kind or client.objects.kind(path)

@@ -1,6 +1,7 @@
-"""`pipeline check | plan | schema`: what a pipeline's file says, and what a run of it would do.
+"""`pipeline check | plan | schema`: checks of a pipeline's file, and the plan of a run.
 
-May import `client`, for its errors, `names`, `pipeline`, for types alone before it is needed, and this room. Nothing is written by any of them.
+May import `client`, for its errors, `names`, `pipeline`, for types alone before it is needed, and this room. None of
+the commands writes anything.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ OfflineFlag = Annotated[bool, Parameter(negative="", help="Ask no server: names 
 
 
 def check(file: Path, /, *, offline: OfflineFlag = False, common: CommonFlags = DEFAULTS) -> int:
-    """Check a pipeline's file: its keys, its queries by Spark's own grammar, its order; by a server, tables and rights.
+    """Check a pipeline's file: keys, queries with Spark's grammar, order of steps; with a server tables and rights.
 
-    Nothing is run and nothing is written. What can't be checked (no Spark is installed, no server answers) is told.
+    Nothing is run or written. Skipped checks are listed, for example if Spark is not installed or no server answers.
 
     Parameters
     ----------
@@ -53,10 +54,10 @@ def plan(
     connect: ConnectFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> int:
-    """Tell what a run of a pipeline would do: the order, what each step would read and why, rights that are missing, and
-    what would change of tables, by Spark's analysis of the queries.
+    """Show what a run of a pipeline would do: the order, inputs with reasons, missing rights, and changes of tables.
 
-    No query is run and nothing is written. Python steps are called with empty frames.
+    Spark analyses the queries for changes of tables. No query is run and nothing is written; Python steps are called
+    with empty frames.
 
     Parameters
     ----------
@@ -71,12 +72,12 @@ def plan(
 
 
 def schema() -> None:
-    """Print the JSON Schema of a pipeline's file, for editors: they complete keys, and mark what is wrong."""
+    """Print the JSON Schema of a pipeline's file. Editors use it to complete keys and mark errors."""
     print(import_extra("limnos.pipeline.file", extra="pipelines").schema_text(), end="")
 
 
 def _check_pipeline(file: Path, *, offline: bool, common: CommonFlags) -> CheckResult | tuple[Problem, ...]:
-    """What a check found, or the problems that a file has which is no declaration yet."""
+    """Return the check's result, or the problems of a file that is no valid declaration."""
     problems = import_extra("limnos.pipeline.problems", extra="pipelines")
     try:
         declaration: Pipeline = import_extra("limnos.pipeline.file", extra="pipelines").load(file)
@@ -98,7 +99,10 @@ def _check_pipeline(file: Path, *, offline: bool, common: CommonFlags) -> CheckR
 
 
 def _missing_files(declaration: Pipeline, directory: Path) -> Iterator[str]:
-    """Tell of sources whose files are not there. No problem of the pipeline's: they may come before it runs, or lie elsewhere."""
+    """Return notes on sources without files.
+
+    These are no problems: files may arrive before the run, or be elsewhere.
+    """
     files = import_extra("limnos.pipeline.declaration", extra="pipelines").Files
     is_missing = import_extra("limnos.pipeline.directory", extra="pipelines").files_are_missing
     for source in declaration.sources:
@@ -107,14 +111,14 @@ def _missing_files(declaration: Pipeline, directory: Path) -> Iterator[str]:
 
 
 def _can_compare_columns(found: CheckResult) -> bool:
-    """Whether there is something that columns can be compared with: a server answered, and nothing is wrong so far."""
+    """Return whether columns can be compared with tables: a server answered, and there are no problems so far."""
     return found.holds and found.found is not None
 
 
 def _previews(
     file: Path, found: CheckResult, *, master: str, connect: str | None, common: CommonFlags
 ) -> Mapping[str, StepPreview]:
-    """What would become of each step's table, with a Spark of the server's catalogs."""
+    """Return the expected changes of each step's table, by a Spark session with the server's catalogs."""
     launch, engine = (import_extra(f"limnos.pipeline.engine.{name}", extra="spark") for name in ("launch", "preview"))
     token, user = common.credential(os.environ)
     door = launch.Door(uri=common.address, metalake=common.metalake, token=token, user=user, ca_file=common.believed)

@@ -67,11 +67,11 @@ def run(
     connect: ConnectFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> int:
-    """Run a pipeline: every step on a branch of its table, then all of them published by one commit, or nothing.
+    """Run a pipeline: each step on a branch of its table, then publish all tables by one commit, or none.
 
-    Exit codes: 0 published (or held), 4 a right is missing, 5 another run or another writer was in the way, 6 the server
-    was away for too long, 10 an expectation was broken, 11 a step failed, 12 cancelled, 13 another process has resumed
-    the run, 130 interrupted.
+    Exit codes: 0 published (or held), 4 a right is missing, 5 conflict with another run or writer, 6 the server was
+    unreachable for too long, 10 an expectation was broken, 11 a step failed, 12 cancelled, 13 another process has
+    resumed the run, 130 interrupted.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def run(
 
 
 def _report_backfill(found: BackfillResult) -> int:
-    """Say on the error stream how far it came, where it did not come to the end."""
+    """Print to standard error how far an incomplete backfill came."""
     if found.left is not None:
         print(visible(f"{found.done} runs were published; --backfill {found.left} goes on"), file=sys.stderr)
     return found.ended.exit_code
@@ -127,14 +127,14 @@ def resume(
     connect: ConnectFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> int:
-    """Go on with a run that failed, was held, cancelled or killed: finished steps stand, changed ones run again.
+    """Resume a failed, held, cancelled or killed run: finished steps are kept, changed ones run again.
 
     Parameters
     ----------
     run_id
         The run, as `limnos pipeline runs` shows it.
     file
-        The pipeline's file, if it is another one than the run was started from.
+        The pipeline's file, if it is not the one that the run was started from.
     """
     given = import_extra("limnos.pipeline.run.options", extra="spark").RunOptions(
         away_s=away, lease_s=lease, at_once=at_once
@@ -152,7 +152,7 @@ def resume(
 
 
 def publish(run_id: str, /, *, common: CommonFlags = DEFAULTS) -> int:
-    """Publish a run that was held: all its tables by one commit, if nobody else has written them since.
+    """Publish a held run: all tables by one commit, if no other writer has changed them.
 
     Parameters
     ----------
@@ -166,7 +166,7 @@ def publish(run_id: str, /, *, common: CommonFlags = DEFAULTS) -> int:
 
 
 def discard(run_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> int:
-    """Throw away what a run has made and not published: its branches, and tables that it made and nobody else wrote.
+    """Discard an unpublished run: drop its branches, and its new tables without other writers.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def diff(
     connect: ConnectFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Compare a run's branches with what was published when it began: rows added, removed and changed.
+    """Compare a run's branches with the tables' states when it began: rows added, removed and changed.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def _door(common: CommonFlags) -> object:
 
 
 def _listener(common: CommonFlags) -> Listener:
-    """Events as JSON, one a line; as coloured lines on a terminal; as plain ones else."""
+    """Return a listener: JSON lines, coloured lines on a terminal, or plain lines."""
     shown = import_extra("limnos.pipeline.run.event_text", extra="spark")
     if common.shape == "json":
         make: Callable[[Callable[[str], None]], Listener] = shown.json_lines

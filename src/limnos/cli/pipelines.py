@@ -1,6 +1,7 @@
-"""`pipeline list | show | runs | cancel | findings | drop`: what the server knows of pipelines and their runs.
+"""`pipeline list | show | runs | cancel | findings | drop`: the server's records of pipelines and runs.
 
-May import `client`, for types of what it answers, `names` and this room. What carries a pipeline out is commands of their own modules, which put themselves below `app`.
+May import `client`, for types of what it answers, `names` and this room. The commands that run pipelines are in modules
+of their own, which register themselves below `app`.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ app = App(name="pipeline")
 State = Literal["running", "cancelling", "lost", "held", "failed", "cancelled", "discarded", "published"]
 Limit = Annotated[int, Parameter(help="At most so many.")]
 _OWN_NOTES = ("digests", "new", "outputs", "pins")
-"""Options of a run that its runner keeps for a resume."""
+"""Options of a run that only its runner needs, for a resume."""
 
 
 @app.command(name="list")
@@ -43,12 +44,12 @@ def runs(
     state: Annotated[State | None, Parameter(help="Those in this state alone.")] = None, limit: Limit = 20,
     common: CommonFlags = DEFAULTS,
 ) -> None:  # fmt: skip
-    """List runs, the newest first: your own, and all of pipelines that you own.
+    """List runs, newest first: your own, and all of pipelines that you own.
 
     Parameters
     ----------
     pipeline
-        Of this pipeline alone.
+        Only runs of this pipeline.
     """
     with common.client() as client:
         found = client.runs.list(pipeline=pipeline, state=state, limit=limit)
@@ -59,7 +60,7 @@ def runs(
 
 @app.command
 def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show a run: who holds it, what each step is at, and what its rules found.
+    """Show a run: its process, the state of each step, and the findings.
 
     Parameters
     ----------
@@ -77,12 +78,12 @@ def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 
 def _without_parts(run: Run) -> dict[str, object]:
-    """Return what is told of a run where many are listed."""
+    """Return the fields of a run for a list of runs."""
     return {key: value for key, value in msgspec.structs.asdict(run).items() if key not in ("steps", "findings")}
 
 
 def _for_people(run: Run) -> dict[str, object]:
-    """Return a run's fields, with its options spelled as its caller would; what the runner notes for itself is in the JSON alone."""
+    """Return a run's fields for people, with its options as flags. The runner's own options are in the JSON only."""
     options = {key: value for key, value in run.options.items() if key not in _OWN_NOTES and value}
     if isinstance(options.get("tables"), list):
         options["tables"] = _tables(run)
@@ -90,7 +91,7 @@ def _for_people(run: Run) -> dict[str, object]:
 
 
 def _tables(run: Run) -> list[str]:
-    """Name the steps' tables, and those that rows were kept aside in: what a step may write besides is not there."""
+    """Return the steps' tables and the side tables that exist."""
     written = [
         display.render(tuple(map(str, table)))
         for step in run.steps
@@ -101,7 +102,7 @@ def _tables(run: Run) -> list[str]:
 
 
 def _phases(seconds: Mapping[str, float]) -> str:
-    """Spell what time was spent on."""
+    """Format the seconds by phase."""
     return ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())
 
 
@@ -136,7 +137,7 @@ def _show_findings(findings: Sequence[RunFindingInfo], *, shape: Literal["table"
 
 @app.command
 def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Ask the process of a run to stop; a run that nobody holds is cancelled at once.
+    """Ask the process of a run to stop. A run without a process is cancelled at once.
 
     Parameters
     ----------
@@ -157,7 +158,7 @@ def findings(
     step: Annotated[str | None, Parameter(help="Of this step alone.")] = None, limit: Limit = 100,
     common: CommonFlags = DEFAULTS,
 ) -> None:  # fmt: skip
-    """List what the rules of a pipeline found over its runs, the newest first.
+    """List the findings of a pipeline's runs, newest first.
 
     Parameters
     ----------
@@ -171,7 +172,7 @@ def findings(
 
 @app.command
 def drop(pipeline: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Drop a pipeline and what is known of its runs; its tables stay.
+    """Drop a pipeline and the records of its runs; its tables stay.
 
     Parameters
     ----------

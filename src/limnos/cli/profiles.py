@@ -1,7 +1,7 @@
-"""Profiles: the servers that somebody is signed in to, in a file that only they can read.
+"""Profiles: the servers that a user is signed in to, in a file that only this user can read.
 
-May import msgspec and this room. Knows no server. The file is written whole under another name and put in its place; one that others can read is not used, for
-whoever reads it is who it says.
+May import msgspec and this room. Knows no server. The file is replaced atomically. A file that others can read is not
+used, because its tokens could be theirs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FILE = "profiles.json"
 
 
 class OutsideIssuer(msgspec.Struct, frozen=True):
-    """The outside issuer that a session is of: its public client, and where the next token is had and a session ended."""
+    """The outside issuer of a session: its public client, and its endpoints for refresh and revocation."""
 
     client_id: str
     token_url: str
@@ -30,9 +30,10 @@ class OutsideIssuer(msgspec.Struct, frozen=True):
 
 
 class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A server and who one is there. `ends_at` is in seconds since 1970 by this machine's clock; without `outside` the session is the server's own.
+    """A server and the user's session there. `ends_at` is in seconds since 1970 by this machine's clock.
 
-    An outside issuer may give nothing to refresh with: then the session ends with its token.
+    Without `outside` the session is the server's own. An outside issuer may give no refresh token; the session then
+    ends with its token.
     """
 
     uri: str
@@ -45,27 +46,27 @@ class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Profiles(msgspec.Struct, frozen=True):
-    """What the file holds; `used` is the profile that counts without a flag."""
+    """The file's content. `used` is the current profile."""
 
     used: str | None = None
     profiles: dict[str, Profile] = {}
 
     def put(self, name: str, profile: Profile) -> Profiles:
-        """Return them with one that is new or changed, and in use."""
+        """Return the profiles with a new or changed one, which becomes the current one."""
         return Profiles(name, {**self.profiles, name: profile})
 
     def renewed(self, name: str, profile: Profile) -> Profiles:
-        """Return them with a profile as it is now, if it is still there: another command may have signed out."""
+        """Return the profiles with a refreshed one, unless another command has removed it."""
         return Profiles(self.used, {**self.profiles, name: profile}) if name in self.profiles else self
 
     def without(self, name: str) -> Profiles:
-        """Return them without one."""
+        """Return the profiles without one."""
         rest = {each: kept for each, kept in self.profiles.items() if each != name}
         return Profiles(None if self.used == name else self.used, rest)
 
 
 def file_of(environ: Mapping[str, str]) -> Path:
-    """Return where profiles are: `LIMNOS_PROFILES`, or the user's configuration directory."""
+    """Return the file's path: `LIMNOS_PROFILES`, or in the user's configuration directory."""
     if given := environ.get("LIMNOS_PROFILES"):
         return Path(given)
     base = environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME") or os.path.expanduser("~")) / ".config"  # noqa: PTH111 - as `HOME` may be unset
@@ -73,7 +74,7 @@ def file_of(environ: Mapping[str, str]) -> Path:
 
 
 def read(environ: Mapping[str, str]) -> Profiles:
-    """Read the profiles; none where there is no file. Raises StoppedError for a file that others can read, or that holds something else."""
+    """Read the profiles; none without a file. Raises StoppedError if others can read the file, or it is malformed."""
     file = file_of(environ)
     try:
         with file.open("rb") as opened:
@@ -96,7 +97,7 @@ def read(environ: Mapping[str, str]) -> Profiles:
 
 @contextmanager
 def lock_profiles(environ: Mapping[str, str]) -> Iterator[None]:
-    """Keep other commands from going on with a session meanwhile: an issuer may take what a session is refreshed with only once."""
+    """Keep other commands from refreshing at the same time: an issuer may accept a refresh token only once."""
     file = file_of(environ)
     with file.with_name(f".{file.name}.lock").open("ab") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -104,10 +105,10 @@ def lock_profiles(environ: Mapping[str, str]) -> Iterator[None]:
 
 
 def write(environ: Mapping[str, str], profiles: Profiles) -> None:
-    """Put the file there, whole, of mode 600."""
+    """Write the file atomically, with mode 600."""
     file = file_of(environ)
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".profiles.")  # made with mode 600
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".profiles.")  # mkstemp creates it with mode 600
     try:
         with os.fdopen(handle, "wb") as out:
             out.write(msgspec.json.format(msgspec.json.encode(profiles)) + b"\n")

@@ -1,4 +1,4 @@
-"""`protect` and `unprotect`: what may not be dropped, and ending that.
+"""`protect` and `unprotect`: protection of objects against drops.
 
 May import this room.
 """
@@ -21,7 +21,9 @@ def protect(
     kind: KindFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Protect something: nobody can drop, purge, unregister or replace it until whoever owns something above it ends that.
+    """Protect an object: nobody can drop, purge, unregister or replace it.
+
+    Only the owner of an object above it can end that.
 
     Parameters
     ----------
@@ -38,12 +40,12 @@ def protect(
 
 
 def unprotect(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """End the protection of something, which takes the ownership of something above it.
+    """End an object's protection. This needs the ownership of an object above it.
 
     Parameters
     ----------
     path
-        What is protected, as `main.raw.trips`.
+        The protected object, as `main.raw.trips`.
     """
     with common.client() as client:
         found = kind or client.objects.kind(path)

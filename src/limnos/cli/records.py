@@ -1,6 +1,7 @@
-"""`records load | dump | ls | describe`: exports kept as records, in a database that no server looks at.
+"""`records load | dump | ls | describe`: exports kept as records, in a database that no server uses.
 
-May import this room, `names` and what `client` knows of cutting files, and when a command needs them `model`, `formats` and `store`.
+May import this room, `names` and what `client` knows of cutting files, and when a command needs them `model`, `formats`
+and `store`.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def load(
     *,
     output: OutputFlag = None,
 ) -> None:
-    """Take an export in place of what is there, all of it in one transaction.
+    """Replace the stored export, in one transaction.
 
     Parameters
     ----------
@@ -67,7 +68,7 @@ def dump(
         ExportForm, Parameter(help="Protobuf messages behind their lengths, or lines of JSON.")
     ] = "proto",
 ) -> None:
-    """Write an export of what is there to standard output, as `limnos import` takes it.
+    """Write the stored export to standard output, in the format of `limnos import`.
 
     Parameters
     ----------
@@ -89,14 +90,14 @@ def dump(
 
 @app.command
 def ls(store: str, path: str | None = None, /, *, output: OutputFlag = None) -> None:
-    """List what lies below something, by kind and name.
+    """List the objects below an object, by kind and name.
 
     Parameters
     ----------
     store
         `lmdb:FOLDER` for LMDB, a file for SQLite, or `postgresql://…`.
     path
-        A catalog or a namespace, as `main` or `main.a.b`; without, the metalake.
+        A catalog or a namespace, as `main` or `main.a.b`; by default the metalake.
     """
     records = import_extra("limnos.store.records", extra="server")
     with _open_store(store) as found, found.reading() as reads:
@@ -117,14 +118,14 @@ def describe(
     kind: Annotated[str | None, Parameter(help="What PATH is, where several things have the name.")] = None,
     output: OutputFlag = None,
 ) -> None:
-    """Show the record of something, and what hangs on it.
+    """Show the record of an object, and the parts that belong to it.
 
     Parameters
     ----------
     store
         `lmdb:FOLDER` for LMDB, a file for SQLite, or `postgresql://…`.
     path
-        An object, as `main.a.t`; a user, group or role by its name; without, the metalake.
+        An object, as `main.a.t`; a user, group or role by its name; by default the metalake.
     """
     records = import_extra("limnos.store.records", extra="server")
     with _open_store(store) as found, found.reading() as reads:
@@ -139,7 +140,7 @@ def describe(
 
 @contextmanager
 def _open_store(store: str, *, makes: bool = False) -> Iterator[RecordStore]:
-    """Open a store for the time of the body. Raises StoppedError where there is none and none is to be made."""
+    """Open a store for the body of a `with`. Raises StoppedError for a missing one, unless it may be created."""
     records = import_extra("limnos.store.records", extra="server")
     place = Path(store.removeprefix(_LMDB))
     if not makes and "://" not in store and not place.exists():
@@ -158,7 +159,7 @@ def _open_store(store: str, *, makes: bool = False) -> Iterator[RecordStore]:
 
 
 def _records(source: Iterator[bytes]) -> Iterator[ExportRecord]:
-    """Read a file's records, some at once."""
+    """Read a file's records in groups."""
     encoding = import_extra("limnos.formats.exchange.encoding", extra="server")
     head = next(source, b"")
     form, first = form_of(head), 1
@@ -175,7 +176,7 @@ def _find_records(reads: RecordReader, path: str | None) -> list[ExportRecord]:
 
 
 def _fields(record: ExportRecord) -> dict[str, Any]:
-    """A record's fields as Protobuf's JSON form has them, those of its one message beside the others."""
+    """Return a record's fields in Protobuf's JSON form, with those of its single message at the same level."""
     encoding = import_extra("google.protobuf.json_format", extra="server")
     rest: dict[str, Any] = encoding.MessageToDict(record, preserving_proto_field_name=True)
     fields: dict[str, Any] = rest.pop(record.WhichOneof("record") or "")

@@ -1,4 +1,4 @@
-"""Secrets that this command was given: by its words, and by the environment. Nothing that it prints of a failure holds them.
+"""Secrets that this command was given, by arguments or the environment. Printed failures do not contain them.
 
 May import `model`. Must not know any command.
 """
@@ -16,18 +16,18 @@ _SECRET: Final = re.compile(rf"{NAMES}|\bkeys?\b|[._-]keys?\b|_KEYS?\b", re.IGNO
 _PLACES: Final = re.compile(
     r"(?:file|path|uri|user|id|expires|keep|no)(?:[_-]|$)|[_-](?:file|path|uri|url|user|id)$", re.IGNORECASE
 )
-"""Names that say where a secret is, or whose: they are shown."""
+"""Names of the location or owner of a secret, which may be shown."""
 _PREFIX: Final = "LIMNOS_"
 
 
 def collect_secrets(tokens: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the texts that must not be printed: tokens, passwords inside URLs, values of properties that are secret by name."""
+    """Return the texts that must not be printed: tokens, passwords inside URLs, properties with a secret's name."""
     found = [*_of_words(tokens), *_of_environment(environ)]
     return tuple(dict.fromkeys(text for text in found if text))
 
 
 def is_secret_name(name: str) -> bool:
-    """Say whether a flag, a property or a variable of this name holds a secret."""
+    """Return whether a flag, a property or a variable of this name holds a secret."""
     return _SECRET.search(name) is not None and _PLACES.search(name) is None
 
 
@@ -53,7 +53,7 @@ def _of_environment(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _of_storages(value: str) -> Iterator[str]:
-    """Give the secrets of storages that are named in the environment; of what is no JSON, all of it."""
+    """Return the secrets of storages named in the environment; for malformed JSON all of it."""
     try:
         told = json.loads(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`reports`: what clients tell of their scans of a table and their commits to it.
+"""`reports`: clients' metrics reports of scans and commits of a table.
 
 May import this room.
 """
@@ -24,7 +24,7 @@ def reports(
     limit: Annotated[int, Parameter(help="Show at most so many.")] = 20,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """List what clients told of their scans of a table and their commits to it, the newest first.
+    """List clients' reports of scans and commits of a table, newest first.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
-"""`restriction set | show | remove`: which rows and what of columns may be read of tables.
+"""`restriction set | show | remove`: row filters and column masks of tables.
 
-May import `client` and this room. Filters and masks are read by the server.
+May import `client` and this room. The server parses filters and masks.
 """
 
 from __future__ import annotations
@@ -40,12 +40,15 @@ def set_(
     kind: KindFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Restrict what is read of a table, or of every table in a namespace: it binds everybody, or those in --to, but those in --except and who owns it or what it lies in.
+    """Restrict the rows and columns that users read of a table, or of all tables in a namespace.
+
+    It applies to all users, or to those in --to; but not to those in --except, nor to owners of the object or of one
+    above it.
 
     Parameters
     ----------
     name
-        What the restriction is called; one of its name is replaced.
+        The restriction's name. An existing one is replaced.
     path
         A table or namespace, as `main.sales.orders`.
     """
@@ -67,7 +70,7 @@ def set_(
 
 @app.command
 def show(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Show what restricts a table or namespace, what it lies in included.
+    """Show the restrictions of a table or namespace, including those of the namespaces above it.
 
     Parameters
     ----------
@@ -86,7 +89,7 @@ def show(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS)
 
 @app.command
 def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Remove a restriction from what it is set on.
+    """Remove a restriction from its object.
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """`role create | delete | list | describe`.
 
-May import `client` and this room. What a role grants is changed by `grant` and `revoke`.
+May import `client` and this room. `grant` and `revoke` change a role's privileges.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ app = App(name="role")
 
 @app.command
 def create(name: str, /, *, property: Property = None, common: CommonFlags = DEFAULTS) -> None:
-    """Make a role that grants nothing yet.
+    """Create a role without privileges.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def create(name: str, /, *, property: Property = None, common: CommonFlags = DEF
 
 @app.command
 def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Delete a role; whoever had it loses what it granted.
+    """Delete a role. Its users and groups lose its privileges.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def list_roles(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show everything a role grants.
+    """Show a role's privileges.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 
 def grants_of(role: Role) -> list[Row]:
-    """List what a role grants, one row per privilege and object; `object` is as Gravitino spells it."""
+    """Return a role's privileges, one row per privilege and object; `object` is in Gravitino's spelling."""
     return [
         {
             "privilege": privilege.name.lower(),

@@ -20,12 +20,12 @@ app = App(name="secret", help="Secrets of service accounts: users that are progr
 def create(
     user: str, /, *, expires_in: ExpiresIn = None, save: SaveFlag = None, common: CommonFlags = DEFAULTS
 ) -> None:
-    """Make a secret for a program, and show it, once: clients write credential=USER:SECRET.
+    """Create a secret of a service account and show it once. Clients use credential=USER:SECRET.
 
     Parameters
     ----------
     user
-        The service account. Two secrets count at a time: the one that is used, and the one that takes its place.
+        The service account. Two secrets are valid at a time, the current one and its successor.
     """
     lifetime_s = lifetime_of(expires_in)
     check_free(save)
@@ -54,7 +54,7 @@ def list_secrets(user: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def end(user: str, secret_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """End a secret, and every token that it opened, from the next request on.
+    """End a secret and all of its tokens, from the next request on.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ OutputFlag = Annotated[Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFlags:
-    """Settings that have a flag; each wins over the environment and the file."""
+    """Settings with a flag. Flags precede the environment and the file."""
 
     data: Annotated[str | None, Parameter(help="Directory of database, warehouse and admin token.")] = None
     listen: Annotated[str | None, Parameter(help="HOST:PORT to serve on, only there; port 0 takes a free one.")] = None
@@ -70,7 +70,7 @@ class ServerFlags:
     ] = ()
 
     def load(self) -> LoadedSettings:
-        """Put the flags over the environment and the file. Raises ConfigError."""
+        """Combine flags, environment and file. Raises ConfigError."""
         from limnos.config import load
 
         given: dict[str, object] = {
@@ -99,7 +99,7 @@ NO_FLAGS = ServerFlags()
 
 @app.command
 def start(*, flags: ServerFlags = NO_FLAGS) -> int:
-    """Serve every protocol at one address until SIGTERM; prints `ready URL` when it serves."""
+    """Serve every protocol at one address until SIGTERM. Prints `ready URL` when it serves."""
     settings = flags.load().settings
     run: Callable[[Settings], int] = import_extra(ROOM, extra="server").start
     return run(settings)
@@ -107,9 +107,9 @@ def start(*, flags: ServerFlags = NO_FLAGS) -> int:
 
 @app.command
 def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
-    """Look whether a server could start: settings, address, directory, store. Exit code 1 when something would stop it.
+    """Check whether a server could start: settings, address, directory, store. Exit code 1 if something would stop it.
 
-    What a server that starts would still lack, as an archive for SQL++ over data, stands on standard error.
+    Standard error lists what a started server would still lack, such as an archive for SQL++ over data.
     """
     settings = flags.load().settings
     look: Callable[[Settings], Sequence[CannotStart]] = import_extra(ROOM, extra="server").check
@@ -135,7 +135,7 @@ def migrate(
     ] = False,
     flags: ServerFlags = NO_FLAGS,
 ) -> None:
-    """Bring the store's schema up to this version; a server does so too when it starts."""
+    """Migrate the store's schema to this version. A server also does so when it starts."""
     settings = flags.load().settings
     bring: Callable[..., str] = import_extra(ROOM, extra="server").migrate
     print(bring(settings, restored=restored, keeps_tokens=keep_tokens))
@@ -143,7 +143,7 @@ def migrate(
 
 @app.command
 def backup(file: Path, /, *, flags: ServerFlags = NO_FLAGS) -> None:
-    """Copy an SQLite store to FILE, whole, also while a server runs. An existing file is not written over."""
+    """Back up an SQLite store to FILE, also while a server runs. An existing file is not overwritten."""
     settings = flags.load().settings
     copy: Callable[..., str] = import_extra(BACKUPS, extra="server").backup
     print(copy(settings, file))
@@ -165,7 +165,7 @@ def restore(
     ] = False,
     flags: ServerFlags = NO_FLAGS,
 ) -> None:
-    """Put a backup in the place of an SQLite store that no server uses; the one that was there is kept beside it."""
+    """Replace an SQLite store that no server uses by a backup. The replaced store is kept beside it."""
     settings = flags.load().settings
     put_back: Callable[..., str] = import_extra(BACKUPS, extra="server").restore
     print(put_back(settings, file, keeps_tokens=keep_tokens, vouched=plain_copy, without_keys=without_keys))
@@ -178,7 +178,7 @@ def janitor(
     flags: ServerFlags = NO_FLAGS,
     output: OutputFlag = None,
 ) -> None:
-    """Take away metadata files that nobody points to, and empty directories; a server does so once a day."""
+    """Remove orphaned metadata files and empty directories. A server does so once a day."""
     settings = flags.load().settings
     clean: Callable[..., Sequence[str]] = import_extra(ROOM, extra="server").janitor
     rows = [{"path": path} for path in clean(settings, dry_run=dry_run)]
@@ -187,7 +187,7 @@ def janitor(
 
 @app.command
 def config(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> None:
-    """Show every setting with its value and where that comes from. Secrets are masked."""
+    """Show every setting with its value and origin. Secrets are masked."""
     from limnos.config.report import rows
 
     found = [{"setting": row.key, "value": row.value, "origin": row.origin} for row in rows(flags.load())]

@@ -1,7 +1,7 @@
 """`spark jars` and `demo`.
 
-May import `config` and where the checkout lies from `model`; Spark's room, and the demonstration of the checkout, only
-when a command needs them.
+May import `config` and where the checkout lies from `model`. Spark's room, and the demonstration of the checkout, are
+imported only when a command needs them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def jars(
         Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`.")
     ] = None,
 ) -> None:
-    """Fetch the jar that Spark needs for Iceberg, once, verify it, and print where it is."""
+    """Fetch Spark's jar for Iceberg once, verify it, and print its path."""
     from limnos.config import load
 
     given: dict[str, object] = {"spark.repository": repository, "spark.cache": None if cache is None else str(cache)}
@@ -52,12 +52,12 @@ def jars(
 
 
 def demo(directory: Path = Path("demo-out"), /) -> int:
-    """Start a server, run the Spark pipeline on real flight data, show access at work, and report.
+    """Start a server, run the Spark pipeline on real flight data, demonstrate access control, and print a report.
 
     Parameters
     ----------
     directory
-        Where the demonstration keeps everything; a second run there continues.
+        Where the demonstration keeps all of its files. A second run continues there.
     """
     checkout = checkout_of(Path(__file__))
     if checkout is None:

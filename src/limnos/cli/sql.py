@@ -1,6 +1,6 @@
-"""`sql`: statements of SQL++, from the command line, a file, a pipe, or a shell.
+"""`sql`: SQL++ statements from the command line, a file, a pipe, or a shell.
 
-May import `names` and this room; the shell is imported when there is somebody to talk to.
+May import `names` and this room; the shell is imported only on a terminal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 GRACE_S = 30.0
-"""So much longer than its statements' time an answer is waited for."""
+"""Seconds to wait for an answer after the statements' own timeout."""
 
 
 def sql(
@@ -44,10 +44,10 @@ def sql(
     ] = None,
     common: CommonFlags = DEFAULTS,
 ) -> int:
-    r"""Run statements of SQL++; on a terminal, a shell that takes them one after the other.
+    r"""Run SQL++ statements; on a terminal, start a shell.
 
-    In the shell a statement ends with a semicolon, over as many lines as it needs; Ctrl-C ends one that runs, Ctrl-D the shell,
-    and \help tells the rest. Elsewhere everything given is run in order until something fails, which is the exit code.
+    In the shell a statement ends with a semicolon, over as many lines as it needs. Ctrl-C cancels a running one, Ctrl-D
+    leaves, and \help lists more. Otherwise all texts are run in order until one fails, which sets the exit code.
     """
     if not 0 < statement_timeout <= 86_400:
         raise UsageError(f"--statement-timeout {statement_timeout:g} makes no sense", hint="give 0.1 to 86400 seconds")
@@ -69,7 +69,7 @@ def sql(
 
 
 def texts_of(commands: list[str] | tuple[()], file: Path | None) -> Iterator[str]:
-    """Give what is to be run: the command line's statements, then the file's; without either, standard input's."""
+    """Yield the texts to run: those of the command line, then the file's; without either, standard input."""
     yield from commands
     if file is not None and str(file) != "-":
         yield _read(file)
@@ -78,7 +78,7 @@ def texts_of(commands: list[str] | tuple[()], file: Path | None) -> Iterator[str
 
 
 def run_all(session: SqlSession, texts: Iterator[str]) -> int:
-    """Run texts until one fails; returns its exit code."""
+    """Run texts until one fails. Returns its exit code."""
     for text in texts:
         if not text.strip():
             continue

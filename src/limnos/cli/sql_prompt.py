@@ -1,7 +1,7 @@
-r"""The shell itself: lines with history and completion, and what begins with a backslash.
+"""The SQL++ shell: line editing, history, completion, and commands that begin with a backslash.
 
-May import prompt_toolkit, `client`'s errors, `names`, `sqlpp`'s words and this room. What is typed waits for nothing: names are read on a thread of
-their own, and those of the last reading are offered meanwhile.
+May import prompt_toolkit, `client`'s errors, `names`, `sqlpp`'s words and this room. Typing never waits: names for
+completion are loaded on a separate thread, and the previous ones are offered until then.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from limnos.cli.sql_session import SqlSession
 
 FRESH_S: Final = 30.0
-"""So long names are offered before they are read again."""
+"""Seconds for which loaded names are used."""
 _WORD: Final = re.compile(r"[A-Za-z0-9_$.`]+\Z")
 QUERY: Final = """
 select value [d.DataverseName, ''] from Metadata.`Dataverse` d limit 10000;
@@ -60,7 +60,7 @@ Ctrl-C ends a statement that runs, and forgets a line that is typed. Tab complet
 
 
 class CompletionNames:
-    """The names there are, as statements spell them; read anew when they are old, on a thread of its own."""
+    """Names for completion, in the spelling of statements; reloaded on a separate thread when they are old."""
 
     def __init__(self, session: SqlSession) -> None:
         self.session = session
@@ -69,7 +69,7 @@ class CompletionNames:
         self._reading: threading.Thread | None = None
 
     def offered(self) -> Iterator[str]:
-        """Give every name: with its dataverse, and those of the dataverse in use by themselves."""
+        """Return all names with their dataverse, and those of the current dataverse also without it."""
         self.refresh()
         here = self.session.where
         for dataverse, name in self._known:
@@ -78,7 +78,7 @@ class CompletionNames:
                 yield render((name,))
 
     def refresh(self) -> None:
-        """Begin to read the names if they are old."""
+        """Start to reload the names if they are old."""
         old = time.monotonic() - self._read_at > FRESH_S or self.session.names_changed
         if old and self._reading is None:
             self._read_at = time.monotonic()
@@ -92,13 +92,13 @@ class CompletionNames:
                 answer = client.sqlpp.run(QUERY, timeout_s=FRESH_S)
             self._known = tuple(names_of(answer.results or ()))
         except (ClientError, msgspec.DecodeError, OSError):
-            pass  # names are a help, and keywords are left
+            pass  # names are optional; keywords are still offered
         finally:
             self._reading = None
 
 
 def names_of(results: tuple[msgspec.Raw, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Read the rows of `QUERY`: a dataverse in canonical form, and the name of something in it or nothing."""
+    """Parse the rows of `QUERY`: a dataverse in canonical form, and the name of an object in it or none."""
     for row in results:
         dataverse, name = msgspec.json.decode(row, type=tuple[str, str])
         try:
@@ -108,14 +108,14 @@ def names_of(results: tuple[msgspec.Raw, ...]) -> Iterator[tuple[tuple[str, ...]
 
 
 class SqlCompleter(Completer):
-    """Completes names, keywords and functions, where a word can stand."""
+    """Completes names, keywords and functions, where a word is allowed."""
 
     def __init__(self, names: Callable[[], Iterator[str]]) -> None:
         self.names = names
         self.functions = sorted(name.replace("-", "_") for name in FUNCTIONS)
 
     def get_completions(self, document: Document, _event: CompleteEvent) -> Iterator[Completion]:
-        """Give what may go on from the word before the cursor."""
+        """Yield completions of the word before the cursor."""
         before = document.text_before_cursor
         found = _WORD.search(before)
         if found is None or not takes_words(before[: found.start()]):
@@ -127,7 +127,7 @@ class SqlCompleter(Completer):
                 yield Completion(name, start_position=-len(word), display=visible(name), display_meta=kind)
 
     def _candidates(self, word: str) -> Iterator[tuple[str, str]]:
-        """Names first; keywords as they are typed, in capitals or not."""
+        """Return names first, then keywords in the case of the typed word."""
         yield from ((name, "") for name in sorted(self.names()))
         if "." not in word:
             yield from ((key if word.isupper() else key.lower(), "keyword") for key in sorted(KEYWORDS))
@@ -135,7 +135,7 @@ class SqlCompleter(Completer):
 
 
 def run_shell(session: SqlSession, history: Path | None) -> int:
-    """Take statements from a terminal until its end; returns the exit code."""
+    """Read statements from a terminal until its end. Returns the exit code."""
     names = CompletionNames(session)
     names.refresh()
     prompt: PromptSession[str] = PromptSession(
@@ -158,9 +158,9 @@ def run_shell(session: SqlSession, history: Path | None) -> int:
             if not run_shell_command(session, text):
                 return 0
         elif text.strip("; \t\n"):
-            with suppress(KeyboardInterrupt):  # rows that are being printed
+            with suppress(KeyboardInterrupt):  # interrupted while rows are printed
                 session.run(text, timed=True)
-            names.refresh()  # while the next statement is thought of
+            names.refresh()  # while the user types the next statement
 
 
 def _can_be_sent(text: str) -> bool:
@@ -169,7 +169,7 @@ def _can_be_sent(text: str) -> bool:
 
 
 def run_shell_command(session: SqlSession, text: str) -> bool:
-    """Do what a line that is no statement asks for; False to leave."""
+    """Run a shell command. Returns False to leave the shell."""
     word, _, rest = text.strip("\\; \t\n").partition(" ")
     if word in ("q", "quit", "exit"):
         return False
@@ -183,13 +183,13 @@ def run_shell_command(session: SqlSession, text: str) -> bool:
 
 
 def default_history() -> Path:
-    """Tell where history is kept unless somebody says otherwise."""
+    """Return the default path of the history."""
     state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
     return Path(state).expanduser() / "limnos" / "sql_history"
 
 
 def history_at(path: Path) -> History:
-    """Open the history, which nobody else may read. Where there can be none, what is typed is forgotten at the end."""
+    """Open the history file with mode 600. If it cannot be created, keep the history in memory."""
     if str(path) in ("", "."):
         return InMemoryHistory()
     try:

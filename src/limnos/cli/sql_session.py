@@ -1,7 +1,7 @@
-"""A session of the shell: statements are sent, waited for, ended on Ctrl-C, and shown.
+"""A session of the SQL++ shell: sends statements, waits, cancels them on Ctrl-C, and shows results.
 
-May import `client`, `names`, rich (for tables) and this room. Must not know where statements come from. Each text that is entered is
-one request; of what one leaves behind only the dataverse in use is kept.
+May import `client`, `names`, rich (for tables) and this room. Must not know where statements come from. Each text is
+one request; of its effects on the session only the current dataverse is kept.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 DEFAULT: Final = ("Default",)
 CANCEL_S: Final = 5.0
-"""So long a statement that was cancelled is waited for."""
+"""Seconds to wait for a cancelled statement."""
 CANCEL_EVERY_S: Final = 0.2
 _EXITS: Final = {"denied": ExitCode.DENIED, "unavailable": ExitCode.UNAVAILABLE}
 
 
 class StatementFailure(NamedTuple):
-    """What went wrong: the language's code or one of ours, the message, and what it means to who called the command."""
+    """A failed statement: the language's code or ours, the message, and the command's exit code."""
 
     code: str
     message: str
@@ -45,7 +45,7 @@ class StatementFailure(NamedTuple):
 
 
 class SqlSession:
-    """Sends statements of one user to one server. `connect` makes a client; one that was let go is replaced."""
+    """Sends one user's statements to one server. `connect` makes a client, again after one was abandoned."""
 
     def __init__(
         self, connect: Callable[[], Client], *, dataverse: Levels | None, shape: Format, timeout_s: float
@@ -55,16 +55,16 @@ class SqlSession:
         self.shape = shape
         self.timeout_s = timeout_s
         self.names_changed = False
-        """Whether statements may have made or dropped something since somebody looked."""
+        """Whether statements may have created or dropped objects since the flag was last cleared."""
         self._client = connect()
 
     @property
     def where(self) -> str:
-        """The dataverse in use, as it is written."""
+        """The current dataverse, as statements write it."""
         return render_path(self.dataverse or DEFAULT)
 
     def run(self, text: str, *, timed: bool = False) -> ExitCode:
-        """Run statements and show what comes of them."""
+        """Run statements and show the result. Returns the exit code."""
         began = time.monotonic()
         answer, told = self._answer(text)
         if answer is not None:
@@ -83,13 +83,13 @@ class SqlSession:
         return ExitCode.OK
 
     def close(self) -> None:
-        """Disconnect."""
+        """Close the connection."""
         self._client.close()
 
     # -- sending and ending --------------------------------------------------------------------------------------
 
     def _answer(self, text: str) -> tuple[StatementResponse | None, StatementFailure | None]:
-        """Send statements and wait; Ctrl-C ends them on the server, and then once more here."""
+        """Send statements and wait. The first Ctrl-C cancels them on the server, the second one stops waiting."""
         own_id = uuid4().hex
         sent = self._send(text, own_id)
         interrupted = False
@@ -113,7 +113,7 @@ class SqlSession:
         return answer, StatementFailure(code if colon and code.startswith("ASX") else answer.status, message)
 
     def _send(self, text: str, own_id: str) -> Future[StatementResponse]:
-        """Send on a thread of its own: one that waits for a socket would not be interrupted."""
+        """Send on a separate thread, because a thread that waits for a socket cannot be interrupted."""
         future: Future[StatementResponse] = Future()
         client = self._client
 
@@ -131,13 +131,13 @@ class SqlSession:
         return future
 
     def _cancel(self, sent: Future[StatementResponse], own_id: str) -> StatementResponse:
-        """Ask the server to end a statement, until it has; raises what then comes of it, or TimeoutError."""
+        """Cancel a statement on the server until it ends. Raises the statement's error, or TimeoutError."""
         print("cancelling", file=sys.stderr)
         until = time.monotonic() + CANCEL_S
         with self.connect() as client:
             while not sent.done() and time.monotonic() < until:
                 try:
-                    found = client.sqlpp.cancel(own_id)  # a server may not have begun yet, or be another node
+                    found = client.sqlpp.cancel(own_id)  # the request may not have begun yet, or run on another node
                 except ClientError:
                     break
                 pause_s = until - time.monotonic() if found else CANCEL_EVERY_S
@@ -148,14 +148,14 @@ class SqlSession:
         return sent.result(0)
 
     def _let_go(self) -> None:
-        """Leave the connection on which something still waits."""
+        """Abandon the connection on which a request is still waiting."""
         self._client.close()
         self._client = self.connect()
 
     # -- showing -------------------------------------------------------------------------------------------------
 
     def _tell(self, told: StatementFailure, text: str) -> None:
-        """Say what went wrong, and where in the text."""
+        """Print an error with its position in the text."""
         place = place_of(told.message)
         failure = CommandFailure(
             exit_code=told.exit_code,
@@ -170,7 +170,7 @@ class SqlSession:
 
 
 def show(results: Sequence[msgspec.Raw], *, shape: Format) -> None:
-    """Show rows: as one JSON document, or as a table whose columns are the fields of its objects."""
+    """Print rows as one JSON document, or as a table whose columns are the fields of objects."""
     if shape == "json":
         print(to_json(list(results)))
         return
@@ -180,6 +180,6 @@ def show(results: Sequence[msgspec.Raw], *, shape: Format) -> None:
 
 
 def _cells(row: object) -> Mapping[str, str]:
-    """Spell a row for people: an object by its fields, anything else as one value. What is missing stays empty, null does not."""
+    """Format a row for people: an object by its fields, other values as one cell. MISSING is empty, NULL is `null`."""
     fields = row if isinstance(row, dict) and row else {"value": row}
     return {str(name): value if isinstance(value, str) else to_json(value, indent=-1) for name, value in fields.items()}

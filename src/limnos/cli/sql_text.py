@@ -1,4 +1,4 @@
-"""Texts of SQL++ as a shell sees them: are they whole, where is their error, which dataverse do they leave in use.
+"""SQL++ texts for the shell: completeness, positions of errors, and the dataverse after a text.
 
 May import `sqlpp`, `names` and rich's widths. Does no input and no output.
 """
@@ -26,11 +26,11 @@ _PLACES: Final = (
 _WORD: Final = re.compile(r"[A-Za-z0-9_$]+|`[^`]*`|\S")
 _PROBE: Final = "probe"
 SHOWN_MAX: Final = 120
-"""Most columns of a line that is shown with its error."""
+"""Maximum width of a line shown with its error."""
 
 
 def is_whole(text: str) -> bool:
-    """Say whether a text can be sent: it ends with a semicolon that is in no string and no comment."""
+    """Return whether a text can be sent: it ends with a semicolon outside of strings and comments."""
     try:
         tokens = TokenizedText(text).tokens
     except SqlppError:
@@ -40,7 +40,7 @@ def is_whole(text: str) -> bool:
 
 
 def _is_open(text: str) -> bool:
-    """Say whether a text ends in the middle of a string, a quoted name or a comment."""
+    """Return whether a text ends inside a string, a quoted name or a comment."""
     try:
         TokenizedText(text)
     except SqlppError as error:
@@ -49,7 +49,7 @@ def _is_open(text: str) -> bool:
 
 
 def takes_words(text: str) -> bool:
-    """Say whether a word typed after a text would be one of the language, not part of a string or a comment."""
+    """Return whether a word typed after a text would be SQL++, not a part of a string or a comment."""
     try:
         return any(token.image == _PROBE for token in TokenizedText(f"{text} {_PROBE}").tokens[-2:])
     except SqlppError:
@@ -57,7 +57,7 @@ def takes_words(text: str) -> bool:
 
 
 def place_of(message: str) -> TextPosition | None:
-    """Find the place that a message of the language names."""
+    """Return the position that an error message names."""
     for pattern in _PLACES:
         found = pattern.search(message)
         if found:
@@ -66,7 +66,7 @@ def place_of(message: str) -> TextPosition | None:
 
 
 def underline_position(text: str, place: TextPosition) -> str | None:
-    """Show the line of a place with its word underlined; None where the text has no such place."""
+    """Return the line of a position with its word underlined; None if the text has no such position."""
     lines = re.split(r"\r\n|\r|\n", text)
     if place.line > len(lines):
         return None
@@ -83,7 +83,7 @@ def underline_position(text: str, place: TextPosition) -> str | None:
 
 
 def active_dataverse(text: str, before: Levels | None) -> Levels | None:
-    """Tell which dataverse is in use after statements that went well."""
+    """Return the current dataverse after successful statements."""
     try:
         uses = [each.statement for each in parse(text) if isinstance(each.statement, Use)]
     except SqlppError:
@@ -92,5 +92,5 @@ def active_dataverse(text: str, before: Levels | None) -> Levels | None:
 
 
 def changes_names(text: str) -> bool:
-    """Say whether statements may have made, dropped or renamed something."""
+    """Return whether statements may have created, dropped or renamed objects."""
     return bool(re.search(r"\b(?:create|drop|alter)\b", text, re.IGNORECASE))

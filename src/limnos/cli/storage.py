@@ -22,9 +22,9 @@ app = App(name="storage")
 
 @app.command
 def check(catalog: str = "main", /, *, common: CommonFlags = DEFAULTS) -> int:
-    """Try what tables need of a catalog's storage: write, list, read, delete, and credentials for one place; exit code 1 if something fails.
+    """Check a catalog's storage: write, list, read, delete, and vended credentials. Exit code 1 if one fails.
 
-    What lacks in a policy is told with the statement to add. For whoever may alter the catalog.
+    Missing statements of a policy are printed. You need the right to alter the catalog.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def check(catalog: str = "main", /, *, common: CommonFlags = DEFAULTS) -> int:
 
 @app.command
 def keys(*, common: CommonFlags = DEFAULTS) -> None:
-    """List the keys that seal secrets of catalogs and webhooks in the database, by their ids. Only service admins may."""
+    """List the ids of the keys that encrypt secrets of catalogs and webhooks. Only service admins may."""
     with common.client() as client:
         found = client.storage.keys()
     rows = [{**msgspec.structs.asdict(key), "here": True} for key in found.keys]
@@ -54,7 +54,10 @@ def keys(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command(name="rotate-key")
 def rotate_key(*, common: CommonFlags = DEFAULTS) -> None:
-    """Put all secrets of catalogs and webhooks under the newest key, which a server with a file of its own makes now. Only service admins may."""
+    """Encrypt all secrets of catalogs and webhooks with the newest key. Only service admins may.
+
+    A server with its own key file creates that key first.
+    """
     with common.client() as client:
         found = client.storage.rotate_key()
     newest = next((key.id for key in found.keys if key.seals), "")

@@ -28,9 +28,10 @@ def check(
     ] = False,
     common: CommonFlags = DEFAULTS,
 ) -> int:
-    """Check that the files which a table names are there and as long as it says; exit code 1 if one is not.
+    """Check that a table's files exist with the recorded length. Exit code 1 if one does not.
 
-    Metadata, manifest lists, manifests, files of data and deletes, statistics; what to do is told for each. For whoever may modify the table.
+    Checks metadata, manifest lists, manifests, data and delete files, and statistics, with advice for each. You need
+    the right to modify the table.
 
     Parameters
     ----------

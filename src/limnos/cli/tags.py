@@ -17,7 +17,7 @@ app = App(name="tag")
 
 @app.command
 def create(name: str, /, *, comment: Comment = None, property: Property = None, common: CommonFlags = DEFAULTS) -> None:
-    """Make a tag; you own it.
+    """Create a tag, which you own.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ def create(name: str, /, *, comment: Comment = None, property: Property = None, 
 
 @app.command
 def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Delete a tag; it goes from everything that it is on.
+    """Delete a tag and detach it from all objects.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
 
 @app.command(name="list")
 def list_tags(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """List the tags you may use; with a path, those of an object, inherited ones among them.
+    """List the tags you may use; with a path, those of an object, including inherited ones.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def list_tags(path: str | None = None, /, *, kind: KindFlag = None, common: Comm
 
 @app.command
 def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show what a tag is on, of what you may know of.
+    """Show the visible objects that have a tag.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def add(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Put a tag on a catalog, namespace or table; what lies below inherits it.
+    """Attach a tag to a catalog, namespace or table. Objects below inherit it.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def add(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags =
 
 @app.command
 def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Take a tag from a catalog, namespace or table.
+    """Detach a tag from a catalog, namespace or table.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ def list_tasks(
     ] = "dead",
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """List what the server does beside requests, such as purges: by default what it gave up."""
+    """List background tasks of the server, such as purges: by default those that were given up."""
     with common.client() as client:
         rows = [msgspec.structs.asdict(task) for task in client.tasks.list(state=state)]
     columns = ["id", "kind", "state", "attempts", "created_at", "due_at", "ended_at", "error"]
@@ -34,7 +34,7 @@ def list_tasks(
 
 @app.command
 def show(task_id: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show a task with what it was told, how often it was tried, and what came of it.
+    """Show a task with its arguments, attempts and result.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def show(task_id: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def retry(task_id: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Try a task again now that was given up, or waits.
+    """Retry a waiting task, or one that was given up, now.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def create(
     save: SaveFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Make an API token and show its secret, once."""
+    """Create an API token and show its secret once."""
     lifetime_s = lifetime_of(expires_in)
     check_free(save)
     with common.client() as client:
@@ -68,7 +68,7 @@ def list_tokens(
 
 @app.command
 def revoke(token_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Make a token worthless, from the next request on.
+    """Revoke a token, from the next request on.
 
     Parameters
     ----------
@@ -82,18 +82,18 @@ def revoke(token_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFA
 
 
 def lifetime_of(expires_in: str | None) -> int | None:
-    """Read how long a secret is to last, in seconds; None is for ever. Raises UsageError."""
+    """Parse the lifetime of a secret, in seconds; None is unlimited. Raises UsageError."""
     return None if expires_in is None else seconds_of(expires_in)
 
 
 def check_free(save: Path | None) -> None:
-    """Refuse a file that is there already, before a secret is made for it. Raises UsageError."""
+    """Refuse an existing file before a secret is created for it. Raises UsageError."""
     if save is not None and save.exists():
         raise UsageError(f"the file '{save}' exists already", hint="choose another name, or remove it first")
 
 
 def seconds_of(text: str) -> int:
-    """Read a duration such as `90s`, `30m`, `12h`, `30d`, `8w`, in seconds. Raises UsageError."""
+    """Parse a duration such as `90s`, `30m`, `12h`, `30d`, `8w`, in seconds. Raises UsageError."""
     found = _DURATION.fullmatch(text)
     if found is None or int(found[1]) == 0:
         raise UsageError(f"'{text}' is no duration", hint="write a number and s, m, h, d or w, as 12h or 30d")

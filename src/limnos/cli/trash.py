@@ -1,4 +1,4 @@
-"""`trash ls | rm` and `undrop`: what was dropped, and bringing it back.
+"""`trash ls | rm` and `undrop`: dropped objects, and their restoration.
 
 May import `client` values, `names` and this room.
 """
@@ -19,12 +19,12 @@ app = App(name="trash")
 
 @app.command
 def ls(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
-    """List what you may bring back, the last dropped first, until when each is kept, and its id.
+    """List the objects that you may restore, the last dropped first, with the end of their retention and their ids.
 
     Parameters
     ----------
     path
-        A catalog, or something below it: what was dropped there, and it itself.
+        A catalog, or an object in it: objects dropped there, and the object itself.
     """
     with common.client() as client:
         found = client.trash.list(path)
@@ -35,7 +35,7 @@ def ls(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def rm(catalog: str, id: int, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Let go of something in the trash now: it cannot be brought back, its files stay, and their place is free.
+    """Remove an object from the trash now: it cannot be restored, its files stay, and its location is free.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ def undrop(
     contents: Annotated[bool, Parameter(negative="", help="Bring back what was dropped in a namespace, too.")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Bring back a namespace, table or view that was dropped, with its owner and the grants on it.
+    """Restore a dropped namespace, table or view, with its owner and the grants on it.
 
     Parameters
     ----------
     path
-        What it was, as `main.raw.trips`: the last one dropped; with `--id` its catalog is enough.
+        Its path, as `main.raw.trips`: the last one dropped there; with `--id` its catalog is enough.
     """
     with common.client() as client:
         if id is None:

@@ -1,6 +1,6 @@
 """`ls`, `describe`, `drop`, `mv`: commands on the tree of names; and `whoami`.
 
-May import this room, `client` values and `names`. What a path means is asked of the server unless `--kind` says so.
+May import this room, `client` values and `names`. The server is asked what a path means unless `--kind` says it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DROPPED = frozenset({"metalake", "catalog", "namespace", "table", "view", "file
 
 
 def ls(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """List what is in PATH: without PATH the catalogs, in a catalog or namespace its namespaces, tables, views, filesets, models, topics.
+    """List the content of PATH: by default the catalogs; of a catalog or namespace its namespaces and other objects.
 
     Parameters
     ----------
@@ -40,12 +40,12 @@ def ls(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags
 
 
 def describe(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Show what PATH is: without PATH the metalake.
+    """Show an object; without PATH the metalake.
 
     Parameters
     ----------
     path
-        A catalog, or something in it, as `main.raw.nyc.flights`.
+        A catalog, or an object in it, as `main.raw.nyc.flights`.
     """
     with common.client() as client:
         found = kind or (client.objects.kind(path) if path else "metalake")
@@ -64,12 +64,12 @@ def drop(
     yes: YesFlag = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Drop a table, view, fileset or model, or a catalog or namespace, which must be empty: see `--force` for catalogs and metalakes.
+    """Drop a table, view, fileset or model, or an empty catalog or namespace. See `--force` for others.
 
     Parameters
     ----------
     path
-        What to drop; with `--kind metalake` a metalake's name.
+        The object to drop; with `--kind metalake` a metalake's name.
     """
     with common.client() as client:
         found = kind or client.objects.kind(path)
@@ -97,12 +97,12 @@ def drop(
 
 
 def mv(source: str, target: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Rename or move a namespace with everything below it, a table or a view, within its catalog. Grants go with it.
+    """Rename or move a namespace with its content, a table or a view, within its catalog. Grants go with it.
 
     Parameters
     ----------
     source
-        What to move, as `main.raw.nyc`.
+        The object to move, as `main.raw.nyc`.
     target
         Its new path, as `main.archive.nyc`; the parent must exist.
     """
@@ -118,7 +118,7 @@ def mv(source: str, target: str, /, *, kind: KindFlag = None, common: CommonFlag
 
 
 def whoami(*, common: CommonFlags = DEFAULTS) -> None:
-    """Show which user the server takes you for."""
+    """Show the user that the server identifies you as."""
     with common.client() as client:
         user = client.whoami()
     show_done(user, {"user": user}, shape=common.shape)
@@ -139,8 +139,9 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
         missing = error
     if not rows and len(parts) < 3 and (held := client.schemas.holding(parts[0])):
         return [_row(child, "namespace" if len(parts) == 1 else held) for child in client.schemas.list(parts)]
-    with suppress(NotFoundError, DeniedError):  # who lists namespaces may be refused the tables beside them
-        if not any(row["kind"] == "namespace" for row in rows):  # those of a directory are no nodes
+    with suppress(NotFoundError, DeniedError):  # a caller who may list namespaces may be refused the tables
+        # Namespaces of a directory catalog are no nodes of the tree.
+        if not any(row["kind"] == "namespace" for row in rows):
             rows = [*(_row(child, "namespace") for child in client.lance.namespaces(parts)), *rows]
             missing = None
         rows += [_row(table, "table") for table in client.lance.list(parts)]
@@ -150,20 +151,20 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
 
 
 def _catalog_row(name: str, catalog: Catalog | None) -> Row:
-    """Show a catalog; of one that only holds something for the caller the name."""
+    """Return a catalog's row. If the caller may only use objects in it, only its name is known."""
     row = _row((name,), "catalog")
     return row if catalog is None else {**row, "provider": catalog.provider, "comment": catalog.comment}
 
 
 def _nodes(client: Client, parts: Parts) -> list[Row]:
-    """List what lies in a catalog or namespace of the tree, but for Lance tables."""
+    """List the objects of a catalog or namespace of the tree, except Lance tables."""
     rows = [_row(child, "namespace") for child in client.namespaces.list(parts)]
     try:
         if len(parts) > 1:
             rows += [_row(table, "table") for table in client.tables.list(parts)]
             rows += [_row(view, "view") for view in client.views.list(parts)]
     except DeniedError:
-        if not rows:  # else the caller may use something further down
+        if not rows:  # the caller may only use objects further down
             raise
     return rows
 
@@ -173,7 +174,7 @@ def _row(parts: Parts, kind: str) -> Row:
 
 
 def _check_is_in_tree(kind: str, path: str, *, verb: str) -> None:
-    """Refuse tags, which lie beside the tree and have commands of their own. Raises UsageError."""
+    """Refuse tags, which are not in the tree and have their own commands. Raises UsageError."""
     if kind == "tag":
         raise UsageError("a tag is not in the tree of names", hint=f"'limnos tag {verb} {path}'")
 
@@ -186,7 +187,7 @@ def _check_drop_flags(kind: str, *, purge: bool, force: bool) -> None:
 
 
 def _drop_table(client: Client, path: str, *, purge: bool) -> None:
-    """Drop a table of either format. Raises UsageError for `--purge` of a Lance table, whose files go by themselves."""
+    """Drop a table of either format. Raises UsageError for `--purge` of a Lance table: the trash deletes its files."""
     if len(display.parse(path)) > 2:
         try:
             client.tables.drop(path, purge=purge)
@@ -203,10 +204,10 @@ def _drop_table(client: Client, path: str, *, purge: bool) -> None:
 
 
 def _drop_container(client: Client, kind: str, path: str, *, common: CommonFlags, force: bool) -> None:
-    """Drop a catalog or metalake, without `force` an empty one only.
+    """Drop a catalog or metalake; without `force` only an empty one.
 
-    The server drops what is out of use. An empty one is taken out of use first, so that nothing gets into it between
-    the look and the drop, and put to use again when the drop fails.
+    The server drops only disabled ones. An empty one is disabled first, so that nothing is added between the check and
+    the drop, and enabled again if the drop fails.
     """
     home = client.metalakes if kind == "metalake" else client.catalogs
     name = path if kind == "metalake" else display.parse(path)[0]
@@ -232,6 +233,6 @@ def _holds_something(client: Client, kind: str, name: str, common: CommonFlags) 
 
 
 def require(was_there: bool, kind: str, name: str) -> None:  # noqa: FBT001 - the answer of the call it wraps
-    """Raise NotFoundError when the server says that there was nothing to remove."""
+    """Raise NotFoundError if the server says that there was nothing to remove."""
     if not was_there:
         raise NotFoundError(f"there is no {kind} '{name}'", status=404, code="not-found")

@@ -20,7 +20,7 @@ app.command(secrets.app)
 
 @app.command
 def add(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Make somebody a member of the metalake.
+    """Add a user to the metalake.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def add(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def remove(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Take a user out of the metalake.
+    """Remove a user from the metalake.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def list_users(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show a user with the roles given to them.
+    """Show a user with their roles.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def disable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Refuse a user everywhere, from their next request on; roles and ownership stay.
+    """Disable a user: requests are refused from the next one on; roles and ownership stay.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def disable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def enable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Let a disabled user in again.
+    """Enable a disabled user.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def enable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def password(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Give a user a password, or change your own: asked for, or read from standard input; if it is yours, the old one first.
+    """Set a user's password or your own, from a prompt or standard input; for your own, the old one first.
 
     Parameters
     ----------

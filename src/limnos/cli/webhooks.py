@@ -1,6 +1,7 @@
 """`webhook create | list | drop | retry`.
 
-May import this room. For owners of metalakes. A secret is printed once, or written to a file that only its owner can read.
+May import this room. For owners of metalakes. A secret is printed once, or written to a file that only its owner can
+read.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ def create(
     ] = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Send the changes of the metalake to an address, as you may see them, and show the secret that signs them, once.
+    """Send the metalake's changes that you may see to an address, and show the signing secret once.
 
     Parameters
     ----------
     url
-        Below one of the server's setting events.allowed_urls.
+        An address below one of the server's setting events.allowed_urls.
     """
     if save is not None and save.exists():
         raise UsageError(f"the file '{save}' exists already", hint="choose another name, or remove it first")
@@ -52,7 +53,7 @@ def create(
 
 @app.command(name="list")
 def list_webhooks(*, common: CommonFlags = DEFAULTS) -> None:
-    """List where changes are sent, how far behind each is, and what went wrong last."""
+    """List webhooks with their pending revisions and last errors."""
     with common.client() as client:
         rows = [msgspec.structs.asdict(webhook) for webhook in client.webhooks.list()]
     columns = ["id", "url", "user", "state", "behind", "delivered_at", "attempts", "due_at", "error"]
@@ -61,7 +62,7 @@ def list_webhooks(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def drop(webhook_id: int, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
-    """Send nothing more to an address.
+    """Delete a webhook.
 
     Parameters
     ----------
@@ -84,7 +85,7 @@ def retry(
     ] = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Try again at once, also where a webhook stopped because changes that it missed are not kept any longer.
+    """Retry a webhook now, also one that stopped because its next changes are no longer kept.
 
     Parameters
     ----------
