@@ -1,4 +1,4 @@
 """Pure table formats: metadata documents in, metadata documents out.
 
-May import `model` and below. Must not know HTTP, SQL, files or permissions.
+May import `model` and lower rooms. Must not know HTTP, SQL, files or permissions.
 """

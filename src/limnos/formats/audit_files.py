@@ -1,6 +1,7 @@
-"""Lines of the audit as files that Spark and others read: Parquet, a directory for each day.
+"""Audit records as Parquet files for Spark and others, one directory per day.
 
-Pure: lines in, bytes and names out. May import `model`. The library that writes Parquet is asked for only when lines are written.
+Pure: takes records, returns bytes and names. May import `model`. Must not know stores. pyarrow is imported only when a
+file is written.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ DAY_MS: Final = 86_400_000
 
 
 def file_of(lines: Sequence[AuditRecord]) -> bytes:
-    """Write lines as one Parquet file. Raises Unsupported where the library for it is not installed."""
+    """Encode records as one Parquet file. Raises UnsupportedOperation if pyarrow is not installed."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -41,20 +42,23 @@ def file_of(lines: Sequence[AuditRecord]) -> bytes:
 
 
 def name_of(day: date, lines: Sequence[AuditRecord]) -> str:
-    """Name the file of a day's lines: the same lines have the same name, whoever writes them."""
+    """Return the file name for records of one day.
+
+    It is a function of the records, so every writer chooses the same.
+    """
     return f"day={day.isoformat()}/audit-{lines[0].id:016d}-{lines[-1].id:016d}.parquet"
 
 
 def day_of(at_ms: int) -> date:
-    """Return the day of a time, in UTC."""
+    """Return the UTC day of a time in milliseconds."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).date()
 
 
 def begin_of(day: date) -> int:
-    """Return when a day begins, in milliseconds since 1970."""
+    """Return the beginning of a day, in milliseconds since 1970."""
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)
 
 
 def next_day(day: date) -> date:
-    """Return the day after."""
+    """Return the next day."""
     return day + timedelta(days=1)

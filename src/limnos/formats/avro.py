@@ -1,8 +1,8 @@
-"""Avro files that others wrote, read within bounds: one text of each row, whatever a file claims to hold.
+"""Reads single fields of untrusted Avro files, with limits on size and time.
 
-May import fastavro. Must not know what the rows mean. fastavro unpacks a block whole and trusts its numbers; so blocks are
-unpacked here, as far as the bounds go, and it gets them plain, with a schema that wants nothing but the text. What is
-skipped costs no memory then, and time in proportion to bytes that are there.
+May import fastavro. Must not know what the rows mean. fastavro decompresses a block completely and trusts the numbers
+in it. Therefore blocks are decompressed here within limits, and fastavro reads them uncompressed with a schema that has
+only the wanted fields. Skipped fields then cost no memory, and time in proportion to their bytes.
 """
 
 from __future__ import annotations
@@ -22,33 +22,39 @@ if TYPE_CHECKING:
     from fastavro.types import Schema
 
 BLOCK_BYTES_MAX: Final = 16 << 20
-"""Of one block, unpacked; writers begin a new one after 16 to 64 thousand bytes, or for each entry."""
+"""Largest decompressed block. Writers begin a new block after 16 to 64 KB, or for each entry."""
 FILE_BYTES_MAX: Final = 1 << 30
 ENTRIES_MAX: Final = 2_000_000
 SCHEMA_BYTES_MAX: Final = 64 << 10
 DEPTH_MAX: Final = 32
 EMPTY_MAX: Final = 8
-"""Parts of a schema that take no byte, such as the partition of a table without partitions."""
+"""Most parts of a schema that take no byte, such as the partition of an unpartitioned table."""
 _LZMA_BYTES_MAX: Final = 64 << 20
 _MAGIC: Final = b"Obj\x01"
 _SYNC_SIZE: Final = 16
 
 
 class BadAvro(ValueError):
-    """No Avro file, or one that is beyond the bounds; says which."""
+    """The data is no Avro file or exceeds a limit; the message says which."""
 
 
 def texts_of(data: bytes, *path: str) -> Iterator[str]:
-    """Give the text at a path of fields in each row; none when the rows have no such field. Raises BadAvro."""
+    """Yield the text at a path of fields in each row; nothing if the rows have no such field. Raises BadAvro."""
     for (found,) in values_of(data, path):
         if isinstance(found, str):
             yield found
 
 
 def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> Iterator[tuple[object, ...]]:
-    """Give the texts and numbers at some paths of fields in each row, None for a field that a row has not.
+    """Yield the texts and numbers at some paths of fields in each row, with None for an absent field.
 
-    No row is given when the rows have none of the fields, unless the first `is_needed`. Raises BadAvro.
+    Args:
+        data: The file.
+        *paths: Paths of fields.
+        is_needed: Whether the first path must exist. Otherwise, if rows have none of the fields, nothing is yielded.
+
+    Raises:
+        BadAvro: The file is malformed, exceeds a limit, or lacks the first field.
     """
     try:
         source = io.BytesIO(data)
@@ -76,7 +82,7 @@ def _value_at(row: object, path: tuple[str, ...]) -> object:
 
 
 def decompress(data: bytes) -> bytes:
-    """Return a file as if it had never been compressed, for somebody who trusts the numbers in it. Raises BadAvro."""
+    """Return the file with uncompressed blocks, for a reader that trusts its numbers. Raises BadAvro."""
     try:
         source = io.BytesIO(data)
         told, sync = _head(source)
@@ -89,7 +95,7 @@ def decompress(data: bytes) -> bytes:
 
 
 class _UncompressedFile:
-    """The file as if it had never been compressed, piece by piece, for somebody who reads it from start to end."""
+    """A file-like object that reads a file with its blocks decompressed."""
 
     def __init__(self, source: io.BytesIO, told: dict[str, bytes], sync: bytes) -> None:
         self._source = source
@@ -99,7 +105,7 @@ class _UncompressedFile:
         self._rest = io.BytesIO(_spelled_head(told["avro.schema"], sync))
 
     def read(self, size: int = -1) -> bytes:
-        """Read on; less than was asked for at the end."""
+        """Read `size` bytes, fewer only at the end."""
         found = self._rest.read(size)
         while len(found) < size and (piece := self._block()):
             self._rest = io.BytesIO(piece)
@@ -107,7 +113,7 @@ class _UncompressedFile:
         return found
 
     def whole(self) -> bytes:
-        """All of it."""
+        """Read everything."""
         pieces = [self._rest.read()]
         while piece := self._block():
             pieces.append(piece)
@@ -148,17 +154,17 @@ def _unpacked(packed: bytes, codec: str) -> bytes:
     return block
 
 
-# -- the head ------------------------------------------------------------------------------------------------------
+# -- the header ----------------------------------------------------------------------------------------------------
 
 
 def _head(source: io.BytesIO) -> tuple[dict[str, bytes], bytes]:
-    """Read what stands before the blocks: a map, and the mark that ends each block."""
+    """Read the header: its metadata map, and the sync marker that ends each block."""
     if source.read(len(_MAGIC)) != _MAGIC:
         raise BadAvro("it does not begin as one")
     told: dict[str, bytes] = {}
     while count := _read_long(source):
         if count < 0:
-            _read_long(source)  # how long they are
+            _read_long(source)  # the size of the map's block in bytes
         for _ in range(abs(count)):
             name = _read_bytes(source).decode()
             told[name] = _read_bytes(source)
@@ -193,7 +199,7 @@ def _read_bytes(source: io.BytesIO) -> bytes:
 
 
 def _encode_long(number: int) -> bytes:
-    """Spell a number that is not negative."""
+    """Encode a number that is not negative."""
     rest, spelled = number << 1, bytearray()
     while rest > 0x7F:
         spelled.append(rest & 0x7F | 0x80)
@@ -215,14 +221,17 @@ def _schema(told: dict[str, bytes]) -> object:
 
 
 class _SchemaBounds:
-    """Looks at a schema: what is skipped must take bytes, and must end."""
+    """Checks a schema: it must not nest without end, and repeated parts must take bytes."""
 
     def __init__(self) -> None:
         self._known: dict[object, bool] = {}
         self._empty = 0
 
     def takes_bytes(self, schema: object, depth: int) -> bool:
-        """Say whether a value takes a byte at least. Raises BadAvro for what nests without end, or repeats nothing."""
+        """Return whether a value takes at least one byte.
+
+        Raises BadAvro for a schema that is too deep or repeats empty parts.
+        """
         if depth > DEPTH_MAX:
             raise BadAvro(f"its schema has more than {DEPTH_MAX} levels")
         if isinstance(schema, list):
@@ -246,7 +255,7 @@ class _SchemaBounds:
                 raise BadAvro("its schema repeats what takes no byte")
             return True
         if kind == "record":
-            self._known |= dict.fromkeys(names, False)  # within itself it is no name that may be used
+            self._known |= dict.fromkeys(names, False)  # a record may not refer to itself
             parts = [self.takes_bytes(field["type"], depth + 1) for field in schema["fields"]]
             found = any(parts)
         elif kind in ("fixed", "enum"):
@@ -270,7 +279,7 @@ _LEAVES: Final = frozenset({"string", "int", "long", "boolean", "null"})
 
 
 def _only(schema: object, paths: Sequence[tuple[str, ...]]) -> object:
-    """Return a schema that wants nothing but texts and numbers at some paths; None when there is none of them."""
+    """Return a schema with only the texts and numbers at some paths; None if none of them exists."""
     if () in paths:
         branches = schema if isinstance(schema, list) else [schema]
         kinds = [each.get("type") if isinstance(each, dict) else each for each in branches]

@@ -1,8 +1,8 @@
-"""What a bound statement needs of each dataset that it reads: which fields, which conditions its objects must meet, how many of them.
+"""Determines what a statement needs of each dataset that it reads: fields, conditions on its objects, and a limit.
 
-May import plans, `conditions`, `groups` and `values`. Must not know an engine. All that is said is necessary and never enough: an engine that reads more gives the
-same results, for the whole statement is worked out afterwards. Each scan becomes one of its own, named by its number, so that what one needs
-does not limit another of the same dataset.
+May import plans, `conditions`, `groups` and `values`. Must not know an engine. Requirements are necessary conditions
+only: an engine that returns more gives the same results, because the whole statement is evaluated afterwards. Each scan
+gets a number of its own, so that the requirements of one do not restrict another of the same dataset.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from limnos.sqlpp.values.model import Value
 
 NUMBERED = ("",)
-"""The dataverse of scans that have been numbered: no dataverse is called so."""
+"""The dataverse of numbered scans: no real dataverse has this name."""
 
 
 class ScanRequirement(Struct, frozen=True):
-    """What a scan must give. `fields` None: whole objects. `limit` None: all of them."""
+    """What a scan must return. `fields` None: whole objects. `limit` None: all of them."""
 
     dataverse: tuple[str, ...]
     name: str
@@ -35,11 +35,11 @@ class ScanRequirement(Struct, frozen=True):
     conditions: tuple[Condition, ...] = ()
     limit: int | None = None
     grouped: EngineGrouping | None = None
-    """Not the objects, but these groups of those that meet the conditions, which are all there is to meet."""
+    """Return these groups instead of objects. The conditions then select exactly the objects to group."""
     carried: RelationalQuery | None = None
-    """Not a dataset's objects, but the results of a query that an engine of columns carries."""
+    """Return the results of this translated query instead of a dataset's objects."""
     query: plan.Subquery | None = None
-    """The query that is carried, for whom the engine fails."""
+    """The plan of `carried`, for the evaluator if the engine fails."""
 
 
 def prepare_scans(
@@ -49,10 +49,19 @@ def prepare_scans(
     types: Callable[[tuple[str, ...], str], RecordType | None] = lambda *_: None,
     carries: bool = True,
 ) -> tuple[plan.Expression, tuple[ScanRequirement, ...]]:
-    """Number the scans of a statement, and say what each needs; with `carries`, queries inside of it may be scans, too.
+    """Number the scans of a statement and determine the requirements of each.
 
-    `types` gives a dataset's type where an engine has typed columns for it: then groups are left to it. `result_fields` tells what will be looked at of the objects that the statement gives, where it gives a dataset's own. Raises RecursionError
-    for what nests too deep.
+    Args:
+        expression: The bound statement.
+        result_fields: The fields that the caller uses of result objects that are a dataset's own; None for all.
+        types: Gives a dataset's type if an engine has typed columns for it; groups are then delegated.
+        carries: Whether translatable subqueries become scans.
+
+    Returns:
+        The changed plan and the requirements by number.
+
+    Raises:
+        RecursionError: The statement is nested too deep.
     """
     numbering = _ScanNumbering(expression, result_fields=result_fields, types=types, carries=carries)
     return numbering.numbered(expression), tuple(numbering.found)
@@ -113,12 +122,12 @@ class _ScanNumbering:
         return tuple([self._each(item) for item in held]) if type(held) is tuple else held
 
     def _scan(self, at: plan.Expression, wanted: ScanRequirement) -> plan.Scan:
-        """The next number, for what is wanted."""
+        """A scan with the next number."""
         self.found.append(wanted)
         return plan.Scan(at.at, NUMBERED, str(len(self.found) - 1))
 
     def _carried(self, node: plan.Subquery) -> plan.Scan | None:
-        """A query inside of the statement that is carried as a whole; None for another."""
+        """A scan for a subquery that an engine can execute; None for another."""
         if node is self._outermost or not self._carries:
             return None
         try:
@@ -142,7 +151,7 @@ class _ScanNumbering:
         return structs.replace(source, source=changed, condition=condition)
 
     def _groups(self, query: plan.Query) -> plan.Query | None:
-        """A query whose groups are given away; None for another."""
+        """A query whose groups an engine computes; None for another."""
         block = query.arms[0]
         if len(query.arms) > 1 or not isinstance(block, plan.Block) or len(block.sources) != 1:
             return None
@@ -161,7 +170,7 @@ class _ScanNumbering:
 
 
 def runs_functions(expression: plan.Expression) -> bool:
-    """Say whether `prepare_scans` may call functions to learn values of conditions: some call may have known arguments alone."""
+    """Return whether `prepare_scans` may call functions, to evaluate constant arguments of conditions."""
     may_be_known = (plan.Constant, plan.ArrayOf, plan.SignOf, plan.FunctionCall)
     for node in walk(expression):
         arguments = node.arguments if isinstance(node, plan.FunctionCall) else ()
@@ -171,7 +180,7 @@ def runs_functions(expression: plan.Expression) -> bool:
 
 
 def walk(node: plan.PlanNode) -> list[plan.PlanNode]:
-    """A node and all below it."""
+    """A node and all nodes below it."""
     waiting: list[object] = [node]
     found: list[plan.PlanNode] = []
     while waiting:
@@ -185,7 +194,7 @@ def walk(node: plan.PlanNode) -> list[plan.PlanNode]:
 
 
 def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | None) -> set[int]:
-    """The slots of variables that are used as they are, and not a field of them alone."""
+    """The slots of variables that are used as a whole, not only by field."""
     results = _results(expression) if result_fields is not None else ()
     found: set[int] = set()
     waiting: list[object] = [expression]
@@ -207,7 +216,7 @@ def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | 
 
 
 def _results(expression: plan.Expression) -> tuple[plan.Local, ...]:
-    """The variable that a query gives as its result."""
+    """The variables that the blocks of a query return as results."""
     if not isinstance(expression, plan.Subquery):
         return ()
     blocks = [arm for arm in expression.query.arms if isinstance(arm, plan.Block)]
@@ -215,7 +224,7 @@ def _results(expression: plan.Expression) -> tuple[plan.Local, ...]:
 
 
 def _limits(expression: plan.Expression) -> dict[int, int]:
-    """How many objects are enough, for a query that takes the first of one dataset as they come."""
+    """The number of objects that suffices, for a query with LIMIT over one dataset without filter or order."""
     if not isinstance(expression, plan.Subquery):
         return {}
     query = expression.query
@@ -238,7 +247,7 @@ def _is_count(value: Value) -> bool:
 
 
 def _conditions(source: plan.ForEach, block: plan.Block) -> Iterator[Condition]:
-    """What WHERE, and the condition of an inner join, ask of the objects of a source that are not left out of the result."""
+    """Necessary conditions on a source's objects, from WHERE and the condition of an inner join."""
     kinds = {other.kind for other in block.sources}
     if "right" in kinds or source.kind not in ("scan", "inner", "cross"):
         return

@@ -1,8 +1,7 @@
-"""Tokens of SQL++: their kinds, the reserved words, and the words that mean something in one place only.
+"""Tokens of SQL++: their kinds, the reserved words, and the soft keywords.
 
-May import `errors` of this room. Must not know how a text is cut into tokens, nor the grammar.
-
-The kind of a reserved word is the word in capitals, that of a sign the sign itself; the rest have names of their own.
+May import `errors` of this room. Must not know how a text is split into tokens, nor the grammar. The kind of a reserved
+word is the word in upper case, that of a sign the sign itself; the others have names of their own.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from limnos.sqlpp.errors import TextPosition, escape_token, shorten
 
 IDENTIFIER = "IDENTIFIER"
 QUOTED = "QUOTED_STRING"
-"""An identifier in back-quotes: never a keyword, not even a soft one."""
+"""An identifier in back-quotes, which is never a keyword, not even a soft one."""
 STRING = "STRING_LITERAL"
 INTEGER = "INTEGER_LITERAL"
 DOUBLE = "DOUBLE_LITERAL"
@@ -37,7 +36,7 @@ KEYWORDS = frozenset(
     WHEN WHERE WITH WRITE
     """.split()  # noqa: SIM905 - a list of a hundred quoted words is no easier to read
 )
-"""Words that are no identifiers unless they stand in back-quotes."""
+"""Reserved words: identifiers only in back-quotes."""
 
 SOFT = frozenset(
     """
@@ -45,11 +44,11 @@ SOFT = frozenset(
     RANGE REFERENCES REPLACE RESPECT ROLLUP ROW ROWS SETS TIES UNBOUNDED
     """.split()  # noqa: SIM905
 )
-"""Words that are identifiers everywhere but in the one place where the grammar asks for them."""
+"""Soft keywords: identifiers except in the one place where the grammar expects them."""
 
 
 class Token(Struct, frozen=True, gc=False):
-    """A token: its kind, its text as written, what it stands for (an identifier or a string without quotes), its place."""
+    """A token: its kind, its text as written, its value (an identifier or a string without quotes), its position."""
 
     kind: str
     image: str
@@ -60,13 +59,13 @@ class Token(Struct, frozen=True, gc=False):
 
     @property
     def soft(self) -> str:
-        """The soft keyword that it may be, in capitals; empty for what is no bare identifier."""
+        """The soft keyword in upper case; empty if the token is none."""
         word = self.image.upper() if self.kind == IDENTIFIER else ""
         return word if word in SOFT else ""
 
     @property
     def shown(self) -> str:
-        """As a syntax error shows it: the kind where the text alone does not tell it, then the text."""
+        """The token in a syntax error: its kind if the text alone does not show it, then the text."""
         if self.kind == END:
             return "<EOF>"
         kind = f"<{self.kind}> " if self.kind in _NAMED else ""
@@ -74,7 +73,7 @@ class Token(Struct, frozen=True, gc=False):
 
 
 class Hint(Struct, frozen=True):
-    """A comment that begins with `+`: advice to an optimizer."""
+    """A comment that begins with `/*+`: advice to an optimizer."""
 
     place: TextPosition
     text: str

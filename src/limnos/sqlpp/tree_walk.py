@@ -1,4 +1,4 @@
-"""Ways through a tree that do not recurse.
+"""Traversals of a tree without recursion.
 
 May import the tree's base. Must not know a kind of node by name.
 """
@@ -11,7 +11,7 @@ from limnos.sqlpp.tree.base import SyntaxNode
 
 
 def descendants(node: SyntaxNode) -> Iterator[SyntaxNode]:
-    """The node and all below it, in the order in which they were written."""
+    """The node and all nodes below it, in the order of the text."""
     waiting = [node]
     while waiting:
         node = waiting.pop()
@@ -20,7 +20,7 @@ def descendants(node: SyntaxNode) -> Iterator[SyntaxNode]:
 
 
 def children(node: SyntaxNode) -> Iterator[SyntaxNode]:
-    """The nodes right below one."""
+    """The direct children of a node."""
     for name in node.__struct_fields__:
         value = getattr(node, name)
         if isinstance(value, SyntaxNode):
@@ -30,7 +30,7 @@ def children(node: SyntaxNode) -> Iterator[SyntaxNode]:
 
 
 def outline(node: SyntaxNode) -> list[object]:
-    """The tree without its places, flat: two trees say the same if their outlines are equal."""
+    """The tree as a flat list without positions: two trees are equal if their outlines are."""
     waiting: list[object] = [node]
     told: list[object] = []
     while waiting:

@@ -1,4 +1,4 @@
-"""Exports of metalakes as bytes and as messages, sans I/O (`proto/limnos/v1/export.proto`).
+"""Exports of metalakes as messages and bytes, without I/O (`proto/limnos/v1/export.proto`).
 
 May import Protobuf, `model` and the standard library. Must not know HTTP, SQL, files or permissions.
 """

@@ -1,6 +1,6 @@
-"""Records of an export as bytes: Protobuf messages behind their lengths, or a line of JSON for each.
+"""Encodes records of an export: Protobuf messages with length prefixes, or lines of JSON.
 
-May import Protobuf and `model`. Knows nothing of what a record says but its version.
+May import Protobuf and `model`. Must not know the content of a record except its version.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FORMS: Final[tuple[Form, ...]] = ("proto", "json")
 
 
 def encode_records(records: Iterable[ExportRecord], form: Form) -> bytes:
-    """Write records, one after the other."""
+    """Encode records one after the other."""
     if form == "proto":
         return b"".join([frame_message(record.SerializeToString(deterministic=True)) for record in records])
     return b"".join([_line(record) for record in records])
@@ -37,7 +37,10 @@ def _line(record: ExportRecord) -> bytes:
 
 
 def decode_records(data: bytes, form: Form, *, first: int) -> list[ExportRecord]:
-    """Read records; `first` is the number of the first of them. Raises BadRequest with the number of one that is none."""
+    """Decode records. `first` is the number of the first one, for messages.
+
+    Raises BadRequest with the number of a bad one.
+    """
     found = _from_lines(data, first) if form == "json" else _from_frames(data, first)
     for number, record in enumerate(found, first):
         _check(record, number)

@@ -1,7 +1,7 @@
-"""Records of an export, made of what the store holds.
+"""Builds the records of an export from stored values.
 
-May import Protobuf and `model`. Pure: each function takes values and gives a message; which ones are exported, and in which order, is said
-elsewhere.
+May import Protobuf and `model`. Must not know which objects are exported, nor in which order. Pure: each function takes
+values and returns a message.
 """
 
 from __future__ import annotations
@@ -44,26 +44,26 @@ _ENTITY = "entity."
 RESTS: Final[Mapping[Kind, str]] = {
     kind: row.export.removeprefix(_ENTITY) for kind, row in KIND_TABLE.items() if row.export and row.export.startswith(_ENTITY)
 }  # fmt: skip
-"""Under which field an entity of each kind has the rest of what is stored of it."""
+"""For each kind, the field of an entity that holds its stored record."""
 
 
 def version() -> schema_pb2.SchemaVersion:
-    """The version that messages are written with."""
+    """The schema version with which messages are written."""
     return schema_pb2.SchemaVersion(major_version=MAJOR_VERSION, minor_version=MINOR_VERSION)
 
 
 def stamp(at_ms: int) -> Timestamp:
-    """Spell a time."""
+    """A time in milliseconds as a Timestamp."""
     return Timestamp(seconds=at_ms // 1000, nanos=at_ms % 1000 * 1_000_000)
 
 
 def millis(at: Timestamp) -> int:
-    """Read a time."""
+    """A Timestamp in milliseconds."""
     return at.seconds * 1000 + at.nanos // 1_000_000
 
 
 def audit(made: tuple[str, int], changed: tuple[str | None, int | None]) -> schema_pb2.AuditInfo:
-    """Say who made something and who changed it last."""
+    """The audit information: who created an object and who changed it last, with times in milliseconds."""
     found = schema_pb2.AuditInfo(creator=made[0], create_time=stamp(made[1]))
     if changed[0] is not None:
         found.last_modifier = changed[0]
@@ -73,7 +73,7 @@ def audit(made: tuple[str, int], changed: tuple[str | None, int | None]) -> sche
 
 
 def header(*, metalake: str, product: str, now_ms: int, epoch: int, revisions: tuple[int, int]) -> ExportRecord:
-    """Begin an export."""
+    """The first record of an export."""
     head = export_pb2.ExportHeader(
         version=version(), metalake=metalake, product=product, time=stamp(now_ms), epoch=epoch,
         server_revision=revisions[0], metalake_revision=revisions[1],
@@ -82,7 +82,7 @@ def header(*, metalake: str, product: str, now_ms: int, epoch: int, revisions: t
 
 
 def trailer(records: int) -> ExportRecord:
-    """End an export of so many records before this one."""
+    """The last record of an export; `records` is the number of records before it."""
     return ExportRecord(trailer=export_pb2.ExportTrailer(records=records + 1))
 
 
@@ -96,7 +96,7 @@ def principal(found: Principal) -> ExportRecord:
 
 
 def metalake(node: Node, *, owner_id: int | None) -> ExportRecord:
-    """The metalake itself."""
+    """The metalake."""
     record = cast("MetalakeRecord", node.record)
     message = schema_pb2.Metalake(
         id=node.id, name=node.name, comment=record.comment, properties=record.properties, audit_info=_audit(node),
@@ -106,7 +106,7 @@ def metalake(node: Node, *, owner_id: int | None) -> ExportRecord:
 
 
 def catalog(node: Node, *, properties: Mapping[str, str], masked: Sequence[str], warehouse: str) -> ExportRecord:
-    """A catalog with the properties that may leave."""
+    """A catalog, with the properties that may be exported."""
     record = cast("CatalogRecord", node.record)
     message = schema_pb2.Catalog(
         id=node.id, metalake_id=node.parent_id, name=node.name, comment=record.comment, type=type_number(record.type),
@@ -116,7 +116,7 @@ def catalog(node: Node, *, properties: Mapping[str, str], masked: Sequence[str],
 
 
 def node_record(node: Node, document: MetadataDocument | None) -> ExportRecord:
-    """Whatever lies in a catalog, or beside the catalogs."""
+    """An object in a catalog, or a metalake object."""
     found = EXPORTERS[node.kind](node, document)
     if document is not None:
         found.pointer.CopyFrom(
@@ -163,7 +163,7 @@ EXPORTERS: Final[Mapping[Kind, Callable[[Node, MetadataDocument | None], ExportR
     Kind.TABLE: _table,
     **dict.fromkeys(RESTS, _entity),
 }
-"""What makes the record of an object in or beside a catalog, for each kind of node below the metalake."""
+"""The function that builds the record, for each kind below the metalake."""
 
 
 def _parent(node: Node) -> int | None:
@@ -198,7 +198,7 @@ _metadata = msgspec.json.Decoder(_IcebergMetadata)
 
 
 def columns_of(body: bytes) -> list[schema_pb2.Column]:
-    """Return the columns of an Iceberg table, in order; none where its metadata is not as it should be."""
+    """Return the columns of an Iceberg table, in order; empty for malformed metadata."""
     try:
         found = _metadata.decode(body)
     except msgspec.DecodeError:
@@ -219,32 +219,35 @@ def _column(field: _IcebergField) -> schema_pb2.Column:
 def role(
     role_id: int, name: str, *, record: bytes, audit_info: schema_pb2.AuditInfo, owner_id: int | None
 ) -> ExportRecord:
-    """A role, without its rules and holders."""
+    """A role, without its grants and members."""
     rest = records_pb2.RoleRecord.FromString(record)
     message = export_pb2.Role(id=role_id, name=name, audit_info=audit_info, version=version(), rest=rest)
     return ExportRecord(role=message, owner_id=owner_id or 0)
 
 
 def grant(role_id: int, object_id: int, *, privilege: str, allowed: bool) -> ExportRecord:
-    """One rule of a role."""
+    """One grant of a role."""
     return ExportRecord(
         grant=export_pb2.Grant(role_id=role_id, object_id=object_id, privilege=privilege, allowed=allowed)
     )
 
 
 def link(kind: str, *, from_id: int, to_id: int) -> ExportRecord:
-    """Two things that have to do with each other."""
+    """A relation between two objects."""
     return ExportRecord(link=export_pb2.Link(kind=kind, from_id=from_id, to_id=to_id))
 
 
 def attachment_record(kind: str, row: Sequence[int], *, values: Sequence[str] = ()) -> ExportRecord:
-    """A tag or policy on an object or column: a row of ids of the object, of what is on it, and of the column's field."""
+    """A tag or policy on an object or column.
+
+    `row` has the ids of the object, the tag or policy, and the column's field.
+    """
     message = export_pb2.Link(kind=kind, from_id=row[0], to_id=row[1], field_id=row[2], values=values)
     return ExportRecord(link=message)
 
 
 def protection_record(node_id: int, *, below: bool, set_by: str, set_at: int) -> ExportRecord:
-    """What protects an object."""
+    """The protection of an object."""
     message = export_pb2.Link(
         kind="protected", from_id=node_id, to_id=node_id, below=below, set_by=set_by, set_at=stamp(set_at)
     )
@@ -270,7 +273,7 @@ def lance_version(table_id: int, found: LanceVersion) -> ExportRecord:
 
 
 def statistic(table_id: int, found: Statistic, *, field_id: int = 0) -> ExportRecord:
-    """A statistic of a table, of one of its partitions or of a column."""
+    """A statistic of a table, a partition or a column."""
     message = export_pb2.Statistic(
         table_id=table_id, partition=found.partition, name=found.name, value=found.value,
         audit_info=_audit(found), field_id=field_id,
@@ -279,7 +282,7 @@ def statistic(table_id: int, found: Statistic, *, field_id: int = 0) -> ExportRe
 
 
 def restriction(found: Restriction) -> ExportRecord:
-    """What may be read of a table or namespace."""
+    """A restriction of a table or namespace."""
     terms = found.terms
     message = export_pb2.ReadRestriction(
         object_id=found.object_id, name=found.name, row_filter=terms.row_filter, to_ids=terms.to, except_ids=terms.unless,
@@ -290,7 +293,10 @@ def restriction(found: Restriction) -> ExportRecord:
 
 
 def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int, ...]]) -> RestrictionTerms:
-    """What a restriction says; `ids` gives those of whom it names, as they are where it comes in. Raises BadRequest."""
+    """The terms of a restriction; `ids` maps exported ids of users and roles to those of this store.
+
+    Raises BadRequest.
+    """
     masks = tuple([ColumnMask(each.column, check_action(each.action), each.field_id) for each in message.masks])
     row_filter = message.row_filter
     if row_filter:
@@ -302,7 +308,7 @@ def terms_of(message: ReadRestriction, ids: Callable[[Iterable[int]], tuple[int,
 
 
 def declaration(row: Sequence[object]) -> ExportRecord:
-    """A version of what a pipeline declares: a row of ids, number, digest, text, by whom, when."""
+    """A version of a pipeline's declaration. `row`: pipeline id, number, digest, text, author, time in milliseconds."""
     pipeline_id, number, digest, text, declared_by, declared_at = cast("tuple[int, int, str, str, str, int]", row)
     message = export_pb2.Declaration(
         pipeline_id=pipeline_id, number=number, digest=digest, text=text, declared_by=declared_by,

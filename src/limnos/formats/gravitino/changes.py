@@ -1,7 +1,8 @@
-"""Changes of a table's columns, applied to its Iceberg schema: ids of fields stay, new fields get new ones (reference section 2.3).
+"""Applies Gravitino's column changes to an Iceberg schema: field ids are kept, new fields get new ids (reference
+section 2.3).
 
-May import `formats.iceberg` for its typed JSON and `model`. Pure. Only what Iceberg's rules of evolution allow is done: a type is widened, a
-column becomes optional, nothing else about the rows that are there.
+May import `formats.iceberg` for its typed JSON and `model`. Must not know tables. Pure. Only what Iceberg's schema
+evolution allows is done: types are widened and columns become optional.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ PRIMARY: Final = "PRIMARY_KEY"
 
 
 class FieldPosition(NamedTuple):
-    """Where a field stands: the list that holds it, and its position in that."""
+    """The list that holds a field, and the field's index in it."""
 
     fields: list[Json]
     position: int
 
     @property
     def field(self) -> Json:
-        """The field itself."""
+        """The field."""
         return self.fields[self.position]
 
 
 class SchemaDraft:
-    """A schema under change. What it was made from is left as it is."""
+    """A schema with pending changes. The original schema is not modified."""
 
     def __init__(self, schema: Json, *, kept: Mapping[str, str], last_id: int, version: int) -> None:
         self.schema: Json = copy.deepcopy(schema)
@@ -46,14 +47,17 @@ class SchemaDraft:
         self.version = version
 
     def settled(self) -> tuple[Json, dict[str, str]]:
-        """Return the schema, and the kept words of the fields that it still has. Raises BadRequest for one that is none."""
+        """Return the schema, and the original types of its remaining fields.
+
+        Raises BadRequest for an invalid schema.
+        """
         found = columns(self.schema)
         types = {str(each.id): each.primitive.text for each in found.by_id.values() if each.primitive is not None}
         kept = {key: word for key, word in self.kept.items() if key in types and stands_for(word, types[key])}
         return self.schema, kept
 
     def add(self, path: Sequence[str], column: Json, *, position: object) -> None:
-        """Add a column. One that must have a value needs one for the rows that are there."""
+        """Add a column at a position. A required column needs a default for existing rows."""
         *above, name = path
         fields = self._fields(above)
         self._refuse_taken(fields, name)
@@ -71,7 +75,7 @@ class SchemaDraft:
         self._put(fields, len(fields) - 1, position=position)
 
     def rename(self, path: Sequence[str], new_name: str) -> None:
-        """Give a column another name; its id stays, and so does what hangs on that."""
+        """Rename a column. Its id stays, with everything that refers to the id."""
         if not new_name:
             raise BadRequest(f"Column {_dotted(path)} needs a name: the new one is empty")
         place = self._find(path)
@@ -80,7 +84,7 @@ class SchemaDraft:
         place.field["name"] = new_name
 
     def retype(self, path: Sequence[str], new_type: object) -> None:
-        """Give a column another type, which holds all values of the old one."""
+        """Change a column's type to a wider one."""
         field = self._find(path).field
         old, name = field["type"], _dotted(path)
         if not isinstance(old, str) or not isinstance(new_type, str):
@@ -111,14 +115,14 @@ class SchemaDraft:
             field["doc"] = comment
 
     def nullability(self, path: Sequence[str], *, nullable: bool) -> None:
-        """Let a column be null; the reverse is not known of the rows that are there."""
+        """Make a column nullable. The reverse is refused, because existing rows may hold nulls."""
         field = self._find(path).field
         if not nullable and field.get("required") is not True:
             raise BadRequest(f"Column {_dotted(path)} is nullable and may hold nulls: it cannot become required")
         field["required"] = not nullable
 
     def default(self, path: Sequence[str], value: object) -> None:
-        """Change what writers write where a row says nothing."""
+        """Change a column's default for new rows."""
         field = self._find(path).field
         made = None if value is None else default_of(value, field["type"], name=_dotted(path))
         field.pop("write-default", None)
@@ -126,17 +130,17 @@ class SchemaDraft:
             field["write-default"] = made
 
     def refuse_counting(self, *, counts: bool) -> None:
-        """Let columns count nothing up, as they do not."""
+        """Refuse auto-increment columns, which Iceberg lacks."""
         if counts:
             raise UnsupportedOperation("Iceberg counts nothing up: a column cannot become one of autoIncrement")
 
     def reposition(self, path: Sequence[str], position: object) -> None:
-        """Put a column elsewhere among those beside it."""
+        """Move a column among its siblings."""
         place = self._find(path)
         self._put(place.fields, place.position, position=position)
 
     def delete(self, path: Sequence[str], *, if_exists: bool, used: Mapping[object, str]) -> None:
-        """Take a column away. `used`: what needs a field, by its id."""
+        """Delete a column. `used` names the users of a field by its id, which prevent that."""
         try:
             place = self._find(path)
         except BadRequest:
@@ -152,11 +156,11 @@ class SchemaDraft:
         del place.fields[place.position]
 
     def add_index(self, index: Json) -> None:
-        """Make columns the primary key: Iceberg's identifier fields."""
+        """Set the primary key: Iceberg's identifier fields."""
         set_identifiers(self.schema, index)
 
     def delete_index(self, name: str, *, if_exists: bool) -> None:
-        """Take the primary key away."""
+        """Remove the primary key."""
         if not self._identifiers() or name.upper() not in (PRIMARY, "PRIMARY"):
             if if_exists:
                 return
@@ -177,7 +181,7 @@ class SchemaDraft:
         raise BadRequest(f"The table has no column {_dotted(path)}")
 
     def _fields(self, path: Sequence[str]) -> list[Json]:
-        """The list of fields that a path leads to: of the table, or of a struct in it."""
+        """The list of fields at a path: of the table, or of a nested struct."""
         found: object = self.schema
         walked: list[str] = []
         for name in path:
@@ -194,7 +198,7 @@ class SchemaDraft:
             raise BadRequest(f"The table has a column {preview_value(name)} already")
 
     def _put(self, fields: list[Json], index: int, *, position: object) -> None:
-        """Move a field to where a position says: first, after another, or where it is."""
+        """Move a field to a position: first, after another field, or where it is."""
         if isinstance(position, str) and position.lower() == "first":
             fields.insert(0, fields.pop(index))
         elif isinstance(position, dict) and isinstance(position.get("after"), str):
@@ -208,7 +212,10 @@ class SchemaDraft:
 
 
 def set_identifiers(schema: Json, index: Json) -> None:
-    """Make the columns of a primary key a schema's identifier fields. Raises Unsupported for another index, BadRequest."""
+    """Make the columns of a primary key a schema's identifier fields.
+
+    Raises UnsupportedOperation for other indexes, BadRequest.
+    """
     kind = str(index.get("indexType", "")).upper()
     if kind != PRIMARY:
         raise UnsupportedOperation(
@@ -227,7 +234,7 @@ def set_identifiers(schema: Json, index: Json) -> None:
 
 
 def indexes_of(schema: Json) -> list[Json]:
-    """Tell a schema's identifier fields as a primary key."""
+    """Return a schema's identifier fields as a primary key."""
     ids = schema.get("identifier-field-ids")
     if not ids:
         return []
@@ -237,7 +244,7 @@ def indexes_of(schema: Json) -> list[Json]:
 
 
 def _within(value: object, name: str) -> object:
-    """The type of a part of a struct, list or map; what is within a list's struct is named `element`."""
+    """The type of a part of a struct, list or map. A list's item is named `element`, a map's `key` and `value`."""
     if not isinstance(value, dict):
         return None
     if value["type"] == "struct":

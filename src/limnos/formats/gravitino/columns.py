@@ -1,8 +1,8 @@
 """Columns: Gravitino's JSON types to Iceberg's schemas and back (JsonUtils of 1.3; reference section 2.1).
 
-May import `formats.iceberg` for its typed JSON, and `model`. Pure. A type that Iceberg has under no name of its own (`varchar(20)`) becomes
-the one that holds its values, and its word is kept by the field's id, to be told again as long as the field still has that type. What
-neither has is refused on the way in and told as `external` on the way out.
+May import `formats.iceberg` for its typed JSON, and `model`. Must not know tables. Pure. A type without an Iceberg name
+of its own (`varchar(20)`) becomes a type that holds its values. Its original name is stored by field id, and returned
+as long as the field has that type. Types that neither knows are refused on input and returned as `external` on output.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 ORIGINAL_TYPES: Final = "gravitino.types"
-"""The property of an Iceberg table that holds the kept words: JSON, by field ids."""
+"""Property of an Iceberg table with the original types: JSON, by field id."""
 _INTO = {
     "boolean": "boolean", "integer": "int", "long": "long", "float": "float", "double": "double", "date": "date",
     "time": "time", "timestamp": "timestamp", "timestamp_tz": "timestamptz", "string": "string", "binary": "binary",
@@ -36,7 +36,7 @@ _HELD_BY = {
     "long unsigned": "decimal(20, 0)", "timestamp(7)": "timestamp_ns", "timestamp(8)": "timestamp_ns",
     "timestamp_tz(7)": "timestamptz_ns", "timestamp_tz(8)": "timestamptz_ns",
 }  # fmt: skip
-"""The Iceberg types that hold the values of types which Iceberg has no word for."""
+"""Iceberg types that hold the values of types which Iceberg lacks."""
 _SIZED = re.compile(r"(time|timestamp|timestamp_tz|fixed|char|varchar)\(\s*(\d{1,9})\s*\)")
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _SPATIAL = re.compile(r"(geometry|geography)(\(.*\))?")
@@ -47,28 +47,31 @@ _NUMBERS: Final[Mapping[str, Callable[[str], object]]] = {
 
 
 class PlainType(NamedTuple):
-    """A type without parts: Iceberg's name, and Gravitino's where Iceberg's does not say it."""
+    """A type without parts: Iceberg's name, and Gravitino's if that cannot be derived from it."""
 
     iceberg: str
     word: str | None = None
 
 
 class AnnotatedSchema(NamedTuple):
-    """A schema, and the words that it cannot say, by the ids of its fields."""
+    """An Iceberg schema, and the original types that it cannot express, by field id."""
 
     schema: Json
     kept: dict[str, str]
 
 
 class FieldBuilder:
-    """Makes fields of columns: hands out their ids, and gathers the words that are kept."""
+    """Builds Iceberg fields from columns, assigns ids, and collects original types."""
 
     def __init__(self, first: int = 1) -> None:
         self._ids = count(first)
         self.kept: dict[str, str] = {}
 
     def field(self, column: Json, *, depth: int = 0) -> Json:
-        """Make a field. Raises BadRequest for what is no column, Unsupported for what Iceberg has not."""
+        """Build a field.
+
+        Raises BadRequest for a malformed column, UnsupportedOperation for a feature that Iceberg lacks.
+        """
         name = text_at(column, "name", where="Column")
         if column.get("autoIncrement") is True:
             raise UnsupportedOperation(
@@ -84,7 +87,7 @@ class FieldBuilder:
         return built
 
     def type(self, value: object, name: str, *, field_id: int, depth: int = 0) -> object:
-        """Make the type of a field, whose word is kept where that is needed."""
+        """Build the type of a field, and record its original type if needed."""
         if depth > DEPTH_MAX:
             raise BadRequest(f"Column {preview_value(name)} is nested more than {DEPTH_MAX} levels deep")
         if isinstance(value, str):
@@ -116,7 +119,7 @@ class FieldBuilder:
 
 
 def schema_of(columns: list[Json]) -> Json:
-    """Build an Iceberg schema; ids are counted from 1. Raises BadRequest for what it cannot say: nothing is kept."""
+    """Build an Iceberg schema with ids from 1. Raises BadRequest for types that Iceberg cannot express exactly."""
     made = table_schema_of(columns)
     if made.kept:
         words = ", ".join(sorted(set(made.kept.values())))
@@ -125,14 +128,14 @@ def schema_of(columns: list[Json]) -> Json:
 
 
 def table_schema_of(columns: list[Json]) -> AnnotatedSchema:
-    """Build an Iceberg schema, and tell the words to be kept beside it."""
+    """Build an Iceberg schema and the original types to store with it."""
     fields = FieldBuilder()
     schema, ids = with_fresh_ids({"type": "struct", "fields": [fields.field(one) for one in columns]})
     return AnnotatedSchema(schema, {str(ids.renumbered[int(key)]): word for key, word in fields.kept.items()})
 
 
 def plain_of(text: str, name: str) -> PlainType:
-    """Say a type without parts as Iceberg does. Raises BadRequest."""
+    """Return Iceberg's type for a type without parts. Raises BadRequest."""
     word = " ".join(text.lower().split())
     if word in _INTO:
         return PlainType(_INTO[word])
@@ -167,7 +170,10 @@ def _external(text: str, name: str) -> str:
 
 
 def default_of(value: object, kind: object, *, name: str) -> object:
-    """Say a literal as a default of an Iceberg field. Raises Unsupported for what is no literal, BadRequest for a wrong one."""
+    """Return the default value of an Iceberg field for Gravitino's literal.
+
+    Raises UnsupportedOperation if it is no literal, BadRequest for a wrong value.
+    """
     told = as_object(value, f"The default of column {preview_value(name)}")
     if told.get("type") != "literal" or not isinstance(kind, str):
         raise UnsupportedOperation(
@@ -185,7 +191,7 @@ def default_of(value: object, kind: object, *, name: str) -> object:
 
 
 def original_types_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """Read the kept words of a table; what is none of ours is as good as nothing."""
+    """Read a table's original types; empty if the property is malformed."""
     try:
         return msgspec.json.decode(properties.get(ORIGINAL_TYPES, "{}"), type=dict[str, str])
     except msgspec.MsgspecError:
@@ -193,12 +199,12 @@ def original_types_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def original_types_text(kept: Mapping[str, str]) -> str:
-    """Write kept words as a property."""
+    """Write original types as the value of a property."""
     return msgspec.json.encode(dict(kept), order="sorted").decode()
 
 
 def columns_of(schema: Json, kept: Mapping[str, str] | None = None) -> list[Json]:
-    """Tell the columns of a stored Iceberg schema, with the words that were kept."""
+    """Return the columns of a stored Iceberg schema, with their original types."""
     words = kept or {}
     return [
         {**_field_json(one, words), "autoIncrement": False} for one in objects_at(schema, "fields", where="Schema")
@@ -237,7 +243,7 @@ def _type_json(value: object, kept: Mapping[str, str], *, field_id: object) -> o
 
 
 def _plain_type_json(text: str, word: str | None) -> object:
-    """Tell a type without parts: by the kept word, if that still stands for it."""
+    """Return a type without parts; the original type if it still fits."""
     if word is not None and stands_for(word, text):
         return word
     if text.startswith("decimal"):
@@ -248,7 +254,7 @@ def _plain_type_json(text: str, word: str | None) -> object:
 
 
 def stands_for(word: str, iceberg: str) -> bool:
-    """Say whether a kept word means an Iceberg type."""
+    """Return whether an original type is stored as this Iceberg type."""
     try:
         return plain_of(word, "") == PlainType(iceberg, word)
     except BadRequest:

@@ -1,7 +1,7 @@
-"""Functions that were registered: what a definition must say, and what changes make of several (reference section 2.3).
+"""Registered functions: checks of definitions, and changes applied to them (reference section 2.3).
 
-May import `formats.iceberg` for its typed JSON, and `model`. Pure. Which engine runs a function, and whether it can, is nobody's business here:
-types are any of Gravitino's and are kept as they came. Two definitions that the same call could mean are refused.
+May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know engines: types are stored as they
+came. Definitions that the same call could match are refused.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ TABLE: Final = "table"
 TYPES: Final = {"scalar": "scalar", "aggregate": "aggregate", "agg": "aggregate", TABLE: TABLE}
 RUNTIMES: Final = ("SPARK", "TRINO")
 TEXT_OF: Final = {"SQL": "sql", "JAVA": "class_name", "PYTHON": "handler"}
-"""Languages, and the field that each needs."""
+"""Languages, and the field that each requires."""
 DEFINITIONS_MAX: Final = 200
 _INNER: Final = {"list": ("elementType",), "map": ("keyType", "valueType")}
 _WORDS: Final = {"external": "catalogString", "unparsed": "unparsedType"}
 
 
 class _FunctionPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """A part of a definition."""
+    """Base of the parts of a definition."""
 
 
 class FunctionParameter(_FunctionPart, frozen=True):
-    """A parameter; one with a default value may be left out of a call, and so may all after it."""
+    """A parameter. One with a default value may be omitted in a call, together with all after it."""
 
     name: str
     data_type: object
@@ -41,7 +41,7 @@ class FunctionParameter(_FunctionPart, frozen=True):
 
 
 class ReturnColumn(_FunctionPart, frozen=True):
-    """A column of what a function of type `table` returns."""
+    """A column in the result of a table function."""
 
     name: str
     data_type: object
@@ -57,7 +57,7 @@ class FunctionResources(_FunctionPart, frozen=True):
 
 
 class FunctionImplementation(_FunctionPart, frozen=True):
-    """How one runtime carries a definition out."""
+    """The implementation of a definition for one runtime."""
 
     language: str
     runtime: str
@@ -70,7 +70,7 @@ class FunctionImplementation(_FunctionPart, frozen=True):
 
 
 class FunctionDefinition(_FunctionPart, frozen=True):
-    """One way to call a function."""
+    """One signature of a function."""
 
     parameters: list[FunctionParameter] | None = None
     return_type: object = None
@@ -79,7 +79,7 @@ class FunctionDefinition(_FunctionPart, frozen=True):
 
 
 class Function(_FunctionPart, frozen=True):
-    """What a function is beside its name and comment."""
+    """A function without its name and comment."""
 
     function_type: str
     deterministic: bool
@@ -87,30 +87,30 @@ class Function(_FunctionPart, frozen=True):
 
 
 class _FunctionEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
-    """One change."""
+    """Base of the changes."""
 
 
 class AddDefinition(_FunctionEdit, frozen=True, tag="addDefinition"):
-    """Another way to call it."""
+    """Add a definition."""
 
     definition: FunctionDefinition
 
 
 class RemoveDefinition(_FunctionEdit, frozen=True, tag="removeDefinition"):
-    """One way less, which its parameters tell."""
+    """Remove the definition with these parameters."""
 
     parameters: list[FunctionParameter]
 
 
 class AddImpl(_FunctionEdit, frozen=True, tag="addImpl"):
-    """A runtime more that can carry a definition out."""
+    """Add an implementation for another runtime."""
 
     parameters: list[FunctionParameter]
     implementation: FunctionImplementation
 
 
 class UpdateImpl(_FunctionEdit, frozen=True, tag="updateImpl"):
-    """Another implementation for a runtime."""
+    """Replace the implementation for a runtime."""
 
     parameters: list[FunctionParameter]
     runtime: str
@@ -118,7 +118,7 @@ class UpdateImpl(_FunctionEdit, frozen=True, tag="updateImpl"):
 
 
 class RemoveImpl(_FunctionEdit, frozen=True, tag="removeImpl"):
-    """A runtime less."""
+    """Remove the implementation for a runtime."""
 
     parameters: list[FunctionParameter]
     runtime: str
@@ -128,17 +128,17 @@ FunctionChange = AddDefinition | RemoveDefinition | AddImpl | UpdateImpl | Remov
 
 
 def stored_text(function: Function) -> str:
-    """Write a function as a record keeps it."""
+    """Encode a function for its record."""
     return msgspec.json.encode(function).decode()
 
 
 def function_read(text: str) -> Function:
-    """Read a function out of its record."""
+    """Decode a function from its record."""
     return msgspec.json.decode(text, type=Function)
 
 
 def function_json(function: Function) -> Json:
-    """Say a function as Gravitino does: all that was given, parameters and implementations even when there are none."""
+    """Return a function as Gravitino's JSON: all given fields, and always parameters and implementations."""
     definitions = []
     for each in function.definitions:
         bare: Json = {"parameters": [], "impls": []}
@@ -147,7 +147,7 @@ def function_json(function: Function) -> Json:
 
 
 def check_function(function: Function) -> Function:
-    """Check a function and put its words in one case. Raises BadRequest."""
+    """Check a function and normalize the case of its keywords. Raises BadRequest."""
     word = TYPES.get(function.function_type.lower())
     if word is None:
         raise BadRequest(f"A function is scalar, aggregate or table, not {preview_value(function.function_type)}")
@@ -159,7 +159,7 @@ def check_function(function: Function) -> Function:
 
 
 def change_function(function: Function, changes: Sequence[FunctionChange]) -> Function:
-    """Apply changes, one after the other. Raises BadRequest."""
+    """Apply changes in order. Raises BadRequest."""
     for change in changes:
         function = check_function(Function(function.function_type, function.deterministic, _after(function, change)))
     return function
@@ -181,7 +181,7 @@ def _implementations(
     there: list[FunctionImplementation], change: AddImpl | UpdateImpl | RemoveImpl
 ) -> list[FunctionImplementation]:
     if isinstance(change, AddImpl):
-        return [*there, change.implementation]  # one for a runtime that has one is refused by the check
+        return [*there, change.implementation]  # `check_function` refuses a second one for a runtime
     runtime = change.runtime.upper()
     at = next((place for place, each in enumerate(there) if each.runtime == runtime), None)
     if at is None:
@@ -190,7 +190,7 @@ def _implementations(
 
 
 def _position(function: Function, parameters: list[FunctionParameter]) -> int:
-    """Find a definition by the names and types of its parameters."""
+    """Return the index of the definition with these parameter names and types. Raises BadRequest."""
     wanted = [(each.name, _type_text(each.data_type)) for each in parameters]
     for place, each in enumerate(function.definitions):
         if [(one.name, _type_text(one.data_type)) for one in each.parameters or ()] == wanted:
@@ -247,7 +247,7 @@ def _implementation(given: FunctionImplementation) -> FunctionImplementation:
 
 
 def check_type(value: object, what: str, *, depth: int = 0) -> None:
-    """Check that something is a type as Gravitino spells them; its words are not looked at. Raises BadRequest."""
+    """Check the structure of a type in Gravitino's JSON, but not the names of plain types. Raises BadRequest."""
     if depth > DEPTH_MAX:
         raise BadRequest(f"The type of {what} is nested more than {DEPTH_MAX} levels deep")
     if isinstance(value, str) and value.strip():
@@ -262,7 +262,7 @@ def check_type(value: object, what: str, *, depth: int = 0) -> None:
 
 
 def _inner(found: Json, kind: str, *, where: str) -> Iterator[object]:
-    """The types within one that has parts."""
+    """Yield the types within a nested type."""
     if kind in ("struct", "union"):
         parts = found.get("fields" if kind == "struct" else "types")
         if not isinstance(parts, list) or not parts:
@@ -277,7 +277,7 @@ def _inner(found: Json, kind: str, *, where: str) -> Iterator[object]:
 
 
 def _type_text(value: object) -> str:
-    """A type as text in which equal types are equal."""
+    """A canonical text of a type: equal for equal types."""
     return value.strip().lower() if isinstance(value, str) else msgspec.json.encode(value, order="sorted").decode()
 
 
@@ -293,7 +293,7 @@ def _refuse_ambiguous(definitions: Sequence[FunctionDefinition]) -> None:
 
 
 def _calls(definition: FunctionDefinition) -> Iterator[tuple[str, ...]]:
-    """The types that calls of a definition can have: parameters with default values may be left out at the end."""
+    """Yield the argument types of possible calls. Parameters with default values may be omitted at the end."""
     parameters = definition.parameters or []
     kinds = [_type_text(each.data_type) for each in parameters]
     needed = sum(each.default_value is None for each in parameters)

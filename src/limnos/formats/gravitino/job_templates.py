@@ -1,7 +1,7 @@
-r"""What a job template runs, a program or a Spark application, and the same with a job's own values in the places it leaves open.
+r"""Job templates: the program or Spark application that a job runs, with placeholders for the job's values.
 
-May import `formats.iceberg` for its typed JSON, and `model`. Pure. Knows neither who may run what, nor what a server allows.
-A place is `{{name}}`, or `{{name:-what stands there otherwise}}`; `\{{` is two braces.
+May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know who may run a job, nor what a server
+allows. A placeholder is `{{name}}`, or `{{name:-default}}`; `\{{` stands for two braces.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ SHELL: Final = "shell"
 SPARK: Final = "spark"
 TYPES: Final = (SHELL, SPARK)
 CONTENT_MAX: Final = 32 << 10
-"""Characters of what a template runs, as JSON: a list of templates shows all of it."""
+"""Longest content of a template as JSON, in characters: lists of templates contain all of it."""
 _PLACE = re.compile(r"\\\{\{|\{\{([\w.-]+)(?::-([^{}]*))?\}\}")
 _BROKEN = re.compile(r"(?<!\\)\{\{([\w.-]+):-(?![^{}]*\}\})")
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*")
 
 
 class TemplateContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """What a template runs. Scripts are a shell's; from `class_name` on it is Spark's."""
+    """The content of a template. `scripts` is for shell jobs, `class_name` and the fields after it for Spark jobs."""
 
     executable: str
     arguments: tuple[str, ...] = ()
@@ -41,7 +41,7 @@ class TemplateContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
 
     @property
     def text(self) -> str:
-        """It as a record keeps it."""
+        """The JSON for a record."""
         return msgspec.json.encode(self).decode()
 
 
@@ -51,18 +51,18 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
         "executable", "arguments", "environments", "customFields", "className", "jars", "files", "archives", "configs",
     ),
 }  # fmt: skip
-"""What templates of each type say, in Gravitino's words."""
+"""The fields of each type of template, under Gravitino's names."""
 
 
 def type_of(word: str) -> str:
-    """Return a template's type from its word, in any case. Raises BadRequest."""
+    """Return a template's type from its name in any case. Raises BadRequest."""
     if word.lower() not in TYPES:
         raise BadRequest(f"Field jobType is shell or spark, not {preview_value(word)}")
     return word.lower()
 
 
 def content_of(job_type: str, fields: Mapping[str, object]) -> TemplateContent:
-    """Read and check what a template runs, without its fields that are null. Raises BadRequest."""
+    """Check and convert the content of a template; null fields are left out. Raises BadRequest."""
     _refuse_others(job_type, fields)
     try:
         content = msgspec.convert({name: each for name, each in fields.items() if each is not None}, TemplateContent)
@@ -72,12 +72,15 @@ def content_of(job_type: str, fields: Mapping[str, object]) -> TemplateContent:
 
 
 def content_read(text: str) -> TemplateContent:
-    """Read what a record keeps."""
+    """Decode the content from a record."""
     return msgspec.json.decode(text, type=TemplateContent)
 
 
 def content_altered(job_type: str, text: str, *, changes: Mapping[str, object]) -> TemplateContent:
-    """Lay an update over what a template runs: its fields are `newExecutable` and so on; what is null stays. Raises BadRequest."""
+    """Apply an update to stored content. Its fields are `newExecutable` and so on; null fields change nothing.
+
+    Raises BadRequest.
+    """
     update = dict(changes)
     if str(update.pop("@type", "")).lower() != job_type:
         raise BadRequest(
@@ -115,7 +118,7 @@ def _checked(content: TemplateContent) -> TemplateContent:
 
 
 def placeholders(content: TemplateContent) -> dict[str, str | None]:
-    """Return the names of the places that a template leaves open, with what stands there otherwise. Raises BadRequest."""
+    """Return the names of a template's placeholders with their defaults. Raises BadRequest."""
     found: dict[str, str | None] = {}
 
     def note(text: str) -> str:
@@ -143,7 +146,10 @@ def _note(found: dict[str, str | None], name: str, *, otherwise: str | None) -> 
 
 
 def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> TemplateContent:
-    """Put values into a template's places; nothing in a value is a place again. Raises BadRequest, also for what no process can be given."""
+    """Replace a template's placeholders by values. Placeholders inside values are not replaced.
+
+    Raises BadRequest for a missing value, and for a result that no process can be started with.
+    """
     known = placeholders(content)
     missing = sorted(name for name, otherwise in known.items() if otherwise is None and name not in values)
     if missing:
@@ -163,7 +169,7 @@ def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> Te
 
 
 def _map(content: TemplateContent, change: Callable[[str], str]) -> TemplateContent:
-    """Change every text of a template. Raises BadRequest for two keys that become one."""
+    """Apply a function to every text of a template. Raises BadRequest if two keys become equal."""
     return TemplateContent(
         change(content.executable),
         tuple(map(change, content.arguments)),

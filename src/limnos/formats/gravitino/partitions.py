@@ -1,7 +1,7 @@
-"""How an Iceberg table is partitioned and sorted, in Gravitino's expressions (reference section 2.2).
+"""Partitioning and sort orders of Iceberg tables as Gravitino's expressions, and back (reference section 2.2).
 
-May import `formats.iceberg` for its typed JSON, and `model`. Pure. A transform that Gravitino has no word for is told as a function of its
-own name; what Iceberg has no transform for is refused.
+May import `formats.iceberg` for its typed JSON, and `model`. Must not know tables. Pure. A transform that Gravitino
+lacks becomes a function of its own name; one that Iceberg lacks is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SUFFIXES: Final = {
     "bucket": "_bucket",
     "truncate": "_trunc",
 }
-"""What Iceberg's own builder adds to the name of a column that a partition field is made of."""
+"""The suffix that Iceberg's own builder appends to the column's name for a partition field."""
 _DIRECTIONS: Final = ("asc", "desc")
 _NULLS: Final = {"nulls_first": "nulls-first", "nulls_last": "nulls-last"}
 _MODES: Final = ("none", "hash", "range")
@@ -38,7 +38,7 @@ _SIZED: Final = re.compile(r"(bucket|truncate)\[(\d+)\]")
 
 
 def partitioning_of(spec: Json, schema: Json) -> list[Json]:
-    """Tell a partition spec."""
+    """Return a partition spec as Gravitino's JSON."""
     names = paths_of(schema)
     found: list[Json] = []
     for field in objects_at(spec, "fields", where="Partition spec"):
@@ -51,13 +51,13 @@ def partitioning_of(spec: Json, schema: Json) -> list[Json]:
             found.append({"strategy": "bucket", "numBuckets": int(sized[2]), "fieldNames": [path]})
         elif sized is not None:
             found.append({"strategy": "truncate", "width": int(sized[2]), "fieldName": path})
-        elif transform != "void":  # a field that was dropped from the spec
+        elif transform != "void":  # void: a field that was dropped from the spec
             found.append({"strategy": "function", "funcName": transform, "funcArgs": [_field(path)]})
     return found
 
 
 def sort_orders_of(order: Json, schema: Json) -> list[Json]:
-    """Tell a sort order."""
+    """Return a sort order as Gravitino's JSON."""
     names = paths_of(schema)
     found: list[Json] = []
     for field in objects_at(order, "fields", where="Sort order"):
@@ -79,7 +79,7 @@ def _field(path: list[str]) -> Json:
 
 
 def paths_of(schema: Json) -> dict[object, list[str]]:
-    """Return the path of each field of a schema's structs, by its id."""
+    """Return the path of each field in a schema's structs, by field id."""
     found: dict[object, list[str]] = {}
     for field in objects_at(schema, "fields", where="Schema"):
         own = [str(field.get("name"))]
@@ -91,7 +91,10 @@ def paths_of(schema: Json) -> dict[object, list[str]]:
 
 
 def spec_of(partitioning: list[Json], schema: Json) -> Json:
-    """Build the partition spec of a new table. Raises BadRequest, Unsupported for what Iceberg cannot partition by."""
+    """Build the partition spec of a new table.
+
+    Raises BadRequest, UnsupportedOperation for a transform that Iceberg lacks.
+    """
     ids, fields = _ids_of(schema), list[Json]()
     for one in partitioning:
         transform, path = _transform_of(one)
@@ -136,7 +139,7 @@ def _ids_of(schema: Json) -> dict[tuple[str, ...], object]:
 
 
 def order_of(sort_orders: list[Json], schema: Json) -> Json:
-    """Build the sort order of a new table. Raises BadRequest, Unsupported."""
+    """Build the sort order of a new table. Raises BadRequest, UnsupportedOperation."""
     ids, fields = _ids_of(schema), list[Json]()
     for one in sort_orders:
         transform, path = _term_of(as_object(one.get("sortTerm"), "sortTerm"))
@@ -156,7 +159,7 @@ def order_of(sort_orders: list[Json], schema: Json) -> Json:
 
 
 def _term_of(term: Json) -> tuple[str, list[str]]:
-    """Say a sort term as a transform and the column that it is of."""
+    """Return the transform and the column path of a sort term."""
     where = "sortTerm"
     kind = text_at(term, "type", where=where).lower()
     if kind == "field":
@@ -174,7 +177,7 @@ def _term_of(term: Json) -> tuple[str, list[str]]:
 
 
 def mode_of(distribution: Json) -> str | None:
-    """Say a distribution as the mode in which Iceberg's writers distribute; None for none. Raises Unsupported."""
+    """Return Iceberg's write.distribution-mode for a distribution; None for none. Raises UnsupportedOperation."""
     strategy = text_at(distribution, "strategy", where="distribution").lower()
     if strategy not in _MODES:
         raise UnsupportedOperation(f"Iceberg does not distribute by {preview_value(strategy)}: use {', '.join(_MODES)}")
@@ -187,5 +190,5 @@ def mode_of(distribution: Json) -> str | None:
 
 
 def distribution_of(mode: str | None) -> Json:
-    """Tell the mode in which writers distribute."""
+    """Return Gravitino's distribution for Iceberg's write.distribution-mode."""
     return {"strategy": mode if mode in _MODES else "none", "number": 0, "funcArgs": []}

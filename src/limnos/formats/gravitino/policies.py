@@ -1,6 +1,6 @@
-"""What a policy says: custom rules for kinds of objects, or when Iceberg tables are to be compacted (content classes of 1.3).
+"""Contents of policies: custom rules, or when Iceberg tables are compacted (content classes of Gravitino 1.3).
 
-May import `formats.iceberg` for its typed JSON, and `model`. Pure. Nothing here carries a policy out: who does that reads what is told.
+May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know who carries a policy out.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Content = TypeVar("Content")
 CUSTOM: Final = "custom"
 COMPACTION: Final = "system_iceberg_compaction"
 OBJECT_TYPES: Final = ("CATALOG", "SCHEMA", "TABLE", "VIEW", "FILESET", "TOPIC", "MODEL", "FUNCTION", "COLUMN")
-"""What a policy can be attached to, in Gravitino's words."""
+"""Types of objects to which a policy can be attached."""
 _COMPACTED: Final = ("CATALOG", "SCHEMA", "TABLE")
 
 
 class CustomContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """Rules of whoever made the policy."""
+    """Custom rules."""
 
     supported_object_types: list[str]
     custom_rules: dict[str, object] | None = None
@@ -29,7 +29,7 @@ class CustomContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class CompactionContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
-    """When a table's files are to be put together."""
+    """The thresholds and weights for compacting tables."""
 
     min_data_file_mse: int | None = None
     min_delete_file_number: int | None = None
@@ -40,7 +40,7 @@ class CompactionContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 
 
 def content_text(policy_type: str, content: Json) -> str:
-    """Check what a policy says, and write it as a record keeps it. Raises BadRequest."""
+    """Check the content of a policy and encode it for its record. Raises BadRequest."""
     if policy_type == CUSTOM:
         return msgspec.json.encode(_custom(_read(content, CustomContent))).decode()
     if policy_type == COMPACTION:
@@ -72,7 +72,7 @@ def _compaction(content: CompactionContent) -> CompactionContent:
 
 
 def supported_types(policy_type: str, text: str) -> tuple[str, ...]:
-    """Return what a policy can be attached to, in Gravitino's words."""
+    """Return the types of objects to which a policy can be attached."""
     if policy_type == COMPACTION:
         return _COMPACTED
     return tuple(msgspec.json.decode(text, type=CustomContent).supported_object_types)

@@ -1,6 +1,7 @@
-"""Tables: what a create and an alter of Gravitino's say, as a request and as updates of Iceberg's; and a stored table, told.
+"""Tables: Gravitino's create and alter requests as Iceberg's, and stored Iceberg tables as Gravitino's JSON.
 
-May import `formats.iceberg`, `model` and this package. Pure. The shapes of changes are Gravitino's own (its `*UpdateRequest` classes of 1.3).
+May import `formats.iceberg`, `model` and this package. Must not know requests of HTTP. Pure. Changes have the shapes of
+Gravitino's `*UpdateRequest` classes of 1.3.
 """
 
 from __future__ import annotations
@@ -40,35 +41,35 @@ RESERVED: Final = frozenset(
         "identifier-fields",
     }
 )
-"""Properties that nobody sets: other words of a request say them, or the table's own state."""
+"""Properties that nobody may set: other fields of a request or the table's own state determine them."""
 _FILES: Final = frozenset({"parquet", "orc", "avro"})
 
 
 class _TableEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
-    """One change."""
+    """Base of the changes."""
 
 
 class SetTableProperty(_TableEdit, frozen=True, tag="setProperty"):
-    """A property's new value."""
+    """Set a property."""
 
     property: str
     value: str
 
 
 class RemoveTableProperty(_TableEdit, frozen=True, tag="removeProperty"):
-    """A property less."""
+    """Remove a property."""
 
     property: str
 
 
 class UpdateTableComment(_TableEdit, frozen=True, tag="updateComment"):
-    """Another comment, or none."""
+    """Change or remove the comment."""
 
     new_comment: str | None = None
 
 
 class AddColumn(_TableEdit, frozen=True, tag="addColumn"):
-    """A column more."""
+    """Add a column."""
 
     field_name: tuple[str, ...]
     type: object
@@ -80,69 +81,69 @@ class AddColumn(_TableEdit, frozen=True, tag="addColumn"):
 
 
 class RenameColumn(_TableEdit, frozen=True, tag="renameColumn"):
-    """Another name of a column."""
+    """Rename a column."""
 
     old_field_name: tuple[str, ...]
     new_field_name: str
 
 
 class UpdateColumnDefaultValue(_TableEdit, frozen=True, tag="updateColumnDefaultValue"):
-    """Another default of a column."""
+    """Change a column's default."""
 
     field_name: tuple[str, ...]
     new_default_value: object = None
 
 
 class UpdateColumnType(_TableEdit, frozen=True, tag="updateColumnType"):
-    """Another type of a column."""
+    """Change a column's type."""
 
     field_name: tuple[str, ...]
     new_type: object
 
 
 class UpdateColumnComment(_TableEdit, frozen=True, tag="updateColumnComment"):
-    """Another comment of a column."""
+    """Change a column's comment."""
 
     field_name: tuple[str, ...]
     new_comment: str | None = None
 
 
 class UpdateColumnPosition(_TableEdit, frozen=True, tag="updateColumnPosition"):
-    """Another place of a column."""
+    """Move a column."""
 
     field_name: tuple[str, ...]
     new_position: object
 
 
 class UpdateColumnNullability(_TableEdit, frozen=True, tag="updateColumnNullability"):
-    """Whether a column may be null."""
+    """Change whether a column may be null."""
 
     field_name: tuple[str, ...]
     nullable: bool
 
 
 class UpdateColumnAutoIncrement(_TableEdit, frozen=True, tag="updateColumnAutoIncrement"):
-    """Whether a column counts up."""
+    """Change whether a column is auto-incremented."""
 
     field_name: tuple[str, ...]
     auto_increment: bool
 
 
 class DeleteColumn(_TableEdit, frozen=True, tag="deleteColumn"):
-    """A column less."""
+    """Delete a column."""
 
     field_name: tuple[str, ...]
     if_exists: bool = False
 
 
 class AddTableIndex(_TableEdit, frozen=True, tag="addTableIndex"):
-    """An index more."""
+    """Add an index."""
 
     index: dict[str, object]
 
 
 class DeleteTableIndex(_TableEdit, frozen=True, tag="deleteTableIndex"):
-    """An index less."""
+    """Delete an index."""
 
     name: str
     if_exists: bool = False
@@ -156,7 +157,7 @@ TableChange = SetTableProperty | RemoveTableProperty | UpdateTableComment | Colu
 
 
 class IcebergTableMetadata(msgspec.Struct, rename="kebab"):
-    """What is looked at of an Iceberg table's metadata."""
+    """The fields of an Iceberg table's metadata that are read here."""
 
     format_version: int
     location: str
@@ -176,24 +177,24 @@ class IcebergTableMetadata(msgspec.Struct, rename="kebab"):
 
     @property
     def spec(self) -> Json:
-        """The spec that is written by."""
+        """The default partition spec."""
         found = [each for each in self.partition_specs if each.get("spec-id") == self.default_spec_id]
         return found[0] if found else {"fields": []}
 
     @property
     def order(self) -> Json:
-        """The order that is written in."""
+        """The default sort order."""
         found = [each for each in self.sort_orders if each.get("order-id") == self.default_sort_order_id]
         return found[0] if found else {"fields": []}
 
 
 def iceberg_metadata_of(body: bytes) -> IcebergTableMetadata:
-    """Read the metadata of a table."""
+    """Decode the metadata of a table."""
     return msgspec.json.decode(body, type=IcebergTableMetadata)
 
 
 class IcebergCreate(NamedTuple):
-    """A new table, as Iceberg's create has it."""
+    """A new table, as an Iceberg create request."""
 
     location: str | None
     schema: Json
@@ -203,7 +204,7 @@ class IcebergCreate(NamedTuple):
 
 
 class GravitinoCreate(NamedTuple):
-    """A new table, as Gravitino's create has it."""
+    """A new table, as a Gravitino create request."""
 
     comment: str | None
     columns: Sequence[Json]
@@ -215,7 +216,7 @@ class GravitinoCreate(NamedTuple):
 
 
 def iceberg_create_of(asked: GravitinoCreate) -> IcebergCreate:
-    """Say a create as Iceberg does. Raises BadRequest, Unsupported."""
+    """Convert a create request to Iceberg's. Raises BadRequest, UnsupportedOperation."""
     if not asked.columns:
         raise BadRequest("A table has at least one column: columns is empty")
     schema, kept = table_schema_of(list(asked.columns))
@@ -235,7 +236,7 @@ def iceberg_create_of(asked: GravitinoCreate) -> IcebergCreate:
 
 
 def _take_format(properties: dict[str, str]) -> None:
-    """Say what kind of table and of files is asked for in Iceberg's properties. Raises BadRequest for another format."""
+    """Replace the properties for provider and format by Iceberg's properties. Raises BadRequest for another format."""
     provider = properties.pop(PROVIDER, "iceberg").lower()
     text = properties.pop(FORMAT, "iceberg").lower()
     table, _, rest = text.replace("/", " ").partition(" ")
@@ -259,14 +260,14 @@ def _refuse_reserved(key: str) -> None:
 
 
 class IcebergCommit(NamedTuple):
-    """An alter, as Iceberg's commit has it."""
+    """A change of a table, as an Iceberg commit request."""
 
     requirements: list[object]
     updates: list[object]
 
 
 def commit_of(stored: IcebergTableMetadata, changes: Sequence[TableChange]) -> IcebergCommit:
-    """Say an alter as Iceberg does, on what is stored. Raises BadRequest, Unsupported."""
+    """Convert changes of a stored table to an Iceberg commit. Raises BadRequest, UnsupportedOperation."""
     kept = original_types_of(stored.properties)
     draft = SchemaDraft(
         stored.schema, kept=kept, last_id=stored.last_column_id, version=_version_after(stored, changes)
@@ -368,7 +369,7 @@ def _apply(draft: SchemaDraft, change: ColumnChange, *, stored: IcebergTableMeta
 
 
 def _fields_in_use(stored: IcebergTableMetadata) -> dict[object, str]:
-    """What needs a field, by its id: the partitions and the order of the table."""
+    """What uses a field, by its id: the table's partitioning or sort order."""
     found: dict[object, str] = {}
     for what, holder in (("the sort order", stored.order), ("the partitioning", stored.spec)):
         fields = holder.get("fields")
@@ -379,7 +380,7 @@ def _fields_in_use(stored: IcebergTableMetadata) -> dict[object, str]:
 
 
 def table_json(stored: IcebergTableMetadata) -> Json:
-    """Tell a stored table, without its name and audit."""
+    """Return a stored table as Gravitino's JSON, without name and audit."""
     schema, properties = stored.schema, dict(stored.properties)
     kept, comment, mode = original_types_of(properties), properties.pop(COMMENT, None), properties.get(MODE)
     properties.pop(ORIGINAL_TYPES, None)

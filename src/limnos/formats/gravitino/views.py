@@ -1,6 +1,7 @@
-"""Views: what Gravitino says of one, from and to the metadata and updates of Iceberg's.
+"""Views: Gravitino's representation, from and to Iceberg's metadata and updates.
 
-May import `model`, `names` and this package. Pure; a namespace is told as its levels, since how it is spelled is its catalog's affair.
+May import `model`, `names` and this package. Must not know catalogs. Pure. A namespace is a tuple of levels, because
+its catalog decides the spelling.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
 
 COMMENT: Final = "comment"
-"""The property by which Iceberg's clients know a view's comment; here it is a field of its own."""
+"""The property in which Iceberg's clients store a view's comment; in Gravitino it is a field."""
 
 
 class ViewRepresentation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A text of a view."""
+    """A SQL text of a view in one dialect."""
 
     dialect: str
     sql: str
@@ -30,7 +31,7 @@ class ViewRepresentation(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class IcebergViewCreate(NamedTuple):
-    """A view that is to be made, in Iceberg's words."""
+    """A new view, as an Iceberg create request."""
 
     schema: Json
     version: Json
@@ -38,7 +39,7 @@ class IcebergViewCreate(NamedTuple):
 
 
 class GravitinoView(NamedTuple):
-    """A view in Gravitino's words."""
+    """A view as Gravitino describes it."""
 
     comment: str | None
     columns: list[Json]
@@ -57,7 +58,7 @@ class _StoredVersion(msgspec.Struct, rename="kebab"):
 
 
 class _StoredView(msgspec.Struct, rename="kebab"):
-    """What is told of a view's metadata."""
+    """The fields of a view's metadata that are read here."""
 
     current_version_id: int
     versions: list[_StoredVersion]
@@ -66,7 +67,7 @@ class _StoredView(msgspec.Struct, rename="kebab"):
 
 
 def gravitino_view_of(metadata: bytes) -> GravitinoView:
-    """Tell a view by its metadata. Raises DecodeError, StopIteration and others where it is none."""
+    """Convert a view's metadata. Raises DecodeError, StopIteration and others for malformed metadata."""
     stored = msgspec.json.decode(metadata, type=_StoredView)
     current = next(one for one in stored.versions if one.version_id == stored.current_version_id)
     schema = next(one for one in stored.schemas if one.get("schema-id") == current.schema_id)
@@ -88,7 +89,7 @@ def version_of(
     default_namespace: Levels,
     now_ms: int,
 ) -> Json:
-    """Write a version of a view, whose schema is the one that was said last."""
+    """Build a view version. Its schema id -1 means the schema that was added last."""
     version: Json = {
         "version-id": 1, "timestamp-ms": now_ms, "schema-id": -1, "summary": {},
         "default-namespace": list(default_namespace), "representations": _texts(representations),
@@ -97,7 +98,7 @@ def version_of(
 
 
 def text_updates(columns: Sequence[Json], *, version: Json, comment: str | None) -> list[object]:
-    """Say as Iceberg does that a view has another text, with its columns and comment."""
+    """Build the Iceberg updates that give a view new texts, columns and a comment."""
     told: Json = (
         {"action": "remove-properties", "removals": [COMMENT]}
         if comment is None

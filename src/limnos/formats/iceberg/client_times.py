@@ -1,4 +1,4 @@
-"""Times that clients bring, held against the server's clock.
+"""Checks times from clients against the server's clock.
 
 May import the standard library and `limnos.model.errors`. Must not know documents.
 """
@@ -10,14 +10,29 @@ from typing import Final
 from limnos.model.errors import BadRequest
 
 AHEAD_MS: Final = 30_000
-"""How far a client's clock may be ahead of the server's, unless a setting says otherwise. Iceberg's Java library allows a minute between two
-times: half of it is left for the next client, whose clock may be behind."""
+"""How far a client's clock may be ahead of the server's, unless a setting says otherwise.
+
+Iceberg's Java library tolerates a minute between two times; half of it is left for the next client, whose clock may be
+behind.
+"""
 
 
 def check_time(
     at_ms: int, *, latest_ms: int, what: str, next_step: str = "set the client's clock right and write again"
 ) -> None:
-    """Raise BadRequest for a time after the latest one allowed: nobody with a right clock could commit until then."""
+    """Check that a time is not after the latest allowed one.
+
+    Otherwise no client with a right clock could commit until then.
+
+    Args:
+        at_ms: The client's time in milliseconds since 1970.
+        latest_ms: The latest allowed time.
+        what: Names the time in the message.
+        next_step: The advice at the end of the message.
+
+    Raises:
+        BadRequest: The time is too late.
+    """
     if at_ms > latest_ms:
         raise BadRequest(
             f"Invalid {what} {at_ms}: {(at_ms - latest_ms + 999) // 1000} s later than the server's clock allows (setting iceberg.clock_ahead_s): {next_step}"

@@ -1,4 +1,4 @@
-"""The last step of a commit: correct the logs, check the whole, stamp the time.
+"""The last step of a commit: correct the logs, check the whole document, set the time.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know single updates.
 """
@@ -15,16 +15,16 @@ from limnos.formats.iceberg.metadata import current_snapshot_id, previous_versio
 from limnos.model.errors import BadRequest
 
 CLOCK_SKEW_MS = 60_000
-"""How far a client's clock may lag behind the last snapshot of the table; readers of Iceberg's Java library insist on it."""
+"""How far a new time may lie before the table's last snapshot. Iceberg's Java readers enforce it."""
 
 _LAYOUT = ("schemas", "current-schema-id", "partition-specs", "default-spec-id", "sort-orders", "default-sort-order-id")
 
 
 def finish(draft: MetadataDraft, *, previous_location: str | None) -> Json | None:
-    """The finished document, or None when the updates have changed nothing.
+    """Return the finished document, or None if the updates have changed nothing.
 
-    Raises BadRequest when the whole is not valid: something a new table needs is missing, the default spec or order
-    does not fit the current schema, or a snapshot is dated more than a minute before the last one.
+    Raises BadRequest if the document is invalid: a new table is incomplete, the default spec or order does not fit the
+    current schema, or a snapshot is dated more than a minute before the last one.
     """
     _correct_snapshot_log(draft)
     draft.settle()
@@ -45,11 +45,11 @@ def _has_new_layout(doc: Json, origin: Json) -> bool:
 
 
 def _correct_snapshot_log(draft: MetadataDraft) -> None:
-    """Keep in the log what readers may travel to.
+    """Correct the snapshot log for time travel.
 
-    Snapshots that were added and replaced as current within this request were never seen: their entries go. An entry
-    whose snapshot was removed ends what can be told about the past: it goes with all before it, or the one before it
-    would seem to have lasted longer.
+    Snapshots that were added and replaced as current within this request were never visible: their entries are removed.
+    An entry whose snapshot was removed is removed with all entries before it. Otherwise the one before it would seem to
+    have lasted longer.
     """
     current = current_snapshot_id(draft.doc)
     added = draft.added_snapshots

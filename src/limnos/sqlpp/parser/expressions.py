@@ -79,7 +79,7 @@ class _LeftOperand:
 
 
 class ExpressionParser(TokenCursor, ABC):
-    """Reads expressions. What it needs to know of calls and queries stands below it."""
+    """Parses expressions. Subclasses parse calls and queries."""
 
     bare = -1  # where the last operand without a prefix operator began
 
@@ -89,12 +89,12 @@ class ExpressionParser(TokenCursor, ABC):
 
     @abstractmethod
     def call(self, names: list[str], library: str | None, *, at: TextPosition) -> tree.Call:
-        """A call, whose name has been read and whose parenthesis is next."""
+        """Parse a call from its opening parenthesis; the name has been read."""
 
     def expression(self, first: tree.Expression | None = None) -> tree.Expression:
-        """Operands with operators between them, or a quantifier; a query needs parentheses.
+        """Parse operands with operators between them, or a quantifier. A query needs parentheses.
 
-        One operand alone is itself. The `first` may have been read, parentheses and all.
+        The operand `first`, with its parentheses, may have been read before.
         """
         self.enter()
         if self.kind in QUANTIFIERS and first is None:
@@ -116,7 +116,7 @@ class ExpressionParser(TokenCursor, ABC):
                 return left.node
 
     def close(self, stack: list[_OpenOperator], left: _LeftOperand, *, above: int) -> None:
-        """Close what binds tighter than a level; the left operand is then what was closed last."""
+        """Close the operators that bind tighter than a level; the last closed one becomes the left operand."""
         while stack and stack[-1].level > above:
             if stack[-1].waits_for_and:
                 raise self.error()
@@ -124,7 +124,7 @@ class ExpressionParser(TokenCursor, ABC):
             left.node = stack.pop().closed(left.node)
 
     def operator(self, stack: list[_OpenOperator], left: _LeftOperand) -> bool:
-        """Go past an operator and put it on the stack; say whether there was one that can follow."""
+        """Consume an operator and push it. Returns False if no operator follows that is allowed here."""
         if self.kind == "AND" and self.between_and(stack, left):
             return True
         words, operator, binds = self.next_operator()
@@ -148,7 +148,7 @@ class ExpressionParser(TokenCursor, ABC):
         return True
 
     def between_and(self, stack: list[_OpenOperator], left: _LeftOperand) -> bool:
-        """Whether this AND is the one that a BETWEEN waits for; then it is taken."""
+        """Consume an AND that belongs to an open BETWEEN. Returns whether it does."""
         waiting = next((opened for opened in reversed(stack) if opened.level <= BETWEEN), None)
         if waiting is None or not waiting.waits_for_and:
             return False
@@ -158,7 +158,7 @@ class ExpressionParser(TokenCursor, ABC):
         return True
 
     def next_operator(self) -> tuple[int, str, int]:
-        """How many words the operator between operands has that is next, what it is called, how tightly it binds."""
+        """The next infix operator: its number of words (0 without one), its name and its precedence."""
         kind = self.kind
         operator = _OPERATORS.get(kind)
         if operator is not None:
@@ -179,18 +179,18 @@ class ExpressionParser(TokenCursor, ABC):
         return 0, "", 0
 
     def tests(self) -> bool:
-        """Whether an IS that is next asks for NULL or its kin."""
+        """Whether the next IS begins a test such as IS NULL."""
         return self.peek(2 if self.peek().kind == "NOT" else 1).kind in _TESTS
 
     def is_test(self, operand: tree.Expression) -> tree.IsExpression:
-        """IS NULL and its kin."""
+        """Parse IS NULL, IS MISSING, IS UNKNOWN and their negations."""
         self.expect("IS")
         negated = self.accept("NOT")
         token = self.advance()
         return tree.IsExpression(token.place, negated, operand, _TESTS[token.kind])
 
     def operand(self) -> tree.Expression:
-        """One operand: a sign or EXISTS, if any, then a value with its steps. No sign can be repeated."""
+        """Parse an optional sign or EXISTS, and a value with its steps. A sign cannot be repeated."""
         signs: list[Token] = []
         if self.kind in SIGNS:
             signs.append(self.advance())
@@ -209,7 +209,7 @@ class ExpressionParser(TokenCursor, ABC):
         return value
 
     def stepped(self, base: tree.Expression, *, at: TextPosition) -> tree.Expression:
-        """A value with the steps that follow it. A dot that no name follows is left where it is."""
+        """Parse the steps after a value. A dot without a name after it is not consumed."""
         steps: list[tree.Step] = []
         while True:
             if self.kind == "[":
@@ -238,7 +238,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.ElementStep(at, first)
 
     def chain(self) -> tree.Expression:
-        """Identifiers with dots between them: a call, if a parenthesis follows, else a variable and fields of it."""
+        """Parse dotted identifiers: a call if a parenthesis follows, else a variable with fields."""
         first = self.advance()
         names, fields = [first.value], []
         while self.kind == "." and self.peek().kind in (IDENTIFIER, QUOTED):
@@ -257,7 +257,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.PathExpression(first.place, variable, tuple(fields)) if fields else variable
 
     def literal(self) -> tree.Expression:
-        """A literal."""
+        """Parse a literal."""
         kind, at = self.kind, self.at
         if kind == STRING:
             return tree.String(at, self.string())
@@ -283,7 +283,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.Parameter(token.place, int(token.value))
 
     def parenthesised(self) -> tree.Expression:
-        """A query, an expression that is itself again, or several that are an array."""
+        """Parse a query, an expression, or several expressions (an array) in parentheses."""
         at = self.expect("(").place
         if self.kind in QUERY_STARTS:
             inner: tree.Expression = self.query()
@@ -296,7 +296,7 @@ class ExpressionParser(TokenCursor, ABC):
         return inner
 
     def items(self, end: str) -> tuple[tree.Expression, ...]:
-        """Expressions up to a bracket, or none."""
+        """Parse expressions up to a closing bracket."""
         items = () if self.kind == end else self.listed(self.expression)
         self.expect(end)
         return items
@@ -317,7 +317,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.Object(at, pairs)
 
     def pair(self) -> tree.ObjectPair:
-        """A field of an object; without a name it is called as its value's last step."""
+        """Parse a field of an object. Without a name it is named after the last step of its value."""
         at = self.at
         first = self.expression()
         if self.accept(":"):
@@ -328,7 +328,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.ObjectPair(at, tree.String(at, name), first)
 
     def case(self) -> tree.Case:
-        """CASE."""
+        """Parse CASE."""
         at = self.expect("CASE").place
         subject = None if self.kind in ("WHEN", "ELSE", "END") else self.expression()
         branches = []
@@ -342,7 +342,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.Case(at, subject, tuple(branches), otherwise)
 
     def quantified(self) -> tree.QuantifiedExpression:
-        """SOME, EVERY, SOME AND EVERY. A END after it belongs to it, unless it ends a CASE around it."""
+        """Parse SOME, EVERY or SOME AND EVERY. A following END belongs to it."""
         token = self.advance()
         kind: Literal["some", "every", "some and every"] = "every" if token.kind == "EVERY" else "some"
         if kind == "some" and self.accept("AND"):
@@ -363,14 +363,14 @@ class ExpressionParser(TokenCursor, ABC):
 
 
 def _index(value: tree.Expression) -> tree.Expression:
-    """An index. Raises SqlppError for a literal that is no whole number."""
+    """Check an index. Raises SqlppError for a literal that is no integer."""
     if isinstance(value, (tree.String, tree.Decimal, tree.Boolean, tree.Null, tree.MissingLiteral)):
         raise syntax("Index should be an INTEGER", value.at)
     return value
 
 
 def last_name(node: tree.Expression) -> str | None:
-    """What an expression is called that nobody gave a name: a variable's name, or the field it ends with."""
+    """The implicit name of an expression: a variable's name or its last field; None without either."""
     if isinstance(node, tree.Variable):
         return node.name
     if isinstance(node, tree.PathExpression) and isinstance(last := node.steps[-1], tree.FieldStep):

@@ -1,6 +1,6 @@
-"""Definitions of functions: in SQL++, in a library's language, for one request.
+"""Parses definitions of functions: in SQL++, in a library's language, and for one request.
 
-May import `storage` and the tree. Must not know which libraries there are.
+May import `storage` and the tree. Must not know which libraries exist.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _ARITY_MAX = 1000
 
 
 class FunctionParser(StorageParser):
-    """Reads definitions of functions."""
+    """Parses definitions of functions."""
 
     def function_name(self) -> tuple[tree.DottedName, str | None]:
-        """`a.b.f`, or `a.b.library#f`: the name without the library, then the library."""
+        """Parse `a.b.f` or `a.b.library#f`: the name without the library, and the library."""
         name = self.name()
         if not self.accept("#"):
             return name, None
@@ -48,7 +48,7 @@ class FunctionParser(StorageParser):
         return tree.CreateFunction(at, name, or_replace, told, names, self.function_body())
 
     def accept_returns(self) -> bool:
-        """Go past RETURNS, which is a keyword only here; say whether it was there."""
+        """Consume RETURNS, a keyword only here. Returns whether it was there."""
         if self.kind != IDENTIFIER or self.token.image.upper() != "RETURNS":
             return False
         self.advance()
@@ -62,7 +62,7 @@ class FunctionParser(StorageParser):
         return body
 
     def function_parameters(self) -> tuple[tree.TypedParameter, ...] | None:
-        """Parameters in parentheses; None for `...`."""
+        """Parse parameters in parentheses; None for `...`."""
         self.expect("(")
         parameters: tuple[tree.TypedParameter, ...] | None = ()
         if self.accept("."):
@@ -107,7 +107,7 @@ class FunctionParser(StorageParser):
         return tree.DropFunction(at, name, library, arity, self.if_exists(told=told))
 
     def arity(self) -> int:
-        """A number of parameters. Raises SqlppError."""
+        """Parse a number of parameters. Raises SqlppError."""
         at, image = self.at, self.token.image
         arity = self.integer()
         if arity > _ARITY_MAX:
@@ -118,7 +118,7 @@ class FunctionParser(StorageParser):
 def parameter_names(
     parameters: tuple[tree.TypedParameter, ...] | None, function: str, *, at: TextPosition
 ) -> tuple[str, ...] | None:
-    """The parameters' names. Raises SqlppError for a type: only a library's function has typed ones."""
+    """The parameters' names. Raises SqlppError for a typed parameter, which only a library's function may have."""
     if parameters is None:
         return None
     for parameter in parameters:

@@ -1,6 +1,7 @@
-"""Queries: blocks in either order, FROM's terms, groups, set operations.
+"""Parses queries: blocks in either order, terms of FROM, groups, set operations.
 
-May import `calls` and the tree. Must not know statements. What FROM begins and what SELECT begins is the same node.
+May import `calls` and the tree. Must not know statements. A block that begins with FROM and one that begins with SELECT
+give the same node.
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ _OPERATIONS: dict[str, Literal["union", "intersect", "except"]] = {
 _UNNEST = ("UNNEST", "CORRELATE", "FLATTEN")
 
 
-# What may follow SELECT with no projection at all, which is SELECT *, as in AsterixDB.
+# Tokens after a SELECT without projections, which means SELECT *, as in AsterixDB.
 _SELECTS_ALL = frozenset(
     {"FROM", "LET", "LETTING", "WITH", "ORDER", "LIMIT", "OFFSET", "RETURNING", *_OPERATIONS, ")", "}", ";", END}
 )
 
 
 class QueryParser(CallParser):
-    """Reads queries."""
+    """Parses queries."""
 
     def query(self) -> tree.QueryExpression:
-        """A query without parentheses."""
+        """Parse a query without parentheses."""
         self.enter()
         at = self.at
         lets = self.lets()
@@ -46,7 +47,7 @@ class QueryParser(CallParser):
         return tree.QueryExpression(at, lets, block, tuple(arms), order, limit, offset)
 
     def arm(self) -> tree.SetArm:
-        """A set operation and its right side."""
+        """Parse a set operation and its right side."""
         token = self.advance()
         every = self.accept("ALL")
         if self.kind != "(":
@@ -57,7 +58,7 @@ class QueryParser(CallParser):
         return tree.SetArm(token.place, _OPERATIONS[token.kind], every, query)
 
     def limits(self) -> tuple[tree.Expression | None, tree.Expression | None]:
-        """LIMIT and OFFSET, in either order."""
+        """Parse optional LIMIT and OFFSET, in either order."""
         if self.accept("LIMIT"):
             limit = self.expression()
             return limit, self.expression() if self.accept("OFFSET") else None
@@ -67,7 +68,7 @@ class QueryParser(CallParser):
         return None, None
 
     def block(self) -> tree.Block:
-        """One block, which begins with SELECT or with FROM."""
+        """Parse one block, which begins with SELECT or FROM."""
         self.enter()
         at = self.at
         select = self.select() if self.kind == "SELECT" else None
@@ -81,11 +82,11 @@ class QueryParser(CallParser):
         return tree.Block(at, terms, lets, where, group, group_lets, having, select)
 
     def optional(self, word: str) -> tree.Expression | None:
-        """An expression after a word, if the word is there."""
+        """Parse an expression after a word if that word is next."""
         return self.expression() if self.accept(word) else None
 
     def group(self) -> tuple[tree.GroupBy | None, tuple[tree.Let, ...], tree.Expression | None]:
-        """GROUP BY and what comes after it."""
+        """Parse an optional GROUP BY with GROUP AS, LET and HAVING."""
         if self.kind != "GROUP":
             return None, (), None
         at = self.advance().place
@@ -98,7 +99,7 @@ class QueryParser(CallParser):
         return tree.GroupBy(at, elements, variable), self.lets(), self.optional("HAVING")
 
     def lets(self) -> tuple[tree.Let, ...]:
-        """LET or WITH, if it is there."""
+        """Parse an optional LET or WITH."""
         if self.kind in ("LET", "LETTING"):
             self.advance()
             return self.listed(self.let)
@@ -119,7 +120,7 @@ class QueryParser(CallParser):
         return tree.Let(at, name, self.expression())
 
     def select(self) -> tree.Select:
-        """SELECT and what it gives."""
+        """Parse SELECT and its values."""
         at = self.expect("SELECT").place
         distinct = self.kind == "DISTINCT"
         if self.kind in ("DISTINCT", "ALL"):
@@ -134,7 +135,7 @@ class QueryParser(CallParser):
         return tree.Select(at, distinct, None, projections, exclude)
 
     def projection(self) -> tree.Projection:
-        """One of SELECT's."""
+        """Parse one value of SELECT."""
         at, began = self.at, self.index
         if self.accept("*"):
             return tree.Projection(at, None, None, every=False)
@@ -148,11 +149,11 @@ class QueryParser(CallParser):
         return tree.Projection(at, value, last_name(value), every=False)
 
     def terms(self) -> tuple[tree.Term, ...]:
-        """FROM, if it is there."""
+        """Parse an optional FROM."""
         return self.listed(self.term) if self.accept("FROM") else ()
 
     def term(self) -> tree.Term:
-        """One of FROM's, with its joins."""
+        """Parse one term of FROM, with its joins."""
         at = self.at
         source, variable, position = self.source()
         links: list[tree.Join | tree.Unnest] = []
@@ -161,7 +162,7 @@ class QueryParser(CallParser):
         return tree.Term(at, source, variable, position, tuple(links))
 
     def source(self) -> tuple[tree.Expression, str, str | None]:
-        """An expression to iterate over, its variable and the variable of the position."""
+        """Parse an expression to iterate over, its variable, and the variable of its position."""
         value = self.expression()
         if self.accept("AS") or self.named:
             variable = self.identifier()
@@ -173,7 +174,7 @@ class QueryParser(CallParser):
         return value, variable, self.identifier() if self.accept("AT") else None
 
     def link(self) -> tree.Join | tree.Unnest | None:
-        """A join or an unnest, if it is there."""
+        """Parse an optional join or unnest."""
         at, kind = self.at, self.kind
         if kind in ("INNER", "JOIN", *_UNNEST):
             self.accept("INNER")
@@ -193,7 +194,7 @@ class QueryParser(CallParser):
         return None
 
     def joined(self, kind: Literal["inner", "left"]) -> tree.Join | tree.Unnest:
-        """A join, or an unnest."""
+        """Parse a join or an unnest."""
         if self.kind not in _UNNEST:
             return self.join(kind)
         at = self.advance().place
@@ -207,7 +208,10 @@ class QueryParser(CallParser):
         return tree.Join(at, kind, source, variable, position, self.expression())
 
     def grouping(self) -> tree.Grouping:
-        """One of GROUP BY's: keys, ROLLUP, CUBE or GROUPING SETS. As in AsterixDB, a parenthesis opens a set of keys."""
+        """Parse an element of GROUP BY: keys, ROLLUP, CUBE or GROUPING SETS.
+
+        As in AsterixDB, a parenthesis begins a set of keys.
+        """
         at, word = self.at, self.token.soft
         if word in ("ROLLUP", "CUBE") and self.peek().kind == "(":
             self.advance()
@@ -230,7 +234,7 @@ class QueryParser(CallParser):
         return self.group_set()
 
     def group_set(self) -> tree.GroupSet:
-        """Keys in parentheses, or one without, which may begin with a parenthesis of its own."""
+        """Parse keys in parentheses, or one key without. The single key may itself begin with a parenthesis."""
         at = self.at
         if not self.accept("("):
             return tree.GroupSet(at, (self.group_key(),))
@@ -244,17 +248,17 @@ class QueryParser(CallParser):
         return tree.GroupSet(at, tuple(keys))
 
     def group_key(self) -> tree.GroupKey:
-        """An expression to group by, and its variable."""
+        """Parse a grouping expression and its variable."""
         return self.named_key(self.expression())
 
     def named_key(self, value: tree.Expression) -> tree.GroupKey:
-        """A key that has been read, and its variable."""
+        """Parse the variable of a grouping expression that has been read."""
         if self.accept("AS") or self.named:
             return tree.GroupKey(value.at, value, self.identifier())
         return tree.GroupKey(value.at, value, last_name(value))
 
     def body(self) -> tree.Expression:
-        """A query or an expression, as a statement, a function or a view has it."""
+        """Parse a query or an expression, the body of a statement, function or view."""
         return self.query() if self.kind in QUERY_STARTS else self.expression()
 
 

@@ -1,4 +1,4 @@
-"""Statements: which one begins here, and those that change data.
+"""Parses statements: chooses the kind by the first word, and parses those that change data.
 
 May import `functions` and the tree. Must not know what a statement does.
 """
@@ -24,15 +24,15 @@ _DROPS: dict[str, Kind] = {
 
 
 class StatementParser(FunctionParser):
-    """Reads statements."""
+    """Parses statements."""
 
     def statement(self) -> Statement:
-        """One statement, its semicolon not included. What begins with none of the words is a query."""
+        """Parse one statement without its semicolon. Without a known first word it is a query."""
         read = _STATEMENTS.get(self.kind)
         return read(self) if read else QueryStatement(self.at, self.body())
 
     def explain(self) -> Explain:
-        """EXPLAIN, of a query only."""
+        """EXPLAIN, for a query only."""
         at = self.expect("EXPLAIN").place
         if self.kind == "EXPLAIN":
             raise self.error()

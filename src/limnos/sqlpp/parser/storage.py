@@ -1,6 +1,6 @@
-"""Definitions of what holds data or finds it: datasets and indexes.
+"""Parses definitions of datasets and indexes.
 
-May import `definitions` and the tree. Must not know which adapters or types there are.
+May import `definitions` and the tree. Must not know which adapters or types exist.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _KINDS: dict[str, Literal["btree", "rtree", "keyword", "fulltext"]] = {
 
 
 class StorageParser(DefinitionParser):
-    """Reads definitions of datasets and indexes."""
+    """Parses definitions of datasets and indexes."""
 
     def create_dataset(self, at: TextPosition) -> tree.CreateDataset:
         """CREATE [INTERNAL] DATASET."""
@@ -52,7 +52,7 @@ class StorageParser(DefinitionParser):
         )
 
     def dataset_word(self) -> None:
-        """DATASET, or COLLECTION, which is the same."""
+        """Consume DATASET or its synonym COLLECTION."""
         if not self.accept("COLLECTION"):
             self.expect("DATASET")
 
@@ -67,7 +67,7 @@ class StorageParser(DefinitionParser):
         return keys
 
     def key_field(self) -> tree.KeyField:
-        """A path of a key."""
+        """Parse a path of a key."""
         return tree.KeyField(self.at, self.path(), None)
 
     def typed_key_field(self) -> tree.KeyField:
@@ -109,7 +109,7 @@ class StorageParser(DefinitionParser):
         return tree.CreateIndex(at, name, told, dataset, fields, kind, gram, enforced, unknown, self.cast())
 
     def unknown_key(self) -> Literal["include", "exclude"] | None:
-        """`INCLUDE UNKNOWN KEY` or `EXCLUDE UNKNOWN KEY`, if it is there."""
+        """Parse an optional `INCLUDE UNKNOWN KEY` or `EXCLUDE UNKNOWN KEY`."""
         word = self.token.soft
         if word not in ("INCLUDE", "EXCLUDE"):
             return None
@@ -119,7 +119,7 @@ class StorageParser(DefinitionParser):
         return "include" if word == "INCLUDE" else "exclude"
 
     def cast(self) -> tuple[tree.Option, ...] | None:
-        """`CAST (DEFAULT NULL …)`, if it is there."""
+        """Parse an optional `CAST (DEFAULT NULL …)`."""
         if not self.accept("CAST"):
             return None
         self.expect("(")
@@ -128,7 +128,7 @@ class StorageParser(DefinitionParser):
         return formats
 
     def index_element(self) -> tree.IndexField | tree.UnnestField:
-        """A field, or what is in an array; either may stand in parentheses."""
+        """Parse a field or an UNNEST, with optional parentheses."""
         if not self.accept("("):
             return self.unnest_field() if self.kind == "UNNEST" else self.index_field()
         element = self.unnest_field() if self.kind == "UNNEST" else self.index_field()
@@ -136,7 +136,7 @@ class StorageParser(DefinitionParser):
         return element
 
     def unnest_field(self) -> tree.UnnestField:
-        """`UNNEST path … [SELECT field, …]`, or the items themselves with their type."""
+        """Parse `UNNEST path … [SELECT field, …]`; without SELECT the index covers the items, with an optional type."""
         at = self.at
         arrays = []
         while self.accept("UNNEST"):
@@ -147,7 +147,7 @@ class StorageParser(DefinitionParser):
         return tree.UnnestField(at, tuple(arrays), (tree.IndexField(at, (), kind, optional=False),))
 
     def item_field(self) -> tree.IndexField:
-        """`path [: T]`, of an array's item."""
+        """Parse `path [: T]` of an array's item."""
         at = self.at
         path = self.path()
         return tree.IndexField(at, path, self.type() if self.accept(":") else None, optional=False)
@@ -161,7 +161,7 @@ class StorageParser(DefinitionParser):
         return tree.IndexField(at, path, self.type(), self.accept("?"))
 
     def index_kind(self) -> tuple[Literal["btree", "rtree", "keyword", "fulltext", "ngram"], int | None]:
-        """What TYPE says."""
+        """Parse the kind of index after TYPE."""
         if self.accept("NGRAM"):
             self.expect("(")
             gram = self.integer()

@@ -1,4 +1,4 @@
-"""Types in declarations.
+"""Parses types in declarations.
 
 May import `queries` and the tree. Must not know which types are built in.
 """
@@ -10,10 +10,10 @@ from limnos.sqlpp.tree import ArrayType, BagType, FieldType, NamedType, RecordTy
 
 
 class TypeParser(QueryParser):
-    """Reads types."""
+    """Parses types."""
 
     def type(self) -> TypeExpression:
-        """A type: a name, `[T]`, `{{T}}` or a record."""
+        """Parse a type: a name, `[T]`, `{{T}}` or a record."""
         at = self.at
         if self.named:
             return self.type_name()
@@ -30,7 +30,7 @@ class TypeParser(QueryParser):
         return result
 
     def type_name(self) -> NamedType:
-        """The name of a type."""
+        """Parse the name of a type."""
         return NamedType(self.at, self.name())
 
     def record(self) -> RecordType:
@@ -52,7 +52,10 @@ class TypeParser(QueryParser):
         return FieldType(at, name, self.type(), self.accept("?"))
 
     def dataset_type(self, *, open_: bool) -> TypeExpression:
-        """What a dataset or a view has in parentheses: a type's name, or fields. `open_` is what fields are by default."""
+        """Parse a dataset's or a view's type in parentheses: a name, or fields.
+
+        `open_` is the default openness of fields.
+        """
         at = self.expect("(").place
         if self.peek().kind in (".", ")"):
             name = self.type_name()

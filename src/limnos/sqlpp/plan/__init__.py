@@ -1,7 +1,8 @@
-"""What a query means once its names are resolved: the form that the evaluator works out and that engines are given.
+"""Plans: queries with all names resolved, which the evaluator executes and engines receive.
 
-Holds frozen nodes and decides nothing. Variables are slots, numbered through a whole statement; datasets are references that the
-binder has seen to exist; functions are entries of the table of functions. No name is left to be looked up.
+Contains frozen nodes and decides nothing. May import `values`, `functions` and `errors`. Must not know a store.
+Variables are slots, numbered through a whole statement. Datasets are references that the binder has found, and
+functions are entries of the table of functions.
 """
 
 from limnos.sqlpp.plan.expressions import (

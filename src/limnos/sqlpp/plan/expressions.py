@@ -1,7 +1,7 @@
 """Bound expressions.
 
-May import `values.model`, `functions` for the entry that a call names, and places. Must not know names of variables beyond what messages
-show, nor how a value is worked out.
+May import `values.model`, `functions` for the entry of a call, and positions. Must not know names of variables except
+for messages, nor how a value is computed.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 class PlanNode(Struct, frozen=True):
-    """A part of a bound statement, and where it was written."""
+    """A part of a bound statement, and its position in the text."""
 
     at: TextPosition
 
 
 class Expression(PlanNode, frozen=True):
-    """What has a value."""
+    """A node that has a value."""
 
 
 class EncodedPlan(Expression, frozen=True):
-    """A whole plan as its bytes: of a statement that was bound in a process. It is never part of another plan."""
+    """A whole plan, still encoded, of a statement that a worker process bound. It is never part of another plan."""
 
     data: bytes
 
 
 class Constant(Expression, frozen=True):
-    """A value that is known: a literal, or a parameter of the request."""
+    """A known value: a literal or a parameter of the request."""
 
     value: Value
 
@@ -46,7 +46,7 @@ class Local(Expression, frozen=True):
 
 
 class Scan(Expression, frozen=True):
-    """All objects of a dataset, in no order. `dataverse` and `name` are the dataset's own, synonyms followed."""
+    """All objects of a dataset, in no order. `dataverse` and `name` are the dataset's own, after synonyms."""
 
     dataverse: tuple[str, ...]
     name: str
@@ -75,7 +75,7 @@ class SliceOf(Expression, frozen=True):
 
 
 class Each(Expression, frozen=True):
-    """`base[*]` and the steps after it: what `item` gives for each item, which is in `slot`."""
+    """`base[*]` and the steps after it: the value of `item` for each item, which is in `slot`."""
 
     base: Expression
     slot: int
@@ -83,14 +83,14 @@ class Each(Expression, frozen=True):
 
 
 class FunctionCall(Expression, frozen=True):
-    """A call of a function of the table."""
+    """A call of a function in the table."""
 
     function: Function
     arguments: tuple[Expression, ...]
 
 
 class Aggregate(Expression, frozen=True):
-    """An aggregate over the rows of the group at hand: `argument` is worked out in each of them; None counts rows."""
+    """An aggregate over the rows of the current group: `argument` is evaluated for each row; None counts rows."""
 
     function: Function
     argument: Expression | None
@@ -99,7 +99,7 @@ class Aggregate(Expression, frozen=True):
 
 
 class Operate(Expression, frozen=True):
-    """Operators of one level, worked off from the left."""
+    """Operators of one precedence, applied from the left."""
 
     operators: tuple[str, ...]
     operands: tuple[Expression, ...]
@@ -134,7 +134,7 @@ class Between(Expression, frozen=True):
 
 
 class IsTest(Expression, frozen=True):
-    """`value IS [NOT] NULL` and its kin."""
+    """`value IS [NOT] NULL` and the tests for MISSING, UNKNOWN and KNOWN."""
 
     negated: bool
     value: Expression
@@ -142,7 +142,7 @@ class IsTest(Expression, frozen=True):
 
 
 class CaseOf(Expression, frozen=True):
-    """CASE, its conditions in order; a subject is compared with each."""
+    """CASE with its conditions in order; with a subject they are values to compare it with."""
 
     subject: Expression | None
     branches: tuple[tuple[Expression, Expression], ...]
@@ -150,7 +150,7 @@ class CaseOf(Expression, frozen=True):
 
 
 class Quantified(Expression, frozen=True):
-    """SOME, EVERY, SOME AND EVERY: the variables' slots with their sources, then the condition."""
+    """SOME, EVERY, SOME AND EVERY: the variables' slots with their sources, and the condition."""
 
     kind: Literal["some", "every", "some and every"]
     bindings: tuple[tuple[int, Expression], ...]
@@ -170,13 +170,13 @@ class BagOf(Expression, frozen=True):
 
 
 class ObjectOf(Expression, frozen=True):
-    """An object constructor: names and values; a name is an expression of its own."""
+    """An object constructor: names and values, both expressions."""
 
     pairs: tuple[tuple[Expression, Expression], ...]
 
 
 class LetIn(Expression, frozen=True):
-    """Values for slots, then an expression that uses them: a call of a function that was written in SQL++."""
+    """Values for slots and an expression that uses them: an inlined call of a SQL++ function."""
 
     lets: tuple[tuple[int, Expression], ...]
     body: Expression

@@ -1,6 +1,6 @@
-"""Bound queries: blocks as lists of steps in the order in which they take effect.
+"""Bound queries: blocks as lists of steps in the order of their evaluation.
 
-May import `expressions`. Must not know how rows are kept.
+May import `expressions`. Must not know how rows are stored.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ class Let(PlanNode, frozen=True):
 class ForEach(PlanNode, frozen=True):
     """One source of rows.
 
-    `scan` goes with what is left of it (a comma list) and may depend on it. A join's source does not, its `condition` does; `left` and
-    `right` keep rows without a partner, whose side is MISSING: `others` are the slots of the left side. `unnest` depends on what is before it.
+    `scan` is a further term of FROM and may depend on the terms before it, as `unnest` does. A join's source may not;
+    its `condition` may. `left` and `right` keep rows without a partner, with MISSING on the other side. `others` are
+    the slots of the left side.
     """
 
     kind: SourceKind
@@ -39,9 +40,10 @@ class ForEach(PlanNode, frozen=True):
 
 
 class Group(PlanNode, frozen=True):
-    """GROUP BY. `keys` are slots with the expressions before grouping; `sets` says for each grouping set which of them take part.
+    """GROUP BY. `keys` are slots with the expressions before grouping; `sets` gives the keys of each grouping set.
 
-    `members` has the names and slots of what each item of GROUP AS holds. No keys and one empty set is one group of everything.
+    `members` has the names and slots of the fields of GROUP AS's items. No keys and one empty set make one group of all
+    rows.
     """
 
     keys: tuple[tuple[int, Expression], ...]
@@ -51,7 +53,7 @@ class Group(PlanNode, frozen=True):
 
 
 class Order(PlanNode, frozen=True):
-    """One expression of ORDER BY; `nulls_first` None: with the order of values, where unknowns are least."""
+    """One expression of ORDER BY. With `nulls_first` None, MISSING and NULL are ordered before all other values."""
 
     value: Expression
     descending: bool
@@ -75,7 +77,7 @@ class Frame(PlanNode, frozen=True):
 
 
 class WindowCall(PlanNode, frozen=True):
-    """A window function: its value for each row goes into `slot` before SELECT is worked out."""
+    """A window function, whose value for each row is stored in `slot` before SELECT is evaluated."""
 
     slot: int
     function: Function
@@ -90,14 +92,14 @@ class WindowCall(PlanNode, frozen=True):
 
 
 class Projection(PlanNode, frozen=True):
-    """One of SELECT's: a named value; or, without a name, an object whose fields are all taken over."""
+    """A named value of SELECT; without a name, an object whose fields are all included."""
 
     name: str | None
     value: Expression
 
 
 class Select(PlanNode, frozen=True):
-    """What a block gives for each row: one value, or an object of projections."""
+    """The result of each row: one value, or an object of projections."""
 
     distinct: bool
     value: Expression | None
@@ -106,7 +108,7 @@ class Select(PlanNode, frozen=True):
 
 
 class Block(PlanNode, frozen=True):
-    """One SELECT with what belongs to it."""
+    """One SELECT with its clauses."""
 
     sources: tuple[ForEach, ...]
     lets: tuple[Let, ...]
@@ -119,9 +121,9 @@ class Block(PlanNode, frozen=True):
 
 
 class Query(PlanNode, frozen=True):
-    """Blocks joined by UNION ALL, then ordered and cut.
+    """Blocks joined by UNION ALL, then ordered and limited.
 
-    Where there is one block and it is not distinct, ORDER BY sees its rows; else it sees the output in the slot `output`.
+    With a single block that is not DISTINCT, ORDER BY sees its rows; else it sees the results in the slot `output`.
     """
 
     lets: tuple[Let, ...]

@@ -1,7 +1,7 @@
-"""Plans as bytes and back, for an engine in another process.
+"""Encodes plans as bytes, for an engine in another process.
 
-May import plans, `values.to_tagged_json` and the table of functions. Must not know who reads them. Functions travel by name, so both sides need the
-same release. Reading makes nodes of plans and nothing else, whatever the bytes say.
+May import plans, `values.to_tagged_json` and the table of functions. Must not know who reads them. Functions are
+encoded by name, so both sides need the same release. Decoding creates only plan nodes, whatever the bytes contain.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class BadPlan(ValueError):
-    """Bytes that are no plan."""
+    """The bytes are no plan."""
 
 
 _NODES: Final[Mapping[str, type[PlanNode]]] = {
@@ -34,7 +34,7 @@ _NODE, _FUNCTION = "n", "f"
 
 
 def encode(node: PlanNode) -> bytes:
-    """The bytes of a plan. Raises SqlppError for one that is nested too deep."""
+    """Encode a plan. Raises SqlppError if it is nested too deep."""
     if isinstance(node, EncodedPlan):
         return node.data
     try:
@@ -44,7 +44,7 @@ def encode(node: PlanNode) -> bytes:
 
 
 def decode(data: bytes) -> PlanNode:
-    """The plan of bytes. Raises BadPlan."""
+    """Decode a plan. Raises BadPlan."""
     try:
         found = _decode_part(msgspec.json.decode(data))
     except (msgspec.DecodeError, KeyError, TypeError, ValueError, RecursionError) as error:

@@ -1,4 +1,4 @@
-"""The printer of SQL++: a tree's text, from which the parser makes the same tree again.
+"""The printer of SQL++: renders a tree as text that the parser reads as the same tree.
 
 May import the tree, `tokens` and `names`. Must not know the parser.
 """

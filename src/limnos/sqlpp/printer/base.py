@@ -1,4 +1,4 @@
-"""How a node becomes text: each kind of node has a function that gives its pieces, and one loop puts them together.
+"""Renders nodes: each type of node has a function that gives its pieces, and one loop joins them.
 
 May import the tree, `tokens` and `names`' display form. Must not recurse: a tree may be as deep as the parser allows.
 """
@@ -25,7 +25,7 @@ _PIECES: dict[type[SyntaxNode], Callable[[SyntaxNode], Iterable[Piece]]] = {}
 
 
 def prints(kind: type[N]) -> Callable[[Callable[[N], Iterable[Piece]]], Callable[[N], Iterable[Piece]]]:
-    """Make a function the one that gives the pieces of a kind of node."""
+    """Register a function that yields the pieces of a type of node."""
 
     def register(pieces: Callable[[N], Iterable[Piece]]) -> Callable[[N], Iterable[Piece]]:
         _PIECES[kind] = cast("Callable[[SyntaxNode], Iterable[Piece]]", pieces)
@@ -35,7 +35,7 @@ def prints(kind: type[N]) -> Callable[[Callable[[N], Iterable[Piece]]], Callable
 
 
 def render(node: SyntaxNode) -> str:
-    """The text of a tree, on one line. Reading it again gives the same tree, places aside."""
+    """The text of a tree, on one line. Parsing it gives the same tree, except for positions."""
     waiting: list[Piece] = [node]
     done: list[str] = []
     while waiting:
@@ -48,19 +48,19 @@ def render(node: SyntaxNode) -> str:
 
 
 def printed_kinds() -> frozenset[type[SyntaxNode]]:
-    """The kinds of node that can be printed."""
+    """The types of nodes that can be printed."""
     return frozenset(_PIECES)
 
 
 def identifier(name: str) -> str:
-    """An identifier; in back-quotes if it has other characters, or is a word that means something somewhere."""
+    """An identifier, in back-quotes if it is a keyword or has other characters."""
     if _BARE.fullmatch(name) and name.upper() not in _RESERVED:
         return name
     return quote_part(name)
 
 
 def path(parts: Iterable[str]) -> str:
-    """Identifiers with dots between them."""
+    """Identifiers separated by dots."""
     return ".".join(map(identifier, parts))
 
 
@@ -74,7 +74,9 @@ def _escape_match(found: re.Match[str]) -> str:
 
 
 def operand(node: Expression, level: int = 0) -> Iterator[Piece]:
-    """An expression where operators of a level may stand: in parentheses if it binds less tightly, or is a query."""
+    """An expression in the place of an operand: in parentheses if it binds less tightly than `level`, or if it is a
+    query.
+    """
     if isinstance(node, QueryExpression) or level_of(node) < level:
         yield "("
         yield node
@@ -84,7 +86,7 @@ def operand(node: Expression, level: int = 0) -> Iterator[Piece]:
 
 
 def list_pieces(nodes: Iterable[SyntaxNode]) -> Iterator[Piece]:
-    """Nodes with commas between them; expressions among them stand as operands."""
+    """Nodes separated by commas; expressions are printed as operands."""
     for number, node in enumerate(nodes):
         if number:
             yield ", "
@@ -95,5 +97,5 @@ def list_pieces(nodes: Iterable[SyntaxNode]) -> Iterator[Piece]:
 
 
 def dotted_name(name: DottedName) -> str:
-    """A name with dots."""
+    """A dotted name."""
     return path(name.parts)

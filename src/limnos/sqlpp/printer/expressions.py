@@ -1,6 +1,6 @@
-"""Pieces of expressions.
+"""Prints expressions.
 
-May import `base` and the tree. Must not decide anything: parentheses stand where the tree needs them and nowhere else.
+May import `base` and the tree. Must not decide anything: it prints parentheses only where the tree needs them.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _binding(node: tree.QuantifierBinding) -> Iterator[Piece]:
 
 @prints(tree.QuantifiedExpression)
 def _quantified(node: tree.QuantifiedExpression) -> Iterator[Piece]:
-    """With END, lest a CASE around it loses its own."""
+    """Always with END, because a surrounding CASE would otherwise lose its own."""
     yield f"{node.kind.upper()} "
     yield from list_pieces(node.bindings)
     yield " SATISFIES "
@@ -180,7 +180,7 @@ def _pair(node: tree.ObjectPair) -> Iterator[Piece]:
 
 @prints(tree.Object)
 def _object(node: tree.Object) -> Iterator[Piece]:
-    """With a space after the brace, lest two of them make a bag."""
+    """With a space after the brace, because two adjacent braces would begin a bag."""
     yield "{ "
     yield from list_pieces(node.pairs)
     yield " }"
@@ -225,7 +225,7 @@ def _window(node: tree.Window) -> Iterator[Piece]:
 
 
 def order_by_pieces(items: tuple[tree.OrderItem, ...], *, before: str = " ") -> Iterator[Piece]:
-    """ORDER BY, if there is something to order by."""
+    """ORDER BY, unless `items` is empty."""
     if items:
         yield f"{before}ORDER BY "
         yield from list_pieces(items)

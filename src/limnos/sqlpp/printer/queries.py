@@ -1,6 +1,6 @@
-"""Pieces of queries: SELECT first, LET for WITH.
+"""Prints queries: SELECT first, and LET for WITH.
 
-May import the printer's other modules and the tree. Must not drop a name: what the parser inferred is written out.
+May import the printer's other modules and the tree. Must not omit a name: names that the parser inferred are printed.
 """
 
 from __future__ import annotations

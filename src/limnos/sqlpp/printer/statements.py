@@ -1,4 +1,4 @@
-"""Pieces of statements and types. IF [NOT] EXISTS stands before the name.
+"""Prints statements and types. IF [NOT] EXISTS is printed before the name.
 
 May import `base` and the tree. Must not know what a statement does.
 """
@@ -49,7 +49,7 @@ def _field_type(node: tree.FieldType) -> Iterator[Piece]:
 
 
 def _inline(node: tree.TypeExpression) -> Iterator[Piece]:
-    """A dataset's type: a name, or fields that are nullable unless they say otherwise."""
+    """A dataset's type: a name, or fields that are nullable unless they have NOT UNKNOWN."""
     if not isinstance(node, tree.RecordType):
         yield "("
         yield node
@@ -185,7 +185,7 @@ def _formats(formats: tuple[tree.Option, ...]) -> str:
 
 @prints(tree.UnnestField)
 def _unnest_field(node: tree.UnnestField) -> Iterator[Piece]:
-    """In parentheses, lest its fields are taken for the index's."""
+    """In parentheses, because its fields would otherwise be taken for the index's."""
     yield f"({' '.join(f'UNNEST {path(array)}' for array in node.arrays)}"
     yield " SELECT " if node.fields[0].path else ""
     yield from list_pieces(node.fields)

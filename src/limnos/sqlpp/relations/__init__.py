@@ -1,7 +1,7 @@
-"""Queries as relations of typed columns: what an engine of columns carries, rewritten so that it means what the evaluator says.
+"""Translates queries to relations of typed columns, which a columnar engine executes with the evaluator's semantics.
 
-May import plans, declared types, the evaluator for what is constant, and `values`. Must not know an engine. `translate_query` gives the rows of a query and how results are made of them, or says why it cannot.
-The rewriting is pure; each operation that it uses is in `terms` and `nodes`, and whoever works relations out has to mean the same by it.
+May import plans, declared types, the evaluator for constant expressions, and `values`. Must not know an engine. The
+translation is pure. `terms` and `nodes` define its operations; each engine must give them the same meaning.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ subqueries.install_handlers()
 
 
 class RelationalQuery(NamedTuple):
-    """A query that an engine of columns carries."""
+    """A translated query: its relation, and the layout of its results."""
 
     relation: Relation
     layout: ResultLayout
 
 
 def translate_query(query: plan.Query, types: DatasetTypes, *, fields: frozenset[str] | None = None) -> RelationalQuery:
-    """A query that is about nothing around it, as a relation. Raises Uncarried with the reason.
+    """Translate a query without outer variables. Raises UntranslatableExpression with the reason.
 
-    With `fields`, whoever asks looks at these of a dataset's objects alone.
+    With `fields`, the caller needs only these fields of a dataset's objects.
     """
     try:
         carrier = BlockTranslator(TranslationState(types))
@@ -57,7 +57,7 @@ def translate_query(query: plan.Query, types: DatasetTypes, *, fields: frozenset
 
 
 def _only(shape: Shape, fields: frozenset[str]) -> Shape:
-    """Those fields of an object that are asked for, where they are columns."""
+    """The shape with only the requested fields, if all of them are columns."""
     if not isinstance(shape, RecordShape) or shape.declared is None or not fields <= {name for name, _ in shape.fields}:
         return shape
     kept = tuple((name, field) for name, field in shape.fields if name in fields)

@@ -1,6 +1,7 @@
-"""Blocks of a query as relations: sources and joins, WHERE, groups, windows, order, SELECT.
+"""Translates blocks of a query: sources and joins, WHERE, groups, windows, order, SELECT.
 
-May import plans and the sibling modules. Must not know an engine. `query_of` says what rows a query has and which shape each has; whoever cannot be carried raises Uncarried with the reason.
+May import plans and the sibling modules. Must not know an engine. Untranslatable parts raise UntranslatableExpression
+with the reason.
 """
 
 from __future__ import annotations
@@ -44,7 +45,10 @@ _COUNT_MAX = 1 << 31
 
 
 class QueryRows(NamedTuple):
-    """The rows of a query and the shape of its results; those alone are its rows for which the conditions that are left hold, and of these so many from an offset on."""
+    """The translated rows of a query and the shape of its results.
+
+    `left` are conditions that the evaluator must still check on each row; `limit` and `offset` then apply afterwards.
+    """
 
     relation: Relation
     shape: Shape
@@ -54,7 +58,10 @@ class QueryRows(NamedTuple):
 
 
 def query_of(query: plan.Query, carrier: BlockTranslator) -> QueryRows:
-    """A whole query, by itself. Raises Uncarried. Conditions are left where the carrier says that they may be."""
+    """Translate a whole query by itself. Raises UntranslatableExpression.
+
+    Conditions are left to the evaluator if `carrier.left` allows it.
+    """
     for let in query.lets:
         bind_slot(let.slot, let.value, carrier=carrier)
     if len(query.arms) > 1 or query.output is not None:
@@ -86,7 +93,7 @@ def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier
 
 
 def _count(node: plan.Expression | None) -> int | None:
-    """LIMIT or OFFSET."""
+    """The constant value of LIMIT or OFFSET."""
     if node is None:
         return None
     known = fold_constant(node) if not isinstance(node, plan.Constant) else node
@@ -96,7 +103,7 @@ def _count(node: plan.Expression | None) -> int | None:
 
 
 def _order_rows(rows: QueryRows, order: tuple[plan.Order, ...], *, slot: int, carrier: BlockTranslator) -> QueryRows:
-    """Results in an order of their own."""
+    """Order the results of UNION ALL or DISTINCT."""
     inner = carrier.inner()
     inner.rows = rows.relation
     inner.known.shapes[slot] = rows.shape
@@ -124,7 +131,7 @@ def _union(arms: list[QueryRows], carrier: BlockTranslator) -> QueryRows:
 
 
 def _flag_shape(one: Shape) -> Shape:
-    """A shape whose flags are all terms, so that two of one kind have as many."""
+    """A shape whose flags are all terms, so that shapes of one kind have the same number of terms."""
     if isinstance(one, CellShape):
         return CellShape(one.term, one.type, term_of(missing_of(one)), known=False)
     if isinstance(one, RecordShape) and one.declared is None:
@@ -137,7 +144,7 @@ def _flag_shape(one: Shape) -> Shape:
 
 
 def block_of(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator) -> Shape:
-    """One block; its rows are the carrier's. Conditions about an outer block are put aside, for whoever takes them."""
+    """Translate one block into the carrier's rows. Conditions on an outer block are put into `carrier.aside`."""
     rows_of(block, carrier)
     if block.group is not None:
         add_groups(block, order, carrier=carrier)
@@ -145,7 +152,7 @@ def block_of(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Block
 
 
 def rows_of(block: plan.Block, carrier: BlockTranslator) -> None:
-    """FROM, LET and WHERE."""
+    """Translate FROM, LET and WHERE."""
     if not block.sources:
         raise UntranslatableExpression("a query without FROM")
     for source in block.sources:
@@ -156,7 +163,7 @@ def rows_of(block: plan.Block, carrier: BlockTranslator) -> None:
 
 
 def add_filter(where: plan.Expression | None, carrier: BlockTranslator) -> None:
-    """WHERE or HAVING: simple conditions first, so that subqueries are joined to fewer rows."""
+    """Translate WHERE or HAVING: simple conditions first, so that subqueries are joined to fewer rows."""
     later = []
     for node in conjuncts(where):
         if _has_query(node):
@@ -169,7 +176,7 @@ def add_filter(where: plan.Expression | None, carrier: BlockTranslator) -> None:
 
 
 def _add_condition(node: plan.Expression, carrier: BlockTranslator) -> None:
-    """A condition of the rows: columns ask it, or it is left where that may be. Raises Uncarried."""
+    """Add a condition on the rows, or leave it to the evaluator if allowed. Raises UntranslatableExpression."""
     try:
         carrier.filter(condition(node, carrier))
     except UntranslatableExpression:
@@ -196,11 +203,11 @@ def _no_conditions(_node: plan.Expression, _carrier: BlockTranslator) -> bool:
 
 
 CONDITIONS: Callable[[plan.Expression, BlockTranslator], bool] = _no_conditions
-"""Takes a condition with a subquery as a join, if it can; put in by the module that knows subqueries."""
+"""Translates a condition with a subquery to a join, if possible; set by the module for subqueries."""
 
 
 def _add_source(source: plan.ForEach, carrier: BlockTranslator) -> None:
-    """One source of FROM."""
+    """Add one source of FROM."""
     inner = carrier.inner()
     found = source_of(source.source, inner)
     if found is None:
@@ -222,7 +229,7 @@ def _add_source(source: plan.ForEach, carrier: BlockTranslator) -> None:
 
 
 def _on(source: plan.ForEach, carrier: BlockTranslator, *, right: Relation) -> Term | None:
-    """The condition of a join, over both sides and nothing else."""
+    """The condition of a join, which may refer only to both sides."""
     if source.condition is None:
         return None
     kept, carrier.rows = carrier.rows, None
@@ -236,7 +243,7 @@ def _on(source: plan.ForEach, carrier: BlockTranslator, *, right: Relation) -> T
 
 
 def _outer(source: plan.ForEach, found: Shape, *, inner: BlockTranslator, carrier: BlockTranslator) -> None:
-    """A join that keeps rows without a partner, whose other side is MISSING."""
+    """An outer join, where the missing side's values are MISSING."""
     optional = inner if source.kind == "left" else carrier
     flag = carrier.new()
     slots = (source.slot,) if source.kind == "left" else source.others
@@ -257,12 +264,12 @@ def _outer(source: plan.ForEach, found: Shape, *, inner: BlockTranslator, carrie
 
 
 def _is_of(one: Shape, relation: Relation) -> bool:
-    """Whether a shape reads rows of a relation."""
+    """Whether a shape reads columns of a relation."""
     return bool(columns_in(*terms_in(one)) & outputs(relation))
 
 
 def source_of(node: plan.Expression, inner: BlockTranslator) -> Shape | None:
-    """The rows of a dataset or a query, as the inner carrier's; None for what is neither."""
+    """Translate a dataset or a query into the inner carrier's rows; None for another expression."""
     if isinstance(node, plan.Local) and node.slot in inner.known.later:
         node = inner.known.later[node.slot]
     if isinstance(node, plan.LetIn):
@@ -283,7 +290,7 @@ def source_of(node: plan.Expression, inner: BlockTranslator) -> Shape | None:
 
 
 def _add_unnest(source: plan.ForEach, carrier: BlockTranslator) -> None:
-    """The items of a column of arrays."""
+    """Unnest a column of arrays."""
     if source.kind not in ("unnest", "outer unnest", "scan") or source.condition is not None:
         raise UntranslatableExpression("a join with the items of an array")
     if carrier.rows is None:
@@ -315,7 +322,7 @@ def add_groups(
     carrier: BlockTranslator,
     more: tuple[tuple[int, Term], ...] = (),
 ) -> None:
-    """GROUP BY, its LET and HAVING; `more` are keys beside those that are written."""
+    """Translate GROUP BY, its LET and HAVING. `more` are additional keys."""
     group = block.group
     if group is None or group.slot is not None or group.sets != (tuple(range(len(group.keys))),):
         raise UntranslatableExpression("GROUP AS or several grouping sets")
@@ -338,7 +345,7 @@ def add_groups(
 def _measures(
     block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator
 ) -> tuple[list[Measure], dict[int, Shape]]:
-    """What is worked out for each group."""
+    """The aggregates of each group."""
     made: dict[tuple[str, Term | None, bool], Measure] = {}
     shapes: dict[int, Shape] = {}
     for node in aggregates_in((block.group_lets, block.having, block.select, block.windows, order)):
@@ -352,7 +359,7 @@ def _measures(
 
 
 def add_select(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator) -> Shape:
-    """Windows, ORDER BY and SELECT."""
+    """Translate windows, ORDER BY and SELECT."""
     if block.windows:
         add_windows(block.windows, carrier)
     if not block.select.distinct:
@@ -367,7 +374,7 @@ def add_select(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Blo
 
 
 def _flag_only_unknown(one: Shape) -> Shape:
-    """A shape whose flags hold only where there is no value, so that one value is one row."""
+    """A shape whose flags are set only for values that are absent, so that equal values give equal rows."""
     if isinstance(one, CellShape):
         flag = missing_of(one)
         return CellShape(
@@ -384,7 +391,7 @@ def _flag_only_unknown(one: Shape) -> Shape:
 
 
 def projection_shape(select: plan.Select, carrier: BlockTranslator) -> Shape:
-    """The shape of what SELECT gives."""
+    """The shape of SELECT's results."""
     if select.value is not None:
         return finished_shape(select.value, carrier)
     fields: dict[str, Shape] = {}

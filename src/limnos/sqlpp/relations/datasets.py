@@ -1,7 +1,7 @@
 """Datasets as relations: the columns of a table, and the shape of its objects.
 
-May import `nodes`, `shapes` and declared types. Must not know plans. A declared field that is empty is MISSING, unless the column of what is not declared says that it
-is NULL; of a table that others made it is always MISSING.
+May import `nodes`, `shapes` and declared types. Must not know plans. A null column of a declared field means MISSING,
+unless the open part says that the field is NULL. In a table that SQL++ did not create it always means MISSING.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def dataset_of(
     dataverse: tuple[str, ...], name: str, *, record: RecordType, ids: Iterator[int]
 ) -> tuple[DatasetRead, RecordShape]:
-    """All objects of a dataset, and their shape."""
+    """The read of all objects of a dataset, and their shape."""
     named = [field.name for field in columns(record)]
     if has_open(record):
         named.append(OPEN)
@@ -30,7 +30,7 @@ def dataset_of(
 
 
 def _record(record: RecordType, held: dict[str, Term], *, there: TruthTerm, missing: TruthTerm) -> RecordShape:
-    """The shape of an object whose fields are these terms; `missing` says what it is where it is not `there`."""
+    """The shape of an object from the terms of its fields. `missing` applies where the object is not `there`."""
     opened = held.get(OPEN) if has_open(record) else None
     fields = []
     for field in columns(record):
@@ -42,14 +42,14 @@ def _record(record: RecordType, held: dict[str, Term], *, there: TruthTerm, miss
 
 
 def _is_empty_missing(record: RecordType, name: str, *, opened: Term | None) -> TruthTerm:
-    """Whether an empty field is MISSING: nobody has said NULL of it."""
+    """Whether a null column means MISSING: the open part has no NULL for the field."""
     if record.foreign or opened is None:
         return True
     return not_of(call("said_null", opened, LiteralTerm(name, "string")))
 
 
 def shape_of(term: Term, type_: DeclaredType, *, record: RecordType, missing: TruthTerm, known: bool) -> Shape:
-    """The shape of a column, or of what lies in one."""
+    """The shape of a column or of a part of one."""
     if isinstance(type_, Scalar):
         return CellShape(_read(term, type_, record=record), type_.name, missing, known)
     if isinstance(type_, (ArrayType, BagType)):
@@ -64,7 +64,7 @@ def shape_of(term: Term, type_: DeclaredType, *, record: RecordType, missing: Tr
 
 
 def _read(term: Term, type_: Scalar, *, record: RecordType) -> Term:
-    """A column of a table that others made may be more exact than its type here."""
+    """A column of a table that SQL++ did not create, reduced to the precision of its SQL++ type."""
     if not record.foreign:
         return term
     if type_.name == "double":

@@ -1,7 +1,8 @@
-"""Expressions that columns cannot say: what the evaluator needs of a row to work one out after the row has come.
+"""Expressions that cannot be translated: what the evaluator needs of a row to compute one afterwards.
 
-May import plans, the evaluator and the sibling modules. Must not know clauses. An expression is worked out from the values of its variables, of which only those fields come that it looks at;
-aggregates of a group come as they are. Datasets cannot be read there, so a subquery over one has no such value.
+May import plans, the evaluator and the sibling modules. Must not know clauses. An expression is evaluated from the
+values of its variables, of which only the fields that it uses are fetched. Aggregates of a group are fetched as values.
+Datasets cannot be read there, so a subquery over one cannot be deferred.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def defer_to_evaluator(
     node: plan.Expression, carrier: BlockTranslator, *, reason: UntranslatableExpression
 ) -> FinishedShape:
-    """What is left to the evaluator of an expression. Raises the reason again where it needs more than a row."""
+    """The shape of a deferred expression. Raises `reason` again if the expression needs more than a row."""
     aggregates = [one for one in _walk(node) if id(one) in carrier.aggregates]
     places = {id(one): at for at, one in enumerate(aggregates, 1 + max(_slots(node), default=0))}
     changed = _put(node, places)
@@ -42,7 +43,7 @@ def defer_to_evaluator(
 
 
 def function_of(finished: FinishedShape) -> Callable[[Sequence[Value]], Value]:
-    """The function that works a value out from those of its inputs."""
+    """The function that computes the value from the values of its inputs."""
     slots = finished.slots
     size = 1 + max(_slots(finished.expression), default=0)
     run = work_of(finished.expression, working_of(_no_items, budget=Budget(), slots=size))
@@ -61,7 +62,7 @@ def _no_items(_dataverse: tuple[str, ...], _name: str) -> tuple[Value, ...]:
 
 
 def _prune_shape(shape: Shape, names: frozenset[str] | None) -> Shape:
-    """What an expression looks at of a variable."""
+    """The part of a variable's shape that an expression uses."""
     if not isinstance(shape, RecordShape) or names is None:
         return shape
     fields = tuple((name, field) for name, field in shape.fields if name in names)
@@ -71,7 +72,7 @@ def _prune_shape(shape: Shape, names: frozenset[str] | None) -> Shape:
 
 
 def _uses(node: plan.Expression) -> dict[int, frozenset[str] | None]:
-    """The variables of an expression with the fields that it looks at; None for all of a variable."""
+    """The variables of an expression with the fields that it uses; None for a whole variable."""
     fields: dict[int, set[str]] = {}
     whole: set[int] = set()
     waiting: list[object] = [node]
@@ -95,7 +96,7 @@ def _slots(node: plan.Expression) -> Iterator[int]:
 
 
 def _slots_filled_by(node: plan.Expression) -> frozenset[int]:
-    """The slots that an expression fills itself."""
+    """The slots that an expression itself fills."""
     return frozenset(slot for one in _walk(node) for slot in _filled_slots(one))
 
 
@@ -125,7 +126,7 @@ def _walk(node: object) -> Iterator[plan.PlanNode]:
 
 
 def _parts(held: object) -> Iterator[object]:
-    """What a part of a plan is made of; a constant's value is none."""
+    """The parts of a plan node; a constant has none."""
     if type(held) is tuple:
         yield from held
     elif isinstance(held, plan.PlanNode) and not isinstance(held, plan.Constant):

@@ -1,6 +1,7 @@
-"""Expressions of plans as shapes: what is known of their values, and the terms that work them out.
+"""Translates expressions of plans to shapes: what is known of their values, and the terms that compute them.
 
-May import plans, the evaluator for what is constant, and the sibling modules. Must not know clauses. Subqueries have handlers of their own, put in by the module that knows blocks.
+May import plans, the evaluator for constant expressions, and the sibling modules. Must not know clauses. The module for
+subqueries installs its own handlers.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _NEVER_FOLDED = (
 
 
 def shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
-    """The shape of an expression. Raises Uncarried."""
+    """The shape of an expression. Raises UntranslatableExpression."""
     if not isinstance(node, plan.Constant):
         known = fold_constant(node)
         if known is not None:
@@ -60,7 +61,10 @@ def shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
 
 
 def finished_shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
-    """The shape of a value that nobody asks anything of: what columns do not say, the evaluator works out for each row. Raises Uncarried where it needs more than the row."""
+    """The shape of a final value, which no operator uses. An untranslatable one is left to the evaluator, row by row.
+
+    Raises UntranslatableExpression if it needs more than the row.
+    """
     rows, aside = carrier.rows, list(carrier.aside)
     try:
         return shape(node, carrier)
@@ -70,12 +74,12 @@ def finished_shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:
 
 
 def condition(node: plan.Expression, carrier: BlockTranslator) -> Term:
-    """A condition of which only what is true counts."""
+    """The term of a condition, of which only TRUE counts."""
     return operators.is_true(shape(node, carrier))
 
 
 def fold_constant(node: plan.Expression) -> plan.Constant | None:
-    """What needs no rows, worked out; None for what does, or cannot be worked out."""
+    """Evaluate an expression without rows; None if it needs rows or fails."""
     waiting: list[object] = [node]
     while waiting:
         one = waiting.pop()
@@ -153,7 +157,7 @@ def _may_be_open(declared: RecordType, name: str) -> bool:
 
 @_handles(plan.FunctionCall)
 def call_of(node: plan.FunctionCall, carrier: BlockTranslator) -> Shape:
-    """A function of which each argument has a shape."""
+    """The shape of a function call whose arguments all have shapes."""
     make = functions.CARRIED.get(node.function.name)
     if make is None:
         raise UntranslatableExpression(f"the function {node.function.name}")
@@ -199,7 +203,7 @@ _OPERATORS: Mapping[str, Callable[[Shape, Shape], Shape]] = {
 
 
 def _membership(node: plan.Operate, carrier: BlockTranslator) -> Shape:
-    """IN and NOT IN of what is written item by item, or is a column."""
+    """IN and NOT IN of a literal array or a column."""
     if len(node.operands) != 2:
         raise UntranslatableExpression("IN in a chain of operators")
     value, items = shape(node.operands[0], carrier), shape(node.operands[1], carrier)
@@ -304,7 +308,7 @@ def _let(node: plan.LetIn, carrier: BlockTranslator) -> Shape:
 
 
 def bind_slot(slot: int, value: plan.Expression, *, carrier: BlockTranslator) -> None:
-    """Say what a variable is: a shape, or a query that is put where it is used."""
+    """Bind a variable to a shape, or to a query that is inlined where it is used."""
     if any(isinstance(one, plan.Subquery) for one in _outermost(value)):
         carrier.known.later[slot] = value
     else:
@@ -312,7 +316,7 @@ def bind_slot(slot: int, value: plan.Expression, *, carrier: BlockTranslator) ->
 
 
 def _outermost(node: plan.Expression) -> tuple[plan.Expression, ...]:
-    """An expression and what it takes something of."""
+    """An expression and the bases of its path."""
     found = [node]
     while isinstance(found[-1], (plan.FieldOf, plan.ElementOf)):
         found.append(found[-1].base)

@@ -1,7 +1,8 @@
-"""Functions of SQL++ that an engine of columns carries: for each, the term that means the same.
+"""Translates SQL++ functions to terms of the same meaning.
 
-May import `operators` and `shapes`. Must not know plans. A function that is not here is the evaluator's. Each takes shapes and gives one, or raises Uncarried for types with which it
-would mean something else there.
+May import `operators` and `shapes`. Must not know plans. A function that is not here is left to the evaluator. Each
+takes shapes and returns one, or raises UntranslatableExpression for types for which the engine would give another
+result.
 """
 
 from __future__ import annotations
@@ -52,12 +53,12 @@ if TYPE_CHECKING:
 
 ShapeMaker = Callable[..., Shape]
 CARRIED: Final[dict[str, ShapeMaker]] = {}
-"""By the names that the table of functions has."""
+"""Translations by the name in the table of functions."""
 _DIGITS_MAX = 15
 
 
 def translates_function(*names: str) -> Callable[[ShapeMaker], ShapeMaker]:
-    """Say how functions are carried."""
+    """Register the translation of one or more functions."""
 
     def put(make: ShapeMaker) -> ShapeMaker:
         for name in names:
@@ -68,7 +69,7 @@ def translates_function(*names: str) -> Callable[[ShapeMaker], ShapeMaker]:
 
 
 def _strict(term: Term, type_: ScalarName, *operands: CellShape) -> CellShape:
-    """What is MISSING where an operand is, and NULL where one is."""
+    """A cell that is MISSING if an operand is, and NULL if one is."""
     return CellShape(term, type_, any_of(*map(missing_of, operands)), all(one.known for one in operands))
 
 
@@ -98,7 +99,7 @@ _of_two_strings("position", "bigint")
 
 @translates_function("concat")
 def concat(*values: Shape) -> Shape:
-    """Strings one after the other."""
+    """The concatenation of strings."""
     cells = [of_type(value, "string") for value in values]
     return _strict(call("concat", *(one.term for one in cells)), "string", *cells)
 
@@ -107,7 +108,7 @@ CARRIED["like"] = like
 
 
 def _part(value: Shape, offset: Shape, *length: Shape, first: int) -> CellShape:
-    """A part of a string from a known offset on, for a known length; NULL where the offset is outside."""
+    """A substring with constant offset and length; NULL where the offset is outside."""
     one, start = of_type(value, "string"), _number(offset)
     count = _number(length[0]) if length else None
     if start is None or (length and count is None) or (count or 0) < 0 or start < 0:
@@ -125,7 +126,7 @@ def _part(value: Shape, offset: Shape, *length: Shape, first: int) -> CellShape:
 
 
 def _number(shape: Shape) -> int | None:
-    """A whole number that is known."""
+    """The value of a constant integer; None for another shape."""
     if isinstance(shape, CellShape) and isinstance(shape.term, LiteralTerm) and shape.type in WHOLE:
         value = shape.term.value
         return int(value) if isinstance(value, int) and abs(value) < 1 << 31 else None
@@ -134,13 +135,13 @@ def _number(shape: Shape) -> int | None:
 
 @translates_function("substr")
 def substr(value: Shape, offset: Shape, *length: Shape) -> Shape:
-    """A part, counted from 0."""
+    """A substring, counted from 0."""
     return _part(value, offset, *length, first=0)
 
 
 @translates_function("substr1")
 def substr1(value: Shape, offset: Shape, *length: Shape) -> Shape:
-    """A part, counted from 1."""
+    """A substring, counted from 1."""
     return _part(value, offset, *length, first=1)
 
 
@@ -167,7 +168,7 @@ _of_time("unix_time_from_datetime_in_ms", "datetime")
 
 @translates_function("abs")
 def absolute(value: Shape) -> Shape:
-    """Without its sign."""
+    """The absolute value."""
     one = of_type(value, "integer", "bigint", "double")
     return _strict(call("abs", one.term), one.type, one)  # type: ignore[arg-type]
 
@@ -190,7 +191,7 @@ for _name in ("ceil", "floor", "round", "trunc"):
 
 @translates_function("sqrt")
 def sqrt(value: Shape) -> Shape:
-    """The square root; NaN of what has none."""
+    """The square root; NaN for a negative number."""
     one = of_type(value, "double")
     return _strict(call("sqrt", one.term), "double", one)
 
@@ -211,7 +212,7 @@ _extreme("greatest")
 _extreme("least")
 
 
-# What is unknown.
+# NULL and MISSING.
 
 
 def _first(name: str, passed: Callable[[Shape], TruthTerm]) -> None:
@@ -231,13 +232,13 @@ _first("if_missing_or_null", unknown_of)
 
 @translates_function("nvl")
 def nvl(value: Shape, other: Shape) -> Shape:
-    """The other value if the first is unknown."""
+    """The second value if the first is NULL or MISSING."""
     return chosen(unknown_of(value), then=cell(other), otherwise=cell(value))
 
 
 @translates_function("nvl2")
 def nvl2(value: Shape, *others: Shape) -> Shape:
-    """One value if the first is known, another if not."""
+    """The second value if the first is known, else the third."""
     known, unknown = others
     return chosen(unknown_of(value), then=cell(unknown), otherwise=cell(known))
 
@@ -258,7 +259,7 @@ def null_if(value: Shape, other: Shape) -> Shape:
 
 @translates_function("array_count", "coll_count")
 def array_count(value: Shape) -> Shape:
-    """How many items are known; NULL of what is no array."""
+    """The number of known items."""
     if not isinstance(value, ItemsShape):
         raise UntranslatableExpression("array_count of what is no column")
     return CellShape(call("count_known", value.term), "bigint", missing=False)
@@ -266,14 +267,14 @@ def array_count(value: Shape) -> Shape:
 
 @translates_function("len", "array_length")
 def array_length(value: Shape) -> Shape:
-    """How many items there are."""
+    """The number of items."""
     if not isinstance(value, ItemsShape):
         raise UntranslatableExpression("len of what is no column")
     return CellShape(call("size", value.term), "bigint", missing_of(value))
 
 
 def is_within(value: Shape, items: Shape, *, item: int) -> Shape:
-    """`value IN items`, for a column of arrays; `item` is a column's number that is free."""
+    """`value IN items` for a column of arrays; `item` is an unused column number."""
     if not isinstance(items, ItemsShape) or not isinstance(items.item, Scalar):
         raise UntranslatableExpression("IN of what is no array of scalars")
     one = cell(value)
@@ -293,7 +294,7 @@ def is_within(value: Shape, items: Shape, *, item: int) -> Shape:
 
 
 def _unknown_flag(one: CellShape) -> Term | None:
-    """Whether a cell is unknown, if it may be."""
+    """The term for whether a cell is NULL or MISSING; None if it never is."""
     flag = unknown_of(one)
     return None if flag is False else term_of(flag)
 
@@ -308,7 +309,7 @@ KINDS: Mapping[str, frozenset[str]] = {
     "var_samp": frozenset({"double", *WHOLE}),
     "var_pop": frozenset({"double", *WHOLE}),
 }
-"""Aggregates beside `count`, and of which types they are carried."""
+"""Aggregates except `count`, and the types for which they are translated."""
 
 
 def result_type(function: str, type_: str) -> ScalarName:
@@ -319,5 +320,5 @@ def result_type(function: str, type_: str) -> ScalarName:
 
 
 def negation(flag: TruthTerm) -> Term:
-    """A flag's opposite as a term."""
+    """The negation of a flag, as a term."""
     return term_of(not_of(flag))

@@ -1,4 +1,4 @@
-"""Aggregates as measures of groups.
+"""Translates aggregates to measures of groups.
 
 May import plans and the sibling modules. Must not know where groups come from.
 """
@@ -24,7 +24,7 @@ FoundShape = "Callable[[int], Shape]"
 
 
 def measure_aggregate(node: plan.Aggregate, carrier: BlockTranslator) -> tuple[Measure, Callable[[int], Shape]]:
-    """An aggregate over the rows of a group, and its shape once its column has a number."""
+    """The measure of an aggregate, and a function from its column's number to its shape."""
     kept = None if node.filter is None else call("coalesce", condition(node.filter, carrier), FALSE)
     if node.argument is None:
         term = None if kept is None else call("if", kept, TRUE, LiteralTerm(None, "boolean"))
@@ -37,7 +37,7 @@ def measure_aggregate(node: plan.Aggregate, carrier: BlockTranslator) -> tuple[M
 def measure_over(
     function: str, value: Shape, *, distinct: bool, kept: Term | None, carrier: BlockTranslator
 ) -> tuple[Measure, Callable[[int], Shape]]:
-    """An aggregate of a shape's known values, among them those of rows that are `kept`."""
+    """The measure of a shape's known values; with `kept`, only in rows for which that is true."""
     if function == "count":
         return Measure(
             carrier.new(), "count", _filter_value(_countable(value, distinct=distinct), kept), distinct

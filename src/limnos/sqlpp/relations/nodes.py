@@ -1,7 +1,7 @@
-"""Relations: rows of typed columns, and what is made of them. What an engine of columns is asked for.
+"""Relations: operations on rows of typed columns, for a columnar engine.
 
-May import `terms`. Must not know SQL++'s plans, nor an engine. Columns have numbers that are given once in a statement, so no two sides of a join have one in
-common; a relation that is used twice is made twice. Rows have no order but after `Sort`.
+May import `terms`. Must not know SQL++'s plans, nor an engine. Column numbers are unique within a statement, so the
+sides of a join never share one; a relation that is used twice is built twice. Rows are ordered only after `Sort`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ JoinKind = Literal["inner", "left", "right", "cross", "semi", "anti"]
 
 
 class DatasetRead(Struct, frozen=True):
-    """The rows of a dataset: top-level columns by name, each under a number."""
+    """The rows of a dataset: its top-level columns, each with a number and a name."""
 
     dataverse: tuple[str, ...]
     name: str
@@ -34,14 +34,14 @@ class Filter(Struct, frozen=True):
 
 
 class Extension(Struct, frozen=True):
-    """The rows with more columns."""
+    """The rows with additional columns."""
 
     source: Relation
     columns: tuple[tuple[int, Term], ...]
 
 
 class Join(Struct, frozen=True):
-    """Pairs of rows. `semi` and `anti` give rows of the left alone, those with and those without a partner."""
+    """Pairs of rows. `semi` and `anti` return rows of the left side only, with or without a partner."""
 
     kind: JoinKind
     left: Relation
@@ -50,7 +50,7 @@ class Join(Struct, frozen=True):
 
 
 class Measure(Struct, frozen=True):
-    """An aggregate of groups: of a term's values that are not NULL, or without one of rows."""
+    """An aggregate of groups, over a term's values that are not NULL; without a term, over rows."""
 
     id: int
     function: str
@@ -59,7 +59,10 @@ class Measure(Struct, frozen=True):
 
 
 class RowGrouping(Struct, frozen=True):
-    """Groups of rows: their keys, and what is worked out for each. Without keys there is one group, also of no rows; without measures the keys are what is distinct."""
+    """Groups of rows with their keys and measures.
+
+    Without keys there is exactly one group, even of no rows. Without measures it returns the distinct keys.
+    """
 
     source: Relation
     keys: tuple[tuple[int, Term], ...]
@@ -67,7 +70,7 @@ class RowGrouping(Struct, frozen=True):
 
 
 class Unnest(Struct, frozen=True):
-    """Each row with each item of an array, and its place from 0; `outer` keeps rows without items, once."""
+    """Each row with each item of an array, and the item's position from 0. `outer` keeps rows without items."""
 
     source: Relation
     array: Term
@@ -85,7 +88,11 @@ class OrderTerm(Struct, frozen=True):
 
 
 class WindowColumn(Struct, frozen=True):
-    """A window function: its value for each row. `rows` are the frame's edges, None beyond which everything is in; without it, from the first row to the last that is equal."""
+    """A window function and its column.
+
+    `rows` are the edges of the frame, None for unbounded. Without `rows` the frame goes from the first row to the last
+    peer.
+    """
 
     id: int
     function: str
@@ -103,14 +110,14 @@ class Window(Struct, frozen=True):
 
 
 class Sort(Struct, frozen=True):
-    """The rows in an order, or the first of them alone."""
+    """The rows in an order."""
 
     source: Relation
     places: tuple[OrderTerm, ...]
 
 
 class RowLimit(Struct, frozen=True):
-    """So many rows from an offset on; a limit of None takes all."""
+    """The rows from an offset on; a limit of None returns all of them."""
 
     source: Relation
     limit: int | None
@@ -118,7 +125,7 @@ class RowLimit(Struct, frozen=True):
 
 
 class Union(Struct, frozen=True):
-    """The rows of all arms; of each arm these columns, under these numbers."""
+    """The rows of all arms. Each arm gives the numbers of its columns, which become `columns`."""
 
     arms: tuple[tuple[Relation, tuple[int, ...]], ...]
     columns: tuple[int, ...]
@@ -130,7 +137,7 @@ Relation: TypeAlias = (
 
 
 def outputs(relation: Relation) -> frozenset[int]:
-    """The columns that a relation has."""
+    """The columns of a relation."""
     match relation:
         case DatasetRead(columns=columns):
             return frozenset(number for number, _ in columns)
@@ -151,7 +158,7 @@ def outputs(relation: Relation) -> frozenset[int]:
 
 
 def terms_of(relation: Relation) -> tuple[Term, ...]:
-    """The terms of one relation itself, each over the columns of what it is made of."""
+    """The terms of one relation itself, over the columns of its sources."""
     match relation:
         case Filter(condition=condition):
             return (condition,)
@@ -179,7 +186,7 @@ def _window_terms(calls: tuple[WindowColumn, ...]) -> Iterator[Term]:
 
 
 def sources_of(relation: Relation) -> tuple[Relation, ...]:
-    """What a relation is made of."""
+    """The direct sources of a relation."""
     match relation:
         case DatasetRead():
             return ()
@@ -192,7 +199,7 @@ def sources_of(relation: Relation) -> tuple[Relation, ...]:
 
 
 def is_closed(relation: Relation) -> bool:
-    """Whether every term reads what is there: none refers to rows of somebody else."""
+    """Whether every term refers only to columns of its own sources."""
     waiting = [relation]
     while waiting:
         one = waiting.pop()
@@ -205,7 +212,7 @@ def is_closed(relation: Relation) -> bool:
 
 
 def parts_of(relation: Relation) -> Iterator[Relation]:
-    """A relation and all that it is made of."""
+    """A relation and all of its sources, recursively."""
     waiting = [relation]
     while waiting:
         one = waiting.pop()

@@ -1,7 +1,8 @@
-"""Operators of SQL++ over cells: comparison, arithmetic, logic, LIKE, as terms that mean the same.
+"""Translates operators of SQL++ over cells: comparison, arithmetic, logic, LIKE.
 
-May import `shapes`, `terms` and `values`. Must not know plans. Where an engine's own operator means something else, the term is written so that the result is SQL++'s: a division
-by zero is NULL, a whole number is compared with a double exactly, values of two types are not compared. What overflows is an error in both.
+May import `shapes`, `terms` and `values`. Must not know plans. Where an engine's operator differs, the term is written
+so that the result is SQL++'s. Division by zero is NULL, integers are compared exactly with doubles, and values of two
+types are not compared. An overflow is an error in both.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ COMPARISONS: Final = frozenset({"=", "!=", "<", "<=", ">", ">="})
 
 
 def null(type_: ScalarName = "boolean", *, missing: TruthTerm = False) -> CellShape:
-    """What is always unknown."""
+    """A cell that is always NULL or MISSING."""
     return CellShape(LiteralTerm(None, type_), "null", missing)
 
 
 def truth(term: Term, *operands: Shape) -> CellShape:
-    """A boolean that is MISSING where an operand is, and NULL where else it is unknown."""
+    """A boolean that is MISSING where an operand is, and NULL where it is otherwise unknown."""
     known = all(unknown_of(one) is False for one in operands)
     return CellShape(term, "boolean", any_of(*map(missing_of, operands)), known)
 
 
 def cell(shape: Shape) -> CellShape:
-    """A shape as a cell. Raises Uncarried."""
+    """A shape as a cell. Raises UntranslatableExpression."""
     if isinstance(shape, CellShape):
         return shape
     if isinstance(shape, FinishedShape):
@@ -54,7 +55,7 @@ def cell(shape: Shape) -> CellShape:
 
 
 def of_type(shape: Shape, *types: str) -> CellShape:
-    """A cell of one of these types. Raises Uncarried."""
+    """A cell of one of these types. Raises UntranslatableExpression."""
     found = cell(shape)
     if found.type not in types:
         raise UntranslatableExpression(f"a value of type {found.type} in the place of {types[0]}")
@@ -62,7 +63,7 @@ def of_type(shape: Shape, *types: str) -> CellShape:
 
 
 def compare_shapes(left: Shape, right: Shape, *, by: str) -> CellShape:
-    """A comparison."""
+    """The result of a comparison operator."""
     one, other = cell(left), cell(right)
     if "null" in (one.type, other.type) or _family(one) != _family(other):
         return null(missing=any_of(missing_of(one), missing_of(other)))
@@ -76,7 +77,7 @@ def _family(one: CellShape) -> str:
 
 
 def _compare_cells(one: CellShape, other: CellShape, *, by: str) -> Term:
-    """A comparison of two of one family."""
+    """The comparison of two cells of one type family."""
     if "bigint" not in (one.type, other.type) or not {one.type, other.type} & set(REAL):
         return call(by, one.term, other.term)
     for here, there in ((one, other), (other, one)):
@@ -91,7 +92,7 @@ def _compare_cells(one: CellShape, other: CellShape, *, by: str) -> Term:
 
 
 def _as_type(literal: LiteralTerm, other: CellShape) -> Term | None:
-    """A number as a literal of another type; None where it would not be the same number."""
+    """A number as a literal of the other cell's type; None if it would change."""
     value = literal.value
     if not isinstance(value, (int, float)) or value != value or abs(value) > _EXACT_MAX:  # noqa: PLR0124 - a NaN
         return None
@@ -104,19 +105,19 @@ def _as_type(literal: LiteralTerm, other: CellShape) -> Term | None:
 
 
 def boolean(shape: Shape) -> CellShape:
-    """A condition. Raises Uncarried for what is none."""
+    """A shape as a condition. Raises UntranslatableExpression if it is no boolean."""
     return of_type(shape, "boolean", "null")
 
 
 def both(operands: list[Shape]) -> CellShape:
-    """AND: false if one is, else MISSING before NULL before true."""
+    """AND: false if one is false, else MISSING before NULL before true."""
     cells = [boolean(one) for one in operands]
     term = call("and", *(one.term for one in cells))
     return CellShape(term, "boolean", any_of(*map(missing_of, cells)), all(one.known for one in cells))
 
 
 def either(operands: list[Shape]) -> CellShape:
-    """OR: true if one is, else NULL before MISSING before false."""
+    """OR: true if one is true, else NULL before MISSING before false."""
     cells = [boolean(one) for one in operands]
     term = call("or", *(one.term for one in cells))
     return CellShape(term, "boolean", not_of(any_of(*map(null_of, cells))), all(one.known for one in cells))
@@ -131,7 +132,10 @@ def negated(shape: Shape) -> CellShape:
 
 
 def is_true(shape: Shape) -> Term:
-    """A condition where only what is true counts; what is no boolean is not true. Raises Uncarried."""
+    """The term of a condition of which only TRUE counts; a value that is no boolean is not true.
+
+    Raises UntranslatableExpression.
+    """
     if isinstance(shape, FinishedShape):
         raise UntranslatableExpression(shape.reason)
     return shape.term if isinstance(shape, CellShape) and shape.type == "boolean" else FALSE
@@ -141,7 +145,7 @@ def is_true(shape: Shape) -> Term:
 
 
 def arithmetic(left: Shape, right: Shape, *, by: str) -> CellShape:
-    """`+`, `-`, `*`, `/`, DIV, MOD of numbers."""
+    """The result of `+`, `-`, `*`, `/`, DIV or MOD."""
     one, other = cell(left), cell(right)
     missing = any_of(missing_of(one), missing_of(other))
     if "null" in (one.type, other.type):
@@ -172,7 +176,7 @@ def _literal(value: int, type_: ScalarName) -> LiteralTerm:
 
 
 def as_type(one: CellShape, wanted: ScalarName) -> Term:
-    """A number's term in a wider type, or a narrow one's in its own: columns of narrow numbers are wider than they."""
+    """A number's term cast to a type. tinyint and smallint are cast to their own type, too: their columns are wider."""
     if isinstance(one.term, LiteralTerm) and isinstance(one.term.value, (int, float)):
         value = one.term.value
         if wanted not in REAL:
@@ -185,7 +189,7 @@ def as_type(one: CellShape, wanted: ScalarName) -> Term:
 
 
 def minus(shape: Shape) -> CellShape:
-    """A sign before a number."""
+    """The negation of a number."""
     one = cell(shape)
     if one.type == "null":
         return one
@@ -205,7 +209,7 @@ def concatenate_shapes(left: Shape, right: Shape) -> CellShape:
 
 
 def like(left: Shape, right: Shape) -> CellShape:
-    """LIKE with a pattern that is known and right."""
+    """LIKE with a constant, valid pattern."""
     one, other = of_type(left, "string"), cell(right)
     if not isinstance(other.term, LiteralTerm) or not isinstance(other.term.value, str):
         raise UntranslatableExpression("LIKE with a pattern that is not known")
@@ -217,7 +221,7 @@ def like(left: Shape, right: Shape) -> CellShape:
 
 
 def distinct(left: Shape, right: Shape) -> CellShape:
-    """`IS DISTINCT FROM`: never unknown."""
+    """`IS DISTINCT FROM`, which is never NULL."""
     one, other = cell(left), cell(right)
     if "null" in (one.type, other.type) or _family(one) != _family(other):
         apart: TruthTerm = not_of(_both_alike(one, other))
@@ -228,12 +232,12 @@ def distinct(left: Shape, right: Shape) -> CellShape:
 
 
 def _both_alike(one: CellShape, other: CellShape) -> TruthTerm:
-    """Whether both are MISSING or both NULL."""
+    """Whether both are MISSING or both are NULL."""
     return any_of(all_of(missing_of(one), missing_of(other)), all_of(null_of(one), null_of(other)))
 
 
 def _alike(one: CellShape, other: CellShape) -> TruthTerm:
-    """Whether both are known, or both MISSING, or both NULL."""
+    """Whether both are known, both MISSING, or both NULL."""
     return any_of(all_of(not_of(unknown_of(one)), not_of(unknown_of(other))), _both_alike(one, other))
 
 
@@ -241,7 +245,7 @@ def _alike(one: CellShape, other: CellShape) -> TruthTerm:
 
 
 def merged_type(cells: list[CellShape]) -> ScalarName:
-    """The one type of some values, those that are never known left aside. Raises Uncarried."""
+    """The common type of cells, without those that are always NULL. Raises UntranslatableExpression."""
     types: set[ScalarName] = {one.type for one in cells if one.type != "null"}
     if len(types) > 1:
         raise UntranslatableExpression(f"values of the types {', '.join(sorted(types))} in one place")
@@ -249,12 +253,12 @@ def merged_type(cells: list[CellShape]) -> ScalarName:
 
 
 def typed_term(one: CellShape, type_: ScalarName) -> Term:
-    """A cell's term, in a type where it has none."""
+    """A cell's term; for an always-NULL cell, a NULL of the given type."""
     return LiteralTerm(None, type_) if one.type == "null" else one.term
 
 
 def chosen(flag: TruthTerm, *, then: CellShape, otherwise: CellShape) -> CellShape:
-    """One of two cells."""
+    """`then` where the flag is true, else `otherwise`."""
     if isinstance(flag, bool):
         return then if flag else otherwise
     type_ = merged_type([then, otherwise])

@@ -1,4 +1,4 @@
-"""ORDER BY over typed columns.
+"""Translates ORDER BY over typed columns.
 
 May import plans and the sibling modules. Must not know clauses.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def order_terms_of(order: tuple[plan.Order, ...], carrier: BlockTranslator) -> tuple[OrderTerm, ...]:
-    """ORDER BY: MISSING before NULL before values, unless it says where unknown ones go."""
+    """The order terms of ORDER BY: MISSING before NULL before values, unless NULLS FIRST or LAST says otherwise."""
     places: list[OrderTerm] = []
     for item in order:
         one = operators.cell(shape(item.value, carrier))
@@ -37,5 +37,5 @@ def order_terms_of(order: tuple[plan.Order, ...], carrier: BlockTranslator) -> t
 
 
 def _flag_order_term(flag: TruthTerm) -> Term:
-    """What comes first where a flag holds."""
+    """A term that sorts rows first for which a flag is true."""
     return call("if", term_of(flag), LiteralTerm(0, "integer"), LiteralTerm(1, "integer"))

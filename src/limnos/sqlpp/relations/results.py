@@ -1,6 +1,6 @@
-"""Results of relations as values: which columns are asked for, and how a row of them becomes a value.
+"""Decodes rows of relations to values: which columns are fetched, and how a row becomes a value.
 
-May import `shapes`, declared types and `values`. Must not know an engine: a row is plain values as `stored` has them.
+May import `shapes`, declared types and `values`. Must not know an engine: a row has plain values as in `stored`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _BOOLEAN, _STRING = Scalar("boolean"), Scalar("string")
 
 
 class ResultLayout(NamedTuple):
-    """Terms with their types, in the order of a row, and what makes a value of one."""
+    """The fetched terms with their types, in the order of a row, and the function that makes a value of a row."""
 
     columns: tuple[tuple[Term, DeclaredType], ...]
     make: RowMaker
     finished: tuple[str, ...] = ()
-    """Why values are left for the evaluator to work out from a row; empty where none are."""
+    """Reasons why the evaluator computes parts of values; empty if it does not."""
     keep: Callable[[Row], bool] | None = None
     limit: int | None = None
     offset: int = 0
-    """Which rows are results, where the evaluator has to say it, and how many of them."""
+    """Applied here together with `keep` and `limit`, if the evaluator must filter the rows."""
 
     def values(self, rows: Iterable[Row]) -> Iterator[Value]:
-        """The results that rows are."""
+        """The results of rows."""
         keep = self.keep
         if keep is None:
             return map(self.make, rows)
@@ -46,7 +46,7 @@ class ResultLayout(NamedTuple):
 
 
 def layout_of(shape: Shape, left: tuple[Shape, ...] = (), *, limit: int | None = None, offset: int = 0) -> ResultLayout:
-    """How results of a shape come, of the rows for which what is left holds."""
+    """The layout of results of a shape. `left` are conditions that the evaluator checks on each row."""
     building = _LayoutBuilder()
     make = building.maker(shape)
     asked = [building.maker(one) for one in left]
@@ -55,7 +55,7 @@ def layout_of(shape: Shape, left: tuple[Shape, ...] = (), *, limit: int | None =
 
 
 class _LayoutBuilder:
-    """The columns so far."""
+    """Collects the columns of a layout."""
 
     def __init__(self) -> None:
         self.columns: list[tuple[Term, DeclaredType]] = []
@@ -80,7 +80,7 @@ class _LayoutBuilder:
         return self._record(shape)
 
     def _finished(self, shape: FinishedShape) -> RowMaker:
-        """A value that the evaluator works out."""
+        """A value that the evaluator computes."""
         self.finished.append(shape.reason)
         makers, work = [self.maker(one) for one in shape.inputs], function_of(shape)
         missing = self._flag(shape.missing)
@@ -129,7 +129,7 @@ class _LayoutBuilder:
         return make
 
     def _declared(self, record: RecordShape) -> RowMaker:
-        """An object of a dataset: what is NULL in it, and what is not declared, is in its open part."""
+        """An object of a dataset. Its open part has undeclared fields and the fields that are NULL."""
         makers = [(name, self._plainly(field)) for name, field in record.fields]
         opened = None if record.open is None else self._at(record.open, _STRING)
         names = [] if record.declared is None else [field.name for field in record.declared.fields]
@@ -145,7 +145,7 @@ class _LayoutBuilder:
         return make
 
     def _plainly(self, field: Shape) -> RowMaker:
-        """A field of a declared object, MISSING where its column is empty."""
+        """A field of a declared object, MISSING where its column is null."""
         if isinstance(field, CellShape) and field.type != "null":
             return self._read(field.term, Scalar(field.type), missing=True)
         if isinstance(field, ItemsShape):

@@ -1,7 +1,8 @@
-"""Shapes: what is known of a value before there are rows, and which terms hold its parts.
+"""Shapes: what is known of a value before there are rows, and the terms that hold its parts.
 
-May import `terms` and declared types. Must not know plans. A cell is a term with a type; a record has a shape for each field; what cannot be said so has no shape,
-and whoever asks for one is refused with the reason (`UntranslatableExpression`).
+May import `terms` and declared types. Must not know plans. A cell is a term with a type; a record has a shape for each
+field. A value that cannot be described has no shape, and asking for one raises `UntranslatableExpression` with the
+reason.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ if TYPE_CHECKING:
 
 
 class UntranslatableExpression(Exception):
-    """An engine of columns does not carry something; the message says what."""
+    """An expression that a columnar engine cannot execute; the message names it."""
 
 
 class CellShape(Struct, frozen=True):
-    """A value without parts. Where its term is NULL it is MISSING if `missing` holds, else NULL; `known` says that it never is."""
+    """A scalar value. Where its term is NULL, it is MISSING if `missing` is true, else NULL.
+
+    `known`: it never is either.
+    """
 
     term: Term
     type: ScalarName | Literal["null"]
@@ -34,7 +38,7 @@ class CellShape(Struct, frozen=True):
 
 
 class ItemsShape(Struct, frozen=True):
-    """An array, or a multiset, of items of a declared type."""
+    """An array or a multiset of items of a declared type."""
 
     term: Term
     item: DeclaredType
@@ -43,9 +47,9 @@ class ItemsShape(Struct, frozen=True):
 
 
 class RecordShape(Struct, frozen=True):
-    """An object. Where `there` does not hold there is none: it is MISSING if `missing` holds, else NULL.
+    """An object. Where `there` is false it is absent: MISSING if `missing` is true, else NULL.
 
-    `declared` is its type where it is an object of a dataset, which may have other fields in the column `open`.
+    `declared` is its type if it is an object of a dataset, which may have undeclared fields in the column `open`.
     """
 
     fields: tuple[tuple[str, Shape], ...]
@@ -55,21 +59,21 @@ class RecordShape(Struct, frozen=True):
     open: Term | None = None
 
     def field(self, name: str) -> Shape | None:
-        """The shape of a field; None for one that is not among them."""
+        """The shape of a field; None for an unknown one."""
         return next((shape for called, shape in self.fields if called == name), None)
 
 
 class FixedShape(Struct, frozen=True):
-    """An array, or a multiset, that has been written item by item."""
+    """An array or a multiset with a shape for each item."""
 
     items: tuple[Shape, ...]
     bag: bool = False
 
 
 class FinishedShape(Struct, frozen=True):
-    """What the evaluator works out when a row has come: an expression of variables, whose values are these shapes.
+    """A value that the evaluator computes from a row: an expression, and the shapes of its variables' values.
 
-    It is MISSING where `missing` holds; `reason` says why columns do not say it.
+    It is MISSING where `missing` is true; `reason` says why it is not translated.
     """
 
     inputs: tuple[Shape, ...]
@@ -114,7 +118,7 @@ def null_of(shape: Shape) -> TruthTerm:
 
 
 def absent_where(shape: Shape, absent: TruthTerm) -> Shape:
-    """A shape that is MISSING where rows have no partner: its terms are NULL there by themselves."""
+    """A shape that is also MISSING where `absent` is true: rows without a partner, in which its terms are NULL."""
     if isinstance(shape, FixedShape):
         raise UntranslatableExpression("an array of the optional side of a join")
     missing = any_of(absent, shape.missing)
@@ -127,7 +131,7 @@ def absent_where(shape: Shape, absent: TruthTerm) -> Shape:
 
 
 def map_terms(shape: Shape, change: Callable[[Term], Term]) -> Shape:
-    """A shape with each of its terms changed."""
+    """A shape with a function applied to each of its terms."""
 
     def flag(held: TruthTerm) -> TruthTerm:
         return held if isinstance(held, bool) else change(held)
@@ -149,7 +153,7 @@ def map_terms(shape: Shape, change: Callable[[Term], Term]) -> Shape:
 
 
 def similar(one: Shape, other: Shape) -> bool:
-    """Whether two shapes have the same fields of the same types, so that rows of both can be one column each."""
+    """Whether two shapes have the same fields of the same types, so that UNION ALL can share their columns."""
     if isinstance(one, CellShape) and isinstance(other, CellShape):
         return one.type == other.type
     if isinstance(one, ItemsShape) and isinstance(other, ItemsShape):
@@ -165,7 +169,7 @@ def similar(one: Shape, other: Shape) -> bool:
 
 
 def terms_in(shape: Shape) -> list[Term]:
-    """The terms of a shape, flags included, in the order in which `map_terms` meets them."""
+    """The terms of a shape, flags included, in the order of `map_terms`."""
     found: list[Term] = []
 
     def take(term: Term) -> Term:

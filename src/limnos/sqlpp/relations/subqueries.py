@@ -1,7 +1,9 @@
-"""Subqueries as joins: EXISTS, IN and quantifiers as semi and anti joins, one value of a query as a left join over groups.
+"""Translates subqueries to joins.
 
-May import plans and the sibling modules. Must not know an engine. What an inner block says of an outer one's rows is the condition of the join; for a value it must be equalities, by which the
-inner rows are grouped. A query that is about nobody else's rows is joined as it is.
+EXISTS, IN and quantifiers become semi and anti joins; a single value becomes a left join with groups. May import plans
+and the sibling modules. Must not know an engine. Conditions of the inner block on the outer one's rows become the join
+condition. For a single value they must be equalities, by which the inner rows are grouped. An uncorrelated query is
+joined as it is.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ _OVER_ARRAYS = {
 
 
 def query_in(node: plan.Expression, carrier: BlockTranslator) -> plan.Query | None:
-    """The query that an expression is, variables followed."""
+    """The query that an expression denotes, also through variables; None if it is none."""
     while True:
         if isinstance(node, plan.Subquery):
             return node.query
@@ -71,7 +73,7 @@ def query_in(node: plan.Expression, carrier: BlockTranslator) -> plan.Query | No
 
 
 def take_condition(node: plan.Expression, carrier: BlockTranslator) -> bool:
-    """Take a condition as a join of rows; False for what is no such condition."""
+    """Translate a condition to a join of the carrier's rows. Returns False if it has no subquery that allows that."""
     negated = False
     while isinstance(node, plan.Negated):
         node, negated = node.operand, not negated
@@ -98,7 +100,7 @@ def _take_membership(node: plan.Operate, carrier: BlockTranslator, *, negated: b
             query, carrier, negated=False, met=lambda item, _: operators.compare_shapes(item, value, by="=").term
         )
         return True
-    # NOT IN is true where the value is known, and every item is known, of its type, and another.
+    # NOT IN is true if the value is known and every item is known, of the same type, and different.
     unknown = unknown_of(value)
     if unknown is not False:
         carrier.filter(term_of(not_of(unknown)))
@@ -131,7 +133,7 @@ def _take_quantifier(node: plan.Quantified, carrier: BlockTranslator, *, negated
 def _join_partners(
     query: plan.Query, carrier: BlockTranslator, *, negated: bool, met: Callable[[Shape, BlockTranslator], Term]
 ) -> None:
-    """Keep the rows that have a partner among the results of a query, or that have none."""
+    """Keep the rows with a partner among the results of a query; with `negated`, those without."""
     inner = carrier.inner()
     item = _results(query, inner)
     term = met(item, inner)
@@ -143,7 +145,7 @@ def _join_partners(
 
 
 def _results(query: plan.Query, inner: BlockTranslator) -> Shape:
-    """A query's results; conditions about an outer block stay aside where the query is plain rows."""
+    """Translate a query's results. Conditions on an outer block stay in `aside` if the query has plain rows."""
     block = query.arms[0]
     plain = len(query.arms) == 1 and isinstance(block, plan.Block) and query.limit is None and query.offset is None
     if not plain or not isinstance(block, plan.Block) or block.group is not None or block.windows:
@@ -156,14 +158,14 @@ def _results(query: plan.Query, inner: BlockTranslator) -> Shape:
     try:
         return blocks.projection_shape(block.select, inner)
     except UntranslatableExpression:
-        return RecordShape(())  # EXISTS does not look at it, and others refuse it
+        return RecordShape(())  # EXISTS does not use it, and other callers refuse it
 
 
 # Values.
 
 
 class _CorrelationKeys(NamedTuple):
-    """What inner rows are grouped by, and the outer terms that these must equal."""
+    """The inner terms by which rows are grouped, and the outer terms that must equal them."""
 
     inner: tuple[tuple[int, Term], ...]
     outer: tuple[Term, ...]
@@ -176,7 +178,7 @@ class _CorrelationKeys(NamedTuple):
 
 
 def _keys(inner: BlockTranslator) -> _CorrelationKeys:
-    """The equalities that an inner block says of an outer one. Raises Uncarried for what is more than that."""
+    """The equalities between an inner and an outer block. Raises UntranslatableExpression for other conditions."""
     there = outputs(inner.relation)
     found: list[tuple[Term, Term]] = []
     for term in inner.aside:
@@ -196,7 +198,7 @@ def _sides(term: Term, there: frozenset[int]) -> tuple[Term, Term]:
 
 
 def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
-    """The first result of a query, beside each row; MISSING where there is none."""
+    """The first result of a query, joined to each row; MISSING without a result."""
     block = query.arms[0]
     if len(query.arms) == 1 and isinstance(block, plan.Block) and _is_one_group(block, query):
         return _one_group(query, block, carrier=carrier)
@@ -216,7 +218,7 @@ def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
 
 
 def _joined_item(item: Shape, on: Term, *, carrier: BlockTranslator, inner: BlockTranslator) -> Shape:
-    """A result beside each row that has one."""
+    """A result joined to each row that has one."""
     flag = inner.new()
     settled = inner.settled(item)
     inner.extend((flag, TRUE))
@@ -234,7 +236,7 @@ def _is_one_group(block: plan.Block, query: plan.Query) -> bool:
 
 
 def _one_group(query: plan.Query, block: plan.Block, *, carrier: BlockTranslator) -> Shape:
-    """What an aggregate without GROUP BY gives: one result, also where there are no rows."""
+    """The single result of an aggregate without GROUP BY, also over no rows."""
     if block.having is not None:
         raise UntranslatableExpression("HAVING of a subquery that is one group")
     inner = carrier.inner()
@@ -261,7 +263,7 @@ def _joined_group(gathered: RowGrouping, keys: _CorrelationKeys, *, carrier: Blo
 
 
 def _zero_counts(one: Shape, counts: set[int]) -> Shape:
-    """A count of no rows is 0."""
+    """Replace NULL by 0 in a count: an outer join gives NULL for no rows."""
     if isinstance(one, CellShape) and isinstance(one.term, ColumnTerm) and one.term.id in counts:
         return structs.replace(one, term=call("coalesce", one.term, LiteralTerm(0, "bigint")))
     return one
@@ -284,7 +286,7 @@ def over_query(function: str, query: plan.Query, *, carrier: BlockTranslator) ->
 
 
 def _element(node: plan.ElementOf, carrier: BlockTranslator) -> Shape:
-    """The first result of a query; items of other arrays are the evaluator's."""
+    """The first result of a query. Items of other arrays are left to the evaluator."""
     query = query_in(node.base, carrier)
     index = node.index if isinstance(node.index, plan.Constant) else fold_constant(node.index)
     if query is None or index is None or index.value != 0 or isinstance(index.value, bool):
@@ -293,7 +295,7 @@ def _element(node: plan.ElementOf, carrier: BlockTranslator) -> Shape:
 
 
 def _exists(node: plan.Exists, carrier: BlockTranslator) -> Shape:
-    """EXISTS among other conditions: whether a count is more than none."""
+    """EXISTS within an expression: whether the count is greater than 0."""
     query = query_in(node.operand, carrier)
     if query is None:
         raise UntranslatableExpression("EXISTS of what is no query")
@@ -302,7 +304,7 @@ def _exists(node: plan.Exists, carrier: BlockTranslator) -> Shape:
 
 
 def _with_queries(plain: Callable[..., Shape]) -> Callable[..., Shape]:
-    """Functions of arrays where the array is a query."""
+    """Handle array functions whose argument is a query."""
 
     def handle(node: plan.FunctionCall, carrier: BlockTranslator) -> Shape:
         if node.function.name in _OVER_ARRAYS and len(node.arguments) == 1:
@@ -315,7 +317,7 @@ def _with_queries(plain: Callable[..., Shape]) -> Callable[..., Shape]:
 
 
 def install_handlers() -> None:
-    """Put the handlers of subqueries where expressions and conditions look for them."""
+    """Register the handlers of subqueries for expressions and conditions."""
     HANDLERS[plan.ElementOf] = _element
     HANDLERS[plan.Exists] = _exists
     HANDLERS[plan.FunctionCall] = _with_queries(call_of)

@@ -1,7 +1,8 @@
-"""Terms over typed columns: what an engine of columns works out for each row.
+"""Terms over typed columns: what a columnar engine computes for each row.
 
-May import `values.model`. Must not know SQL++'s plans, nor an engine's own words: a call names one of a fixed list of operations, each of which means the same in
-every engine that has it. A term is NULL where its value is unknown; whether that is MISSING, the shapes above know.
+May import `values.model`. Must not know SQL++'s plans, nor an engine's own words. A call names one of a fixed list of
+operations, which mean the same in every engine. A term is NULL where its value is unknown; the shapes know whether that
+is MISSING.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ColumnTerm(Struct, frozen=True):
-    """A column of a relation, by its number: no two of one statement have the same."""
+    """A column of a relation, by its number, which is unique within a statement."""
 
     id: int
 
@@ -32,7 +33,7 @@ class LiteralTerm(Struct, frozen=True):
 
 
 class CallTerm(Struct, frozen=True):
-    """An operation. `word` says more where the operation needs it: the type of a cast, the name of a field."""
+    """An operation. `word` is an additional argument of some: the type of a cast, the name of a field."""
 
     name: str
     arguments: tuple[Term, ...]
@@ -40,7 +41,7 @@ class CallTerm(Struct, frozen=True):
 
 
 class LambdaTerm(Struct, frozen=True):
-    """A condition on each item of an array, which is the column `item` in it."""
+    """A condition on each item of an array, which is column `item` in its body."""
 
     item: int
     body: Term
@@ -48,14 +49,14 @@ class LambdaTerm(Struct, frozen=True):
 
 Term: TypeAlias = "ColumnTerm | LiteralTerm | CallTerm | LambdaTerm"
 TruthTerm: TypeAlias = "Term | bool"
-"""A condition that is never NULL, or known already."""
+"""A condition that is never NULL: a term, or a constant."""
 
 TRUE = LiteralTerm(value=True, type="boolean")
 FALSE = LiteralTerm(value=False, type="boolean")
 
 
 def call(name: str, *arguments: Term, word: str = "") -> CallTerm:
-    """An operation on terms."""
+    """Build an operation."""
     return CallTerm(name, arguments, word)
 
 
@@ -67,7 +68,7 @@ def term_of(flag: TruthTerm) -> Term:
 
 
 def all_of(*flags: TruthTerm) -> TruthTerm:
-    """Whether all hold."""
+    """The conjunction of flags."""
     left = tuple(dict.fromkeys(flag for flag in flags if not isinstance(flag, bool)))
     if any(flag is False for flag in flags):
         return False
@@ -75,7 +76,7 @@ def all_of(*flags: TruthTerm) -> TruthTerm:
 
 
 def any_of(*flags: TruthTerm) -> TruthTerm:
-    """Whether one holds."""
+    """The disjunction of flags."""
     left = tuple(dict.fromkeys(flag for flag in flags if not isinstance(flag, bool)))
     if any(flag is True for flag in flags):
         return True
@@ -83,14 +84,14 @@ def any_of(*flags: TruthTerm) -> TruthTerm:
 
 
 def not_of(flag: TruthTerm) -> TruthTerm:
-    """Whether it does not hold."""
+    """The negation of a flag."""
     if isinstance(flag, bool):
         return not flag
     return flag.arguments[0] if isinstance(flag, CallTerm) and flag.name == "not" else call("not", flag)
 
 
 def columns_in(*terms: Term) -> frozenset[int]:
-    """The columns that terms read, those that a lambda brings with it left out."""
+    """The columns that terms read, without the items of lambdas."""
     found: set[int] = set()
     own: set[int] = set()
     for term in _walk(terms):

@@ -1,7 +1,8 @@
-"""What the translation of a statement carries from clause to clause: what variables are, which columns are free, the rows so far.
+"""State of a translation: the meaning of variables, unused column numbers, and the rows so far.
 
-May import `nodes`, `shapes` and plans. Must not know clauses. One `BlockTranslator` is one block; those of a statement share what variables mean. A condition on rows of an outer block
-cannot be a filter of the inner one: it is put aside, and whoever joins the two takes it.
+May import `nodes`, `shapes` and plans. Must not know clauses. A `BlockTranslator` translates one block; those of a
+statement share the variables. A condition on rows of an outer block cannot filter the inner one: it is put aside for
+the join of the two.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ if TYPE_CHECKING:
 
 DatasetTypes = Callable[[tuple[str, ...], str], "RecordType | None"]
 DEEPEST = 48
-"""How many subqueries may stand in one another, and relations on one another in a block, is for engines' own parsers to bear."""
+"""Most nested subqueries and nested relations of a block, so that engines' parsers can handle them."""
 
 
 class TranslationState:
-    """What all blocks of a statement share."""
+    """The state that all blocks of a statement share."""
 
     def __init__(self, types: DatasetTypes) -> None:
         self.types = types
         self.ids: Iterator[int] = itertools.count(1)
         self.shapes: dict[int, Shape] = {}
         self.later: dict[int, plan.Expression] = {}
-        """Variables that stand for a query: it is put where they are used."""
+        """Variables that stand for a query, which is inlined where they are used."""
 
 
 class BlockTranslator:
-    """One block."""
+    """The translation of one block."""
 
     def __init__(self, known: TranslationState, *, depth: int = 0) -> None:
         if depth > DEEPEST:
@@ -48,32 +49,32 @@ class BlockTranslator:
         self.aggregates: dict[int, Shape] = {}
         """The aggregates of a group, by the identity of their nodes."""
         self.left: list[Shape] | None = None
-        """Conditions that are left for the evaluator to ask of the rows that come; None where nothing may be left, as more is made of the rows."""
+        """Conditions left to the evaluator; None if none may be left because later operations need filtered rows."""
 
     def inner(self) -> BlockTranslator:
-        """A block inside of this one."""
+        """A translator for a nested block."""
         return BlockTranslator(self.known, depth=self.depth + 1)
 
     def new(self) -> int:
-        """A column's number that is free."""
+        """An unused column number."""
         return next(self.known.ids)
 
     @property
     def relation(self) -> Relation:
-        """The rows so far. Raises Uncarried where there are none to add to."""
+        """The rows so far. Raises UntranslatableExpression if there are none."""
         if self.rows is None:
             raise UntranslatableExpression("a subquery where there are no rows yet")
         return self.rows
 
     def filter(self, condition: Term) -> None:
-        """Keep the rows for which a condition is true; one that is about an outer block is put aside."""
+        """Keep the rows for which a condition is true. A condition on an outer block is put aside."""
         if columns_in(condition) <= outputs(self.relation):
             self.rows = Filter(self.relation, condition)
         else:
             self.aside.append(condition)
 
     def join(self, kind: JoinKind, right: Relation, *, on: Term | None) -> None:
-        """Join more rows to these."""
+        """Join a relation to the rows."""
         self.rows = right if self.rows is None else Join(kind, self.rows, right, on)
 
     def extend(self, *columns: tuple[int, Term]) -> None:
@@ -82,7 +83,7 @@ class BlockTranslator:
             self.rows = Extension(self.relation, columns)
 
     def settled(self, shape: Shape) -> Shape:
-        """A shape all of whose terms are columns of these rows."""
+        """A shape with all of its terms as columns of the rows."""
         held: dict[Term, int] = {}
         for term in terms_in(shape):
             if not isinstance(term, ColumnTerm) or term.id not in outputs(self.relation):
@@ -91,7 +92,7 @@ class BlockTranslator:
         return map_terms(shape, lambda term: ColumnTerm(held[term]) if term in held else term)
 
     def gathered(self, shape: Shape) -> Shape:
-        """Keep each value of a shape once."""
+        """Make the rows distinct by the values of a shape."""
         held: dict[Term, int] = {}
         for term in terms_in(shape):
             held.setdefault(term, self.new())
@@ -102,5 +103,5 @@ class BlockTranslator:
 
 
 def column(number: int, like: CellShape, *, known: bool | None = None) -> CellShape:
-    """A cell that is a column of its own, and NULL where it is unknown."""
+    """A cell for a column of its own, which is NULL where it is unknown."""
     return CellShape(ColumnTerm(number), like.type, missing=False, known=like.known if known is None else known)

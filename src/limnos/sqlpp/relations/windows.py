@@ -1,6 +1,7 @@
-"""Window functions over typed columns.
+"""Translates window functions over typed columns.
 
-May import plans and the sibling modules. Must not know clauses. Places of rows and aggregates over frames of rows are carried; what is left out of a frame, and frames by value, are the evaluator's.
+May import plans and the sibling modules. Must not know clauses. Ranking functions and aggregates over ROWS frames are
+translated. EXCLUDE and frames by value or groups are left to the evaluator.
 """
 
 from __future__ import annotations
@@ -74,14 +75,14 @@ def _measure_window(node: plan.WindowCall, carrier: BlockTranslator) -> tuple[tu
 
 
 def _partition_terms(node: plan.Expression, carrier: BlockTranslator) -> tuple[Term, ...]:
-    """A key of partitions: MISSING is not NULL there."""
+    """The terms of a partition key, with a flag that separates MISSING from NULL."""
     value = operators.cell(shape(node, carrier))
     flag = missing_of(value)
     return (operators.typed_term(value, "boolean"), *(() if isinstance(flag, bool) else (flag,)))
 
 
 def _rows(frame: Frame) -> tuple[int | None, int | None] | None:
-    """The edges of a frame of rows; None for the frame that is there without being written."""
+    """The edges of a ROWS frame; None for the default frame."""
     if frame.exclude != "no others":
         raise UntranslatableExpression("EXCLUDE in a window")
     plain = frame.start.value is None and frame.end.value is None

@@ -1,6 +1,7 @@
-"""How a dataset is stored: declared types as columns of an Iceberg table, objects as its rows, and back.
+"""The storage of datasets: declared types as columns of an Iceberg table, objects as its rows, and back.
 
-May import the tree, `values`, `functions` and `errors`. Must not know files, frames or a catalog: types and JSON in, types and JSON out.
+May import the tree, `values`, `functions` and `errors`. Must not know files, data frames or a catalog: it converts
+types and JSON.
 """
 
 from limnos.sqlpp.stored.declared_types import is_built_in, storage_form_of_record

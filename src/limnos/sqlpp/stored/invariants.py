@@ -1,7 +1,7 @@
-"""What a dataset's table must keep while others change its schema and its properties.
+"""Checks that other clients' changes of a dataset's table keep it a dataset.
 
-May import `schema`, `types`. Must not know who changes it or how: schemas and properties as Iceberg's JSON in, words about the first thing that would break out. What
-SQL++ does not look at, as a column that others add, is theirs.
+May import `schema`, `types`. Must not know who changes it or how. Takes schemas and properties as Iceberg's JSON and
+returns the first violation in words. Columns that SQL++ does not use may be added freely.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from limnos.sqlpp.stored.schema import OPEN, WRITES, columns, has_open
 from limnos.sqlpp.stored.types import StorageForm
 
 OUTSIDE_WRITERS: Final = "sqlpp.outside-writers"
-"""A property of a dataset's table: whether others than SQL++ may write its rows."""
+"""Table property: whether clients other than SQL++ may write its rows."""
 ALLOWED, REFUSED = "allowed", "refused"
 _OWN = "sqlpp."
 _ISOLATION = ".isolation-level"
 _WORDS = frozenset({"doc", "initial-default", "write-default"})
-"""Of a field: what can change without the meaning of its values."""
+"""Attributes of a field that may change without changing the meaning of its values."""
 
 
 def broken_schema(form: StorageForm, *, before: Mapping[str, object], after: Mapping[str, object]) -> str | None:
-    """Say what of a dataset a change of its table's schema would break; None for one that breaks nothing."""
+    """Return what a change of a table's schema would break, as `its column a`; None if nothing."""
     old, new = _fields(before), _fields(after)
     names = [field.name for field in columns(form.type)] + [OPEN] * has_open(form.type)
     for name in names:
@@ -40,14 +40,17 @@ def broken_schema(form: StorageForm, *, before: Mapping[str, object], after: Map
 
 
 def broken_property(before: Mapping[str, str], after: Mapping[str, str]) -> str | None:
-    """Say which property that keeps a dataset whole would change: its isolation, and what begins with `sqlpp.` but for who may write."""
+    """Return the first protected property that would change: an isolation level, or one that begins with `sqlpp.`.
+
+    `sqlpp.outside-writers` is not protected.
+    """
     guarded = {name for name in WRITES if name.endswith(_ISOLATION)}
     guarded |= {name for name in {*before, *after} if name.startswith(_OWN) and name != OUTSIDE_WRITERS}
     return next((name for name in sorted(guarded) if before.get(name) != after.get(name)), None)
 
 
 def takes_outside_writers(properties: Mapping[str, str]) -> bool:
-    """Whether others than SQL++ may write rows."""
+    """Whether clients other than SQL++ may write rows."""
     return properties.get(OUTSIDE_WRITERS, REFUSED) == ALLOWED
 
 
@@ -58,7 +61,7 @@ def _fields(schema: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
 
 
 def _meaning(value: object) -> object:
-    """A field, or a part of it, without what it is only described with."""
+    """A field, or a part of it, without descriptive attributes."""
     if isinstance(value, Mapping):
         return {name: _meaning(part) for name, part in value.items() if name not in _WORDS}
     return [_meaning(part) for part in value] if isinstance(value, (list, tuple)) else value

@@ -1,10 +1,11 @@
-r"""Values as JSON text from which they come back: what the column `_open` holds.
+r"""Values as lossless JSON text: the content of the column `_open`.
 
-May import `values` and `texts`. Must not know columns. A bigint is a number without a point, a double one with it;
-what JSON has no word for is an object of one field with a `$`: `{"$date": "2012-11-20"}`. An object of the user's that looks like one of these is
-`{"$object": [[name, value]]}`.
+May import `values` and `texts`. Must not know columns. A bigint is a number without a point, a double one with it.
+Types that JSON lacks are an object with one field that begins with `$`: `{"$date": "2012-11-20"}`. A user's object that
+looks like this is `{"$object": [[name, value]]}`.
 
-A VARIANT knows one type of number, which 1.0 and 1 are both of: where the text is to become one, a double that is whole is tagged, too.
+A VARIANT has one number type, which cannot tell 1.0 from 1. In text for a VARIANT, a double without fraction is tagged,
+too.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ from limnos.sqlpp.values.model import (
 )
 
 UNREADABLE = 6
-"""Invalid format."""
+"""AsterixDB's number for an invalid format."""
 
 _NUMBERS: Mapping[type, str] = {TinyInt: "$tinyint", SmallInt: "$smallint", Integer: "$integer"}
 _REALS: Mapping[str, float] = {"NaN": math.nan, "INF": math.inf, "-INF": -math.inf, "-0.0": -0.0}
 
 
 def write_json_text(value: Value, *, variant: bool = False) -> str:
-    """A value as text, or as text that becomes a VARIANT. Raises SqlppError for what nests too deep."""
+    """A value as text; with `variant`, text that becomes a VARIANT. Raises SqlppError if it is nested too deep."""
     try:
         return json.dumps(_plain(value, variant), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except RecursionError:
@@ -44,7 +45,7 @@ def write_json_text(value: Value, *, variant: bool = False) -> str:
 
 
 def read_json_text(text: str) -> Value:
-    """The value of a text. Raises SqlppError for text that `write_json_text` does not write, which somebody else must have put there."""
+    """The value of a text. Raises SqlppError for text that `write_json_text` did not write."""
     try:
         return _value(json.loads(text, object_pairs_hook=_object, parse_constant=_refuse_constant))
     except RecursionError:
@@ -100,7 +101,7 @@ def _object(pairs: list[tuple[str, object]]) -> object:
 
 
 def _value(value: object) -> Value:
-    """Arrays are lists until what is around them is made."""
+    """An array, which is a list until the surrounding value is complete, becomes a tuple."""
     return tuple(_value(item) for item in value) if isinstance(value, list) else value  # type: ignore[return-value]
 
 

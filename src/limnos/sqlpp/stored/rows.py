@@ -1,10 +1,11 @@
-"""Objects of a dataset as rows of its table, and back.
+"""Converts objects of a dataset to rows of its table, and back.
 
-May import the sibling modules and `values`. Must not know files or frames: a row is a mapping from columns to plain Python, in which a day is its number,
-a moment its microseconds, a uuid its text, a list a list and an object a mapping. Both directions are built once for a type and called for each row.
+May import the sibling modules and `values`. Must not know files or data frames. A row is a mapping from columns to
+plain Python values. A date is its number of days, a datetime its microseconds, a uuid its text, an array a list and an
+object a mapping. Both converters are built once for a type and called for each row.
 
-A typed column that is empty means MISSING, or NULL if the object's open part has a null under that name (a table that others made has none); an item of an array that is MISSING comes back
-as NULL.
+A null column means MISSING, or NULL if the object's open part has a null under that name. A table that SQL++ did not
+create has no open part. An array item that is MISSING is read back as NULL.
 """
 
 from __future__ import annotations
@@ -55,9 +56,11 @@ _TIMES: tuple[ScalarName, ...] = ("time", "duration", "year-month-duration", "da
 
 
 def object_shaper(form: StorageForm, *, lenient: bool = False) -> Callable[[Value], dict[str, Value]]:
-    """The function that makes a value an object of the dataset's type, or raises SqlppError with what does not fit.
+    """The function that converts a value to an object of the dataset's type.
 
-    Numbers become the declared type where they fit it. `lenient` also takes text for what text can say, as files have it.
+    It raises SqlppError if the value does not fit.
+
+    Numbers are converted to the declared type if they fit. `lenient` also converts text, as for files.
     """
     shape = _shape(form.type, lenient=lenient, called="")
 
@@ -71,17 +74,17 @@ def object_shaper(form: StorageForm, *, lenient: bool = False) -> Callable[[Valu
 
 
 def to_row(form: StorageForm) -> Callable[[Mapping[str, Value]], Row]:
-    """The function that makes an object, already of the type, a row."""
+    """The function that converts an object of the dataset's type to a row."""
     return _writer(form.type, variant=form.variant)
 
 
 def to_object(form: StorageForm) -> Callable[[Mapping[str, Plain]], dict[str, Value]]:
-    """The function that makes a row an object. Columns that the row lacks were not asked for: their fields are MISSING."""
+    """The function that converts a row to an object. Fields of columns that the row lacks are MISSING."""
     return _reader(form.type)
 
 
 def reader_of(type_: DeclaredType) -> Callable[..., Value]:
-    """The function that makes a column's plain value, which is not empty, a value."""
+    """The function that converts a column's plain value, which is not None, to a value."""
     return _value_of(type_)
 
 
@@ -158,7 +161,7 @@ def _mismatch(wanted: str, value: Value, *, called: str = "") -> SqlppError:
 
 
 def _cast(value: Value, name: ScalarName, *, lenient: bool) -> Value:
-    """A value of a type from one that says the same; MISSING where there is none."""
+    """A value converted to a type; MISSING if it does not fit."""
     kind = type_name(value)
     if kind == name:
         return value

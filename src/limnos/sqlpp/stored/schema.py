@@ -1,7 +1,8 @@
-"""Declared types as columns of an Iceberg table, and columns of a table that others made as types.
+"""Converts declared types to columns of an Iceberg table, and columns of other tables to types.
 
-May import `types` and `errors`. Must not know rows, nor Iceberg beyond the JSON of a schema. A field has a column of its own when its type has one in
-every engine and its name can be a column's; whatever has none lies in the column `_open` of its object, as text.
+May import `types` and `errors`. Must not know rows, nor Iceberg beyond the JSON of a schema. A field has a column of
+its own if its type exists in every engine and its name is valid for a column. All other fields are text in the column
+`_open` of their object.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ from limnos.sqlpp.stored.types import (
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 
 OPEN = "_open"
-"""The column of what is not declared, of fields that can't be columns, and of declared fields that are NULL and not MISSING."""
+"""The column for undeclared fields, fields that cannot be columns, and declared fields that are NULL, not MISSING."""
 TYPE_PROPERTY = "sqlpp.type"
-"""A table's property that tells engines what its columns mean; the tree's own record is what counts."""
+"""Table property that tells engines the meaning of the columns. The server's own record is authoritative."""
 
 SCALARS: Mapping[ScalarName, str] = {
     "boolean": "boolean",
@@ -50,7 +51,7 @@ SCALARS: Mapping[ScalarName, str] = {
     "year-month-duration": "string",
     "day-time-duration": "string",
 }
-"""What a type is in Iceberg. Spark has no TIME and no type for durations: they are their text, as every engine reads it."""
+"""The Iceberg type of each SQL++ type. Spark has no TIME and no durations: they are text that every engine can read."""
 
 FOREIGN: Mapping[str, ScalarName] = {
     "boolean": "boolean",
@@ -68,7 +69,10 @@ FOREIGN: Mapping[str, ScalarName] = {
     "timestamp_ns": "datetime",
     "timestamptz_ns": "datetime",
 }
-"""What a column of a table that others made is in SQL++; `decimal` is a double, `fixed` is binary, what is not here anything."""
+"""The SQL++ type of columns of tables that SQL++ did not create.
+
+`decimal` is a double, `fixed` is binary, others are any.
+"""
 
 _NO_IDENTIFIER = frozenset({"float", "double"})
 WRITES: Mapping[str, str] = {
@@ -82,11 +86,11 @@ WRITES: Mapping[str, str] = {
     "commit.manifest.min-count-to-merge": "8",
     "format-version": "2",
 }
-"""How tables of datasets are written: a statement of one object must not write a million others again."""
+"""Write properties of datasets' tables: a statement about one object must not rewrite a million others."""
 
 
 def has_column(field: FieldType) -> bool:
-    """Whether a field is a column of its own. A name with a dot would be two columns' to some engines."""
+    """Whether a field is a column of its own. A name with a dot is excluded: some engines would read two names."""
     return bool(field.name) and "." not in field.name and field.name != OPEN and _has_column_type(field.type)
 
 
@@ -109,9 +113,9 @@ def _has_column_type(type_: DeclaredType) -> bool:
 
 
 def schema_of(form: StorageForm) -> dict[str, Json]:
-    """The schema of a dataset's table, as Iceberg's JSON, identifier fields included.
+    """The schema of a dataset's table as Iceberg's JSON, with identifier fields.
 
-    Raises SqlppError for a key that cannot be one, and for a dataset of which nothing can be a column.
+    Raises SqlppError for an invalid key, and for a dataset without columns.
     """
     check(form)
     for path in form.keys:
@@ -131,7 +135,7 @@ def schema_of(form: StorageForm) -> dict[str, Json]:
 
 
 def properties_of(form: StorageForm) -> dict[str, str]:
-    """The properties of a dataset's table. A VARIANT takes the third version of the format."""
+    """The properties of a dataset's table. VARIANT needs format version 3."""
     version = {"format-version": "3"} if form.variant else {}
     return {**WRITES, **version, TYPE_PROPERTY: encode_form(form)}
 
@@ -189,11 +193,11 @@ def _iceberg(
     return SCALARS[type_.name]
 
 
-# The other way: tables that others made.
+# The other direction: tables that SQL++ did not create.
 
 
 def form_of(schema: Mapping[str, Json]) -> StorageForm:
-    """A table that others made, as a dataset without a key: closed, every field optional."""
+    """The form of a table that SQL++ did not create: without a key, closed, every field optional."""
     return StorageForm(_record(schema))
 
 

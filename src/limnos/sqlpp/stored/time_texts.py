@@ -1,7 +1,8 @@
-"""Values of time as text that gives the same value back.
+"""Lossless text of dates, times and durations.
 
-May import `values` and the functions that read and show times. What ISO 8601 as read here cannot say (a year of five digits, a duration
-whose months and milliseconds have different signs) is written as its numbers, with a comma between months and milliseconds.
+May import `values` and the functions that parse and print times. Must not know columns. Values that this ISO 8601
+cannot express (a year of five digits, a duration whose months and milliseconds have different signs) are written as
+numbers, with a comma between months and milliseconds.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from limnos.sqlpp.values.model import (
 
 
 def write_time_text(value: Value) -> str:
-    """A value of time as text; one time of day that an offset has moved out of its day stands in the day."""
+    """The text of a value. A time outside of 24 hours, which an offset has shifted, is wrapped."""
     if isinstance(value, Time):
         value = Time(value.ms % times.DAY_MS)
     text = times.time_text(value)
@@ -33,7 +34,7 @@ def write_time_text(value: Value) -> str:
 
 
 def read_time_text(text: str, kind: TypeName) -> Value:
-    """The value of a type that a text says; None for what says none."""
+    """Parse a value of a type; None if the text is malformed."""
     found = _READERS[kind](text)
     return _numbers(text, kind) if found is None else found
 

@@ -1,6 +1,7 @@
-"""The syntax tree of SQL++: frozen nodes, each with its place.
+"""The syntax tree of SQL++: frozen nodes, each with its position.
 
-Holds what was said and decides nothing: names are unresolved, functions unknown. Import a node from here.
+May import `errors`. Must not know meanings: it records the text's structure and decides nothing. Names are unresolved,
+functions unknown. Import nodes from here.
 """
 
 from limnos.sqlpp.tree.base import DottedName, Expression, Statement, SyntaxNode, TypeExpression

@@ -1,9 +1,8 @@
-"""What every node of the syntax tree is, and names.
+"""Base classes of the syntax tree's nodes, and names.
 
-May import `errors` for the place. Must not know the grammar, nor what a name stands for: that is the binder's. Nodes are
-frozen and hold nothing but nodes, tuples of nodes, texts, numbers and flags, so no cycle is possible and the collector need not
-look at them. Two trees are compared by their `outline`
-(`walk`), which leaves places out and does not recurse.
+May import `errors` for the position. Must not know the grammar, nor what a name denotes: the binder does. Nodes are
+frozen and contain only nodes, tuples of nodes, texts, numbers and flags. So no cycle is possible, and the garbage
+collector skips them. To compare trees use `outline` (in `tree_walk`), which ignores positions and does not recurse.
 """
 
 from __future__ import annotations
@@ -14,25 +13,28 @@ from limnos.sqlpp.errors import TextPosition
 
 
 class SyntaxNode(Struct, frozen=True, gc=False):
-    """A part of a statement, and where it is: for an operation its operator, for all else the first token."""
+    """A part of a statement, and its position: of an operation its operator, of others the first token."""
 
     at: TextPosition
 
 
 class Expression(SyntaxNode, frozen=True):
-    """What has a value."""
+    """A node that has a value."""
 
 
 class TypeExpression(SyntaxNode, frozen=True):
-    """A type, as a declaration spells it."""
+    """A type in a declaration."""
 
 
 class Statement(SyntaxNode, frozen=True):
-    """What ends with a semicolon."""
+    """A statement."""
 
 
 class DottedName(SyntaxNode, frozen=True):
-    """A name with dots: the last part is the object's, those before it are its dataverse's; none means the active one."""
+    """A dotted name: the last part is the object's, those before it the dataverse's.
+
+    Without them the active dataverse is meant.
+    """
 
     parts: tuple[str, ...]
 
@@ -43,5 +45,5 @@ class DottedName(SyntaxNode, frozen=True):
 
     @property
     def last(self) -> str:
-        """The object's own name."""
+        """The object's name."""
         return self.parts[-1]

@@ -27,31 +27,31 @@ class Boolean(Expression, frozen=True):
 
 
 class Integer(Expression, frozen=True):
-    """A whole number of 64 bits, never negative: a minus is an operator."""
+    """A 64-bit integer, never negative: a minus is an operator."""
 
     value: int
 
 
 class Decimal(Expression, frozen=True):
-    """A number with a fraction or an exponent, as it was written; a float ends with `f`, the rest are doubles."""
+    """A number with a fraction or an exponent, as written. With a final `f` it is a float, else a double."""
 
     text: str
 
 
 class String(Expression, frozen=True):
-    """A text."""
+    """A string."""
 
     value: str
 
 
 class Parameter(Expression, frozen=True):
-    """A value that comes with the request: by name, or by number from 1. `?` has the next number."""
+    """A parameter of the request: by name, or by number from 1. `?` takes the next number."""
 
     name: str | int
 
 
 class Variable(Expression, frozen=True):
-    """An identifier that begins a path: a variable, a dataset or a field, which only the binder can tell."""
+    """An identifier that begins a path: a variable, a dataset or a field. Only the binder can tell which."""
 
     name: str
 
@@ -69,7 +69,7 @@ class ElementStep(SyntaxNode, frozen=True):
 
 
 class SliceStep(SyntaxNode, frozen=True):
-    """`[start:end]`, either of them left out; `[]` is all of it."""
+    """`[start:end]`, each of them optional; `[]` selects all."""
 
     start: Expression | None
     end: Expression | None
@@ -83,14 +83,14 @@ Step = FieldStep | ElementStep | SliceStep | ItemsStep
 
 
 class PathExpression(Expression, frozen=True):
-    """Steps into a value, the first taken first. Flat, so that `a.b.c` is one node with two steps."""
+    """A value and the steps into it, in order. Flat: `a.b.c` is one node with two steps."""
 
     base: Expression
     steps: tuple[Step, ...]
 
 
 class OrderItem(SyntaxNode, frozen=True):
-    """One expression of ORDER BY. `nulls` says where NULL and MISSING go, when it was said."""
+    """One expression of ORDER BY. `nulls` is the stated place of NULL and MISSING, if any."""
 
     value: Expression
     descending: bool
@@ -128,7 +128,7 @@ class GroupVariable(SyntaxNode, frozen=True):
 
 
 class Window(SyntaxNode, frozen=True):
-    """OVER and what belongs to it."""
+    """OVER and its clauses."""
 
     variable: GroupVariable | None
     partition: tuple[Expression, ...]
@@ -151,16 +151,16 @@ class Call(Expression, frozen=True):
 
 
 class UnaryOperation(Expression, frozen=True):
-    """An operator before its operand."""
+    """A prefix operator."""
 
     operator: Literal["+", "-", "not", "exists"]
     operand: Expression
 
 
 class OperationChain(Expression, frozen=True):
-    """Operators of one level between operands, worked off from the left: one operator fewer than operands.
+    """Operators of one precedence, applied from the left: one operator fewer than operands.
 
-    Flat, so that a chain of ten thousand ANDs is one node. Comparisons have two operands.
+    Flat: a chain of ten thousand ANDs is one node. Comparisons have two operands.
     """
 
     operators: tuple[str, ...]
@@ -177,7 +177,7 @@ class BetweenExpression(Expression, frozen=True):
 
 
 class IsExpression(Expression, frozen=True):
-    """`value IS [NOT] NULL` and its kin; VALUED is read as KNOWN."""
+    """`value IS [NOT] NULL` and the tests for MISSING, UNKNOWN and KNOWN; VALUED is parsed as KNOWN."""
 
     negated: bool
     value: Expression
@@ -207,7 +207,7 @@ class QuantifierBinding(SyntaxNode, frozen=True):
 
 
 class QuantifiedExpression(Expression, frozen=True):
-    """SOME, EVERY, or SOME AND EVERY (which is false for nothing at all)."""
+    """SOME, EVERY, or SOME AND EVERY, which is false for an empty collection."""
 
     kind: Literal["some", "every", "some and every"]
     bindings: tuple[QuantifierBinding, ...]
@@ -227,7 +227,7 @@ class Bag(Expression, frozen=True):
 
 
 class ObjectPair(SyntaxNode, frozen=True):
-    """A field of an object constructor; a name that was left out is that of the value's last step."""
+    """A field of an object constructor. An omitted name is that of the value's last step."""
 
     name: Expression
     value: Expression
@@ -266,7 +266,7 @@ LEVELS: dict[str, Level] = {
     "mod": 10,
     "^": 11,
 }
-"""How tightly an operator between operands binds; the operators of one level may follow one another or not (CHAINED)."""
+"""The precedence of each infix operator. CHAINED lists the levels whose operators may follow one another."""
 
 NOT: Level = 3
 BETWEEN: Level = 5
@@ -277,7 +277,7 @@ CHAINED = frozenset({1, 2, 8, 9, 10})
 
 
 def level_of(node: Expression) -> Level:
-    """How tightly the outermost operator of an expression binds; 0 for what always needs parentheses as an operand."""
+    """The precedence of an expression's outermost operator; 0 if it always needs parentheses as an operand."""
     match node:
         case OperationChain(operators=operators):
             return LEVELS[operators[0]]

@@ -1,7 +1,7 @@
-"""Queries: blocks of SELECT, FROM and what stands between, joined by set operations.
+"""Queries: blocks of SELECT, FROM and the clauses between, joined by set operations.
 
-May import `base` and `expressions`. Must not know statements. A block that began with FROM, one that began with SELECT, LET
-and WITH give the same nodes: which was written makes no difference to anyone.
+May import `base` and `expressions`. Must not know statements. Blocks that begin with FROM or SELECT give the same
+nodes, and so do LET and WITH.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Let(SyntaxNode, frozen=True):
 
 
 class Projection(SyntaxNode, frozen=True):
-    """One of SELECT's: `*` (no value), `value.*` (`every`), or a value with the name given or taken from its last step."""
+    """A value of SELECT: `*` (no value), `value.*` (`every`), or a value with its given or implicit name."""
 
     value: Expression | None
     name: str | None
@@ -28,7 +28,7 @@ class Projection(SyntaxNode, frozen=True):
 
 
 class Select(SyntaxNode, frozen=True):
-    """SELECT: one `value`, or projections and the paths to leave out of them."""
+    """SELECT: one `value`, or projections and the paths to exclude from them."""
 
     distinct: bool
     value: Expression | None
@@ -47,7 +47,7 @@ class Join(SyntaxNode, frozen=True):
 
 
 class Unnest(SyntaxNode, frozen=True):
-    """UNNEST, CORRELATE or FLATTEN; `outer` keeps what has nothing to unnest."""
+    """UNNEST, CORRELATE or FLATTEN; `outer` keeps rows without items."""
 
     outer: bool
     source: Expression
@@ -56,7 +56,7 @@ class Unnest(SyntaxNode, frozen=True):
 
 
 class Term(SyntaxNode, frozen=True):
-    """One of FROM's: a source, its variable, and what is joined to it. The variable is the source's last name unless given."""
+    """A term of FROM: a source, its variable, and its joins. The variable defaults to the source's last name."""
 
     source: Expression
     variable: str
@@ -65,14 +65,14 @@ class Term(SyntaxNode, frozen=True):
 
 
 class GroupKey(SyntaxNode, frozen=True):
-    """An expression to group by; its variable is the last step's unless given, and None when there is neither."""
+    """A grouping expression. Its variable defaults to the last step's name, and is None without one."""
 
     value: Expression
     variable: str | None
 
 
 class GroupSet(SyntaxNode, frozen=True):
-    """Keys in parentheses, or one without; no key at all is the grand total."""
+    """A set of keys; an empty one is the grand total."""
 
     keys: tuple[GroupKey, ...]
 
@@ -101,7 +101,7 @@ class GroupBy(SyntaxNode, frozen=True):
 
 
 class Block(SyntaxNode, frozen=True):
-    """One SELECT with what belongs to it, in the order in which it takes effect."""
+    """One SELECT with its clauses, in the order of their evaluation."""
 
     terms: tuple[Term, ...]
     lets: tuple[Let, ...]
@@ -113,7 +113,7 @@ class Block(SyntaxNode, frozen=True):
 
 
 class SetArm(SyntaxNode, frozen=True):
-    """A set operation with what is before it. Its input is a block, or a whole query in parentheses."""
+    """A set operation with the block before it. Its input is a block, or a whole query in parentheses."""
 
     operator: Literal["union", "intersect", "except"]
     all: bool
@@ -121,7 +121,7 @@ class SetArm(SyntaxNode, frozen=True):
 
 
 class QueryExpression(Expression, frozen=True):
-    """A query, which is also an expression when it stands in parentheses."""
+    """A query; in parentheses it is also an expression."""
 
     lets: tuple[Let, ...]
     block: Block

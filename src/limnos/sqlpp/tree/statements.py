@@ -1,6 +1,6 @@
-"""Statements: what makes and drops things, what changes data, and a query by itself.
+"""Statements: definitions and drops of objects, changes of data, and queries.
 
-May import the other modules of the tree. Must not know what a statement does, nor who may.
+May import the other modules of the tree. Must not know what a statement does, nor who may execute it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from limnos.sqlpp.tree.queries import QueryExpression
 from limnos.sqlpp.tree.types import RecordType
 
 Kind = Literal["dataverse", "type", "dataset", "synonym", "view"]
-"""What is dropped by a name with dots and nothing else."""
+"""Kinds of objects that DROP names by a dotted name alone."""
 
 VARIADIC = -1
 """The arity of a function that takes any number of arguments."""
@@ -33,7 +33,7 @@ class SetOption(Statement, frozen=True):
 
 
 class QueryStatement(Statement, frozen=True):
-    """A query, or an expression, to be answered."""
+    """A query or an expression as a statement."""
 
     body: Expression
 
@@ -60,21 +60,21 @@ class CreateType(Statement, frozen=True):
 
 
 class Option(SyntaxNode, frozen=True):
-    """A name and its value: of an adapter, of a view's formats, or a hint."""
+    """A name and its value: an option of an adapter, a format of a view, or a hint."""
 
     name: str
     value: str
 
 
 class KeyField(SyntaxNode, frozen=True):
-    """A path of a primary key, with its type where the dataset has none."""
+    """A path of a primary key, with its type if the dataset has no type."""
 
     path: tuple[str, ...]
     type: TypeExpression | None
 
 
 class CreateDataset(Statement, frozen=True):
-    """CREATE DATASET. An inline type is a record; `meta` is the type of what a feed adds."""
+    """CREATE DATASET. An inline type is a record; `meta` is the type of a feed's meta fields."""
 
     name: DottedName
     if_not_exists: bool
@@ -102,7 +102,7 @@ class CreateExternalDataset(Statement, frozen=True):
 
 
 class IndexField(SyntaxNode, frozen=True):
-    """A path that an index covers; a field that the type does not declare has its type here."""
+    """A path that an index covers, with its type if the dataset's type does not declare it."""
 
     path: tuple[str, ...]
     type: TypeExpression | None
@@ -110,9 +110,9 @@ class IndexField(SyntaxNode, frozen=True):
 
 
 class UnnestField(SyntaxNode, frozen=True):
-    """What an index covers in arrays: arrays in one another, outermost first, then fields of their items, or the items themselves.
+    """Nested arrays that an index covers, outermost first, and the covered fields of their items.
 
-    The items are one field with an empty path.
+    Items themselves are one field with an empty path.
     """
 
     arrays: tuple[tuple[str, ...], ...]
@@ -120,9 +120,11 @@ class UnnestField(SyntaxNode, frozen=True):
 
 
 class CreateIndex(Statement, frozen=True):
-    """CREATE INDEX. `gram` is the length of an NGRAM index's grams, `unknown` whether NULL and MISSING are in it, when told.
+    """CREATE INDEX. `gram` is the length of an NGRAM index's grams.
 
-    `cast` has the formats by which values are cast to the fields' types; None is no cast.
+    `unknown` says whether it includes NULL and MISSING, if stated.
+
+    `cast` has the formats for casting values to the fields' types; None without CAST.
     """
 
     name: str
@@ -137,7 +139,7 @@ class CreateIndex(Statement, frozen=True):
 
 
 class CreatePrimaryIndex(Statement, frozen=True):
-    """CREATE PRIMARY INDEX; without a name it is called after the dataset."""
+    """CREATE PRIMARY INDEX; the default name comes from the dataset."""
 
     name: str | None
     if_not_exists: bool
@@ -153,14 +155,14 @@ class CreateSynonym(Statement, frozen=True):
 
 
 class ForeignKey(SyntaxNode, frozen=True):
-    """A foreign key of a view, which nobody enforces."""
+    """A foreign key of a view, which is not enforced."""
 
     paths: tuple[tuple[str, ...], ...]
     references: DottedName
 
 
 class ViewSchema(SyntaxNode, frozen=True):
-    """What a typed view promises; a value that does not fit is NULL."""
+    """The schema of a typed view; a value that does not fit is NULL."""
 
     type: TypeExpression
     formats: tuple[Option, ...]
@@ -179,14 +181,14 @@ class CreateView(Statement, frozen=True):
 
 
 class TypedParameter(SyntaxNode, frozen=True):
-    """A parameter of a function; only an external one has a type."""
+    """A parameter of a function; only an external function's has a type."""
 
     name: str
     type: TypeExpression | None
 
 
 class CreateFunction(Statement, frozen=True):
-    """CREATE FUNCTION with a body in SQL++. `parameters` of None are any number."""
+    """CREATE FUNCTION with a body in SQL++. `parameters` None: any number."""
 
     name: DottedName
     or_replace: bool
@@ -209,7 +211,7 @@ class CreateExternalFunction(Statement, frozen=True):
 
 
 class DeclareFunction(Statement, frozen=True):
-    """DECLARE FUNCTION: for this request alone."""
+    """DECLARE FUNCTION, for this request only."""
 
     name: str
     parameters: tuple[str, ...] | None
@@ -217,7 +219,7 @@ class DeclareFunction(Statement, frozen=True):
 
 
 class Drop(Statement, frozen=True):
-    """DROP of what a name alone tells."""
+    """DROP of an object that has only a name."""
 
     kind: Kind
     name: DottedName
@@ -252,7 +254,7 @@ class Insert(Statement, frozen=True):
 
 
 class Delete(Statement, frozen=True):
-    """DELETE. Without a variable the dataset's own name is it."""
+    """DELETE. The default variable is the dataset's name."""
 
     target: DottedName
     variable: str | None

@@ -1,4 +1,4 @@
-"""Types as declarations spell them.
+"""Types in declarations.
 
 May import `base`. Must not know which names are built in.
 """
@@ -9,7 +9,7 @@ from limnos.sqlpp.tree.base import DottedName, SyntaxNode, TypeExpression
 
 
 class NamedType(TypeExpression, frozen=True):
-    """A built-in type or one that somebody made."""
+    """A built-in or user type, by name."""
 
     name: DottedName
 
@@ -35,7 +35,7 @@ class FieldType(SyntaxNode, frozen=True):
 
 
 class RecordType(TypeExpression, frozen=True):
-    """`{ name: T, … }`; an open one takes fields that it does not name."""
+    """`{ name: T, … }`; an open one allows further fields."""
 
     open: bool
     fields: tuple[FieldType, ...]

@@ -1,7 +1,7 @@
 """Steps into values: fields, items, slices.
 
-May import `model`. Must not know paths of the syntax tree. A step into MISSING is MISSING and into NULL is NULL; a field that is not
-there, and an item beyond the end, are MISSING. What cannot be stepped into has no fields (MISSING) and no items (NULL).
+May import `model`. Must not know paths of the syntax tree. A step into MISSING is MISSING and into NULL is NULL. An
+absent field and an item beyond the end are MISSING. Other values have no fields (MISSING) and no items (NULL).
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ def field(value: Value, name: str) -> Value:
 
 
 def element(value: Value, index: Value) -> Value:
-    """`value[index]`: from 0, from the end when negative; a double must be whole. An item of a multiset is any of them."""
+    """`value[index]`, counted from 0, or from the end if negative. A double must be integral.
+
+    Of a multiset it is any item.
+    """
     if is_unknown(value) or is_unknown(index):
         return MISSING if value is MISSING or index is MISSING else None
     items, position = _items(value), _position(index)
@@ -28,7 +31,7 @@ def element(value: Value, index: Value) -> Value:
 
 
 def part(value: Value, start: Value, end: Value) -> Value:
-    """`value[start:end]`, the end not included; NULL where they are not within the value, or in the wrong order."""
+    """`value[start:end]`, with `end` excluded; NULL if the bounds are outside or in the wrong order."""
     bounds = (value, start, end)
     if any(is_unknown(bound) for bound in bounds):
         return MISSING if any(bound is MISSING for bound in bounds) else None
@@ -53,7 +56,7 @@ def _items(value: Value) -> tuple[Value, ...] | None:
 
 
 def _position(index: Value) -> int | None:
-    """A whole number of any number type; None for what is none."""
+    """An integer of any number type; None for another value."""
     if isinstance(index, bool) or not isinstance(index, (int, float)):
         return None
     return int(index) if isinstance(index, int) or index.is_integer() else None

@@ -1,8 +1,9 @@
-"""Arithmetic: what type a result has, what overflows, and what gives NULL.
+"""Arithmetic: types of results, overflow, and NULL.
 
-May import `model` and `errors`. Must not know values of time, which functions of their own add and subtract. The result has the
-wider type of the two; `/` of whole numbers is a double. MISSING on either side gives MISSING, else NULL gives NULL, and so does
-what is no number, and a division by zero. A whole number that does not fit its type is an error, as in AsterixDB.
+May import `model` and `errors`. Must not know dates and times, which have functions of their own. The result has the
+wider type of the two; `/` of integers is a double. MISSING on either side gives MISSING, else NULL gives NULL. Values
+that are no numbers, and division by zero, give NULL. An integer that does not fit its type is an error, as in
+AsterixDB.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _WHOLE: dict[TypeName, type[int]] = {"tinyint": TinyInt, "smallint": SmallInt, "
 
 
 def add(left: Value, right: Value, *, function: str = "numeric-add") -> Value:
-    """`left + right`; an overflow names the `function` that adds."""
+    """`left + right`; an overflow error names `function`."""
     return _typed_result(function, left, right, whole=int.__add__, real=float.__add__)
 
 
@@ -49,22 +50,22 @@ def multiply(left: Value, right: Value) -> Value:
 
 
 def divide(left: Value, right: Value) -> Value:
-    """`left / right`, never of whole numbers."""
+    """`left / right`; integers are divided as doubles."""
     return _typed_result("numeric-divide", left, right, whole=None, real=_quotient)
 
 
 def div(left: Value, right: Value) -> Value:
-    """`left DIV right`: of whole numbers it is whole and rounded to zero, of others it is `/`."""
+    """`left DIV right`: integers are divided and truncated; for others it is `/`."""
     return _typed_result("numeric-div", left, right, whole=_whole_quotient, real=_quotient)
 
 
 def mod(left: Value, right: Value) -> Value:
-    """`left MOD right`, with the sign of the left."""
+    """`left MOD right`, with the sign of `left`."""
     return _typed_result("numeric-mod", left, right, whole=_whole_rest, real=_rest)
 
 
 def power(left: Value, right: Value) -> Value:
-    """`left ^ right`; a whole number is not raised to a negative one."""
+    """`left ^ right`; an integer to a negative power is an error."""
     return _typed_result("power", left, right, whole=_whole_power, real=_power)
 
 
@@ -84,7 +85,7 @@ def _typed_result(
     real: Callable[[float, float], float | None],
     kind: TypeName | None = None,
 ) -> Value:
-    """A result in its type. `whole` works on whole numbers; without it they are doubles. None is NULL."""
+    """Compute a result in its type. `whole` computes with integers; without it they are doubles. None is NULL."""
     if is_unknown(left) or is_unknown(right):
         return MISSING if left is MISSING or right is MISSING else None
     if not isinstance(left, (int, float)) or not isinstance(right, (int, float)):
@@ -146,11 +147,11 @@ def _whole_power(left: int, right: int) -> int:
         )
     if left in (0, 1, -1):
         return left if right % 2 else int(right == 0) or left * left
-    return int(left**right) if right < 64 else (1 << 64) * (-1 if left < 0 and right % 2 else 1)  # beyond any type
+    return int(left**right) if right < 64 else (1 << 64) * (-1 if left < 0 and right % 2 else 1)  # fits no type
 
 
 def _power(left: float, right: float) -> float:
-    """As Java has it: no exception, but an infinity or a NaN."""
+    """Power as in Java: infinity or NaN instead of an exception."""
     if abs(left) == 1 and math.isinf(right):
         return math.nan
     if left == 1 and math.isnan(right):

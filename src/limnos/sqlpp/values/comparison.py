@@ -1,11 +1,11 @@
-"""Comparison as operators do it: MISSING, NULL, or true and false.
+"""Comparison operators, whose result is true, false, NULL or MISSING.
 
-May import `model` and `order`. Must not order what cannot be compared: values of two types, numbers aside, give NULL, and so
-does `<` between arrays, multisets, objects and durations, which know `=` alone. MISSING on either side gives MISSING, else NULL
-gives NULL.
+May import `model` and `order`. Must not order values that cannot be compared: values of two types, except numbers, give
+NULL. So does `<` between arrays, multisets, objects and durations, which only have `=`. MISSING on either side gives
+MISSING, else NULL gives NULL.
 
-`=` looks into arrays and objects. Two that differ somewhere in comparable values are not equal, whatever else is unknown in them;
-where nothing differs and something is unknown, the result is unknown.
+`=` compares arrays and objects deeply. Two that differ in comparable values are unequal, whatever else is unknown in
+them. If nothing differs and something is unknown, the result is unknown.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from limnos.sqlpp.values.model import MISSING, NUMERIC, Bag, MissingType, TypeNa
 from limnos.sqlpp.values.order import key
 
 Truth = bool | MissingType | None
-"""What a comparison or a condition gives."""
+"""The result of a comparison or a condition."""
 
 _EQUALITY_ALONE = frozenset[TypeName](("array", "multiset", "object", "duration"))
 
@@ -41,7 +41,7 @@ def equal(left: Value, right: Value) -> Truth:
 
 
 def _inside(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
-    """The pairs that must be equal for two of one type to be equal; None for two that are not, whatever is in them."""
+    """The pairs that must be equal for two values of one type to be equal; None if they are unequal anyway."""
     if isinstance(left, dict) and isinstance(right, dict):
         return [(left[name], right[name]) for name in sorted(left)] if left.keys() == right.keys() else None
     if isinstance(left, Bag) and isinstance(right, Bag):
@@ -52,7 +52,7 @@ def _inside(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
 
 
 def _unknown(left: Value, right: Value) -> MissingType | Literal[False] | None:
-    """MISSING or NULL where two values give that before they are compared; False where they can be compared."""
+    """MISSING or NULL if two values cannot be compared; False if they can."""
     if left is MISSING or right is MISSING:
         return MISSING
     if left is None or right is None or _family(left) != _family(right):
@@ -84,12 +84,12 @@ def not_equal(left: Value, right: Value) -> Truth:
 
 
 def distinct(left: Value, right: Value) -> bool:
-    """`left IS DISTINCT FROM right`: never unknown; NULL is NULL, MISSING is MISSING, and a NaN is itself."""
+    """`left IS DISTINCT FROM right`: never NULL. NULL equals NULL, MISSING equals MISSING, and NaN equals NaN."""
     return key(left) != key(right)
 
 
 def negated(value: Value) -> Truth:
-    """`NOT value`; what is no boolean gives NULL."""
+    """`NOT value`; NULL for a value that is no boolean."""
     if isinstance(value, bool):
         return not value
     return MISSING if value is MISSING else None
@@ -115,7 +115,10 @@ def either(left: Value, right: Value) -> Truth:
 
 
 def includes(items: Value, value: Value) -> Truth:
-    """`value IN items`: true if one is equal, else unknown if one might be; what is no array or multiset gives NULL."""
+    """`value IN items`: true if an item is equal, else unknown if one may be.
+
+    NULL if `items` is no array or multiset.
+    """
     if items is MISSING or value is MISSING:
         return MISSING
     if value is None or not isinstance(items, tuple) or type_name(items) not in ("array", "multiset"):

@@ -1,8 +1,9 @@
-"""What a SQL++ value is in Python, and what it is called.
+"""The Python representation of SQL++ values, and the names of their types.
 
-May import the standard library and `errors`. Must not know operators. A bigint is an `int`, a double a `float`, a string a
-`str`, a boolean a `bool`, binary `bytes`, NULL `None`, an array a `tuple`, an object a `dict` that nobody changes; the rest are
-classes here. MISSING is a value of its own, and no object holds it: a field that is MISSING is not there.
+May import the standard library and `errors`. Must not know operators. A bigint is an `int`, a double a `float`, a
+string a `str`, a boolean a `bool`, binary `bytes`, NULL `None`, an array a `tuple`, an object a `dict` that is never
+changed. The other types are classes here. MISSING is a value of its own that no object contains: a MISSING field is
+absent.
 """
 
 from __future__ import annotations
@@ -27,25 +28,25 @@ MISSING: Final = MissingType.MISSING
 
 
 class TinyInt(int):
-    """A whole number of 8 bits."""
+    """An 8-bit integer."""
 
     __slots__ = ()
 
 
 class SmallInt(int):
-    """A whole number of 16 bits."""
+    """A 16-bit integer."""
 
     __slots__ = ()
 
 
 class Integer(int):
-    """A whole number of 32 bits."""
+    """A 32-bit integer."""
 
     __slots__ = ()
 
 
 class Float(float):
-    """A number of single precision; made from a double, it is rounded."""
+    """A single-precision number; created from a double, it is rounded."""
 
     __slots__ = ()
 
@@ -54,7 +55,7 @@ class Float(float):
 
 
 def single(value: float) -> float:
-    """The nearest number of single precision; infinite beyond the largest."""
+    """The nearest single-precision number; infinite beyond the largest."""
     try:
         rounded: float = struct.unpack(">f", struct.pack(">f", value))[0]
     except OverflowError:
@@ -63,31 +64,31 @@ def single(value: float) -> float:
 
 
 class Bag(tuple["Value", ...]):
-    """A multiset: items in no order."""
+    """A multiset: unordered items."""
 
     __slots__ = ()
 
 
 class Date(NamedTuple):
-    """A day, counted from 1970-01-01."""
+    """A date, in days since 1970-01-01."""
 
     days: int
 
 
 class Time(NamedTuple):
-    """A time of day, in milliseconds."""
+    """A time of day, in milliseconds since midnight."""
 
     ms: int
 
 
 class DateTime(NamedTuple):
-    """A moment, in milliseconds from 1970-01-01T00:00:00Z."""
+    """A datetime, in milliseconds since 1970-01-01T00:00:00Z."""
 
     ms: int
 
 
 class Duration(NamedTuple):
-    """Months, and milliseconds beside them; which of two is longer, nobody can say."""
+    """Months and milliseconds. Durations have no order: a month has no fixed length."""
 
     months: int
     ms: int
@@ -174,11 +175,11 @@ _TYPES: Mapping[type, TypeName] = {
 
 WIDTHS: Mapping[TypeName, int] = {"tinyint": 8, "smallint": 16, "integer": 32, "bigint": 64}
 NUMERIC: tuple[TypeName, ...] = ("tinyint", "smallint", "integer", "bigint", "float", "double")
-"""Number types, each wider than the one before it."""
+"""Number types, from the narrowest to the widest."""
 
 
 def type_name(value: Value) -> TypeName:
-    """What the type of a value is called. Raises TypeError for what is no value: a list, a decimal."""
+    """The name of a value's type. Raises TypeError for a Python value that is no SQL++ value, as a list."""
     try:
         return _TYPES[type(value)]
     except KeyError:
@@ -186,12 +187,12 @@ def type_name(value: Value) -> TypeName:
 
 
 def is_unknown(value: Value) -> bool:
-    """Whether it is NULL or MISSING."""
+    """Whether a value is NULL or MISSING."""
     return value is None or value is MISSING
 
 
 def object_of(pairs: Iterable[tuple[str, Value]]) -> dict[str, Value]:
-    """An object of these fields, those that are MISSING left out. Of two with one name the first stays."""
+    """An object of these fields, without MISSING ones. The first of several with one name wins."""
     made: dict[str, Value] = {}
     for name, value in pairs:
         if value is not MISSING:

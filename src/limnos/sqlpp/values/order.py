@@ -1,12 +1,12 @@
-"""The total order of all values, as keys of bytes: keys compare as ORDER BY compares, and equal keys are one group.
+"""The total order of all values, as byte keys: keys compare as ORDER BY does, and equal keys are one group.
 
-May import `model` and `errors`. Must not know comparison operators: `=` and `<` know NULL, an order does not. Any two values
-have an order: MISSING, NULL, numbers, binary, string, boolean, datetime, date, time, duration, array, multiset, object,
-year-month-duration, day-time-duration, uuid.
+May import `model` and `errors`. Must not know comparison operators: `=` and `<` may give NULL, an order cannot. The
+types are ordered: MISSING, NULL, numbers, binary, string, boolean, datetime, date, time, duration, array, multiset,
+object, year-month-duration, day-time-duration, uuid.
 
-AsterixDB's order, but for four things that would make it no order, or another engine's: numbers of all types stand together
-(there, binary is after bigint and before double), numbers compare exactly (there, as doubles), strings compare by code point, as
-Spark's do, and multisets by their sorted items (there, by their bytes).
+This is AsterixDB's order with four exceptions, where that is inconsistent or differs from other engines. Numbers of all
+types are adjacent (there, binary is between bigint and double) and compare exactly (there, as doubles). Strings compare
+by code point, as in Spark. Multisets compare by their sorted items (there, by their bytes).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SIGN = 1 << 63
 
 
 class _OpenValue:
-    """An array, a multiset or an object whose key is being made: what is in it, each after a mark, then an end that is less."""
+    """A collection whose key is being built: its parts, each after a mark, then an end mark that is less."""
 
     __slots__ = ("mark", "parts", "rank", "rest")
 
@@ -53,13 +53,16 @@ class _OpenValue:
         self.parts: list[bytes] = []
 
     def closed(self) -> bytes:
-        """The key, now that all parts are there."""
+        """The complete key."""
         parts = sorted(self.parts) if self.rank == _MULTISET else self.parts
         return bytes((self.rank,)) + b"".join(parts) + _END
 
 
 def key(value: Value) -> bytes:
-    """The key of a value. No key is the beginning of another. Raises SqlppError for what nests deeper than DEPTH_MAX."""
+    """The key of a value. No key is a prefix of another.
+
+    Raises SqlppError if the value is nested deeper than DEPTH_MAX.
+    """
     if type(value) is str:
         return bytes((_STRING,)) + _text(value.encode("utf-8", "surrogatepass"))
     stack: list[_OpenValue] = []
@@ -84,7 +87,7 @@ def key(value: Value) -> bytes:
 
 
 def _open_collection(value: Value) -> _OpenValue | None:
-    """What has values in it; None for what has not."""
+    """The builder for a collection's key; None for another value."""
     if isinstance(value, dict):
         fields = sorted((name.encode("utf-8", "surrogatepass"), name) for name in value)
         return _OpenValue(_OBJECT, ((_NEXT + _text(spelled), value[name]) for spelled, name in fields))
@@ -94,7 +97,7 @@ def _open_collection(value: Value) -> _OpenValue | None:
 
 
 def _flat(value: Value) -> bytes:
-    """The key of what has no values in it."""
+    """The key of a value that is no collection."""
     if value is MISSING:
         return bytes((_MISSING,))
     if value is None:
@@ -113,7 +116,7 @@ def _flat(value: Value) -> bytes:
 
 
 def _temporal(value: Value) -> bytes:
-    """The key of a value of time. Raises TypeError for what is no value."""
+    """The key of a date, time or duration. Raises TypeError for another value."""
     if isinstance(value, DateTime):
         return bytes((_DATETIME,)) + _whole(value.ms)
     if isinstance(value, Date):
@@ -134,14 +137,14 @@ def _whole(value: int) -> bytes:
 
 
 def _text(value: bytes) -> bytes:
-    """Bytes with an end that is less than any continuation."""
+    """Bytes with an end mark that is less than any continuation."""
     return value.replace(b"\x00", b"\x00\xff") + b"\x00\x00"
 
 
 def _number(value: float) -> bytes:
-    """A number of any type: the nearest double, then what is left of a whole number that no double holds.
+    """The key of a number: the nearest double, then the difference of a large integer from that double.
 
-    A NaN is greater than all, and equal to itself; both zeros are one.
+    NaN is greater than all numbers and equal to itself; both zeros are equal.
     """
     if math.isnan(value):
         return _NAN + _rest(0)

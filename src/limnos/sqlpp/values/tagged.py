@@ -1,7 +1,7 @@
-"""Values as plain JSON and back, each of its own type again: what plans and jobs travel as between processes.
+"""Values as lossless plain JSON, for plans and jobs between our own processes.
 
-May import `model`. What JSON has is itself (a number without a point is a bigint, one with a point a double); the rest is an object of one
-field that is called as its type. No reader but our own processes: what users see is written elsewhere.
+May import `model`. Must not know readers outside: users see another form. JSON's types stand for themselves (a number
+without a point is a bigint, one with a point a double). Other types are an object with one field named after the type.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _MADE: Final[Mapping[str, Callable[[Json], Value]]] = {
 
 
 def to_tagged_json(value: Value) -> Json:
-    """The JSON of a value."""
+    """Encode a value."""
     if value is None or type(value) in (bool, int, str):
         return cast("Json", value)
     if type(value) is float and math.isfinite(value):
@@ -64,7 +64,7 @@ def to_tagged_json(value: Value) -> Json:
 
 
 def _tagged_content(value: Value) -> Json:
-    """What stands under the name of a value's type."""
+    """The content under the name of a value's type."""
     match value:
         case Bag():
             return [to_tagged_json(item) for item in value]
@@ -86,7 +86,7 @@ def _tagged_content(value: Value) -> Json:
 
 
 def from_tagged_json(held: Json) -> Value:
-    """The value of a JSON that `to_tagged_json` made. Raises KeyError, ValueError, TypeError for another."""
+    """Decode a value. Raises KeyError, ValueError or TypeError for JSON that `to_tagged_json` did not make."""
     if isinstance(held, list):
         return tuple(from_tagged_json(item) for item in held)
     if isinstance(held, dict):

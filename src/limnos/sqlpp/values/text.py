@@ -1,7 +1,7 @@
-r"""Operators of strings: `||` and LIKE.
+r"""String operators: `||` and LIKE.
 
-May import `model` and `errors`. Must not use regular expressions for patterns that come from outside: a pattern is matched in time
-that grows with the length of the text times that of the pattern, whatever it is.
+May import `model` and `errors`. Must not use regular expressions for users' patterns: matching takes time proportional
+to the lengths of text and pattern, whatever the pattern.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ _ANY, _ONE = object(), object()
 
 
 def concatenate(left: Value, right: Value) -> Value:
-    """`left || right`; what is no string gives NULL."""
+    """`left || right`; NULL if one is no string."""
     if is_unknown(left) or is_unknown(right):
         return MISSING if left is MISSING or right is MISSING else None
     return left + right if isinstance(left, str) and isinstance(right, str) else None
 
 
 def like(text: Value, pattern: Value) -> bool | MissingType | None:
-    r"""`text LIKE pattern`: `%` is any text, `_` any character, `\` makes either of them, or itself, an ordinary one.
+    r"""`text LIKE pattern`: `%` matches any text, `_` any character; `\` escapes them and itself.
 
-    Raises SqlppError (ASX0046) for `\` before anything else, or at the end.
+    Raises SqlppError (ASX0046) for `\` before another character or at the end.
     """
     if is_unknown(text) or is_unknown(pattern):
         return MISSING if text is MISSING or pattern is MISSING else None
@@ -34,7 +34,7 @@ def like(text: Value, pattern: Value) -> bool | MissingType | None:
 
 
 def _read(pattern: str) -> list[object]:
-    """The pattern's parts: characters, and what stands for one or for any number of them."""
+    """The pattern's parts: characters and wildcards."""
     parts: list[object] = []
     characters = iter(pattern)
     for character in characters:
@@ -49,7 +49,7 @@ def _read(pattern: str) -> list[object]:
 
 
 def _matches(text: str, parts: list[object]) -> bool:
-    """Greedy from the left: only the last `%` seen is ever tried again, for an earlier one could match no better."""
+    """Greedy matching: only the last `%` is retried, because retrying an earlier one cannot help."""
     at, part, retry, tried = 0, 0, -1, 0
     while at < len(text):
         if part < len(parts) and parts[part] is _ANY:
