@@ -76,10 +76,10 @@ class StatementSessions:
 
     def is_alive(self) -> bool:
         """Whether the JVM answers."""
-        machine = None if self._spark is None else self._spark._jvm  # noqa: SLF001 - PySpark has no question for it
+        machine = None if self._spark is None else self._spark._jvm  # noqa: SLF001 - PySpark has no API for it
         try:
             return machine is not None and machine.java.lang.System.currentTimeMillis() > 0
-        except Exception:  # noqa: BLE001 - whatever comes instead of an answer
+        except Exception:  # noqa: BLE001 - any failure to answer
             return False
 
     def end(self, job: str) -> None:
@@ -111,6 +111,6 @@ class StatementSessions:
         context.setLocalProperty("spark.scheduler.pool", f"statement-{next(self._pools)}")
         context.setJobGroup(job.id, APP, interruptOnCancel=True)
         context.addJobTag(job.id)
-        # Catalogs are looked for in the thread's own session, which PySpark sets only now and then.
+        # PySpark sets the thread's session, in which catalogs are looked up, only sometimes.
         library_of(spark).make_active(spark._jsparkSession)  # noqa: SLF001
         yield spark

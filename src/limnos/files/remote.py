@@ -138,7 +138,7 @@ class RemoteFiles:
                 raise file_errors.missing_error(location) from error
             if end is None or "InvalidRange" not in str(error.__cause__):
                 raise file_errors.storage_error("read", location, error, remote=True) from error
-            return b""  # only an empty file has no first byte to give
+            return b""  # an empty file has no first byte
         if bytes_max is not None and len(data) > bytes_max:
             raise file_errors.too_large_error(location, bytes_max)
         return data
@@ -382,7 +382,7 @@ def _s3_arguments(options: Mapping[str, str]) -> dict[str, object]:
     config: dict[str, object] = {
         "connect_timeout": _CONNECT_TIMEOUT_S,
         "read_timeout": _READ_TIMEOUT_S,
-        "retries": {"mode": "standard", "total_max_attempts": 1},  # s3fs tries again by itself
+        "retries": {"mode": "standard", "total_max_attempts": 1},  # s3fs retries by itself
     }
     if "path_style_access" in options:
         style = "path" if options["path_style_access"].strip().lower() == "true" else "virtual"

@@ -102,7 +102,7 @@ class _ThreadShare:
         result, error = None, None
         try:
             result = call.run()
-        except BaseException as raised:  # noqa: BLE001 - told to the waiter
+        except BaseException as raised:  # noqa: BLE001 - passed on to the waiter
             error = raised
         self._end(call, result, error)
 
@@ -116,7 +116,7 @@ class _ThreadShare:
             if late:
                 self.stuck -= 1
         if late and error is None and call.late is not None:
-            with suppress(Exception):  # what cannot be undone is left for the removal of orphan files
+            with suppress(Exception):  # if this fails, the removal of orphan files deletes it later
                 call.late()
 
 
@@ -193,7 +193,7 @@ async def run_in_own_thread(call: Callable[[], T]) -> T:
         result, error = None, None
         try:
             result = call()
-        except BaseException as raised:  # noqa: BLE001 - told to the waiter
+        except BaseException as raised:  # noqa: BLE001 - passed on to the waiter
             error = raised
         with suppress(RuntimeError):  # the loop has ended
             loop.call_soon_threadsafe(tell, result, error)

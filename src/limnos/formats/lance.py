@@ -1,7 +1,7 @@
-"""How a directory of Lance tables is laid out: which folder is which table, and what the index of the third layout says.
+"""The layouts of a directory of Lance tables: which folder is which table, and the rows of the V2 index.
 
-Pure: names of folders and rows in, names and places out; `sources.lance` lists, reads and writes them. May import `model` and `names`. The
-three layouts are in decision record 0053.
+Pure: takes and returns names, rows and locations; `sources.lance` reads and writes them. May import `model` and
+`names`. Must not know storage. Decision record 0053 describes the three layouts.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
 
 MANIFEST: Final = "__manifest"
-"""The folder of the index of a V2 directory, which is a Lance table itself."""
+"""The folder of a V2 directory's index, which is itself a Lance table."""
 SUFFIX: Final = ".lance"
 VERSIONS: Final = "_versions"
-"""The folder that every Lance table has once it was written."""
+"""The folder that every Lance table with data has."""
 RESERVED: Final = ".lance-reserved"
-"""A file in a table's folder: the name is taken, and nothing was written yet."""
+"""Marker file in a table's folder: the name is reserved, and the table has no data yet."""
 DEREGISTERED: Final = ".lance-deregistered"
-"""A file in a table's folder: it is no table of this directory any more, though its files are there."""
+"""Marker file in a table's folder: the table is deregistered, although its files exist."""
 OWN_FOLDERS: Final = frozenset({"data", VERSIONS, "_indices", "_deletions", "_transactions", "_refs", "tree"})
-"""What Lance makes in a table's folder."""
+"""The folders that Lance creates in a table's folder."""
 SEPARATOR: Final = "$"
-"""Joins the names of an identifier in the index."""
+"""Joins the levels of an identifier in the index."""
 NAMES_MAX: Final = 100
 _UNPLAIN: Final = re.compile(r"[^A-Za-z0-9$._-]")
-"""What means something else in a URI, or in a shell."""
+"""Characters with a special meaning in a URI or a shell."""
 _UNFIT: Final = re.compile(r"[/%?#]")
 _FILE: Final = re.compile(r"file:/(?!/)", re.IGNORECASE)
 """A local path as Java writes its URI, with a single slash."""
@@ -44,10 +44,10 @@ _SCHEME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]+://")
 
 
 class DirectoryLayout(StrEnum):
-    """How tables lie in a directory.
+    """The layout of a directory.
 
-    V0: each folder is a table of its name. V1: `NAME.lance` is the table NAME. V2: `__manifest` lists namespaces and tables, of which those at
-    the top may lie as in V1.
+    V0: each folder is a table of that name. V1: `NAME.lance` is the table NAME. V2: `__manifest` lists namespaces and
+    tables; top-level tables may also be stored as in V1.
     """
 
     V0 = "v0"
@@ -56,14 +56,14 @@ class DirectoryLayout(StrEnum):
 
 
 class ManifestRowKind(StrEnum):
-    """What a row of the index is about; rows of other kinds are somebody else's, and stay."""
+    """The kind of an index row. Rows of other kinds belong to other software and are kept."""
 
     NAMESPACE = "namespace"
     TABLE = "table"
 
 
 class ManifestRow(NamedTuple):
-    """A row of the index: an object's levels, what it is, where a table lies below the root, and its properties."""
+    """A row of the index: an object's levels, its kind, a table's folder relative to the root, and its properties."""
 
     levels: Levels
     kind: ManifestRowKind
@@ -72,14 +72,14 @@ class ManifestRow(NamedTuple):
 
 
 class TableFolder(NamedTuple):
-    """A table by the folder that it lies in, below the root."""
+    """A table and its folder, relative to the root."""
 
     name: str
     location: str
 
 
 def layout_of(folders: Iterable[str]) -> DirectoryLayout | None:
-    """Say how a directory is laid out by the names of its folders; None when there are none, and nothing says."""
+    """Return the layout of a directory from its folders' names; None if there are none."""
     found = [name for name in folders if not _is_hidden(name)]
     if MANIFEST in found:
         return DirectoryLayout.V2
@@ -89,13 +89,13 @@ def layout_of(folders: Iterable[str]) -> DirectoryLayout | None:
 
 
 def tables_of(folders: Iterable[str], layout: DirectoryLayout) -> list[TableFolder]:
-    """Return the tables that folders are, by name."""
+    """Return the tables among folders, by name."""
     found = [folder_table(name, layout) for name in folders]
     return sorted(each for each in found if each is not None)
 
 
 def folder_table(folder: str, layout: DirectoryLayout) -> TableFolder | None:
-    """Return the table that a folder is; None for one that is none."""
+    """Return the table of a folder; None if it is none."""
     if not folder or _is_hidden(folder) or folder == MANIFEST:
         return None
     if layout is DirectoryLayout.V0:
@@ -105,7 +105,7 @@ def folder_table(folder: str, layout: DirectoryLayout) -> TableFolder | None:
 
 
 def folder_of(name: str, layout: DirectoryLayout) -> str:
-    """Return the folder of a table at the top of a directory. Raises BadRequest for a name that no folder can have."""
+    """Return the folder of a top-level table. Raises BadRequest for a name that no folder can have."""
     folder = name if layout is DirectoryLayout.V0 else f"{name}{SUFFIX}"
     found = folder_table(folder, layout)
     if found is None or found.name != name or _UNFIT.search(name):
@@ -116,12 +116,12 @@ def folder_of(name: str, layout: DirectoryLayout) -> str:
 
 
 def nested_folder_of(levels: Levels, *, digits: str) -> str:
-    """Return a folder for a table below namespaces: eight hexadecimal digits that make it one of its own, then its names, for people to read."""
+    """Return a folder for a table in a namespace: unique hexadecimal digits, then its name for people to read."""
     return f"{digits}_{_UNPLAIN.sub('_', object_id_of(levels))[:NAMES_MAX]}"
 
 
 def object_id_of(levels: Levels) -> str:
-    """Return an identifier as the index has it. Raises BadRequest for names that could not be told apart there."""
+    """Return the identifier of an object in the index. Raises BadRequest for a name that contains the separator."""
     for part in check_levels(levels):
         if SEPARATOR in part:
             raise BadRequest(
@@ -131,7 +131,7 @@ def object_id_of(levels: Levels) -> str:
 
 
 def row_of(object_id: str, object_type: str, *, location: str | None, metadata: str | None) -> ManifestRow | None:
-    """Read a row of the index; None for one of a kind that is not known here."""
+    """Build a row of the index; None for an unknown kind."""
     if object_type not in ManifestRowKind.__members__.values() or not object_id:
         return None
     return ManifestRow(tuple(object_id.split(SEPARATOR)), ManifestRowKind(object_type), location, _properties(metadata))
@@ -146,13 +146,13 @@ def _properties(text: str | None) -> dict[str, str]:
 
 
 def children_of(rows: Iterable[ManifestRow], levels: Levels, *, kind: ManifestRowKind) -> list[ManifestRow]:
-    """Return the rows of what lies directly in a namespace, by name."""
+    """Return the rows of objects directly in a namespace, by name."""
     depth = len(levels) + 1
     return sorted(row for row in rows if row.kind is kind and len(row.levels) == depth and row.levels[:-1] == levels)
 
 
 def place_below(root: str, location: str) -> str:
-    """Return where a location of the index is. Raises InvalidTable for one that leads out of the directory."""
+    """Return the absolute location of an index entry. Raises InvalidTable if it is outside of the directory."""
     plain = posixpath.normpath(location)
     if location.startswith("/") or _SCHEME.match(location) or plain == ".." or plain.startswith("../") or plain == ".":
         raise InvalidTable(
@@ -163,7 +163,10 @@ def place_below(root: str, location: str) -> str:
 
 
 def root_of(text: str, *, here: str) -> str:
-    """Return a directory's URI or absolute path, without a slash at the end; a relative path is one of `here`. Raises BadRequest."""
+    """Return a directory's URI or absolute path, without a slash at the end. A relative path is relative to `here`.
+
+    Raises BadRequest for an empty text.
+    """
     if not text:
         raise BadRequest("Say which directory: a path, or a URI such as s3://bucket/prefix")
     if _FILE.match(text):
@@ -175,12 +178,12 @@ def root_of(text: str, *, here: str) -> str:
 
 
 def is_local(root: str) -> bool:
-    """Say whether a directory is on this machine."""
+    """Return whether a directory is on this machine."""
     return not _SCHEME.match(root)
 
 
 def foreign_names(names: Sequence[str]) -> list[str]:
-    """Return what of a folder's content is not Lance's own."""
+    """Return the names in a table's folder that are not Lance's own."""
     return [name for name in names if name not in OWN_FOLDERS and name not in (RESERVED, DEREGISTERED)]
 
 

@@ -1,8 +1,8 @@
-"""Which files of a Lance table no version knows: told from their names, their age and the bytes of the table's manifests.
+"""Finds files of a Lance table that no version references, from their names, their age and the bytes of its manifests.
 
-May import this room and the standard library. Pure. A manifest is not understood, it is searched: a file is known if what stands for it in manifests (its
-name, the bytes of its UUID, its number) occurs in any of them, wherever. So a way of writing manifests that is not known here leaves files where they are,
-and deletes none.
+May import this room and the standard library. Must not know storage. Pure. Manifests are searched, not parsed: a file
+counts as referenced if its mark (its name, the bytes of its UUID, or its number) occurs anywhere in any manifest. So an
+unknown encoding of manifests keeps files and never deletes them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 BYPASSED: Final = "_bypassed"
-"""Where manifests go that no version of the store's is about: beside the table's own, where no reader looks."""
+"""Folder for manifests that belong to no version in the store: beside the table's own, where no reader looks."""
 _BRANCH: Final = re.compile(r"tree/(?:[^/]+/)+?(?=(?:data|_[a-z]+)/)")
 _DATA: Final = re.compile(r"data/([0-9a-f]{32,64})(?:\.lance|/.+)")
 _UNFINISHED: Final = re.compile(r"data/\.tmp[^/]*")
@@ -31,36 +31,36 @@ _NAMED: Final = re.compile(rb"\.lance")
 _IDS: Final = re.compile(rb"(?=\x18([\x80-\xff]{0,9}[\x00-\x7f]))", re.DOTALL)
 _UUIDS: Final = re.compile(rb"(?=\x0a\x10(.{16}))", re.DOTALL)
 SUSPECTS_MAX: Final = 500
-"""Marks that are searched for in every manifest, in one round; the others wait for the next."""
+"""Most marks that are searched for in every manifest in one round; the others wait for the next round."""
 
 
 class AgedFile(NamedTuple):
-    """A file of a table: its name relative to the table, and when it was written, in milliseconds since 1970; 0 when nobody knows."""
+    """A file of a table: its name relative to the table, and its modification time in ms since 1970 (0 if unknown)."""
 
     name: str
     modified_ms: int
 
 
 class FilesByKind(NamedTuple):
-    """The files of a table as far as they are of its own kinds."""
+    """The files of a table, sorted by what may be done with them."""
 
     unowned: list[str]
-    """Old enough to go without another look: what was never finished, staged or moved aside."""
+    """Old files that can be deleted without a search: unfinished, staged or set aside."""
     marked: Mapping[bytes, list[str]]
-    """Old files of rows, deletions and indices, by what stands for them in a manifest that knows them."""
+    """Old data, deletion and index files, by the mark with which a manifest references them."""
     transactions: Mapping[bytes, list[str]]
     manifests: list[str]
-    """What may know files, the newest versions first."""
+    """Manifests that may reference files, the newest versions first."""
 
 
 def own_name(name: str) -> str:
-    """Take the branch off a file's name."""
+    """Remove the branch's prefix from a file's name."""
     found = _BRANCH.match(name)
     return name if found is None else name[found.end() :]
 
 
 def sort_files(files: Iterable[AgedFile], *, before_ms: int, staged: frozenset[str]) -> FilesByKind:
-    """Sort a table's files; `staged` are names of manifests that committed versions still need."""
+    """Sort a table's files. `staged` are names of staged manifests that committed versions still need."""
     unowned: list[str] = []
     marked: dict[bytes, list[str]] = {}
     transactions: dict[bytes, list[str]] = {}
@@ -83,7 +83,7 @@ def sort_files(files: Iterable[AgedFile], *, before_ms: int, staged: frozenset[s
 
 
 def reference_of(own: str) -> bytes | None:
-    """Return what stands for a file in a manifest that knows it; None for files of no kind that is known here."""
+    """Return the mark of a file in a manifest that references it; None for unknown kinds of files."""
     if found := _DATA.fullmatch(own):
         return found[1].encode()
     if found := _DELETIONS.fullmatch(own):
@@ -95,7 +95,7 @@ def reference_of(own: str) -> bytes | None:
 
 
 def varint(number: int) -> bytes:
-    """Spell a number as Protobuf does."""
+    """Encode a number as a Protobuf varint."""
     found = bytearray()
     while number > 0x7F:
         found.append(0x80 | number & 0x7F)
@@ -104,7 +104,7 @@ def varint(number: int) -> bytes:
 
 
 def references_in(manifest: bytes, *, lengths: frozenset[int]) -> Iterator[bytes]:
-    """Give the marks that stand in a manifest where they are expected; `lengths` are those of the names of data files."""
+    """Yield the marks in a manifest at the expected positions; `lengths` are those of the names of data files."""
     for found in _NAMED.finditer(manifest):
         for length in lengths:
             yield manifest[max(0, found.start() - length) : found.start()]
@@ -114,22 +114,22 @@ def references_in(manifest: bytes, *, lengths: frozenset[int]) -> Iterator[bytes
 
 
 class ReferenceSearch:
-    """A search for what no manifest knows: first a quick one, then each suspect by itself."""
+    """A search for files that no manifest references: first a quick one, then one for each remaining suspect."""
 
     def __init__(self, marks: Iterable[bytes]) -> None:
         self.suspects = set(marks)
         self._lengths = frozenset(len(mark) for mark in self.suspects if len(mark) >= 32)
 
     def clear(self, manifest: bytes) -> bool:
-        """Clear those that stand where they are expected; says whether none is left."""
+        """Remove suspects whose marks are at the expected positions. Returns whether none is left."""
         self.suspects.difference_update(references_in(manifest, lengths=self._lengths))
         return not self.suspects
 
     def narrow(self) -> None:
-        """Leave to another round what is too much for one."""
+        """Keep only as many suspects as one round can search for."""
         self.suspects = set(sorted(self.suspects)[:SUSPECTS_MAX])
 
     def clear_wholly(self, manifest: bytes) -> bool:
-        """Clear those that occur anywhere; says whether none is left."""
+        """Remove suspects whose marks occur anywhere. Returns whether none is left."""
         self.suspects = {mark for mark in self.suspects if mark not in manifest}
         return not self.suspects

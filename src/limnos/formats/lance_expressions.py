@@ -1,8 +1,9 @@
-"""Expressions of SQL that Lance's library is given: whether they are too deep for it, or hold what it has no answer to.
+"""Checks SQL expressions for Lance's library: nesting that crashes it, and tokens on which it hangs.
 
-May import `model` and the standard library. Pure. An expression is not understood, its tokens are counted: the library works along a chain of operators by recursion, and ends its whole process
-when there are some thousand of them. What AND, OR and commas join it takes in any number. Over places for parameters and some spellings of texts a thread of its own panics, and who
-asked may wait until the request's time is over.
+May import `model` and the standard library. Must not know tables. Pure. Expressions are not parsed; their tokens are
+counted. The library walks a chain of operators by recursion, and some thousand of them crash its process. AND, OR and
+commas may join any number of terms. On placeholders and some forms of strings one of its threads panics, and the
+request would wait until its timeout.
 """
 
 from __future__ import annotations
@@ -13,23 +14,23 @@ from typing import Final
 from limnos.model.errors import BadRequest
 
 DEPTH_MAX: Final = 1000
-"""Tokens of a chain, with the chains in whose parentheses it stands: half as many operators. The library bears twice that."""
+"""Most tokens of nested chains, about twice the number of operators. The library supports twice that."""
 _BRIEF: Final = 60
 _TOKEN: Final = re.compile(r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|`[^`]*`|[\w.]+|\s+|.""", re.DOTALL)
 _OPENS, _CLOSES = ("(", "["), (")", "]")
 _PREFIXES: Final = frozenset({"N", "B", "R", "BR", "RB"})
-"""What may stand before a quote, and the library has no answer to."""
+"""String prefixes on which the library hangs."""
 _JOIN: Final = frozenset({"AND", "OR", "NOT", "BETWEEN", "LIKE", "IN", "WHEN", "THEN", "ELSE", "CASE"})
 
 
 class _ExpressionDepth:
-    """How long the chains are at a place of an expression, from the outermost parentheses to the innermost."""
+    """The lengths of the open chains, from the outermost parentheses to the innermost."""
 
     def __init__(self) -> None:
         self.depth = 0
         self._lengths = [0]
         self._betweens = [0]
-        """Whose AND is still to come: that one joins nothing."""
+        """Open BETWEENs: the next AND belongs to one of them and joins no conditions."""
 
     def opens(self) -> None:
         self._lengths.append(0)
@@ -58,7 +59,7 @@ class _ExpressionDepth:
 
 
 def check_expression(text: str) -> None:
-    """Refuse an expression that is too deep, or has places for parameters or texts with a letter before the quote. Raises BadRequest."""
+    """Check an expression. Raises BadRequest if it is too deep, or has placeholders or strings with a prefix."""
     chains = _ExpressionDepth()
     beside = last = ""
     for found in _TOKEN.finditer(text):
@@ -81,7 +82,10 @@ def check_expression(text: str) -> None:
 
 
 def _is_unanswered(part: str, *, beside: str, last: str) -> bool:
-    """Say whether a part is none that the library answers. `beside` is the one directly before it, `last` the last that is no space."""
+    """Return whether the library hangs on a token.
+
+    `beside` is the token directly before, `last` the last one that is no space.
+    """
     if part in ("?", "$"):
         return part == "?" or not (beside[-1:].isalnum() or beside[-1:] == "_")
     if part == ":":

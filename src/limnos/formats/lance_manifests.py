@@ -1,8 +1,9 @@
-"""How Lance names the manifests of a table's versions, and where they lie below the table's location.
+"""Names and locations of the manifests of a Lance table's versions.
 
-May import `model` and `names`. Pure, and knows no store: names go in and out. A version's manifest lies in `_versions`, that of a branch in
-`tree/BRANCH/_versions`; there are two schemes of names, the plain number and one that sorts the newest first. A manifest that
-a writer has written and nobody has committed yet has a suffix of its own, and no reader takes it for a version.
+May import `model` and `names`. Pure. Must not know stores: names go in and out. A version's manifest is in `_versions`,
+that of a branch in `tree/BRANCH/_versions`. There are two naming schemes: the plain number (V1), and one that sorts the
+newest first (V2). A staged manifest, written but not committed, has an additional suffix, and no reader takes it for a
+version.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ V2: Final = 2
 SCHEMES: Final = {"V1": V1, "V2": V2}
 VERSION_MAX: Final = (1 << 63) - 1
 MAGIC: Final = b"LANC"
-"""How every manifest ends."""
+"""The last bytes of every manifest."""
 _TOP: Final = (1 << 64) - 1
 _FINAL: Final = re.compile(r"(\d{1,20})\.manifest")
 _STAGED: Final = re.compile(r"\d{1,20}\.manifest[-.][A-Za-z0-9._-]{1,80}")
@@ -31,14 +32,14 @@ _BRANCH_LENGTH_MAX: Final = 200
 
 
 class VersionManifest(NamedTuple):
-    """A version's manifest by its name."""
+    """The version and naming scheme of a manifest."""
 
     version: int
     scheme: int
 
 
 def check_branch(branch: str) -> str:
-    """Return a branch's name, "" for the main one. Raises BadRequest for one that could lead elsewhere."""
+    """Return a branch's name, "" for main. Raises BadRequest for a name that could lead to another directory."""
     if branch in ("", "main"):
         return ""
     if len(branch) > _BRANCH_LENGTH_MAX or not _BRANCH.fullmatch(branch) or ".." in branch or branch.endswith(".lock"):
@@ -49,7 +50,7 @@ def check_branch(branch: str) -> str:
 
 
 def directory_of(branch: str) -> str:
-    """Return where a branch's manifests lie below the table's location."""
+    """Return the directory of a branch's manifests, relative to the table."""
     return f"tree/{branch}/{VERSIONS}" if branch else VERSIONS
 
 
@@ -59,7 +60,7 @@ def manifest_name(version: int, scheme: int) -> str:
 
 
 def manifest_of(name: str) -> VersionManifest | None:
-    """Read a manifest's name; None for whatever else lies beside them."""
+    """Parse a manifest's name; None for another file."""
     found = _FINAL.fullmatch(name)
     if found is None:
         return None
@@ -71,7 +72,7 @@ def manifest_of(name: str) -> VersionManifest | None:
 
 
 def manifests_of(names: Iterable[str]) -> dict[int, str]:
-    """Return the manifests among names of files, by version."""
+    """Return the manifests among file names, by version."""
     found: dict[int, str] = {}
     for name in names:
         manifest = manifest_of(name)
@@ -81,10 +82,16 @@ def manifests_of(names: Iterable[str]) -> dict[int, str]:
 
 
 def staged_name(path: str, *, table: tuple[str, ...], branch: str) -> str:
-    """Return the name of a staged manifest that a writer names by its whole path in the store.
+    """Return the name of a staged manifest for a writer's full path.
 
-    `table` are the segments of the table's own location. Raises BadRequest for a path that is not directly in the branch's
-    directory of manifests, or no staged manifest's name: whoever commits names its own table's files and nothing else.
+    Args:
+        path: The path in the store.
+        table: The segments of the table's location.
+        branch: The branch's name.
+
+    Raises:
+        BadRequest: The path is no staged manifest directly in the branch's directory. A commit may name only files of
+            its own table.
     """
     expected = (*table, *directory_of(branch).split("/"))
     segments = tuple(_bare(path).split("/"))
@@ -98,7 +105,7 @@ def staged_name(path: str, *, table: tuple[str, ...], branch: str) -> str:
 
 
 def _bare(path: str) -> str:
-    """Take scheme and bucket off a path, where a client sends them."""
+    """Remove scheme and bucket from a path, if a client sends them."""
     scheme, separator, rest = path.partition("://")
     if not separator:
         return path.lstrip("/")
@@ -106,15 +113,15 @@ def _bare(path: str) -> str:
 
 
 def _is_same(found: tuple[str, ...], expected: tuple[str, ...]) -> bool:
-    """Say whether two paths are the same: clients' libraries send what is special in a name percent-encoded."""
+    """Return whether two paths are equal; some clients percent-encode special characters."""
     return found == expected or tuple(map(unquote_strict, found)) == expected
 
 
 def is_staged_name(name: str) -> bool:
-    """Say whether a name is that of a staged manifest, which leads nowhere else."""
+    """Return whether a name is that of a staged manifest."""
     return _STAGED.fullmatch(name) is not None
 
 
 def staged_version(name: str) -> VersionManifest | None:
-    """Read which version a staged manifest's name says it is."""
+    """Parse the version in a staged manifest's name."""
     return manifest_of(name.partition(".manifest")[0] + ".manifest")

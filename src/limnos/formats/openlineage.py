@@ -1,7 +1,8 @@
-"""OpenLineage events as JSON: checked, and what they say of datasets and columns as plain values.
+"""OpenLineage events in JSON: checked, and converted to plain values about datasets and columns.
 
-May import msgspec and `limnos.model.errors`. Must not know tables, callers or where anything is kept. Source: OpenLineage specification 2-0-2,
-its facets `symlinks`, `catalog`, `version`, `parent`, `jobType` and `columnLineage`; every other facet is passed over unread.
+May import msgspec and `limnos.model.errors`. Must not know tables, callers or stores. Source: OpenLineage specification
+2-0-2 with its facets `symlinks`, `catalog`, `version`, `parent`, `jobType` and `columnLineage`; other facets are
+ignored.
 """
 
 from __future__ import annotations
@@ -14,19 +15,19 @@ import msgspec
 from limnos.model.errors import BadRequest
 
 EVENTS_MAX = 100
-"""Events in one request."""
+"""Most events in one request."""
 DATASETS_MAX = 1000
-"""Inputs, or outputs, of one event."""
+"""Most inputs, or outputs, of one event."""
 LINKS_MAX = 20_000
-"""Pairs of columns in one event."""
+"""Most pairs of columns in one event."""
 _TEXT_MAX = 2000
 
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=_TEXT_MAX, pattern=r"\A[^\x00]*\Z")]
-"""A name: short enough to be kept, and without the one character that no store keeps."""
+"""A name: not too long for the store, and without zero bytes, which no store accepts."""
 
 
 class _EventPart(msgspec.Struct, frozen=True, rename="camel"):
-    """A part of an event; fields that are not known are passed over."""
+    """Base of the parts of an event; unknown fields are ignored."""
 
 
 class _SymlinkIdentifier(_EventPart, frozen=True):
@@ -128,7 +129,10 @@ class _Event(_EventPart, frozen=True):
 
 
 class EventDataset(NamedTuple):
-    """A dataset as a producer names it: `aliases` are other names of it, `catalog` is what the producer's session calls its catalog."""
+    """A dataset as a producer names it.
+
+    `aliases` are its other names; `catalog` is the catalog's name in the producer's session.
+    """
 
     namespace: str
     name: str
@@ -138,12 +142,12 @@ class EventDataset(NamedTuple):
 
     @property
     def key(self) -> tuple[str, str]:
-        """What other parts of the event know it by."""
+        """The namespace and name by which other parts of the event refer to it."""
         return self.namespace, self.name
 
 
 class ColumnLink(NamedTuple):
-    """A column that comes from a column of another dataset; without a target, everything does (it was filtered or joined by it)."""
+    """A column that depends on a column of another dataset. Without a target all columns do, by a filter or join."""
 
     target: str | None
     source: tuple[str, str]
@@ -153,16 +157,16 @@ class ColumnLink(NamedTuple):
 
 
 class EventOutput(NamedTuple):
-    """A dataset that was written, and where its columns come from."""
+    """A written dataset, and the sources of its columns."""
 
     dataset: EventDataset
     links: tuple[ColumnLink, ...]
 
 
 class EventLineage(NamedTuple):
-    """What one event says: a job wrote the outputs from the sources. Times are milliseconds since 1970.
+    """The content of one event: a job wrote the outputs from the sources. Times are milliseconds since 1970.
 
-    `parent` is the run that the run is part of, or its own id: what runs of one parent say adds up.
+    `parent` is the id of the parent run, or the run's own: the lineage of runs with one parent is combined.
     """
 
     job: tuple[str, str]
@@ -174,9 +178,9 @@ class EventLineage(NamedTuple):
 
 
 def events_read(body: bytes) -> list[EventLineage]:
-    """Read one event, or an array of them; returns what those that count say. Raises BadRequest where one is no event.
+    """Parse one event or an array, and return the lineage of those that count. Raises BadRequest for a malformed event.
 
-    Counted is what has come about: a run that is complete, a stream that runs, or a job that is described without a run.
+    Counted are completed runs, running streams, and jobs described without a run.
     """
     shape: object = list[_Event] if body.lstrip()[:1] == b"[" else _Event
     try:
@@ -193,7 +197,7 @@ def events_read(body: bytes) -> list[EventLineage]:
 
 
 def _lineage_of(event: _Event) -> EventLineage | None:
-    """Return what an event says, None for one that says nothing of where something comes from."""
+    """Return the lineage of an event; None if it has none."""
     if event.job is None:
         if event.dataset is None:
             raise BadRequest("This is no OpenLineage event: it names neither a job nor a dataset")
@@ -219,7 +223,7 @@ def _lineage_of(event: _Event) -> EventLineage | None:
 
 
 def _at(event: _Event) -> int:
-    """When the event came about; its zone may put that before the first year there is, or behind the last."""
+    """The time of the event. Its time zone may shift it before year 1 or after year 9999, which raises BadRequest."""
     try:
         return int(event.event_time.astimezone(UTC).timestamp() * 1000)
     except OverflowError:
@@ -264,7 +268,7 @@ def _links(output: _Dataset) -> list[ColumnLink]:
 
 
 def _sources(event: _Event, outputs: tuple[EventOutput, ...]) -> tuple[EventDataset, ...]:
-    """Gather the inputs, each once, and what columns come from though it is not among them."""
+    """Return the inputs, each once, and the sources of columns that are no inputs."""
     found: dict[tuple[str, str], EventDataset] = {}
     for each in event.inputs or ():
         dataset = _dataset(each)

@@ -1,9 +1,9 @@
 """Delegates grouping to an engine: a block that groups one dataset becomes a block over the engine's groups, one row
 each.
 
-May import plans, `conditions`, `carried` and the table of functions. Must not know an engine. Only groupings that mean
-exactly the same are delegated. The evaluator computes the rest of the block (HAVING, LET, SELECT, ORDER BY) over the
-groups.
+May import plans, `conditions`, `engine_semantics` and the table of functions. Must not know an engine. Only groupings
+that mean exactly the same are delegated. The evaluator computes the rest of the block (HAVING, LET, SELECT, ORDER BY)
+over the groups.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Finds the objects that a statement can look up by primary key or by an index.
 
-May import `conditions`, `carried` and `stored`. Must not know an engine. If conditions fix a key, the engine needs to
-read only that object; likewise if few objects meet conditions on an index's fields. The whole statement is then
-evaluated over the objects found.
+May import `conditions`, `engine_semantics` and `stored`. Must not know an engine. If conditions fix a key, the engine
+needs to read only that object; likewise if few objects meet conditions on an index's fields. The whole statement is
+then evaluated over the objects found.
 """
 
 from __future__ import annotations

@@ -107,14 +107,15 @@ def _default_row(draft: MetadataDraft, key: str, default: str) -> Json:
 
 
 def _correct_future(draft: MetadataDraft) -> None:
-    """Date entries of the logs that lie in the future as of now.
+    """Set log entries with a time in the future to now.
 
-    An older release took them from clients whose clock was ahead. Iceberg's Java library refuses each change that comes before them, so the table was closed to it.
+    An older release accepted such times from clients whose clock was ahead. Iceberg's Java library refuses every change
+    before them, so the table could not be changed any more.
     """
     latest_ms = draft.now_ms + draft.ahead_ms
     for key in ("snapshot-log", "metadata-log"):
         log = draft.log(key)
-        tail = log[-len(draft.main_ids) - 1 :]  # they are in order, but for what this request has added
+        tail = log[-len(draft.main_ids) - 1 :]  # sorted, except for entries that this request added
         times_ms = map(partial(integer_at, key="timestamp-ms", where=HERE), tail)
         if max(times_ms, default=0) > latest_ms:
             at = [draft.plausible(integer_at(entry, "timestamp-ms", where=HERE)) for entry in log]
@@ -122,9 +123,9 @@ def _correct_future(draft: MetadataDraft) -> None:
 
 
 def _settle_times(draft: MetadataDraft) -> None:
-    """Stamp the change with the server's time, never before the last one unless that lies in the future.
+    """Set the time of the change: the server's time, but not before the last one, unless that is in the future.
 
-    What readers check is that snapshots follow each other, within the skew, and that the last change is not before them.
+    Readers check that snapshots follow each other within the skew, and that the last change is not before them.
     """
     before = 0 if draft.origin is None else integer_at(draft.origin, "last-updated-ms", where=HERE)
     draft.doc["last-updated-ms"] = max(draft.now_ms, draft.plausible(before))

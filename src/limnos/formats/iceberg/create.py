@@ -1,7 +1,7 @@
-"""The metadata of a new table, from a create request.
+"""Builds the metadata of a new table from a create request.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know commits. Source: Iceberg REST
-specification, schema CreateTableRequest; the ids are counted as the reference implementation counts them.
+specification, schema CreateTableRequest. Ids are assigned as in the reference implementation.
 """
 
 from __future__ import annotations
@@ -28,11 +28,22 @@ def new_table(
     properties: object,
     now_ms: int,
 ) -> Json:
-    """The metadata of a fresh table; spec, order and properties may be None.
+    """Return the metadata of a new table.
 
-    All ids are assigned anew: columns from 1, partition fields from 1000, the sort order 1 when it sorts. The property
-    `format-version` chooses the version (2 by default) and is not stored, as no reserved property is. `now_ms` is
-    milliseconds since 1970. Raises BadRequest for an invalid schema, spec, order or property.
+    All ids are assigned anew: columns from 1, partition fields from 1000, the sort order 1 if it sorts. The property
+    `format-version` chooses the version (2 by default). Like every reserved property it is not stored.
+
+    Args:
+        uuid: The table's uuid.
+        location: The table's location.
+        schema: The schema of the request.
+        partition_spec: The spec of the request, or None.
+        write_order: The sort order of the request, or None.
+        properties: The properties of the request, or None.
+        now_ms: The time in milliseconds since 1970.
+
+    Raises:
+        BadRequest: The schema, spec, order or a property is invalid.
     """
     asked = {} if properties is None else as_string_map(properties, "Field 'properties'")
     version = _version(asked)

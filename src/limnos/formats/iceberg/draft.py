@@ -1,4 +1,4 @@
-"""A table's metadata while one commit changes it: copy on write, and what the updates of the request have to share.
+"""A table's metadata during a commit: copy on write, and the state that the request's updates share.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know the meaning of single updates.
 """
@@ -26,27 +26,27 @@ ID_KEYS = {
     "partition-statistics": "snapshot-id",
     "encryption-keys": "key-id",
 }
-"""The lists whose rows have ids, and where those stand."""
+"""The lists whose rows have ids, and the key of the id."""
 
 
 @dataclass(slots=True)
 class MetadataDraft:
-    """The document being built.
+    """The document under construction.
 
-    `doc` is a shallow copy: replace its values, take maps to change from `edit_map` and logs from `edit_log`, which copy
-    them once, and lists of things with ids from `rows`; those are in `doc` after `settle`. `origin` is what the commit
-    started from and is never changed; None for a new table.
+    `doc` is a shallow copy. Replace its values directly. Change objects through `edit_map`, logs through `edit_log`,
+    which copy once, and lists of rows with ids through `rows`, which `settle` writes into `doc`. `origin` is the
+    document before the commit and is never changed; None for a new table.
     """
 
     doc: Json
     origin: Json | None
     now_ms: int
     ahead_ms: int = AHEAD_MS
-    """How far times of clients may be ahead of `now_ms`."""
+    """How far clients' times may be ahead of `now_ms`."""
     updated_ms: int | None = None
-    """The time of the next entry of the snapshot log, when an update of this request has settled it."""
+    """The time of the next snapshot log entry, once an update of this request has set it."""
     schemas_asked: int = 0
-    """How many schemas this request has brought so far."""
+    """The number of schemas that this request has added so far."""
     added_schema_id: int | None = None
     added_spec_id: int | None = None
     added_order_id: int | None = None
@@ -72,45 +72,45 @@ class MetadataDraft:
         return integer_at(self.doc, key, where=HERE)
 
     def rows(self, key: str) -> DocumentRows:
-        """A list of things with ids, to read and to change."""
+        """A list of rows with ids, to read and to change."""
         found = self._lists.get(key)
-        if found is None:  # checking every element of a long list costs more than all the rest: once
+        if found is None:  # once: checking every element of a long list costs more than all the rest
             found = self._lists[key] = DocumentRows(rows(self.doc, key), ID_KEYS[key])
         return found
 
     def settle(self) -> None:
-        """Put the lists that have changed into the document."""
+        """Write the changed lists into the document."""
         for key, found in self._lists.items():
             if found.changed:
                 self.doc[key] = found.whole()
 
     def log(self, key: str) -> list[Json]:
-        """A log to read."""
+        """A log, to read only."""
         found = self._logs.get(key)
         if found is None:
             found = self._logs[key] = rows(self.doc, key)
         return found
 
     def edit_log(self, key: str) -> list[Json]:
-        """A log to change; it belongs to this draft alone."""
+        """A log to change: a copy that belongs to this draft."""
         found = self.log(key)
         return found if key in self._owned else self.put_log(key, list(found))
 
     def put_log(self, key: str, new: list[Json]) -> list[Json]:
-        """Replace a log by one that belongs to this draft alone."""
+        """Replace a log by a list that belongs to this draft."""
         self._owned.add(key)
         self.doc[key] = self._logs[key] = new
         return new
 
     def map(self, key: str) -> Json:
-        """An object to read; empty when missing or null."""
+        """An object, to read only; empty if missing or null."""
         found = self.doc.get(key)
         if isinstance(found, dict):
             return found
         return {} if found is None else as_object(found, f"{HERE}: field '{key}'")
 
     def edit_map(self, key: str) -> Json:
-        """An object to change; it belongs to this draft alone."""
+        """An object to change: a copy that belongs to this draft."""
         found = self.map(key)
         if key in self._owned:
             return found
@@ -120,7 +120,7 @@ class MetadataDraft:
         return copied
 
     def refs_to(self) -> dict[object, set[str]]:
-        """The names of references by the snapshot they point to; whoever changes a reference keeps this true."""
+        """The names of references by their snapshot. `put_ref` keeps this up to date."""
         if self._refs_to is None:
             self._refs_to = {}
             for name, ref in references(self.doc).items():
@@ -128,7 +128,7 @@ class MetadataDraft:
         return self._refs_to
 
     def put_ref(self, name: str, ref: Json | None) -> None:
-        """Set a reference, or drop it."""
+        """Set or remove (None) a reference."""
         refs = self.edit_map("refs")
         before = refs.pop(name, None) if ref is None else refs.get(name)
         if ref is not None:
@@ -141,28 +141,28 @@ class MetadataDraft:
             self._refs_to.setdefault(ref.get("snapshot-id"), set()).add(name)
 
     def field_ids(self) -> dict[object, object]:
-        """The ids of partition fields by what they compute; whoever adds a spec adds its fields."""
+        """The ids of partition fields by source and transform. Whoever adds a spec must add its fields."""
         if self._field_ids is None:
             specs = map(stored_fields, self.rows("partition-specs"))
             self._field_ids = {key_of(one): one.get("field-id") for fields in specs for one in fields}
         return self._field_ids
 
     def current_schema(self) -> Json | None:
-        """The current schema; for a table whose first schema is not yet current, the one added last."""
+        """The current schema; the last added one while a new table has no current schema."""
         found = self.rows("schemas").find(self.integer("current-schema-id"))
         if found is None and self.added_schema_id is not None:
             found = self.rows("schemas").find(self.added_schema_id)
         return found
 
     def current_columns(self, needed_for: str) -> SchemaColumns:
-        """The current schema's columns. Raises BadRequest when there is no schema yet."""
+        """The columns of the current schema. Raises BadRequest if there is no schema yet."""
         schema = self.current_schema()
         if schema is None:
             raise BadRequest(f"Cannot add a {needed_for} before a schema: send add-schema and set-current-schema first")
         return self.columns_of(schema)
 
     def columns_of(self, schema: Json) -> SchemaColumns:
-        """The columns of a schema in the document, checked once per commit."""
+        """The columns of a schema in the document, validated once per commit."""
         key = schema.get("schema-id")
         found = self._columns.get(key)
         if found is None:
@@ -170,20 +170,22 @@ class MetadataDraft:
         return found
 
     def know_columns(self, schema_id: int, found: SchemaColumns) -> None:
-        """Remember the columns of a schema that has just been added."""
+        """Record the columns of a schema that was just added."""
         self._columns[schema_id] = found
 
     @property
     def latest_ms(self) -> int:
-        """The latest time that a client may bring; what is stored beyond it came of a wrong clock."""
+        """The latest time that a client may send. A later stored time came from a wrong clock."""
         return self.now_ms + self.ahead_ms
 
     def plausible(self, time_ms: int) -> int:
-        """A stored time as it is, or now when it lies in the future: a log that kept it would refuse every snapshot until then."""
+        """A stored time, or now if it is in the future: a log with that time would refuse every snapshot until then."""
         return time_ms if time_ms <= self.now_ms + self.ahead_ms else self.now_ms
 
     def stamp(self) -> int:
-        """The time of this commit in the snapshot log, in ms: that of its snapshot if it adds one, else now, never before the last entry."""
+        """The time of this commit in the snapshot log, in ms: of its snapshot if it adds one, else now; never before
+        the last entry.
+        """
         if self.updated_ms is None:
             log = self.log("snapshot-log")
             last = self.plausible(integer_at(log[-1], "timestamp-ms", where=HERE)) if log else 0
@@ -192,7 +194,7 @@ class MetadataDraft:
 
 
 def start(base: Json | None, *, version: int, now_ms: int, ahead_ms: int = AHEAD_MS) -> MetadataDraft:
-    """A draft of `base`, or of a new table in format `version` (ignored when there is a base)."""
+    """Create a draft of `base`, or of a new table in format `version` (ignored with a base)."""
     if base is not None:
         origin = with_current_shape(base)
         return MetadataDraft(dict(origin), origin, now_ms, ahead_ms)
@@ -207,7 +209,7 @@ def start(base: Json | None, *, version: int, now_ms: int, ahead_ms: int = AHEAD
 
 
 def empty_history(version: int) -> Json:
-    """The fields of a table that has no snapshot yet."""
+    """The fields of a table without snapshots."""
     fresh: Json = {"current-snapshot-id": -1}
     if version >= 3:
         fresh = {"current-snapshot-id": None, "next-row-id": 0}
@@ -216,7 +218,10 @@ def empty_history(version: int) -> Json:
 
 
 def added_or(chosen: int, added: int | None, *, what: str, update: str) -> int:
-    """The id an update means: -1 stands for the one added last in the same request."""
+    """The id that an update means: -1 stands for the last added one of the request.
+
+    Raises BadRequest if none was added.
+    """
     if chosen != -1:
         return chosen
     if added is None:

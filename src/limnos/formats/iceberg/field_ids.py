@@ -1,6 +1,7 @@
-"""The columns of a stored table by name, with the ids that Iceberg gives them for ever, read without decoding the rest of its metadata.
+"""Reads the ids of a stored table's columns, by name, without decoding the rest of its metadata.
 
-May import msgspec alone. Pure. Columns are a schema's own fields, not those nested in them.
+May import msgspec alone. Must not know commits. Pure. Only top-level columns are included, not nested fields. A column
+keeps its id for ever.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ class _TableSchemas(msgspec.Struct, frozen=True):
     current: int | None = msgspec.field(name="current-schema-id", default=None)
     schemas: tuple[_SchemaIds, ...] = ()
     only: _SchemaIds | None = msgspec.field(name="schema", default=None)
-    """Of version 1, where that is all."""
+    """The only schema in documents of version 1 without `schemas`."""
 
 
 _TABLE = msgspec.json.Decoder(_TableSchemas)
 
 
 def field_ids_of(body: bytes) -> dict[str, int]:
-    """Return the ids of the current schema's columns by name; none where the metadata is not as it should be."""
+    """Return the ids of the current schema's columns by name; empty for malformed metadata."""
     try:
         found = _TABLE.decode(body)
     except msgspec.DecodeError:
@@ -48,7 +49,7 @@ _WHOLE = msgspec.json.Decoder(_WholeSchemas)
 
 
 def schema_of(body: bytes) -> dict[str, object]:
-    """Return the current schema whole; one without columns where the metadata is not as it should be."""
+    """Return the current schema; one without columns for malformed metadata."""
     try:
         found = _WHOLE.decode(body)
     except msgspec.DecodeError:

@@ -1,7 +1,7 @@
-"""Field ids by name and names by field id, over all the schemas that a table's or view's metadata has kept.
+"""Field ids by name and names by field id, over all schemas in a table's or view's metadata.
 
-May import msgspec alone. Source: Iceberg specification, "Schemas and Data Types". Reads what it needs of a document and nothing else, so a
-long history of snapshots costs little.
+May import msgspec alone. Must not know commits. Source: Iceberg specification, "Schemas and Data Types". Decodes only
+the needed parts of a document, so a long history of snapshots costs little.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import NamedTuple
 import msgspec
 
 DEPTH_MAX = 20
-"""Levels of nesting that are named."""
+"""Deepest level of nesting whose fields are named."""
 BYTES_MAX = 8 << 20
-"""Of a document that is read for names; a larger one is taken to have none."""
+"""Largest document that is read; larger ones count as having no names."""
 
 
 class _SnapshotSchema(msgspec.Struct, frozen=True, rename="kebab"):
@@ -28,7 +28,11 @@ class _SchemaHistory(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class FieldNames(NamedTuple):
-    """The fields of a table: ids by name per schema, the current schema first, then the newest; and the last name of each id."""
+    """The fields of a table.
+
+    `schemas` has ids by name for each schema, the current one first, then the newest. `names` has the last name of each
+    id. `by_snapshot` has the schema id of each snapshot.
+    """
 
     schemas: dict[int, dict[str, int]]
     names: dict[int, str]
@@ -40,7 +44,9 @@ class FieldNames(NamedTuple):
         return next(iter(self.schemas.values()), {})
 
     def id_of(self, name: str, *, snapshot: int | None = None) -> int | None:
-        """Return the id that a name had: in the schema of a snapshot, else now, else in the newest schema that has it."""
+        """Return the id of a name: in the schema of a snapshot if given, else in the current or the newest schema that
+        has it.
+        """
         schema = None if snapshot is None else self.by_snapshot.get(snapshot)
         if schema is not None and name in self.schemas.get(schema, {}):
             return self.schemas[schema][name]
@@ -51,7 +57,7 @@ NOTHING = FieldNames({}, {}, {})
 
 
 def field_names(body: bytes) -> FieldNames:
-    """Read the fields of a metadata document; `NOTHING` from one that has no schemas, or is too large."""
+    """Read the fields of a metadata document; `NOTHING` if it has no schemas or is too large."""
     if len(body) > BYTES_MAX:
         return NOTHING
     try:
@@ -78,7 +84,7 @@ def _number(value: dict[str, object], key: str) -> int:
 
 
 def _fields(kind: object, prefix: str, *, depth: int) -> dict[str, int]:
-    """Name the fields of a type by their dotted names."""
+    """Return the ids of a type's fields by their dotted names."""
     found: dict[str, int] = {}
     if not isinstance(kind, dict) or not depth:
         return found

@@ -1,6 +1,7 @@
-"""Files that an Iceberg table names: the manifests of a manifest list, the files of a manifest, and what a commit adds.
+"""Files that an Iceberg table references: manifests of a manifest list, files of a manifest, and additions of a commit.
 
-May import `limnos.formats.avro` for the bounds, `limnos.model.errors`, msgspec and this package. Reads no file: bytes come in.
+May import `limnos.formats.avro` for bounded reading, `limnos.model.errors`, msgspec and this package. Must not read
+files: bytes are passed in.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ class ListedManifest(msgspec.Struct, frozen=True, array_like=True):
 
     path: str
     size: int | None
-    """Its length in bytes as the list says; None where it does not."""
+    """Its length in bytes as the list states; None if it does not."""
     snapshot_id: int | None
     """The snapshot that added it."""
 
@@ -37,11 +38,11 @@ class ListedFile(msgspec.Struct, frozen=True, array_like=True):
 
     path: str
     size: int | None
-    """Its length in bytes as the manifest says; None where it does not."""
+    """Its length in bytes as the manifest states; None if it does not."""
 
 
 class FilePage(msgspec.Struct, frozen=True, array_like=True):
-    """Some files of a manifest, and whether more follow."""
+    """Some files of a manifest, and whether there are more."""
 
     files: tuple[ListedFile, ...]
     has_more: bool
@@ -57,7 +58,7 @@ class SnapshotFiles(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AddedSnapshots(msgspec.Struct, frozen=True, array_like=True):
-    """What a commit adds: snapshots, and locations that it brings, where files of the table may lie from then on."""
+    """The snapshots that a commit adds, and new locations that it sets, where the table may have files from then on."""
 
     snapshots: tuple[SnapshotFiles, ...]
     new_places: tuple[str, ...]
@@ -73,7 +74,17 @@ def read_manifest_list(data: bytes) -> tuple[ListedManifest, ...]:
 
 
 def read_manifest(data: bytes, *, only_added: bool, skip: int = 0, limit: int) -> FilePage:
-    """Read some files of a manifest: those that are alive, or only those that it adds; each path once in a row. Raises InvalidTable."""
+    """Read some files of a manifest. Consecutive entries with the same path are returned once.
+
+    Args:
+        data: The manifest.
+        only_added: Whether to return only files that the manifest adds, instead of all live files.
+        skip: The number of files to skip.
+        limit: The largest number of files to return.
+
+    Raises:
+        InvalidTable: The manifest is malformed.
+    """
     found: list[ListedFile] = []
     try:
         for number, file in enumerate(_alive(data, only_added=only_added)):
@@ -92,7 +103,7 @@ def _alive(data: bytes, *, only_added: bool) -> Iterator[ListedFile]:
     fields = (("data_file", "file_path"), ("status",), ("data_file", "file_size_in_bytes"))
     for path, status, size in values_of(data, *fields, is_needed=True):
         if isinstance(path, str) and (status == _ADDED if only_added else status != _DELETED) and path != previous:
-            previous = path  # deletion vectors of many data files lie in one Puffin file
+            previous = path  # one Puffin file holds the deletion vectors of many data files
             yield ListedFile(path, _int(size))
 
 
@@ -103,7 +114,7 @@ def snapshots_of(metadata: Json) -> list[SnapshotFiles]:
 
 
 def statistics_of(metadata: Json) -> list[ListedFile]:
-    """Return the statistics files of a table and of its partitions."""
+    """Return the statistics files and partition statistics files of a table."""
     return [
         ListedFile(path, _int(row.get("file-size-in-bytes")))
         for key in ("statistics", "partition-statistics")
@@ -113,7 +124,7 @@ def statistics_of(metadata: Json) -> list[ListedFile]:
 
 
 def added_snapshots(updates: Sequence[object]) -> AddedSnapshots:
-    """Return what a commit's updates add to a table."""
+    """Return the snapshots and locations that a commit's updates add."""
     rows = [each for each in updates if isinstance(each, dict)]
     told = [each.get("snapshot") for each in rows if each.get("action") == "add-snapshot"]
     snapshots = tuple([_snapshot(each) for each in told if isinstance(each, dict)])
@@ -141,7 +152,7 @@ def _int(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-# ------------------------------------------------------------------------------------------------ chores
+# ---------------------------------------------------------------------------------------- offloaded work
 
 
 class _CommitUpdates(msgspec.Struct):
@@ -155,24 +166,24 @@ class _PageRequest(msgspec.Struct):
 
 
 def page_request(*, only_added: bool, skip: int, limit: int) -> bytes:
-    """Spell the second part of `files_chore`."""
+    """Encode the second argument of `files_chore`."""
     return msgspec.json.encode(_PageRequest(only_added, skip, limit))
 
 
 def manifests_chore(data: bytes) -> list[bytes]:
-    """Read a manifest list: its bytes in, `ListedManifest`s out."""
+    """Read a manifest list: its bytes in, JSON of `ListedManifest`s out."""
     return [msgspec.json.encode(read_manifest_list(data))]
 
 
 def files_chore(data: bytes, asked: bytes) -> list[bytes]:
-    """Read some files of a manifest: its bytes and a page request in, a `FilePage` out."""
+    """Read some files of a manifest: its bytes and a page request in, JSON of a `FilePage` out."""
     wanted = msgspec.json.decode(asked, type=_PageRequest)
     page = read_manifest(data, only_added=wanted.only_added, skip=wanted.skip, limit=wanted.limit)
     return [msgspec.json.encode(page)]
 
 
 def added_chore(request: bytes) -> list[bytes]:
-    """Say what a commit adds: its body in, `AddedSnapshots` out. Raises BadRequest."""
+    """Return what a commit adds: the request's body in, JSON of `AddedSnapshots` out. Raises BadRequest."""
     try:
         updates = msgspec.json.decode(request, type=_CommitUpdates).updates
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -181,7 +192,7 @@ def added_chore(request: bytes) -> list[bytes]:
 
 
 def snapshots_chore(body: bytes) -> list[bytes]:
-    """Say which snapshots a document has, and which statistics files: its bytes in; `SnapshotFiles`, `ListedFile`s and the current snapshot's id out."""
+    """Return a document's snapshots, statistics files and current snapshot id, as three JSON texts."""
     metadata = iceberg_metadata.decode(body)
     current = metadata.get("current-snapshot-id")
     return [msgspec.json.encode(each) for each in (snapshots_of(metadata), statistics_of(metadata), current)]

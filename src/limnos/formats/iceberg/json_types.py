@@ -1,7 +1,7 @@
-"""Typed access to JSON documents: a wrong type in a client's document becomes a `BadRequest` that names the field.
+"""Typed access to JSON documents: a wrong type in a client's document raises `BadRequest` with the name of the field.
 
-May import the standard library and `limnos.model.errors`. Must not know what the documents mean. Every commit passes
-here many times, so the texts of messages are made only when something is wrong.
+May import the standard library and `limnos.model.errors`. Must not know what the documents mean. Every commit calls
+this many times, so messages are only built for errors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LONG_MAX = 2**63 - 1
 
 
 def json_kind(value: object) -> str:
-    """The JSON word for a value's type, with its article, for messages."""
+    """The JSON name of a value's type, with its article, for messages."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -40,12 +40,12 @@ def preview_value(value: object) -> str:
 
 
 def hashable(value: object) -> object:
-    """The value itself when it can be a key, else a text that says the same."""
+    """The value itself if it is hashable, else an equivalent text."""
     return repr(value) if isinstance(value, (dict, list)) else value
 
 
 def as_object(value: object, what: str) -> Json:
-    """The value as a JSON object; `what` names it in the message."""
+    """The value as a JSON object; `what` names it in the error message."""
     if isinstance(value, dict):
         return value
     raise wrong_type_error(what, "an object", value)
@@ -132,7 +132,7 @@ def text_at(doc: Json, key: str, *, where: str) -> str:
 
 
 def optional_string_at(doc: Json, key: str, *, where: str) -> str | None:
-    """The string in a field, or None when it is missing or null."""
+    """The string in a field; None if it is missing or null."""
     value = doc.get(key)
     return None if value is None else as_string(value, _field(key, where))
 
@@ -148,7 +148,7 @@ def integer_at(doc: Json, key: str, *, where: str, low: int = -LONG_MAX - 1, hig
 def optional_integer_at(
     doc: Json, key: str, *, where: str, low: int = -LONG_MAX - 1, high: int = LONG_MAX
 ) -> int | None:
-    """The integer in a field, or None when it is missing or null."""
+    """The integer in a field; None if it is missing or null."""
     return None if doc.get(key) is None else integer_at(doc, key, where=where, low=low, high=high)
 
 

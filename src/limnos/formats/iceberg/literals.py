@@ -1,7 +1,7 @@
-"""Values in conditions, as they are written in JSON for a column of a type: checked, and brought to one spelling.
+"""Literals in row filters: checked against the column's type and normalized.
 
-May import the standard library and `limnos.model.errors`. Must not know schemas. Source: Iceberg specification, Appendix D (JSON single-value
-serialization).
+May import the standard library and `limnos.model.errors`. Must not know schemas. Source: Iceberg specification,
+Appendix D (JSON single-value serialization).
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ _DECIMAL: Final = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)")
 
 
 def as_written(value: object, kind: str, *, about: str) -> object:
-    """Return a value as Iceberg writes it for the type `kind`. Raises BadRequest when it is none of that type; `about` begins the message."""
+    """Return a value in Iceberg's JSON form for the type `kind`. Raises BadRequest for a value of another type.
+
+    `about` begins the error message.
+    """
     decimal = _DECIMAL.fullmatch(kind)
     with suppress(ValueError, InvalidOperation, OverflowError):
         if decimal is not None:

@@ -1,7 +1,7 @@
-"""The table metadata document as a whole: bytes, file names, what its properties ask for, reduced forms, checks.
+"""The table metadata document as a whole: encoding, file names, its properties, reduced forms, checks.
 
-May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know commits. Source:
-Iceberg specification, "Table Metadata"; seed documents on the Iceberg REST protocol.
+May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know commits. Source: Iceberg
+specification, "Table Metadata"; seed documents on the Iceberg REST protocol.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PREVIOUS_VERSIONS_MAX_DEFAULT = 100
 DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
 METADATA_PATH = "write.metadata.path"
 DATA_PATHS = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
-"""Properties that send writers of data files elsewhere than below the location."""
+"""Properties that send writers of data files to another place than the table's location."""
 _DATA_PATHS = frozenset(DATA_PATHS)
 METADATA_CODEC = "write.metadata.compression-codec"
 
@@ -58,7 +58,7 @@ _HERE = "Table metadata"
 
 
 def decode(data: bytes) -> Json:
-    """Parse a metadata file, gzip-compressed or not. Integers stay exact. Raises BadRequest when it is not an object."""
+    """Parse a metadata file, gzip-compressed or not. Integers stay exact. Raises BadRequest if it is no JSON object."""
     try:
         value = msgspec.json.decode(_unpack(data))
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -67,7 +67,7 @@ def decode(data: bytes) -> Json:
 
 
 def is_packed(data: bytes) -> bool:
-    """Whether a metadata file is compressed: then its size says nothing of what it holds."""
+    """Whether a metadata file is compressed; its size then says nothing about its content."""
     return data.startswith(_GZIP_MAGIC)
 
 
@@ -85,22 +85,22 @@ def _unpack(data: bytes) -> bytes:
 
 
 def pack(data: bytes) -> bytes:
-    """Compress a metadata file's bytes, for tables that ask for it; the result depends on the bytes alone."""
+    """Compress a metadata file. The result depends on the bytes alone."""
     return gzip.compress(data, mtime=0)
 
 
 def encode(metadata: Json) -> bytes:
-    """The document as JSON bytes, keys in their order, not compressed."""
+    """Encode the document as JSON, with keys in their order, not compressed."""
     return msgspec.json.encode(metadata)
 
 
 def file_name(version: int, *, uuid: str, gzip: bool) -> str:
-    """The name of a metadata file: five digits, a uuid of its own, and the suffix that readers go by."""
+    """The name of a metadata file: five digits, a uuid, and the suffix by which readers recognise compression."""
     return f"{version:05d}-{uuid}{'.gz' if gzip else ''}.metadata.json"
 
 
 def version_of(location: str | None) -> int:
-    """The version in a metadata file's name; 0 when it has none, -1 without a file, so that the next one is 0."""
+    """The version in a metadata file's name; 0 for another name; -1 for None, so that the next version is 0."""
     if location is None:
         return -1
     digits = location.rpartition("/")[2].partition("-")[0]
@@ -112,7 +112,7 @@ def strip_slash(location: str) -> str:
     """A location without trailing slashes; the two of a bare `scheme://` stay."""
     if not location.endswith("/"):
         return location
-    bare = location.rstrip("/")  # one step: a location may be megabytes of slashes
+    bare = location.rstrip("/")  # in one step: a location may have megabytes of slashes
     if bare.endswith(":") and len(location) - len(bare) > 1:
         return f"{bare}//"
     return bare or "/"
@@ -125,7 +125,7 @@ def properties_of(metadata: Json) -> dict[str, str]:
 
 
 def property_of(metadata: Json, key: str) -> str | None:
-    """One property of the table; None when it is not set. The others are not looked at."""
+    """One property of the table; None if it is not set. The others are not checked."""
     found = metadata.get("properties")
     if found is None:
         return None
@@ -134,29 +134,34 @@ def property_of(metadata: Json, key: str) -> str | None:
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a property holds, or None when it holds none (or one out of any sane range)."""
+    """The integer in a property's text; None if it is no integer of at most 9 digits."""
     return int(text) if _WHOLE_NUMBER.fullmatch(text.strip()) else None
 
 
 def previous_versions_max(metadata: Json) -> int:
-    """How many entries the metadata log keeps: `write.metadata.previous-versions-max`, 100 by default, 1 at least."""
+    """The length limit of the metadata log: `write.metadata.previous-versions-max`, by default 100, at least 1."""
     chosen = whole_number(property_of(metadata, PREVIOUS_VERSIONS_MAX) or "")
     return PREVIOUS_VERSIONS_MAX_DEFAULT if chosen is None else max(1, chosen)
 
 
 def metadata_directory(metadata: Json) -> str:
-    """Where metadata files go: the property `write.metadata.path`, else `metadata` below the table's location."""
+    """The directory of metadata files: the property `write.metadata.path`, else `metadata` below the table's
+    location.
+    """
     chosen = property_of(metadata, METADATA_PATH)
     return strip_slash(chosen) if chosen else f"{strip_slash(text_at(metadata, 'location', where=_HERE))}/metadata"
 
 
 def stated_path(metadata: Json) -> str | None:
-    """The property `write.metadata.path`, as it stands."""
+    """The property `write.metadata.path`, unchanged."""
     return property_of(metadata, METADATA_PATH)
 
 
 def outside_paths(metadata: Json) -> dict[str, str]:
-    """Return the locations to which a table's properties send writers, by property; without those below its own, as text has it."""
+    """Return the locations outside of the table's own to which properties send writers, by property.
+
+    Compared as text.
+    """
     properties = metadata.get("properties")
     if not properties or (isinstance(properties, dict) and _DATA_PATHS.isdisjoint(properties)):
         return {}
@@ -166,21 +171,23 @@ def outside_paths(metadata: Json) -> dict[str, str]:
 
 
 def wants_gzip(metadata: Json) -> bool:
-    """Whether `write.metadata.compression-codec` asks for compressed metadata files."""
+    """Whether `write.metadata.compression-codec` is gzip."""
     return (property_of(metadata, METADATA_CODEC) or "none").lower() == "gzip"
 
 
 def deletes_old_files(metadata: Json) -> bool:
-    """Whether `write.metadata.delete-after-commit.enabled` asks to delete files that fell off the metadata log."""
+    """Whether `write.metadata.delete-after-commit.enabled` is set: files removed from the metadata log are then
+    deleted.
+    """
     return (property_of(metadata, DELETE_AFTER_COMMIT) or "false").lower() == "true"
 
 
 def rows(metadata: Json, key: str) -> list[Json]:
-    """A list of objects in the document (not a copy); empty when missing or null."""
+    """A list of objects in the document (not a copy); empty if missing or null."""
     found = metadata.get(key)
     if found is None:
         return []
-    if isinstance(found, list):  # every commit passes here, so the message is made only when something is wrong
+    if isinstance(found, list):  # every commit calls this: the message is only built for an error
         for item in found:
             if not isinstance(item, dict):
                 break
@@ -190,7 +197,7 @@ def rows(metadata: Json, key: str) -> list[Json]:
 
 
 def references(metadata: Json) -> dict[str, Json]:
-    """Branches and tags by name. Documents older than references have `main` alone, from the current snapshot."""
+    """Branches and tags by name. Documents without references have only `main`, at the current snapshot."""
     found = metadata.get("refs")
     if found is None:
         current = current_snapshot_id(metadata)
@@ -200,7 +207,7 @@ def references(metadata: Json) -> dict[str, Json]:
 
 
 def current_snapshot_id(metadata: Json) -> int | None:
-    """The current snapshot; None when the document says none in any of its three ways (missing, null, -1)."""
+    """The current snapshot id; None if the document has none (missing, null or -1)."""
     if metadata.get("current-snapshot-id") is None:
         return None
     found = integer_at(metadata, "current-snapshot-id", where=_HERE)
@@ -208,21 +215,22 @@ def current_snapshot_id(metadata: Json) -> int | None:
 
 
 def current_schema(metadata: Json) -> Json:
-    """The current schema; an empty object when there is none. Documents of version 1 may have it by itself alone."""
+    """The current schema; an empty object if there is none. Documents of version 1 may have it only in `schema`."""
     wanted = metadata.get("current-schema-id")
     found = next((one for one in rows(metadata, "schemas") if one.get("schema-id") == wanted), metadata.get("schema"))
     return {} if found is None else as_object(found, f"{_HERE}: field 'schema'")
 
 
 def no_snapshot(version: int) -> int | None:
-    """How a document of that format version says that there is no current snapshot."""
+    """The value of `current-snapshot-id` for no snapshot, by format version."""
     return None if version >= 3 else -1
 
 
 def refs_only(metadata: Json) -> Json:
-    """The document with only the snapshots that references point to (`snapshots=refs`).
+    """Return the document with only the snapshots that references point to (`snapshots=refs`).
 
-    Statistics of the snapshots left out go too; logs, location and times stay. The given document is not changed.
+    Statistics of the other snapshots are removed, too; logs, location and times stay. The given document is not
+    changed.
     """
     kept = {ref.get("snapshot-id") for ref in references(metadata).values()}
     reduced = dict(metadata)
@@ -233,7 +241,7 @@ def refs_only(metadata: Json) -> Json:
 
 
 def with_current_shape(metadata: Json) -> Json:
-    """The document with the lists that old version 1 files may lack; the same object when it lacks none."""
+    """Return the document with the lists that old version 1 files may lack; the same object if it lacks none."""
     legacy = metadata.get("format-version") == 1
     missing = legacy and not _LISTS_V1.issubset(metadata)
     if not missing and ("refs" in metadata or current_snapshot_id(metadata) is None):
@@ -276,14 +284,22 @@ def _number_fields(fields: list[Json]) -> list[Json]:
 
 
 def with_uuid(metadata: Json, uuid: str) -> Json:
-    """The document with that uuid unless it has one; version 1 files may lack it, clients assert the one they see."""
+    """Return the document with this uuid unless it has one.
+
+    Version 1 files may lack it, and clients assert the one that they see.
+    """
     return metadata if metadata.get("table-uuid") is not None else {**metadata, "table-uuid": uuid}
 
 
 def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
-    """Raise BadRequest unless this is whole table metadata of format version 1 to 3 that we can serve and commit to.
+    """Check that this is complete table metadata of format version 1 to 3 that can be served and committed to.
 
-    `latest_ms` is the latest time, in milliseconds since 1970, that its last change may have; None: any.
+    Args:
+        metadata: The document.
+        latest_ms: The latest allowed time of its last change, in milliseconds since 1970; None for any.
+
+    Raises:
+        BadRequest: The document is no such metadata.
     """
     if "view-uuid" in metadata:
         raise BadRequest("This is the metadata of a view; register it as a view")
@@ -311,7 +327,7 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
 
 
 def _check_times(metadata: Json, latest_ms: int) -> None:
-    """Refuse a table to which nobody with a right clock could commit, as logs are in order of time."""
+    """Refuse a table to which no client with a right clock could commit: logs are ordered by time."""
     times = [integer_at(metadata, "last-updated-ms", where=_HERE)]
     for key in ("snapshot-log", "metadata-log"):
         times += [integer_at(entry, "timestamp-ms", where=_HERE) for entry in rows(metadata, key)[-1:]]
@@ -341,7 +357,7 @@ def _check_layout(metadata: Json) -> None:
 
 
 def _check_fields(fields: list[Json], what: str) -> None:
-    """Check what later commits look at; transforms that we do not know may name several sources instead of one."""
+    """Check the attributes that later commits use. An unknown transform may have several sources instead of one."""
     where = f"{_HERE}, {what}"
     for one in fields:
         string_at(one, "transform", where=where)

@@ -1,8 +1,8 @@
-"""Heavy work on metadata as pure functions from bytes to bytes, for processes that can be ended while they are at it.
+"""Heavy work on metadata as pure functions from bytes to bytes, for worker processes that can be killed.
 
-May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know who runs it. Decoding, building
-and encoding happen here together, so that neither a large request nor a large document is ever an object elsewhere:
-what comes back is an outline (the few fields that a server looks at) and the document's bytes.
+May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know who runs it. Decoding,
+building and encoding happen together here, so that the server never decodes a large request or document. It receives an
+outline (the few fields that it uses) and the document's bytes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class CommitBody(msgspec.Struct):
 
 
 class CreateBody(msgspec.Struct, rename="kebab"):
-    """The body of a create, as far as metadata is made of it."""
+    """The fields of a create request's body that go into metadata."""
 
     schema: dict[str, object]
     partition_spec: object = None
@@ -57,7 +57,7 @@ class CreateBody(msgspec.Struct, rename="kebab"):
 
 
 class CreateViewBody(msgspec.Struct, rename="kebab"):
-    """The body of a create of a view, as far as metadata is made of it."""
+    """The fields of a view create request's body that go into metadata."""
 
     schema: dict[str, object]
     view_version: dict[str, object]
@@ -65,17 +65,17 @@ class CreateViewBody(msgspec.Struct, rename="kebab"):
 
 
 class CommitTerms(msgspec.Struct):
-    """What a commit needs beside document and request."""
+    """The further arguments of a commit."""
 
     uuid: str
     now_ms: int
     previous_location: str | None
-    """None when the document was built by the same request and lies in no file."""
+    """The document's metadata file; None if the same request built the document."""
     ahead_ms: int = AHEAD_MS
 
 
 class CreateTerms(msgspec.Struct):
-    """What a create needs beside its request."""
+    """The further arguments of a create."""
 
     uuid: str
     now_ms: int
@@ -101,13 +101,16 @@ def _outline(metadata: Json) -> bytes:
 
 
 def _whole(metadata: Json) -> list[bytes]:
-    """The outline, the document's bytes, and those compressed when the table asks for it."""
+    """The outline, the document's bytes, and the compressed bytes if the table wants compression, else empty."""
     body = iceberg_metadata.encode(metadata)
     return [_outline(metadata), body, iceberg_metadata.pack(body) if iceberg_metadata.wants_gzip(metadata) else b""]
 
 
 def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
-    """Apply a commit to a document: nothing when nothing changes, else the old outline, the new one, bytes, packed."""
+    """Apply a commit to a document.
+
+    Returns nothing if nothing changes; else the old outline, the new outline, the bytes and the compressed bytes.
+    """
     asked, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
     base = iceberg_metadata.with_uuid(iceberg_metadata.decode(body), known.uuid)
     new = build(
@@ -117,7 +120,10 @@ def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
 
 
 def commit_create(request: bytes, times: bytes) -> list[bytes]:
-    """Build the table of a staged create: outline, bytes, packed. `times` are now, and how far clients' clocks may be ahead, in milliseconds."""
+    """Build the table of a staged create. Returns outline, bytes, compressed bytes.
+
+    `times`: now, and how far clients' clocks may be ahead, in milliseconds, separated by a space.
+    """
     now_ms, ahead_ms = map(int, times.split())
     asked = _read(request, CommitBody)
     requirements.check(None, asked.requirements)
@@ -125,7 +131,7 @@ def commit_create(request: bytes, times: bytes) -> list[bytes]:
 
 
 def create(request: bytes, terms: bytes) -> list[bytes]:
-    """Build a new table: outline, bytes, packed."""
+    """Build a new table. Returns outline, bytes, compressed bytes."""
     asked, known = _read(request, CreateBody), msgspec.json.decode(terms, type=CreateTerms)
     metadata = new_table(
         uuid=known.uuid, location=known.location, schema=asked.schema, partition_spec=asked.partition_spec,
@@ -135,7 +141,10 @@ def create(request: bytes, terms: bytes) -> list[bytes]:
 
 
 def register(data: bytes, terms: bytes) -> list[bytes]:
-    """Check a metadata file: outline and bytes, with a uuid if it had none. `terms` are that uuid, and the latest time that its logs may have, in milliseconds."""
+    """Check a metadata file. Returns outline and bytes, with the given uuid if it had none.
+
+    `terms`: the uuid, and the latest allowed time of its logs in milliseconds, separated by a space.
+    """
     uuid, latest_ms = terms.split()
     metadata = iceberg_metadata.decode(data)
     iceberg_metadata.check_registrable(metadata, latest_ms=int(latest_ms))
@@ -143,7 +152,7 @@ def register(data: bytes, terms: bytes) -> list[bytes]:
 
 
 def view_create(request: bytes, terms: bytes) -> list[bytes]:
-    """Build a new view: outline, bytes, packed."""
+    """Build a new view. Returns outline, bytes, compressed bytes."""
     asked, known = _read(request, CreateViewBody), msgspec.json.decode(terms, type=CreateTerms)
     metadata = view_updates.new_view(
         uuid=known.uuid, location=known.location, schema=asked.schema, version=asked.view_version,
@@ -153,7 +162,10 @@ def view_create(request: bytes, terms: bytes) -> list[bytes]:
 
 
 def view_commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
-    """Replace a view: `text` when the request says what its text is; then, when anything changes, what `commit` returns."""
+    """Replace a view. Returns `text` if the request changes the view's text, else an empty part.
+
+    If anything changes, the parts of `commit` follow.
+    """
     asked, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
     base = iceberg_metadata.decode(body)
     view_updates.check(base, asked.requirements)
@@ -163,14 +175,14 @@ def view_commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
 
 
 def view_register(data: bytes, latest_ms: bytes) -> list[bytes]:
-    """Check a view's metadata file: outline and bytes."""
+    """Check a view's metadata file. Returns outline and bytes."""
     metadata = iceberg_metadata.decode(data)
     view_metadata.check_registrable(metadata, latest_ms=int(latest_ms))
     return _whole(metadata)[:2]
 
 
 def relocate(body: bytes, location: bytes) -> list[bytes]:
-    """Give a document another spelling of its location: bytes, packed."""
+    """Replace the location of a document. Returns bytes and compressed bytes."""
     return _whole({**iceberg_metadata.decode(body), "location": location.decode()})[1:]
 
 
@@ -180,9 +192,9 @@ def refs_only(body: bytes) -> list[bytes]:
 
 
 def filter_read(text: bytes) -> list[bytes]:
-    """Read a row filter that is written as SQL writes conditions, and give its normal form. Raises BadRequest."""
+    """Parse a row filter in SQL syntax and return its normal form. Raises BadRequest."""
     from pyiceberg.expressions.parser import parse  # noqa: PLC0415 - as above
-    from pyparsing import ParseException  # noqa: PLC0415 - takes a while to load, and hardly any chore is one of these
+    from pyparsing import ParseException  # noqa: PLC0415 - slow to load, and rarely needed
 
     try:
         found = parse(text.decode())
@@ -195,13 +207,13 @@ def filter_read(text: bytes) -> list[bytes]:
 
 
 def restrict(body: bytes, bound: bytes) -> list[bytes]:
-    """Reduce a document to what a restricted reader may know."""
+    """Reduce a document to what a restricted user may know."""
     terms = msgspec.json.decode(bound, type=read_restrictions.BoundRestrictions)
     return [iceberg_metadata.encode(read_restrictions.restrict_metadata(iceberg_metadata.decode(body), terms))]
 
 
 def reading_shape(body: bytes) -> list[bytes]:
-    """Reduce a document to what its files are read with."""
+    """Reduce a document to the parts with which its files are read."""
     return [msgspec.json.encode(read_restrictions.reading_shape(iceberg_metadata.decode(body)))]
 
 
@@ -224,4 +236,4 @@ CHORES: Mapping[str, Callable[..., list[bytes]]] = {
     "iceberg-added": file_lists.added_chore,
     "iceberg-snapshots": file_lists.snapshots_chore,
 }
-"""Every chore by its name; all parts and results are bytes."""
+"""The functions that a worker process offers, by name. All arguments and results are bytes."""

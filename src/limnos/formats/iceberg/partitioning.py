@@ -28,10 +28,10 @@ _SPEC = "Invalid partition spec"
 
 
 def spec_fields(spec: object) -> list[Json]:
-    """The fields of a spec in the shape we store: names, source ids and transforms checked, `field-id` maybe absent.
+    """Check a spec and return its fields in stored form; `field-id` may be absent.
 
-    Raises BadRequest for wrong shapes, unknown transforms, a name or field id used twice, or the same transform of
-    the same column twice.
+    Raises BadRequest for wrong shapes, unknown transforms, a duplicate name or field id, or the same transform of the
+    same column twice.
     """
     fields = [_field(one) for one in objects_at(as_object(spec, _SPEC), "fields", where=_SPEC)]
     _check_unique("name", [one["name"] for one in fields])
@@ -61,14 +61,14 @@ def _check_unique(what: str, values: list[object]) -> None:
 
 
 def stored_fields(spec: Json) -> list[Json]:
-    """The fields of a spec in a table's metadata."""
+    """The fields of a stored spec."""
     return objects_at(spec, "fields", where="Partition spec")
 
 
 def check_binding(fields: Iterable[Json], found: SchemaColumns, *, named: bool) -> None:
-    """Raise BadRequest when a field's source column is missing or unfit, or (`named`) its name belongs to a column.
+    """Check that each field's source column exists and fits its transform. With `named`, also check names.
 
-    A partition may have a column's name only when that column is its source.
+    A partition field may have a column's name only if that column is its source. Raises BadRequest.
     """
     for one in fields:
         where = f"{_SPEC}, field '{one.get('name')}'"
@@ -80,22 +80,22 @@ def check_binding(fields: Iterable[Json], found: SchemaColumns, *, named: bool) 
 
 
 def key_of(one: Json) -> tuple[object, object]:
-    """What a partition field computes, whatever it is called: its source column and transform."""
+    """A partition field's source column and transform, without its name."""
     return hashable(one.get("source-id")), canonical_transform(one.get("transform"))
 
 
 def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
-    """What a list of fields computes, and under which names: equal for two specs that agree; field ids do not count."""
+    """Sources, transforms and names of fields: equal for two specs that agree, whatever their field ids."""
     return tuple((*key_of(one), hashable(one.get("name"))) for one in fields)
 
 
 def with_field_ids(fields: list[Json], next_id: Callable[[Json], int]) -> list[Json]:
-    """The fields with an id each; those without one get `next_id(field)`."""
+    """The fields, with `next_id(field)` as the id of those without one."""
     return [one if "field-id" in one else {**one, "field-id": next_id(one)} for one in fields]
 
 
 def highest_field_id(fields: Iterable[Json]) -> int:
-    """The highest field id, 999 when there are no fields."""
+    """The highest field id; 999 without fields."""
     return max((integer_at(one, "field-id", where=_SPEC) for one in fields), default=FIRST_FIELD_ID - 1)
 
 
@@ -105,7 +105,7 @@ def is_sequential(fields: list[Json]) -> bool:
 
 
 def renumber_spec(fields: Iterable[Json], source_ids: dict[object, int]) -> list[Json]:
-    """The fields of a new table: sources follow the renumbered columns, field ids count from 1000."""
+    """The fields of a new table's spec: sources follow the renumbered columns, field ids count from 1000."""
     return [
         {**one, "source-id": source_ids[one["source-id"]], "field-id": FIRST_FIELD_ID + position}
         for position, one in enumerate(fields)

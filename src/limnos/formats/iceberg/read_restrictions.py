@@ -1,7 +1,8 @@
-"""Read restrictions of one table: what applies to a reader, bound to the table's columns, and what the table's metadata may tell them.
+"""Read restrictions of one table: binding them to its columns, combining them, and the metadata that a restricted user
+may see.
 
-May import the standard library, msgspec, `limnos.model` and this package. Must not know who reads nor where files lie. Wire form and actions: Iceberg's REST
-specification, read restrictions; how several are combined, and what is told: decision record 0093.
+May import the standard library, msgspec, `limnos.model` and this package. Must not know users nor where files are. Wire
+form and actions: Iceberg REST specification, read restrictions. Combination and visibility: decision record 0093.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ FITS: Final[Mapping[str, frozenset[str] | None]] = {
     NULL: None, FIXED: _PLAIN, "mask-alphanum": _TEXTS, "show-first-4": _TEXTS, "show-last-4": _TEXTS, "truncate-to-year": _MOMENTS,
     "truncate-to-month": _MOMENTS, "sha-256-global": _HASHED, QUERY_LOCAL: _HASHED,
 }  # fmt: skip
-"""The nine actions, and the families of types that each fits; None: every one."""
+"""The nine mask actions, and the type families of each; None: every type."""
 _REPEATABLE: Final = frozenset((NULL, FIXED, "show-first-4", "show-last-4", "truncate-to-year", "truncate-to-month"))
-"""Actions that change nothing when they are done to their own result."""
+"""Idempotent actions."""
 _HIDES_MORE: Final = {
     frozenset(("truncate-to-year", "truncate-to-month")): "truncate-to-year",
     frozenset(("sha-256-global", QUERY_LOCAL)): QUERY_LOCAL,
@@ -46,24 +47,26 @@ _HERE: Final = "Table metadata"
 
 
 class BoundRestrictions(msgspec.Struct, frozen=True):
-    """What applies to one reader of one table: a filter over field ids (None: all rows), and an action for each masked field."""
+    """The restrictions that apply to one user of one table: a filter over field ids (None: all rows), and an action for
+    each masked field.
+    """
 
     row_filter: Json | None
     masks: dict[int, str]
 
     @property
     def digest(self) -> str:
-        """What tells this from everything else that may apply: equal ones see the same."""
+        """A hash: users with equal digests see the same."""
         return hashlib.sha256(msgspec.json.encode(self)).hexdigest()[:32]
 
     @property
     def is_local(self) -> bool:
-        """Whether values differ from query to query."""
+        """Whether masked values differ from query to query."""
         return QUERY_LOCAL in self.masks.values()
 
 
 class TopField(msgspec.Struct, frozen=True):
-    """A column at the top of a schema: `kind` is its type as Iceberg spells it, or struct, list or map."""
+    """A top-level column. `kind` is its type as Iceberg writes it, or struct, list or map."""
 
     id: int
     name: str
@@ -71,12 +74,12 @@ class TopField(msgspec.Struct, frozen=True):
 
     @property
     def family(self) -> str:
-        """The type without its numbers."""
+        """The type without its parameters."""
         return self.kind.partition("[")[0].partition("(")[0].strip()
 
 
 def fields_of(schema: Json) -> list[TopField]:
-    """Return the columns at the top of a schema."""
+    """Return the top-level columns of a schema."""
     found = []
     for each in objects_at(schema, "fields", where=_HERE):
         kind = each.get("type")
@@ -93,13 +96,13 @@ def check_action(action: str) -> str:
 
 
 def fits(action: str, field: TopField) -> bool:
-    """Say whether an action can be done to a column."""
+    """Return whether an action applies to a column's type."""
     families = FITS[action]
     return families is None or field.family in families
 
 
 def strictest(one: str, other: str) -> str:
-    """Return what hides at least as much as either of two actions."""
+    """Return an action that hides at least as much as both."""
     if one == other:
         return one
     if NULL in (one, other):
@@ -108,7 +111,10 @@ def strictest(one: str, other: str) -> str:
 
 
 def terms_bound(terms: RestrictionTerms, schema: Json) -> RestrictionTerms:
-    """Bind terms that name columns to a table's: fields get their ids, values their types. Raises BadRequest for what does not fit."""
+    """Bind the terms of a restriction to a table's columns: fields get ids, values their types.
+
+    Raises BadRequest if they do not fit.
+    """
     fields = fields_of(schema)
     by_name = {each.name: each for each in fields}
     masks = []
@@ -137,7 +143,7 @@ def _instead(field: TopField) -> str:
 
 
 def _filter_text(text: str, fields: Iterable[TopField]) -> str:
-    """Bind a filter by names, or by ids, to columns."""
+    """Bind a filter's references, by name or id, to columns."""
     if not text:
         return ""
     by_name, by_id = {each.name: each for each in fields}, {each.id: each for each in fields}
@@ -153,9 +159,13 @@ def _filter_text(text: str, fields: Iterable[TopField]) -> str:
 
 
 def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json) -> BoundRestrictions:
-    """Combine what applies, each with its name: filters by AND, of several masks on a column the strictest.
+    """Combine the restrictions that apply: filters by AND, and the strictest of several masks on a column.
 
-    Raises Forbidden where a filter cannot be asked of this table any more: then nothing of it is to be seen.
+    Raises PermissionDenied if a restriction no longer fits the table: the table is then closed.
+
+    Args:
+        applying: The name and terms of each restriction.
+        schema: The table's current schema.
     """
     fields = fields_of(schema)
     filters: list[Json] = []
@@ -172,7 +182,7 @@ def bound_of(applying: Iterable[tuple[str, RestrictionTerms]], schema: Json) -> 
 
 
 def _masked_fields(mask: ColumnMask, fields: Iterable[TopField], *, name: str) -> list[TopField]:
-    """Return the columns that a mask is for; one of a namespace is for a column of its name, in upper or lower case."""
+    """Return the columns of a mask. A namespace's mask applies to columns of its name, in any case."""
     if not mask.field_id:
         return [each for each in fields if each.name.casefold() == mask.column.casefold()]
     found = [each for each in fields if each.id == mask.field_id]
@@ -209,9 +219,10 @@ def _broken_restriction(name: str, why: str) -> PermissionDenied:
 
 
 def restrictions_json(bound: BoundRestrictions) -> Json:
-    """Spell restrictions as a load result has them, as far as they change nothing of files that were already restricted.
+    """Return the restrictions for a load result, as far as they change nothing in files that are already restricted.
 
-    A filter on a masked column, and a mask that its own result does not bear, would: whoever obeys them reads what the server has done already.
+    A filter on a masked column, and a mask that is not idempotent, would change them: the client would apply what the
+    server has applied already.
     """
     told: Json = {}
     if bound.row_filter is not None and not bound.masks.keys() & {
@@ -229,16 +240,18 @@ def restrictions_json(bound: BoundRestrictions) -> Json:
 
 
 def nowhere_of(metadata: Json) -> str:
-    """Return the location that stands for every file of a restricted table: nothing is there, and its name says why."""
+    """Return the location that a restricted user sees for every file: nothing is there, and its name says why."""
     scheme, sign, rest = text_at(metadata, "location", where=_HERE).partition("://")
     root = f"{scheme}://{rest.partition('/')[0]}" if sign else "file://"
     return f"{root}/{CLOSED_TO}/{optional_string_at(metadata, 'table-uuid', where=_HERE) or 'table'}"
 
 
 def restrict_metadata(metadata: Json, bound: BoundRestrictions) -> Json:
-    """Return what a restricted reader may know of a table: its columns as they are now, and its snapshots' ids, times and kinds.
+    """Return what a restricted user may know of a table: its current columns, and ids, times and kinds of its
+    snapshots.
 
-    Built of what is known to tell no value, so that what comes into metadata later is not told. Files are nowhere, partitions and orders are none.
+    The result is built from fields known to reveal no value, so later additions to the metadata are not revealed. All
+    locations are fictitious, and there are no partitions or sort orders.
     """
     shaped = iceberg_metadata.with_current_shape(metadata)
     version, nowhere = shaped["format-version"], nowhere_of(metadata)
@@ -259,7 +272,7 @@ def restrict_metadata(metadata: Json, bound: BoundRestrictions) -> Json:
         ],
         "metadata-log": [], "refs": iceberg_metadata.references(shaped),
     }  # fmt: skip
-    if version == 1:  # what readers of that version ask for
+    if version == 1:  # readers of version 1 need these
         told |= {"schema": schema, "partition-spec": []}
     else:
         told["last-sequence-number"] = shaped.get("last-sequence-number", 0)
@@ -271,9 +284,10 @@ def restrict_metadata(metadata: Json, bound: BoundRestrictions) -> Json:
 
 
 def reading_shape(metadata: Json) -> Json:
-    """Return what of a table's metadata its files are read with, by the server itself: columns as they are now, partitions, names of files without ids.
+    """Return the parts of a table's metadata with which the server reads its files.
 
-    A commit of rows changes nothing of it, so what was shown of a file is shown again.
+    They are the current columns, the partition specs, and the name mapping. A commit of rows does not change them, so
+    restricted files can be reused.
     """
     shaped = iceberg_metadata.with_current_shape(metadata)
     schema = iceberg_metadata.current_schema(shaped)
@@ -299,12 +313,15 @@ def reading_shape(metadata: Json) -> Json:
 
 
 def _is_kept(key: str) -> bool:
-    """Say whether a property is about how files are read and written, and not about where they are."""
+    """Return whether a property is about how files are read and written, not where they are."""
     return key == "comment" or (key.startswith(_KEPT) and "path" not in key)
 
 
 def _schema(schema: Json, bound: BoundRestrictions) -> Json:
-    """Return the columns; a column that is replaced with null may be null, and defaults of a masked one are values."""
+    """Return the schema for a restricted user.
+
+    A column that is replaced with null becomes optional, and a masked column loses its defaults, which are values.
+    """
     nulls = {field_id for field_id, action in bound.masks.items() if action == NULL}
     fields = []
     for each in objects_at(schema, "fields", where=_HERE):

@@ -1,8 +1,8 @@
-"""Commits that come a second time: what a commit adds is there already, since its answer was lost and its client asks again.
+"""Repeated commits: a client sends a commit again after its answer was lost.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. A snapshot's id is drawn at
-random, so an equal snapshot under that id is this commit's own. To refuse it would make a client delete files that the table
-needs, or append the same rows again.
+May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. Snapshot ids are
+random, so an equal snapshot with the same id comes from the same commit. Refusing the repetition would make the client
+delete files that the table needs, or append the same rows again.
 """
 
 from __future__ import annotations
@@ -20,9 +20,11 @@ _ADD, _SET = "add-snapshot", "set-snapshot-ref"
 def build(
     base: Json, requirements: list[object], updates: list[object], *, now_ms: int, previous_location: str | None, ahead_ms: int = AHEAD_MS
 ) -> Json:  # fmt: skip
-    """Check requirements and apply updates; `base` itself when nothing changes, or when the commit was made before.
+    """Check requirements and apply updates.
 
-    Raises what `requirements.check` and `updates.apply` do.
+    Returns `base` itself if nothing changes or if the commit was applied before.
+
+    Raises as `requirements.check` and `updates.apply` do.
     """
     try:
         iceberg_requirements.check(base, requirements)
@@ -36,7 +38,7 @@ def build(
 
 
 def check_unless_applied(base: Json, requirements: list[object], updates: list[object]) -> None:
-    """Check requirements, which a commit need not meet that was made before. Raises what `requirements.check` does."""
+    """Check the requirements of a commit unless it was applied before. Raises as `requirements.check` does."""
     try:
         iceberg_requirements.check(base, requirements)
     except CommitConflict:
@@ -45,10 +47,10 @@ def check_unless_applied(base: Json, requirements: list[object], updates: list[o
 
 
 def is_applied(base: Json, requirements: list[object], updates: list[object]) -> bool:
-    """Say whether a commit that was refused was made before: it adds snapshots, and everything it asks for is so.
+    """Return whether a refused commit was applied before: it adds snapshots, and everything in it holds already.
 
-    Only snapshots and references may be in it. Each snapshot is there with equal content; each reference is at its snapshot, or
-    at one that others have put upon it since; every requirement but those of references holds.
+    It may contain snapshots and references only. Each snapshot exists with equal content. Each reference points to its
+    snapshot or to a later descendant. Every requirement holds, except those about references.
     """
     known = {one.get("snapshot-id"): one for one in rows(base, "snapshots")}
     added: set[object] = set()
@@ -67,7 +69,7 @@ def is_applied(base: Json, requirements: list[object], updates: list[object]) ->
 
 
 def _is_at_snapshot(base: Json, known: dict[object, Json], update: Json) -> bool:
-    """Say whether a reference is at a snapshot, or has grown from it."""
+    """Return whether a reference points to a snapshot or a descendant of it."""
     ref = references(base).get(str(update.get("ref-name")))
     wanted = update.get("snapshot-id")
     if not isinstance(ref, dict) or ref.get("type", "branch") != update.get("type"):

@@ -1,8 +1,8 @@
-"""Requirements of a commit: what must still hold of the table that the client has built upon.
+"""Requirements of a commit: conditions on the table that the client has built upon.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know updates, files or stores.
-Source: Iceberg REST specification, schema TableRequirement. The texts begin as the reference implementation's do,
-because clients and its compatibility kit look for them.
+May import the standard library, `limnos.model.errors` and this package. Must not know updates, files or stores. Source:
+Iceberg REST specification, schema TableRequirement. Messages begin as the reference implementation's do, because
+clients and its compatibility kit search for them.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from limnos.model.errors import BadRequest, CommitConflict
 
 _CREATE = "assert-create"
 REQUIREMENTS_MAX = 10_000
-"""One for each branch or tag, and a few more."""
+"""Enough for one per branch or tag, and a few more."""
 
 
 def is_create(requirements: list[object]) -> bool:
-    """Whether the commit creates its table. Raises BadRequest when `assert-create` does not stand alone."""
+    """Whether the commit creates its table. Raises BadRequest if `assert-create` is not the only requirement."""
     return _is_create(as_objects(requirements, "Field 'requirements'"))
 
 
@@ -41,7 +41,7 @@ def _is_create(asked: list[Json]) -> bool:
 
 
 def check(base: Json | None, requirements: list[object]) -> None:
-    """Check all requirements against the table's metadata, None when there is no table.
+    """Check all requirements against the table's metadata; `base` None means that there is no table.
 
     Raises CommitConflict for the first one that does not hold, with its type in the context; BadRequest for unknown or
     malformed ones.
@@ -92,7 +92,7 @@ def _ref(base: Json, requirement: Json) -> None:
     where = "assert-ref-snapshot-id"
     name = text_at(requirement, "ref", where=where)
     wanted = optional_integer_at(requirement, "snapshot-id", where=where)
-    refs = base.get("refs")  # there when the table has a current snapshot: the document has its current shape
+    refs = base.get("refs")  # present if there is a current snapshot: `with_current_shape` adds it
     ref = refs.get(name) if isinstance(refs, dict) else None
     if not isinstance(ref, dict):
         if wanted is not None:
@@ -106,7 +106,7 @@ def _ref(base: Json, requirement: Json) -> None:
 
 
 def _same_id(field: str, stored: str, what: str) -> Callable[[Json, Json], None]:
-    """A check that one id of the table is still what the client has seen."""
+    """A check that one id of the table is still the one that the client has seen."""
 
     def check_id(base: Json, requirement: Json) -> None:
         wanted = integer_at(requirement, field, where=f"assert-{field}", low=-1, high=INT_MAX)

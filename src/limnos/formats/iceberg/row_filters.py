@@ -1,7 +1,9 @@
-"""Row filters of read restrictions: conditions on columns, read in every spelling of Iceberg's REST specification, kept in one.
+"""Row filters of read restrictions: parsed from every spelling in Iceberg's REST specification to one normal form.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know who is restricted nor where rows are. The normal form is JSON:
-`and` and `or` have `left` and `right`, `not` has `child`; a comparison has `left`, a reference, and `right`, a literal; any other condition has its reference as `child`, and `in` has `values`. A reference is `{"type": "reference", "name": …}`; on a table it also has the field's `id`, which is what counts there.
+May import the standard library, `limnos.model.errors` and this package. Must not know users nor rows. The normal form
+is JSON. `and` and `or` have `left` and `right`; `not` has `child`. A comparison has a reference as `left` and a literal
+as `right`. Any other condition has its reference as `child`, and `in` has `values`. A reference is `{"type":
+"reference", "name": …}`; on a table it also has the field's `id`, which takes precedence over the name.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from limnos.model.errors import BadRequest
 CONDITIONS_MAX: Final = 200
 DEPTH_MAX: Final = 100
 VALUES_MAX: Final = 1_000
-"""Values of one `in`."""
+"""Most values of one `in`."""
 TRUE: Final[Json] = {"type": "true"}
 _FIXED: Final = ("true", "false")
 _JOINED: Final = ("and", "or")
@@ -30,7 +32,7 @@ _HERE: Final = "Row filter"
 
 
 class ConditionBudget:
-    """How many more conditions a filter may have."""
+    """The number of conditions that a filter may still have."""
 
     __slots__ = ("left",)
 
@@ -38,14 +40,14 @@ class ConditionBudget:
         self.left = CONDITIONS_MAX
 
     def take(self) -> None:
-        """Count one. Raises BadRequest when there are too many."""
+        """Count one condition. Raises BadRequest if there are too many."""
         self.left -= 1
         if self.left < 0:
             raise BadRequest(f"{_HERE}: more than {CONDITIONS_MAX} conditions: write a shorter one")
 
 
 def filter_read(value: object) -> Json:
-    """Return a filter in its normal form, columns by their names or ids as they came. Raises BadRequest."""
+    """Return a filter in normal form, with columns by name or id as given. Raises BadRequest."""
     return _read(value, ConditionBudget(), depth=1)
 
 
@@ -107,7 +109,7 @@ def _value(value: object) -> object:
 
 
 def read_stored_filter(value: object) -> Json:
-    """Return a filter that was kept, references with their names as they are. Raises BadRequest for what is none."""
+    """Return a stored filter in normal form; references keep their names. Raises BadRequest."""
     names: dict[int, str] = {}
     for each in references(as_object(value, _HERE)):
         if isinstance(each.get("id"), int) and isinstance(each.get("name"), str):
@@ -121,7 +123,7 @@ def read_stored_filter(value: object) -> Json:
 
 
 def references(filter_: Json) -> Iterator[Json]:
-    """Give every reference of a filter in normal form."""
+    """Yield every reference of a filter in normal form."""
     for side in ("left", "right", "child"):
         part = filter_.get(side)
         if isinstance(part, dict):
@@ -132,7 +134,7 @@ def references(filter_: Json) -> Iterator[Json]:
 
 
 def with_references(filter_: Json, change: Callable[[Json], Json]) -> Json:
-    """Return the filter with every reference changed; conditions whose reference is kept stay as they are."""
+    """Return the filter with `change` applied to every reference."""
     changed = dict(filter_)
     for side in ("left", "right", "child"):
         part = changed.get(side)
@@ -144,7 +146,10 @@ def with_references(filter_: Json, change: Callable[[Json], Json]) -> Json:
 
 
 def check_filter(filter_: Json, types: Mapping[int, str]) -> Json:
-    """Return a filter over field ids with its values as Iceberg writes them for the columns' types. Raises BadRequest for what does not fit."""
+    """Return a filter over field ids with its values in Iceberg's JSON form for the columns' types.
+
+    Raises BadRequest if a condition does not fit its column's type.
+    """
     word = str(filter_["type"])
     if word in _FIXED:
         return filter_

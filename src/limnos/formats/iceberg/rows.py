@@ -1,8 +1,8 @@
-"""A list of objects of a document while one commit changes it: rows are found, added, replaced and removed by id.
+"""A list of objects in a document during a commit: rows are found, added, replaced and removed by id.
 
-May import the standard library and this package's JSON types. Must not know what the rows mean. A commit may bring
-thousands of updates for a list of thousands: whatever is done once for each update costs the same however long the
-list is. The list that was given is never changed.
+May import the standard library and this package's JSON types. Must not know what the rows mean. A commit may have
+thousands of updates for a list of thousands, so the cost of each operation does not depend on the length of the list.
+The given list is never changed.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from limnos.formats.iceberg.json_types import Json
 
 SCANS_MAX = 4
-"""How often the list is searched from end to end before it is worth an index: most commits look for one row."""
+"""Number of linear searches before an index is built. Most commits look for one row."""
 
 
 class DocumentRows:
-    """The rows of one list, in order. Ids are integers or strings; a row with any other is found by none."""
+    """The rows of one list, in order. Ids are integers or strings; a row with another id is never found."""
 
     __slots__ = ("_contents", "_gone", "_highest", "_id_key", "_places", "_rows", "_scans", "changed")
 
     def __init__(self, rows: list[Json], id_key: str) -> None:
-        self._rows: list[Json | None] = rows  # type: ignore[assignment]  # copied before anything is put in
+        self._rows: list[Json | None] = rows  # type: ignore[assignment]  # copied before the first change
         self._id_key = id_key
         self._places: dict[object, list[int]] | None = None
         self._contents: dict[Hashable, int] | None = None
@@ -37,20 +37,20 @@ class DocumentRows:
         return (row for row in self._rows if row is not None)
 
     def whole(self) -> list[Json]:
-        """The list as it is now, for the document."""
+        """The current list, for the document."""
         return self._rows if not self._gone else list(self)  # type: ignore[return-value]  # nothing is gone
 
     def find(self, wanted: int | str) -> Json | None:
-        """The last row of an id, or None."""
+        """The last row with an id; None if there is none."""
         if self._places is None and self._scans < SCANS_MAX:
             self._scans += 1
-            id_key = self._id_key  # the newest stands last and is the likeliest
+            id_key = self._id_key  # the newest row is last and most likely wanted
             return next((row for row in reversed(self._rows) if row is not None and row.get(id_key) == wanted), None)
         places = self._index().get(wanted)
         return self._rows[places[-1]] if places else None
 
     def append(self, row: Json, *, content: Hashable = None) -> None:
-        """Add a row at the end; `content` is what `same` would make of it."""
+        """Append a row; `content` is the key by which `same` finds it."""
         self._own()
         number, place = row.get(self._id_key), len(self._rows)
         if self._places is not None and isinstance(number, (int, str)):
@@ -62,7 +62,7 @@ class DocumentRows:
         self._rows.append(row)
 
     def replace(self, wanted: int | str, row: Json) -> bool:
-        """Put a row in place of each that has the id; False when there is none."""
+        """Replace each row with this id; False if there is none."""
         places = self._index().get(wanted)
         if not places:
             return False
@@ -72,7 +72,7 @@ class DocumentRows:
         return True
 
     def remove(self, wanted: Iterable[int | str]) -> bool:
-        """Remove all rows of these ids; False when there are none."""
+        """Remove all rows with these ids; False if there are none."""
         index = self._index()
         places = [place for one in wanted for place in index.pop(one, ())]
         if places:
@@ -83,14 +83,17 @@ class DocumentRows:
         return bool(places)
 
     def next_id(self, first: int) -> int:
-        """An integer id above all that the list has, or had in this commit; `first` for an empty one."""
+        """An integer id greater than all that the list has, or had in this commit; `first` for an empty list."""
         if self._highest is None:
             numbers = [row.get(self._id_key) for row in self]
             self._highest = max((one for one in numbers if isinstance(one, int)), default=first - 1)
         return max(first, self._highest + 1)
 
     def same(self, content: Hashable, content_of: Callable[[Json], Hashable]) -> Json | None:
-        """The first row of equal content, or None. `content_of` must be the same function at each call."""
+        """The first row with equal content; None if there is none.
+
+        `content_of` must be the same function at each call.
+        """
         if self._contents is None:
             self._contents = {}
             for place, row in enumerate(self._rows):
@@ -101,7 +104,7 @@ class DocumentRows:
             return None
         found = self._rows[known]
         if found is None:
-            del self._contents[content]  # it was removed: a row appended now takes its place
+            del self._contents[content]  # removed: a row appended now takes its place
         return found
 
     def _own(self) -> None:

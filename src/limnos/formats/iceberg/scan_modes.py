@@ -1,6 +1,6 @@
-"""Where a table says that its scans are to be planned: a property of it, read without the rest of its document.
+"""Reads where a table's scans are to be planned, from a property of its metadata, without decoding the rest.
 
-May import msgspec. Iceberg's OpenAPI, `LoadTableResult`, `scan-planning-mode`.
+May import msgspec. Must not know requests. Source: Iceberg's OpenAPI, `LoadTableResult`, `scan-planning-mode`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 SCAN_MODE: Final = "scan-planning-mode"
-"""The name of the property: in a table's or a catalog's properties, and in what clients are told."""
+"""The property's name in a table's or a catalog's properties, and in load results."""
 SCAN_MODES: Final = ("client", "server")
 
 
@@ -19,7 +19,7 @@ class _TableProperties(msgspec.Struct):
 
 
 def scan_mode(body: bytes) -> list[bytes]:
-    """Return the mode of a document, a chore's bytes: one of `SCAN_MODES`, or empty."""
+    """Return the mode in a document as one part: one of `SCAN_MODES`, or empty. Runs in a worker process."""
     try:
         found = msgspec.json.decode(body, type=_TableProperties).properties.get(SCAN_MODE, "")
     except (msgspec.DecodeError, UnicodeDecodeError):

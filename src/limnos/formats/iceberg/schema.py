@@ -1,7 +1,7 @@
-"""Iceberg schemas as JSON: check their shape, index their columns, compare them, give them fresh ids.
+"""Iceberg schemas as JSON: check their shape, index their columns, compare them, assign fresh ids.
 
-May import the standard library, msgspec, `limnos.model.errors` and this package's types. Must not know tables or commits.
-Source: Iceberg specification, "Schemas and Data Types".
+May import the standard library, msgspec, `limnos.model.errors` and this package's types. Must not know tables or
+commits. Source: Iceberg specification, "Schemas and Data Types".
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from limnos.formats.iceberg.types import NESTED, PrimitiveType, parse_primitive,
 from limnos.model.errors import BadRequest
 
 DEPTH_MAX = 100
-"""Levels of nesting; deeper documents are refused before they exhaust the stack."""
+"""Deepest nesting; deeper documents are refused before they exhaust the stack."""
 COLUMNS_MAX = 50_000
-"""Fields at all levels."""
+"""Most fields, at all levels together."""
 NAME_MAX = 4_000
-"""Characters of the dotted name of a nested field's parent: each field below repeats it."""
+"""Longest dotted name of a nested field's parent, in characters: each field below repeats it."""
 
 PROBLEMS_MAX = 10
-"""How many of its problems a refusal tells."""
+"""Most problems that an error message lists."""
 
 _NO_DEFAULT = frozenset(("unknown", "variant", "geometry", "geography"))
 
 
 class SchemaColumn(msgspec.Struct, frozen=True, gc=False):
-    """One field of a schema at any depth. `parse_primitive` is None for struct, list and map."""
+    """One field of a schema at any depth. `primitive` is None for struct, list and map."""
 
     id: int
     name: str
@@ -50,7 +50,7 @@ class SchemaColumn(msgspec.Struct, frozen=True, gc=False):
     required: bool
     parent: int | None
     by_struct: bool
-    """Reached through structs alone, never through a list or map."""
+    """Whether it is reached through structs only, not through a list or map."""
     has_default: bool = False
 
 
@@ -60,19 +60,19 @@ class SchemaColumns(msgspec.Struct, frozen=True):
     by_id: dict[int, SchemaColumn]
     by_name: dict[str, SchemaColumn]
     newer: list[SchemaColumn]
-    """Those that format version 1 does not have."""
+    """The columns that format version 1 does not support."""
 
     @property
     def highest_id(self) -> int:
-        """The highest field id, 0 when there are no columns."""
+        """The highest field id; 0 without columns."""
         return max(self.by_id, default=0)
 
 
 def columns(schema: Json) -> SchemaColumns:
     """Check a schema and index its columns.
 
-    Raises BadRequest for wrong shapes, unknown types, a field id or full name used twice, and identifier fields that
-    are not required primitives outside lists and maps.
+    Raises BadRequest for wrong shapes, unknown types, a duplicate field id or full name, and identifier fields that are
+    not required primitives outside of lists and maps.
     """
     if schema.get("type") != "struct":
         raise BadRequest("Invalid schema: field 'type' must be \"struct\"")
@@ -83,7 +83,7 @@ def columns(schema: Json) -> SchemaColumns:
 
 
 def check_version(found: SchemaColumns, version: int) -> None:
-    """Raise BadRequest when a column needs a newer table format version than `version`."""
+    """Check that no column needs a newer table format version than `version`. Raises BadRequest."""
     problems = []
     for column in found.newer:
         parsed = column.primitive
@@ -138,7 +138,7 @@ def _check_size(prefix: str, count: int) -> None:
 
 
 def _ordinary(one: Json, prefix: str, parent: int | None, *, by_struct: bool) -> SchemaColumn | None:
-    """The column of a field about which there is nothing to say, as of most; None for one to look at closely."""
+    """The column of a plain field, checked on a fast path; None for a field that needs the full checks."""
     try:
         field_id, name, type_value, required = one["id"], one["name"], one["type"], one["required"]
     except KeyError:
@@ -174,7 +174,7 @@ def _add_type(found: SchemaColumns, value: object, owner: SchemaColumn, *, by_st
 
 @dataclass(frozen=True, slots=True)
 class _PartKeys:
-    """Where a field's properties stand: in an object of its own, or in that of the list or map it is part of."""
+    """The keys of a field's attributes: in an object of its own, or in that of the list or map it belongs to."""
 
     holds: str
     id: str
@@ -190,7 +190,7 @@ _VALUE = _PartKeys("value", "value-id", "value-required")
 def _column(
     holder: Json, part: _PartKeys, name: str, type_value: object, *, parent: int | None, by_struct: bool
 ) -> SchemaColumn:
-    # Wide schemas pass here often: texts for messages are made only when something is wrong.
+    # Called often for wide schemas: messages are only built for errors.
     field_id, required = holder.get(part.id), holder.get(part.required) if part.required else True
     if type(field_id) is not int or not 0 <= field_id <= INT_MAX:
         field_id = integer_at(holder, part.id, where=_where(name), low=0, high=INT_MAX)
@@ -222,7 +222,7 @@ def _check_type(value: object, name: str) -> PrimitiveType | None:
 
 
 def _check_extras(holder: Json, parsed: PrimitiveType | None, name: str) -> bool:
-    """Check what a struct's field may carry besides; says whether it has a default."""
+    """Check the further attributes of a struct's field. Returns whether it has a default."""
     if not isinstance(holder.get("doc"), (str, NoneType)):
         raise BadRequest(f"{_where(name)}: field 'doc' must be a string, not {json_kind(holder['doc'])}")
     if holder.get("initial-default") is None and holder.get("write-default") is None:
@@ -262,7 +262,7 @@ _VALUES: dict[str, Callable[[object], bool]] = {
 
 
 def _fits(value: object, parsed: PrimitiveType | None, type_value: object) -> bool:
-    """Whether a default has the JSON form of its type (specification, Appendix D): other primitives are strings."""
+    """Whether a default has the JSON form of its type (specification, Appendix D); the other primitives are strings."""
     if parsed is not None:
         return _VALUES.get(parsed.family, _is_text)(value)
     nested = as_object(type_value, "type")["type"]
@@ -297,7 +297,7 @@ def _identifier_problem(found: SchemaColumns, field_id: int) -> str | None:
 
 
 def same_schema(one: Json, other: Json) -> bool:
-    """Whether two checked schemas have equal fields and identifier fields; their schema ids do not count."""
+    """Whether two checked schemas have equal fields and identifier fields; schema ids are ignored."""
     if one is other:
         return True
     left, right = one.get("identifier-field-ids") or [], other.get("identifier-field-ids") or []
@@ -306,15 +306,15 @@ def same_schema(one: Json, other: Json) -> bool:
     fields, others = one.get("fields"), other.get("fields")
     if not isinstance(fields, list) or not isinstance(others, list) or len(fields) != len(others):
         return False
-    # Pair by pair: most schemas differ early, and making one comparable costs more than comparing.
+    # Pair by pair: most schemas differ early, and normalizing costs more than comparing.
     pairs = zip(fields, others, strict=True)
     return all(left == right or _comparable(left) == _comparable(right) for left, right in pairs)
 
 
 def content_of(schema: Json) -> bytes:
-    """What a checked schema says, as text: equal for two with equal fields and identifier fields, whatever their ids.
+    """A text that is equal for checked schemas with equal fields and identifier fields, whatever their schema ids.
 
-    Types have one spelling there, and entries of null are left out.
+    Types are normalized, and null entries are left out.
     """
     ids = schema.get("identifier-field-ids")
     chosen = sorted({str(one) for one in ids}) if isinstance(ids, list) else []
@@ -322,7 +322,7 @@ def content_of(schema: Json) -> bytes:
 
 
 def _comparable(value: object) -> object:
-    """A type or list of fields with one spelling per type and without null entries. One call for each level, no more."""
+    """A type or list of fields in normalized form. Uses one call per level, for speed."""
     if isinstance(value, list):
         items: list[object] = []
         for item in value:
@@ -345,7 +345,7 @@ def _comparable(value: object) -> object:
 
 
 def _spelling(text: str) -> str:
-    """The canonical form of a type; anything else under a key of that name stays as it is."""
+    """The canonical form of a type; another text is returned unchanged."""
     try:
         return parse_primitive(text).text
     except BadRequest:
@@ -354,23 +354,24 @@ def _spelling(text: str) -> str:
 
 @dataclass(slots=True)
 class FreshIds:
-    """Hands out field ids from 1 and remembers which old id became which new one."""
+    """Assigns field ids from 1 and records the new id of each old one."""
 
     last: int = 0
     renumbered: dict[object, int] = field(default_factory=dict)
 
     def take(self, old: object) -> int:
-        """The next id, for the field that had id `old`."""
+        """The next id, for the field with the old id `old`."""
         self.last += 1
         self.renumbered[old] = self.last
         return self.last
 
 
 def with_fresh_ids(schema: Json) -> tuple[Json, FreshIds]:
-    """A checked schema with field ids counted again from 1, all fields of a struct before what is inside them.
+    """Return a checked schema with field ids assigned anew from 1: all fields of a struct before the fields within
+    them.
 
-    That order is the one of the reference implementation; its compatibility kit compares ids. Identifier fields
-    follow their columns; schema-id becomes 0.
+    The reference implementation uses this order, and its compatibility kit compares ids. Identifier fields follow their
+    columns; schema-id becomes 0.
     """
     ids = FreshIds()
     fresh = {**_fresh_struct(schema, ids), "schema-id": 0}

@@ -29,7 +29,7 @@ _CHOICES = {"direction": ("asc", "desc"), "null-order": ("nulls-first", "nulls-l
 
 
 def order_fields(order: object) -> list[Json]:
-    """The fields of a sort order in the shape we store. Raises BadRequest for wrong shapes and unknown transforms."""
+    """Return the fields of a sort order in stored form. Raises BadRequest for wrong shapes and unknown transforms."""
     return [
         _field(one, place) for place, one in enumerate(objects_at(as_object(order, _ORDER), "fields", where=_ORDER))
     ]
@@ -50,12 +50,12 @@ def _choice(given: Json, key: str, where: str) -> str:
 
 
 def stored_fields(order: Json) -> list[Json]:
-    """The fields of a sort order in a table's metadata."""
+    """The fields of a stored sort order."""
     return objects_at(order, "fields", where="Sort order")
 
 
 def check_binding(fields: Iterable[Json], found: SchemaColumns) -> None:
-    """Raise BadRequest when a field's source column is missing or not of a type that its transform takes."""
+    """Check that each field's source column exists and has a type that its transform accepts. Raises BadRequest."""
     for place, one in enumerate(fields):
         where = f"{_ORDER}, field {place}"
         source_id = integer_at(one, "source-id", where=where)
@@ -66,7 +66,7 @@ def check_binding(fields: Iterable[Json], found: SchemaColumns) -> None:
 
 
 def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
-    """How a list of fields sorts: equal for two lists that sort alike; order ids do not count."""
+    """A key for the fields of a sort order: equal for two that sort alike; order ids are ignored."""
     return tuple(
         (
             hashable(one.get("source-id")),
@@ -79,5 +79,5 @@ def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
 
 
 def renumber_order(fields: Iterable[Json], source_ids: dict[object, int]) -> list[Json]:
-    """The fields with sources that follow the renumbered columns of a new table."""
+    """The fields of a new table's order, with sources that follow the renumbered columns."""
     return [{**one, "source-id": source_ids[one["source-id"]]} for one in fields]

@@ -1,7 +1,7 @@
-"""Partition and sort transforms: parse them and say which column types they take.
+"""Partition and sort transforms: parsing, and the column types that they accept.
 
-May import the standard library, `limnos.model.errors` and this package's schema. Must not know specs, orders or
-tables. Source: Iceberg specification, "Partition Transforms".
+May import the standard library, `limnos.model.errors` and this package's schema. Must not know specs, orders or tables.
+Source: Iceberg specification, "Partition Transforms".
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _WORDS = frozenset(("identity", "void", "year", "month", "day", "hour"))
 
 
 def parse_transform(text: str, *, where: str) -> str:
-    """The canonical form of a transform such as `day` or `bucket[16]`. Raises BadRequest when there is none."""
+    """The canonical form of a transform such as `day` or `bucket[16]`. Raises BadRequest for an unknown one."""
     lowered = text.lower()
     if lowered in _WORDS:
         return lowered
@@ -42,7 +42,7 @@ def parse_transform(text: str, *, where: str) -> str:
 
 
 def canonical_transform(text: object) -> object:
-    """The canonical form of a stored transform; one we do not know stays as it is."""
+    """The canonical form of a stored transform; an unknown one is returned unchanged."""
     if not isinstance(text, str):
         return hashable(text)
     try:
@@ -52,10 +52,10 @@ def canonical_transform(text: object) -> object:
 
 
 def check_source(found: SchemaColumns, source_id: int, transform_text: str, *, where: str) -> SchemaColumn | None:
-    """The column that a transform reads; None for void, which may outlive its column.
+    """Return the source column of a transform; None for void, which may outlive its column.
 
-    Raises BadRequest when the column is missing, inside a list or map, not a primitive, or of a type the transform
-    does not take.
+    Raises BadRequest if the column is missing, inside a list or map, not a primitive, or of a type that the transform
+    does not accept.
     """
     column = found.by_id.get(source_id)
     if transform_text == "void":

@@ -1,4 +1,4 @@
-"""Iceberg type strings: which exist, how they are spelled, and which format version they need.
+"""Iceberg's primitive types: names, canonical spelling, and the format version that each needs.
 
 May import the standard library, msgspec and `limnos.model.errors`. Must not know schemas or tables. Source: Iceberg
 specification, "Primitive Types" and Appendix C.
@@ -44,7 +44,7 @@ _TEXT_MAX = 255
 
 
 class PrimitiveType(msgspec.Struct, frozen=True, gc=False):
-    """A parsed primitive type: its family name, its one canonical spelling, the first format version that has it."""
+    """A parsed primitive type: its family, its canonical text, and the first format version that has it."""
 
     family: str
     text: str
@@ -53,7 +53,7 @@ class PrimitiveType(msgspec.Struct, frozen=True, gc=False):
 
 @lru_cache(maxsize=4096)
 def parse_primitive(text: str) -> PrimitiveType:
-    """Parse a primitive type string such as `long` or `decimal(9, 2)`. Raises BadRequest when there is no such type."""
+    """Parse a primitive type such as `long` or `decimal(9, 2)`. Raises BadRequest for an unknown one."""
     if text in _PLAIN_V1:
         return PrimitiveType(text, text)
     if text in _PLAIN_V3:
@@ -68,7 +68,7 @@ def parse_primitive(text: str) -> PrimitiveType:
 
 @lru_cache(maxsize=4096)
 def plain_primitive(text: str) -> PrimitiveType | None:
-    """A primitive type that every format version has; None for any other text."""
+    """A primitive type that every format version has; None for another text."""
     try:
         found = parse_primitive(text)
     except BadRequest:

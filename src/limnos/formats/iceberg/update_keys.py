@@ -13,7 +13,7 @@ _KEYS = "encryption-keys"
 
 
 def add_encryption_key(draft: MetadataDraft, update: Json) -> None:
-    """Add an encryption key; a key id that is already there is no change."""
+    """Add an encryption key. No-op if its key id exists."""
     key = object_at(update, "encryption-key", where="add-encryption-key")
     key_id = text_at(key, "key-id", where="add-encryption-key")
     text_at(key, "encrypted-key-metadata", where="add-encryption-key")
@@ -25,5 +25,5 @@ def add_encryption_key(draft: MetadataDraft, update: Json) -> None:
 
 
 def remove_encryption_key(draft: MetadataDraft, update: Json) -> None:
-    """Remove an encryption key; a missing one is no change."""
+    """Remove an encryption key. No-op if it is missing."""
     draft.rows(_KEYS).remove([text_at(update, "key-id", where="remove-encryption-key")])

@@ -19,9 +19,9 @@ from limnos.model.errors import BadRequest
 
 
 def add_sort_order(draft: MetadataDraft, update: Json) -> None:
-    """Add a sort order, or find the one that sorts alike; either way it is what -1 means afterwards.
+    """Add a sort order, or find an existing one that sorts alike. Afterwards -1 stands for it.
 
-    The order without fields always has id 0; others count from 1.
+    The unsorted order always has id 0; others count from 1.
     """
     order = object_at(update, "sort-order", where="add-sort-order")
     fields = order_fields(order)
@@ -37,7 +37,7 @@ def add_sort_order(draft: MetadataDraft, update: Json) -> None:
 
 
 def set_default_sort_order(draft: MetadataDraft, update: Json) -> None:
-    """Make a sort order the default for new data; -1 is the one added last in this request."""
+    """Make a sort order the default for new data; -1 is the last one added in this request."""
     chosen = integer_at(update, "sort-order-id", where="set-default-sort-order")
     chosen = added_or(chosen, draft.added_order_id, what="sort order", update="add-sort-order")
     if draft.rows("sort-orders").find(chosen) is None:

@@ -1,4 +1,4 @@
-"""Updates of table properties: set and remove. Reserved properties are instructions or ignored, never stored.
+"""Updates of table properties: set and remove. Reserved properties are instructions or ignored, and never stored.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
 """
@@ -20,7 +20,7 @@ _CODECS = ("none", "gzip")
 
 
 def persistent(properties: dict[str, str]) -> dict[str, str]:
-    """The properties that are stored. Raises BadRequest when one that we act on has a value we cannot use."""
+    """Return the properties to store. Raises BadRequest if a property that the server uses has an unusable value."""
     kept = dict(properties)
     if not RESERVED.isdisjoint(kept):
         kept = {key: value for key, value in kept.items() if key not in RESERVED}
@@ -32,14 +32,14 @@ def persistent(properties: dict[str, str]) -> dict[str, str]:
 
 
 def check_codec(properties: dict[str, str]) -> None:
-    """Raise BadRequest for a compression of metadata files that we cannot write."""
+    """Check the compression of metadata files. Raises BadRequest for an unsupported one."""
     codec = properties.get(METADATA_CODEC)
     if codec is not None and codec.lower() not in _CODECS:
         raise BadRequest(f"Property '{METADATA_CODEC}' must be {' or '.join(_CODECS)}, not '{preview_value(codec)}'")
 
 
 def format_version(properties: dict[str, str]) -> int | None:
-    """The format version that a property asks for, or None. Raises BadRequest when it is no number."""
+    """The format version that a property requests; None without it. Raises BadRequest if it is no number."""
     text = properties.get(FORMAT_VERSION)
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""Updates of references: set and remove branches and tags; `main` carries the current snapshot.
+"""Updates of references: set and remove branches and tags; `main` determines the current snapshot.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
 """
@@ -24,12 +24,12 @@ _KNOWN = frozenset(("snapshot-id", "type", *_RETENTION))
 
 
 def set_snapshot_ref(draft: MetadataDraft, update: Json) -> None:
-    """Point a branch or tag to a snapshot. Setting what is already there is no change."""
+    """Point a branch or tag to a snapshot. No-op if it is there already."""
     name = text_at(update, "ref-name", where=_SET)
     ref = _reference(name, update)
     known = draft.map("refs").get(name)
     if isinstance(known, dict):
-        # Fields of the stored reference that we do not know stay with it.
+        # Unknown fields of the stored reference are kept.
         ref = {**{key: value for key, value in known.items() if key not in _KNOWN}, **ref}
         if known == ref:
             return
@@ -61,19 +61,19 @@ def _reference(name: str, update: Json) -> Json:
 
 def _make_current(draft: MetadataDraft, snapshot_id: int) -> None:
     if draft.doc.get("current-snapshot-id") == snapshot_id:
-        return  # only the retention of main changes: that is no entry of the log
+        return  # only the retention of main changes, which is not logged
     draft.doc["current-snapshot-id"] = snapshot_id
     draft.main_ids.append(snapshot_id)
     draft.edit_log("snapshot-log").append({"timestamp-ms": draft.stamp(), "snapshot-id": snapshot_id})
 
 
 def remove_snapshot_ref(draft: MetadataDraft, update: Json) -> None:
-    """Remove a branch or tag; a missing one is no change. Without `main` the table has no current snapshot."""
+    """Remove a branch or tag. No-op if it is missing. Without `main` the table has no current snapshot."""
     drop_ref(draft, text_at(update, "ref-name", where="remove-snapshot-ref"))
 
 
 def drop_ref(draft: MetadataDraft, name: str) -> None:
-    """Remove a reference by name if it is there."""
+    """Remove a reference by name if it exists."""
     if name not in draft.map("refs"):
         return
     draft.put_ref(name, None)

@@ -13,10 +13,10 @@ from limnos.model.errors import BadRequest
 
 
 def add_schema(draft: MetadataDraft, update: Json) -> None:
-    """Add a schema, or find the one that equals it; either way it is what -1 means afterwards.
+    """Add a schema, or find an equal one. Afterwards -1 stands for it.
 
-    The id in the request is ignored: the next free one is taken. `last-column-id` in the request is ignored too, the
-    highest id in use is computed.
+    The schema id and `last-column-id` in the request are ignored: the next free id is assigned, and the highest field
+    id is computed.
     """
     schema = object_at(update, "schema", where="add-schema")
     found = columns(schema)
@@ -39,7 +39,7 @@ def add_schema(draft: MetadataDraft, update: Json) -> None:
 
 
 def set_current_schema(draft: MetadataDraft, update: Json) -> None:
-    """Make a schema current; -1 is the one added last in this request."""
+    """Make a schema current; -1 is the last one added in this request."""
     chosen = integer_at(update, "schema-id", where="set-current-schema")
     chosen = added_or(chosen, draft.added_schema_id, what="schema", update="add-schema")
     if draft.rows("schemas").find(chosen) is None:

@@ -25,10 +25,10 @@ _SNAPSHOT = "add-snapshot"
 
 
 def add_snapshot(draft: MetadataDraft, update: Json) -> None:
-    """Add a snapshot to the table; a reference is set by an update of its own.
+    """Add a snapshot to the table; another update sets the reference.
 
-    Raises CommitConflict when its sequence number or first row id is behind the table's: somebody else has committed,
-    the client must read again and rebuild. Raises BadRequest for everything that a retry cannot mend.
+    Raises CommitConflict if its sequence number or first row id is behind the table's: another client has committed, so
+    this one must rebuild its commit. Raises BadRequest for errors that a retry cannot fix.
     """
     snapshot = object_at(update, "snapshot", where=_SNAPSHOT)
     snapshot_id = integer_at(snapshot, "snapshot-id", where=_SNAPSHOT, low=0)
@@ -44,7 +44,7 @@ def add_snapshot(draft: MetadataDraft, update: Json) -> None:
 
 
 def _time_of(draft: MetadataDraft, snapshot: Json) -> int:
-    """Return a snapshot's time in ms. Raises BadRequest for one in the future."""
+    """Return a snapshot's time in ms. Raises BadRequest if it is in the future."""
     at = integer_at(snapshot, "timestamp-ms", where=_SNAPSHOT, low=0)
     check_time(at, latest_ms=draft.latest_ms, what="snapshot timestamp")
     return at
@@ -99,7 +99,7 @@ def _take_row_ids(draft: MetadataDraft, snapshot: Json) -> None:
 
 
 def remove_snapshots(draft: MetadataDraft, update: Json) -> None:
-    """Remove snapshots by id, with their statistics and the references that pointed to them. Unknown ids are ignored."""
+    """Remove snapshots by id, with their statistics and the references to them. Unknown ids are ignored."""
     asked = integers_at(update, "snapshot-ids", where="remove-snapshots")
     snapshots = draft.rows("snapshots")
     gone = [one for one in asked if snapshots.remove([one])]

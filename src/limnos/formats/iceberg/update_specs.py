@@ -24,7 +24,7 @@ from limnos.model.errors import BadRequest
 
 
 def add_spec(draft: MetadataDraft, update: Json) -> None:
-    """Add a partition spec, or find the one that computes the same; either way it is what -1 means afterwards."""
+    """Add a partition spec, or find an existing one with the same fields. Afterwards -1 stands for it."""
     spec = object_at(update, "spec", where="add-spec")
     fields = spec_fields(spec)
     specs, content = draft.rows("partition-specs"), content_of(fields)
@@ -42,9 +42,10 @@ def add_spec(draft: MetadataDraft, update: Json) -> None:
 
 
 def _field_ids(draft: MetadataDraft, fields: list[Json]) -> Callable[[Json], int]:
-    """How fields without an id get one: that of the same source and transform in an older spec, else the next free.
+    """A function that assigns ids to fields without one: that of the same source and transform in an older spec, else
+    the next free id.
 
-    Version 1 counts from 1000 within each spec instead.
+    In version 1 ids count from 1000 within each spec instead.
     """
     if draft.version == 1:
         places = {id(one): FIRST_FIELD_ID + place for place, one in enumerate(fields)}
@@ -71,7 +72,7 @@ def _check_numbers(draft: MetadataDraft, fields: list[Json]) -> None:
 
 
 def set_default_spec(draft: MetadataDraft, update: Json) -> None:
-    """Make a partition spec the default for new data; -1 is the one added last in this request."""
+    """Make a partition spec the default for new data; -1 is the last one added in this request."""
     chosen = integer_at(update, "spec-id", where="set-default-spec")
     chosen = added_or(chosen, draft.added_spec_id, what="partition spec", update="add-spec")
     if draft.rows("partition-specs").find(chosen) is None:

@@ -13,7 +13,7 @@ _PARTITION = "partition-statistics"
 
 
 def set_statistics(draft: MetadataDraft, update: Json) -> None:
-    """Set the statistics file of a snapshot, in place of an older one."""
+    """Set the statistics file of a snapshot, replacing an older one."""
     where = "set-statistics"
     entry = object_at(update, "statistics", where=where)
     integer_at(entry, "file-footer-size-in-bytes", where=where, low=0)
@@ -22,18 +22,18 @@ def set_statistics(draft: MetadataDraft, update: Json) -> None:
 
 
 def set_partition_statistics(draft: MetadataDraft, update: Json) -> None:
-    """Set the partition statistics file of a snapshot, in place of an older one."""
+    """Set the partition statistics file of a snapshot, replacing an older one."""
     where = "set-partition-statistics"
     _replace(draft, _PARTITION, object_at(update, "partition-statistics", where=where), where=where)
 
 
 def remove_statistics(draft: MetadataDraft, update: Json) -> None:
-    """Forget the statistics file of a snapshot; a missing one is no change."""
+    """Remove the statistics file of a snapshot from the metadata. No-op if it is missing."""
     draft.rows(_TABLE).remove([integer_at(update, "snapshot-id", where="remove-statistics")])
 
 
 def remove_partition_statistics(draft: MetadataDraft, update: Json) -> None:
-    """Forget the partition statistics file of a snapshot; a missing one is no change."""
+    """Remove the partition statistics file of a snapshot from the metadata. No-op if it is missing."""
     draft.rows(_PARTITION).remove([integer_at(update, "snapshot-id", where="remove-partition-statistics")])
 
 

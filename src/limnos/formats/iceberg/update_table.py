@@ -14,7 +14,7 @@ from limnos.model.errors import BadRequest
 
 
 def assign_uuid(draft: MetadataDraft, update: Json) -> None:
-    """Give the table its uuid. Once given it never changes."""
+    """Set the table's uuid, which never changes afterwards. Raises BadRequest for another one."""
     text = string_at(update, "uuid", where="assign-uuid")
     try:
         UUID(text)
@@ -28,12 +28,12 @@ def assign_uuid(draft: MetadataDraft, update: Json) -> None:
 
 
 def upgrade_format_version(draft: MetadataDraft, update: Json) -> None:
-    """Raise the format version; the same one is no change, a lower one is refused."""
+    """Raise the format version. No-op for the same one; a lower one raises BadRequest."""
     upgrade_to(draft, integer_at(update, "format-version", where="upgrade-format-version"))
 
 
 def upgrade_to(draft: MetadataDraft, version: int) -> None:
-    """Move the document to a format version and give it the fields that this version requires."""
+    """Upgrade the document to a format version and add the fields that it requires."""
     before = draft.version
     if version == before:
         return

@@ -27,7 +27,7 @@ from limnos.formats.iceberg.metadata import DEFAULT_VERSION, VERSIONS, VERSIONS_
 from limnos.model.errors import BadRequest
 
 UPDATES_MAX = 20_000
-"""Old clients send one for each snapshot that they expire; together they cost a fraction of a second."""
+"""Old clients send one for each snapshot that they expire. So many take a fraction of a second."""
 
 ACTIONS: dict[str, Callable[[MetadataDraft, Json], None]] = {
     "assign-uuid": update_table.assign_uuid,
@@ -59,14 +59,21 @@ ACTIONS: dict[str, Callable[[MetadataDraft, Json], None]] = {
 def apply(
     base: Json | None, updates: list[object], *, now_ms: int, previous_location: str | None, ahead_ms: int = AHEAD_MS
 ) -> Json:  # fmt: skip
-    """The metadata after a commit: `base` itself when nothing has changed, else a new document.
+    """Return the metadata after a commit: `base` itself if nothing has changed, else a new document.
 
-    `base` is None for a commit that creates its table; its updates must then carry everything. `previous_location` is
-    the metadata file of `base` and goes to the metadata log. `now_ms` is milliseconds since 1970,
-    `ahead_ms` how far a snapshot may be dated after it.
+    Neither `base` nor `updates` are changed. The new document shares their parts, so treat all three as immutable.
 
-    Neither `base` nor `updates` are changed; the new document shares their parts, so treat all three as frozen.
-    Raises CommitConflict for a snapshot that is behind the table (the client must rebuild), else BadRequest.
+    Args:
+        base: The metadata before the commit; None for a commit that creates its table, whose updates must then be
+            complete.
+        updates: The updates of the request.
+        now_ms: The time in milliseconds since 1970.
+        previous_location: The metadata file of `base`, for the metadata log.
+        ahead_ms: How far a snapshot may be dated after `now_ms`.
+
+    Raises:
+        CommitConflict: A snapshot is behind the table; the client must rebuild its commit.
+        BadRequest: An update is invalid.
     """
     asked = as_objects(updates, "Field 'updates'")
     if len(asked) > UPDATES_MAX:
@@ -90,7 +97,7 @@ def _action(update: Json) -> Callable[[MetadataDraft, Json], None]:
 
 
 def _first_version(updates: list[Json]) -> int:
-    """The format version a new table starts in: the one its first upgrade names, else the default."""
+    """The format version of a new table: that of its first upgrade, else the default."""
     for update in updates:
         if update.get("action") == "upgrade-format-version":
             version = integer_at(update, "format-version", where="upgrade-format-version")
@@ -101,9 +108,9 @@ def _first_version(updates: list[Json]) -> int:
 
 
 def removed_metadata_files(base: Json | None, new: Json) -> list[str]:
-    """The metadata files that were in the log of `base` and are not in that of `new`, oldest first.
+    """The metadata files in the log of `base` that are not in the log of `new`, oldest first.
 
-    Delete them only after the commit of `new` has succeeded, and only where `metadata.deletes_old_files(new)`.
+    Delete them only after the commit of `new` has succeeded, and only if `metadata.deletes_old_files(new)`.
     """
     if base is None:
         return []

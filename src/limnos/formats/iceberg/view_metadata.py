@@ -1,7 +1,7 @@
-"""The metadata document of a view as a whole: its fields, what of it is trimmed, a new one, checks of one that exists.
+"""The metadata document of a view as a whole: its properties, its versions, and checks of an existing one.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know single updates, files or stores.
-Source: Iceberg view specification, format version 1. Bytes, file names and locations are those of `metadata`.
+Source: Iceberg view specification, format version 1. Encoding, file names and locations are those of `metadata`.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ HISTORY_DEFAULT = 10
 HISTORY_MAX = 1000
 DROP_DIALECT = "replace.drop-dialect.allowed"
 SQL_BYTES_MAX = 4 << 20
-"""Of one text: machines write views, too, but each version keeps its own."""
+"""Longest SQL text in bytes. Programs write views, too, but each version stores its own text."""
 HERE = "View metadata"
 
 
 def history_size(metadata: Json) -> int:
-    """How many versions a view keeps. Raises BadRequest when the property is no number between 1 and the limit."""
+    """The number of versions that a view keeps. Raises BadRequest if the property is no number from 1 to the limit."""
     text = property_of(metadata, HISTORY)
     if text is None:
         return HISTORY_DEFAULT
@@ -51,12 +51,15 @@ def history_size(metadata: Json) -> int:
 
 
 def may_drop_dialect(metadata: Json) -> bool:
-    """Whether a replace may leave out a dialect that the view had."""
+    """Whether a replace may omit a dialect that the view had."""
     return (property_of(metadata, DROP_DIALECT) or "false").lower() == "true"
 
 
 def check_version(version: Json) -> None:
-    """Raise BadRequest unless this is a whole view version with one text per dialect, whatever the case of its word."""
+    """Check that this is a complete view version with one text per dialect, compared without case.
+
+    Raises BadRequest.
+    """
     where = "Invalid view version"
     integer_at(version, "timestamp-ms", where=where, low=0)
     strings_at(version, "default-namespace", where=where)
@@ -86,12 +89,12 @@ def _dialect(representation: Json) -> str:
 
 
 def dialects(version: Json) -> list[str]:
-    """The dialects of a checked version, in lower case and in its order."""
+    """The dialects of a checked version, in lower case and in order."""
     return [_dialect(one) for one in objects_at(version, "representations", where=HERE)]
 
 
 def current_version(metadata: Json) -> Json:
-    """The current version. Raises BadRequest when it is not there."""
+    """The current version. Raises BadRequest if it is missing."""
     wanted = integer_at(metadata, "current-version-id", where=HERE)
     for one in rows(metadata, "versions"):
         if one.get("version-id") == wanted:
@@ -100,9 +103,14 @@ def current_version(metadata: Json) -> Json:
 
 
 def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
-    """Raise BadRequest unless this is whole view metadata of a format version that we can serve and replace.
+    """Check that this is complete view metadata of a format version that can be served and replaced.
 
-    `latest_ms` is the latest time, in milliseconds since 1970, that its log may have; None: any.
+    Args:
+        metadata: The document.
+        latest_ms: The latest allowed time in its log, in milliseconds since 1970; None for any.
+
+    Raises:
+        BadRequest: The document is no such metadata.
     """
     if "table-uuid" in metadata or "partition-specs" in metadata:
         raise BadRequest("This is the metadata of a table; register it as a table")
@@ -135,14 +143,14 @@ def _check_schemas(metadata: Json) -> None:
 
 
 def check_current(metadata: Json) -> None:
-    """Raise BadRequest unless the current version is there with its schema."""
+    """Check that the current version and its schema exist. Raises BadRequest."""
     wanted = current_version(metadata).get("schema-id")
     if wanted not in [one.get("schema-id") for one in rows(metadata, "schemas")]:
         raise BadRequest(f"{HERE}: schema {preview_value(wanted)} of the current version is none of the schemas")
 
 
 def check_uuid(text: str) -> None:
-    """Raise BadRequest unless a view's uuid is one."""
+    """Check a view's uuid. Raises BadRequest."""
     try:
         UUID(text)
     except ValueError:

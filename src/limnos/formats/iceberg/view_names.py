@@ -1,8 +1,8 @@
-"""Which tables and views the text of a view reads by name, as far as one can tell without the engine that it is for.
+"""Finds the tables and views that a view's text reads by name, as far as possible without its engine.
 
-May import the standard library, msgspec and this package's JSON types. Must not know who may do what. Errs on one side alone: what
-it says is named stands where a relation stands, outside of comments, strings, column names and the text's own WITH; a way of
-naming that it does not know is not seen, and lends nothing.
+May import the standard library, msgspec and this package's JSON types. Must not know rights. It may miss names, but
+reports none wrongly: a reported name stands where a relation stands, outside of comments, strings, column names and the
+text's own WITH. An unknown syntax is not recognised and grants nothing.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 import msgspec
 
 TEXT_CHARS_MAX = 64 << 10
-"""Longer texts are not looked through, nor are texts that are longer together, as that is done while others wait."""
+"""Most characters that are scanned, of one text and of all texts of a request, because scanning blocks the event
+loop.
+"""
 
 _BACKSLASHED = frozenset(("spark", "hive", "databricks", "impala", "bigquery", "mysql"))
-"""Dialects in which a backslash escapes, double quotes hold a string and back-quotes a name."""
+"""Dialects with backslash escapes, in which double quotes delimit strings and back-quotes names."""
 _SPACE = r"\s++|--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
 _PLAIN = re.compile(
     rf"""(?:{_SPACE})|(?P<string>'(?:[^']|'')*+'?)|(?P<name>"(?:[^"]|"")*+"?)|(?P<word>[\w$]++)|(?P<sign>.)""",
@@ -72,7 +74,7 @@ class _SqlToken(msgspec.Struct):
 
 @dataclass(slots=True)
 class _BracketFrame:
-    """What stands between two brackets."""
+    """The state between two brackets."""
 
     has_select: bool = False
     in_from: bool = False
@@ -83,19 +85,23 @@ class _BracketFrame:
 
 @dataclass(slots=True)
 class _SqlReader:
-    """One text while it is read."""
+    """The state of scanning one text."""
 
     tokens: list[_SqlToken]
     frames: list[_BracketFrame] = field(default_factory=lambda: [_BracketFrame()])
     found: list[tuple[str, ...]] = field(default_factory=list)
     own: set[str] = field(default_factory=set)
-    """Names that the text gives to its own queries (WITH)."""
+    """Names of the text's own queries (WITH)."""
 
 
 def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: TextBudget | None = None) -> bool:
-    """Whether the current version of a view reads what has that path in its catalog, in any of its dialects.
+    """Return whether the current version of a view reads the object at a path, in any of its dialects.
 
-    `room`: how much text may be looked through, for this view and others; what does not fit names nothing.
+    Args:
+        document: The view's metadata.
+        path: The object's path below the catalog.
+        catalog: The catalog's name.
+        room: The remaining budget of text for this and other views; a text that exceeds it names nothing.
     """
     view = msgspec.json.decode(document, type=_ViewMetadata)
     version = next((one for one in view.versions if one.version_id == view.current_version_id), None)
@@ -113,13 +119,13 @@ def names(document: bytes, path: tuple[str, ...], catalog: str, *, room: TextBud
 
 
 class TextBudget:
-    """How much text one request looks through: that is done while others wait, however many views have it."""
+    """The amount of text that one request may scan, over all views, because scanning blocks the event loop."""
 
     def __init__(self) -> None:
         self.chars = TEXT_CHARS_MAX
 
     def takes(self, sql: str) -> bool:
-        """Say whether a text fits, and count it."""
+        """Return whether a text fits, and count it."""
         if len(sql) > self.chars:
             return False
         self.chars -= len(sql)
@@ -127,12 +133,12 @@ class TextBudget:
 
 
 def _may_name(sql: str, name: str) -> bool:
-    """Whether a text could hold a name at all; one with quotes is spelled in ways of its own."""
+    """Whether a text could contain a name at all; names with quotes may be written in several ways."""
     return '"' in name or "`" in name or name in sql or name in sql.lower()
 
 
 def relations(sql: str, dialect: str) -> list[tuple[str, ...]]:
-    """The names in a text that stand where a relation stands, in its order, each as its parts."""
+    """Return the names in a text that stand in the place of a relation, in order, each as its parts."""
     if len(sql) > TEXT_CHARS_MAX:
         return []
     reading = _SqlReader(list(_tokens(sql, dialect)))
@@ -154,7 +160,7 @@ def _tokens(sql: str, dialect: str) -> Iterator[_SqlToken]:
 
 
 def _step(reading: _SqlReader, at: int) -> int:
-    """Look at the token there; returns where to go on."""
+    """Process the token at an index. Returns the next index."""
     token, frame = reading.tokens[at], reading.frames[-1]
     if token.text == "(" and token.kind == "sign":
         reading.frames.append(_BracketFrame(in_from=frame.wants, wants=frame.wants, has_select=frame.wants, opened=at))
@@ -173,17 +179,17 @@ def _close(reading: _SqlReader, at: int) -> None:
     if _is_own(reading.tokens, at + 1) and closed.opened:
         reading.own.add(
             reading.tokens[closed.opened - 1].text.lower()
-        )  # its name stands before the list of its columns
+        )  # the name of a WITH query stands before its column list
 
 
 def _is_own(tokens: list[_SqlToken], at: int) -> bool:
-    """Whether `AS (` comes next: what stands before it is a name that the text gives."""
+    """Whether `AS (` comes next, so that the preceding name is one of WITH."""
     following = [token.text.lower() for token in tokens[at : at + 2]]
     return following == ["as", "("]
 
 
 def _keyword(reading: _SqlReader, frame: _BracketFrame, at: int) -> bool:
-    """Let a word change what comes next; says whether it was one that does."""
+    """Process a keyword. Returns whether it was one."""
     word = reading.tokens[at].text.lower()
     if word in ("from", "join"):
         before = reading.tokens[at - 1].text.lower() if at else ""
@@ -199,7 +205,7 @@ def _keyword(reading: _SqlReader, frame: _BracketFrame, at: int) -> bool:
 
 
 def _name(reading: _SqlReader, frame: _BracketFrame, at: int) -> int:
-    """Read a name with its dots; one that is called like a function is none."""
+    """Read a dotted name; a name before a parenthesis is a function, not a relation."""
     tokens, parts = reading.tokens, [reading.tokens[at].text]
     end = at + 1
     while end + 1 < len(tokens) and tokens[end].text == "." and tokens[end + 1].kind in ("name", "word"):
@@ -215,9 +221,10 @@ def _name(reading: _SqlReader, frame: _BracketFrame, at: int) -> int:
 
 
 def _means(parts: tuple[str, ...], path: tuple[str, ...], *, catalogs: set[str], is_near: bool) -> bool:
-    """Whether a name may mean what has that path: relative to the catalog, after its name, or in the default namespace.
+    """Whether a name may denote the object at a path: relative to the catalog, after its name, or in the default
+    namespace.
 
-    `is_near`: the path lies in the default namespace.
+    `is_near`: the path is in the default namespace.
     """
     if not _is_spelled(parts[-1], path[-1]):
         return False
@@ -229,7 +236,7 @@ def _means(parts: tuple[str, ...], path: tuple[str, ...], *, catalogs: set[str],
 
 
 def _is_namespace(said: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
-    """Whether levels are those of a namespace; engines with flat schemas spell a nested one as one part with dots."""
+    """Whether levels denote a namespace. Engines with flat schemas write a nested one as a single part with dots."""
     if len(said) > len(namespace):
         return False
     if len(said) < len(namespace):
@@ -238,5 +245,5 @@ def _is_namespace(said: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
 
 
 def _is_spelled(said: str, called: str) -> bool:
-    """Whether two names are one; engines that know no case ask for names in lower case."""
+    """Whether two names are equal. Case-insensitive engines use names in lower case."""
     return called in (said, said.lower())

@@ -1,8 +1,8 @@
-"""Replaces of views: requirements, updates, and the metadata that they make. The base is never changed.
+"""Replaces of views: requirements, updates, and the resulting metadata. The base document is never changed.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know files or stores.
-Source: Iceberg REST specification, schemas ViewUpdate and ViewRequirement; ids are given, versions trimmed and dialects kept as
-the reference implementation does. Its texts are kept where its compatibility kit looks for them.
+May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. Source: Iceberg
+REST specification, schemas ViewUpdate and ViewRequirement. Ids, trimming of versions and dialects follow the reference
+implementation, and messages do where its compatibility kit searches for them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SAME = ("schema-id", "default-catalog", "default-namespace", "representations")
 
 @dataclass(slots=True)
 class ViewDraft:
-    """A view's metadata while one request changes it. `doc` is a shallow copy: replace its values, never change them."""
+    """A view's metadata during one request. `doc` is a shallow copy: replace its values, never modify them."""
 
     doc: Json
     now_ms: int
@@ -48,20 +48,20 @@ class ViewDraft:
     added_version_id: int | None = None
     new_versions: list[int] = field(default_factory=list)
     switched_ms: int | None = None
-    """When the current version of this request becomes it, for the log."""
+    """The time at which this request changes the current version, for the log."""
     schemas_asked: int = 0
 
     def rows(self, key: str) -> list[Json]:
-        """A list of the document, to read."""
+        """A list of the document, to read only."""
         return rows(self.doc, key)
 
 
 def new_view(
     *, uuid: str, location: str, schema: Json, version: Json, properties: object, now_ms: int, ahead_ms: int = AHEAD_MS
 ) -> Json:  # fmt: skip
-    """The metadata of a fresh view: its first version has id 1 and its schema id 0, whatever the request calls them.
+    """Return the metadata of a new view. Its first version has id 1 and its schema id 0, whatever the request says.
 
-    Field ids stay as they are: no file holds them. `now_ms` is milliseconds since 1970. Raises BadRequest.
+    Field ids are kept, because no file refers to them. `now_ms` is milliseconds since 1970. Raises BadRequest.
     """
     asked = {} if properties is None else as_string_map(properties, "Field 'properties'")
     check_codec(asked)
@@ -75,7 +75,7 @@ def new_view(
 
 
 def check(base: Json, requirements: list[object]) -> None:
-    """Check all requirements. Raises CommitConflict for one that does not hold, BadRequest for unknown ones."""
+    """Check all requirements. Raises CommitConflict if one does not hold, BadRequest for unknown ones."""
     for one in as_objects(requirements, "Field 'requirements'"):
         kind = string_at(one, "type", where="Requirement")
         if kind != "assert-view-uuid":
@@ -88,7 +88,9 @@ def check(base: Json, requirements: list[object]) -> None:
 
 
 def apply(base: Json, updates: list[object], *, now_ms: int, ahead_ms: int = AHEAD_MS) -> Json:
-    """The metadata after a replace: `base` itself when nothing has changed, else a new document that shares its parts."""
+    """Return the metadata after a replace: `base` itself if nothing has changed, else a new document that shares its
+    parts.
+    """
     asked = as_objects(updates, "Field 'updates'")
     if len(asked) > UPDATES_MAX:
         raise BadRequest(f"A replace of a view has at most {UPDATES_MAX} updates, not {len(asked)}: send several")
@@ -99,7 +101,7 @@ def apply(base: Json, updates: list[object], *, now_ms: int, ahead_ms: int = AHE
 
 
 def writes_text(updates: list[object]) -> bool:
-    """Whether updates say what the view's text is, even when it is the one that it has."""
+    """Whether updates set the view's text, even to the one that it has."""
     return any(one.get("action") in _TEXTUAL for one in as_objects(updates, "Field 'updates'"))
 
 
@@ -127,7 +129,7 @@ def _upgrade(draft: ViewDraft, update: Json) -> None:
 
 
 def _add_schema(draft: ViewDraft, update: Json) -> None:
-    """Add a schema, or find the one that equals it; its id in the request is ignored."""
+    """Add a schema, or find an equal one; its id in the request is ignored."""
     schema = object_at(update, "schema", where="add-schema")
     columns(schema)
     known = draft.rows("schemas")
@@ -144,7 +146,7 @@ def _add_schema(draft: ViewDraft, update: Json) -> None:
 
 
 def _add_version(draft: ViewDraft, update: Json) -> None:
-    """Add a version, or find the one of equal content; its id in the request is ignored."""
+    """Add a version, or find one with equal content; its id in the request is ignored."""
     version = object_at(update, "view-version", where="add-view-version")
     check_version(version)
     schema_id = integer_at(version, "schema-id", where="Invalid view version")
@@ -166,12 +168,12 @@ def _add_version(draft: ViewDraft, update: Json) -> None:
 
 
 def _same_version(one: Json, other: Json) -> bool:
-    """Whether two versions say the same; their ids and times do not count."""
+    """Whether two versions have equal content; ids and times are ignored."""
     return all(one.get(key) == other.get(key) for key in _SAME) and (one.get("summary") or {}) == other.get("summary")
 
 
 def _set_current(draft: ViewDraft, update: Json) -> None:
-    """Make a version current; -1 is the one added last in this request."""
+    """Make a version current; -1 is the last one added in this request."""
     chosen = integer_at(update, "view-version-id", where="set-current-view-version")
     chosen = added_or(chosen, draft.added_version_id, what="view version", update="add-view-version")
     if chosen == draft.doc.get("current-version-id"):
@@ -221,7 +223,7 @@ _TEXTUAL = frozenset(("add-view-version", "set-current-view-version"))
 
 
 def _finish(draft: ViewDraft, base: Json | None) -> Json:
-    """Log the switch, keep the dialects, trim the history."""
+    """Log the change of version, check the dialects, trim the history."""
     doc = draft.doc
     if draft.switched_ms is not None:
         entry: Json = {"timestamp-ms": draft.switched_ms, "version-id": doc["current-version-id"]}
@@ -242,7 +244,7 @@ def _keep_dialects(before: Json, after: Json) -> None:
 
 
 def _trim(doc: Json, count: int) -> None:
-    """Keep the current version and the newest others; the log begins after its last entry of one that is gone."""
+    """Keep the current version and the newest others. The log begins after its last entry of a removed version."""
     versions = rows(doc, "versions")
     if len(versions) <= count:
         return

@@ -1,4 +1,4 @@
-"""Files of a table as somebody may see them whom read restrictions bind: rows left out, columns masked.
+"""Restricted files: a table's data files without the rows and values that a restricted user may not see.
 
-Needs pyarrow and pyiceberg, so only processes that do such work import this package.
+Needs pyarrow and pyiceberg, so only worker processes import this package.
 """

@@ -1,7 +1,8 @@
-"""What the nine actions of Iceberg's read restrictions do to a column, and which rows a filter leaves.
+"""The nine mask actions of Iceberg's read restrictions on Arrow columns, and the evaluation of row filters.
 
-May import pyarrow and the standard library. Pure. Conditions are of three values, as SQL's are: what is asked of a null is unknown, and a row of which it is unknown whether it
-fits is left out. What is not known here fails, and shows nothing.
+May import pyarrow and the standard library. Must not know tables. Pure. Conditions have three values, as in SQL: a
+condition on a null is unknown, and rows with an unknown result are left out. An unknown action or condition raises an
+error, so that it reveals nothing.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ import pyarrow.compute as pc
 
 Json = dict[str, Any]
 SHOWN: Final = 4
-"""Characters that are shown of a text."""
+"""Number of characters of a text that show-first-4 and show-last-4 reveal."""
 _TEXT: Final = "XXXXXXXX"
 
 
 def mask_column(values: pa.Array, action: str, *, salt: bytes = b"") -> pa.Array:
-    """Return a column with an action done to it, of the same type. Raises KeyError for an action that is none."""
+    """Return a column with an action applied, of the same type. Raises KeyError for an unknown action."""
     return _ACTIONS[action](values, salt).cast(values.type)
 
 
@@ -35,7 +36,7 @@ def _fixed(values: pa.Array, _: bytes) -> pa.Array:
 
 
 def _fixed_value(kind: pa.DataType) -> object:
-    """Return what stands for every value of a type. Raises ValueError for a type that has nothing like that."""
+    """Return the fixed value of a type. Raises ValueError for a type without one."""
     if pa.types.is_boolean(kind):
         return False
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
@@ -73,7 +74,7 @@ def _last(values: pa.Array, _: bytes) -> pa.Array:
 
 
 def _of_long(values: pa.Array, *, first: pa.Array, rest: pa.Array) -> pa.Array:
-    """Join two parts where a text is longer than what is shown of one; of a shorter one nothing is."""
+    """Join two parts of texts longer than `SHOWN`; shorter texts are masked completely."""
     empty = pa.scalar("", values.type)
     joined = pc.binary_join_element_wise(first, rest, empty)
     return pc.if_else(pc.greater(pc.utf8_length(values), SHOWN), joined, _crossed(values))
@@ -84,7 +85,7 @@ def _to(unit: str) -> Callable[[pa.Array, bytes], pa.Array]:
 
 
 def _hashed(values: pa.Array, salt: bytes) -> pa.Array:
-    """Hash each value: a text to hexadecimal digits, bytes to bytes."""
+    """Hash each value: texts to hexadecimal digits, bytes to bytes."""
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
     found: list[str | bytes | None] = []
     for value in values.to_pylist():
@@ -104,7 +105,7 @@ _ACTIONS: Final[Mapping[str, Callable[[pa.Array, bytes], pa.Array]]] = {
 
 
 def evaluate_filter(filter_: Json, *, rows: int, column: Callable[[int], pa.Array]) -> pa.Array:
-    """Say of each row whether a filter in normal form holds: true, false or null. `column` gives a field's values by its id."""
+    """Evaluate a filter in normal form for each row: true, false or null. `column` gives a field's values by its id."""
     word = filter_["type"]
     if word in ("true", "false"):
         return pa.repeat(pa.scalar(word == "true"), rows)
@@ -136,7 +137,7 @@ _COMPARED: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
 
 
 def _literal(value: Any, kind: pa.DataType) -> object:  # noqa: ANN401 - JSON
-    """Return a value, as Iceberg writes it in JSON, in the form that Arrow takes for a type."""
+    """Convert a value in Iceberg's JSON form to a Python value for an Arrow type."""
     if pa.types.is_date(kind):
         return date.fromisoformat(value)
     if pa.types.is_timestamp(kind):

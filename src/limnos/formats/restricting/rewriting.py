@@ -1,7 +1,8 @@
-"""One data file of a table, with its deletes, as a file in which nothing is that may not be seen.
+"""Rewrites a table's data file, with its deletes, to a restricted file.
 
-May import pyarrow, pyiceberg, this package and `limnos.model.errors`. Pure: takes the bytes of files, gives bytes. Columns are those of the table now, by their field ids: what a file has
-beside them is left behind. What cannot be read here is refused without a word of what stands in it, nor of the file's name, which may hold values.
+May import pyarrow, pyiceberg, this package and `limnos.model.errors`. Must not know users or stores. Pure: takes and
+returns bytes. The result has the table's current columns, by field id; other columns of the file are left out. Errors
+reveal neither content nor the file's name, which may contain values.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ _FAILED: Final = (
 
 
 class ReadShape(msgspec.Struct, frozen=True):
-    """What of a table a file is read with: its metadata as far as names, ids and partitions go, and what binds the reader."""
+    """The parts of a table with which a file is read (names, ids, partitions), and the restrictions of the user."""
 
     metadata: Json
     row_filter: Json | None
@@ -57,14 +58,21 @@ class ReadShape(msgspec.Struct, frozen=True):
 
 
 class RewrittenFile(NamedTuple):
-    """A file that may be seen, and what it says of itself: rows, counts and bounds by field id. No bytes where no row is left."""
+    """A restricted file, with its rows, counts and bounds by field id. No bytes if no row is left."""
 
     data: bytes
     told: Json
 
 
 def rewrite_file(shape: ReadShape, task: Json, *, deletes: list[Json], files: Mapping[str, bytes]) -> RewrittenFile:
-    """Return a data file as it may be seen. `files` has the bytes of it and of its deletes, by their paths. Raises Unsupported."""
+    """Return the restricted form of a data file. Raises UnsupportedOperation.
+
+    Args:
+        shape: How to read it, and the restrictions.
+        task: The scan task of the file.
+        deletes: The delete files of the task.
+        files: The bytes of the data file and its delete files, by path.
+    """
     with hide_error_details():
         table = _ReadTable(shape)
         sink = io.BytesIO()
@@ -82,7 +90,10 @@ def rewrite_file(shape: ReadShape, task: Json, *, deletes: list[Json], files: Ma
 
 @contextmanager
 def hide_error_details() -> Iterator[None]:
-    """Refuse in words that tell nothing of the data; what went wrong goes along for the log. Raises Unsupported."""
+    """Replace errors in the body by UnsupportedOperation with a message that reveals no data.
+
+    The cause is kept for the log.
+    """
     try:
         yield
     except LimnosError:
@@ -96,7 +107,7 @@ def hide_error_details() -> Iterator[None]:
 
 
 class _ReadTable:
-    """A table as far as its files are read."""
+    """A table for reading its files."""
 
     def __init__(self, shape: ReadShape) -> None:
         self._shape = shape
@@ -111,7 +122,7 @@ class _ReadTable:
         self.target: pa.Schema = schema_to_pyarrow(self._seen)
 
     def batches(self, task: Json, *, deletes: list[Json], io: _MemoryFileIO) -> Iterator[pa.RecordBatch]:
-        """Give the rows that are alive, in the columns of the table."""
+        """Yield the live rows, with the table's current columns."""
         positions: list[Json] = []
         equal: list[Json] = []
         for each in deletes:
@@ -123,7 +134,10 @@ class _ReadTable:
                 yield self._alive(batch.slice(at, ROWS_AT_ONCE), gone)
 
     def _deleted(self, told: Json, io: _MemoryFileIO) -> tuple[list[str], frozenset[tuple[object, ...]]]:
-        """Return the columns that an equality delete names, and the values that are deleted. Raises Unsupported for a column that is there no more."""
+        """Return the columns and values of an equality delete.
+
+        Raises UnsupportedOperation if the table no longer has a column.
+        """
         by_id = {field.field_id: field for field in self._schema.fields}
         if not by_id.keys() >= set(told["equality-ids"]):
             raise UnsupportedOperation(
@@ -144,7 +158,7 @@ class _ReadTable:
         return batch
 
     def seen(self, batch: pa.RecordBatch) -> pa.Table:
-        """Leave out rows, then mask columns: filters look at values as they are stored."""
+        """Filter rows, then mask columns: filters apply to stored values."""
         shape, names = self._shape, {field.field_id: field.name for field in self._schema.fields}
         if shape.row_filter is not None:
             batch = batch.filter(
@@ -160,7 +174,7 @@ class _ReadTable:
         return pa.table(columns, names=[field.name for field in self._schema.fields]).cast(self.target)
 
     def statistics(self, sink: io.BytesIO) -> Json:
-        """Return sizes, counts and bounds of what was written, which are those of what may be seen."""
+        """Return sizes, counts and bounds of the written file, which reveal nothing hidden."""
         found = data_file_statistics_from_parquet_metadata(
             parquet_metadata=pq.read_metadata(io.BytesIO(sink.getvalue())),
             stats_columns=compute_statistics_plan(self._seen, {}),
@@ -176,13 +190,16 @@ class _ReadTable:
 
 
 def _rows_of(batch: pa.RecordBatch, names: list[str]) -> list[tuple[object, ...]]:
-    """Return rows as values that can be compared; null is equal to null, and a number is no other for being no number."""
+    """Return rows as comparable tuples, in which null equals null and NaN equals NaN."""
     columns = [batch.column(name).to_pylist() for name in names]
-    return [tuple("nan" if value != value else value for value in row) for row in zip(*columns, strict=True)]  # noqa: PLR0124 - what is no number
+    return [tuple("nan" if value != value else value for value in row) for row in zip(*columns, strict=True)]  # noqa: PLR0124 - a NaN
 
 
 def _file_of(told: Json) -> DataFile:
-    """Return a file as pyiceberg names it, from how a plan does."""
+    """Convert a file of a scan plan to pyiceberg's DataFile.
+
+    Raises UnsupportedOperation for other formats than Parquet.
+    """
     if told["content"] != "position-deletes" and told["file-format"] != "parquet":
         raise UnsupportedOperation(
             f"The table has files of format {told['file-format']}, of which none can be shown to whom restrictions bind: write them anew as parquet"
@@ -196,7 +213,7 @@ def _file_of(told: Json) -> DataFile:
 
 
 class _MemoryFileIO(FileIO):
-    """Files whose bytes are at hand; there are no others."""
+    """A FileIO over bytes in memory."""
 
     def __init__(self, files: dict[str, bytes]) -> None:
         super().__init__()

@@ -1,6 +1,6 @@
-"""Which delete files apply to a data file: Iceberg's specification, "Scan planning".
+"""Finds the delete files that apply to a data file (Iceberg specification, "Scan Planning").
 
-May import this package and pyiceberg. Must not know filters, nor how files are told.
+May import this package and pyiceberg. Must not know filters, nor the JSON of tasks.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 _PATH_ID: Final = 2147483546
 PartitionKey = tuple[int, tuple[object, ...]]
-"""A spec and the values of its fields: where a file lies."""
+"""A file's partition: the spec and the values of its fields."""
 
 
 def partition_key_of(file: DataFile) -> PartitionKey:
-    """Return where a file lies."""
+    """Return the partition of a file."""
     values = (file.partition[at] for at in range(len(file.partition)))
-    return file.spec_id, tuple("NaN" if value != value else value for value in values)  # noqa: PLR0124 - what is no number is itself
+    return file.spec_id, tuple("NaN" if value != value else value for value in values)  # noqa: PLR0124 - a NaN
 
 
 class _DeleteSeries:
-    """Delete files in the order of their sequence numbers; `files` are numbers in the whole list."""
+    """Delete files ordered by sequence number; a file is its index in the whole list."""
 
     def __init__(self) -> None:
         self._found: list[tuple[int, int]] = []
@@ -42,16 +42,16 @@ class _DeleteSeries:
         self._found.sort()
 
     def since(self, sequence: int) -> list[int]:
-        """Those as old as a data file, or younger."""
+        """The files with at least this sequence number."""
         return [number for _, number in self._found[bisect_left(self._found, (sequence, -1)) :]]
 
     def after(self, sequence: int) -> list[int]:
-        """Those that are younger."""
+        """The files with a greater sequence number."""
         return [number for _, number in self._found[bisect_right(self._found, (sequence, 1 << 62)) :]]
 
 
 class DeleteIndex:
-    """The delete files of a snapshot, by what they may apply to; `whole` are the specs that part nothing."""
+    """The delete files of a snapshot, indexed by what they may apply to. `whole` are the specs without partitions."""
 
     def __init__(self, entries: Sequence[ManifestEntry], *, whole: Collection[int]) -> None:
         self._whole = whole
@@ -81,7 +81,10 @@ class DeleteIndex:
         return self._positions[partition_key_of(file)] if path is None else self._of_path[path]
 
     def of(self, entry: ManifestEntry) -> list[int]:
-        """Return the numbers of the delete files that apply to a data file; a deletion vector stands for all older positions."""
+        """Return the indices of the delete files for a data file.
+
+        A deletion vector replaces all older position deletes.
+        """
         file, sequence = entry.data_file, cast("int", entry.sequence_number)
         place = partition_key_of(file)
         found = self._everywhere.after(sequence)
@@ -100,7 +103,7 @@ class DeleteIndex:
 
 
 def _one_path(file: DataFile) -> str | None:
-    """Return the only data file whose rows a file of positions deletes, where it says so."""
+    """Return the only data file to which a position delete file applies; None if there may be several."""
     if file[REFERENCED] is not None:
         return cast("str", file[REFERENCED])
     low, high = (file.lower_bounds or {}).get(_PATH_ID), (file.upper_bounds or {}).get(_PATH_ID)
@@ -108,7 +111,10 @@ def _one_path(file: DataFile) -> str | None:
 
 
 def _may_name(file: DataFile, path: str) -> bool:
-    """Say whether a file of positions may name a path; an upper bound that was cut covers what begins with it."""
+    """Return whether a position delete file may name a path.
+
+    A truncated upper bound covers all paths that begin with it.
+    """
     low, high = (file.lower_bounds or {}).get(_PATH_ID), (file.upper_bounds or {}).get(_PATH_ID)
     spelled = path.encode()
     return (low is None or low <= spelled) and (high is None or spelled <= high or spelled.startswith(high))

@@ -1,8 +1,9 @@
-"""What a name in a request to plan a scan means.
+"""Resolves field names in a scan request.
 
-May import pyiceberg alone. Who asks for a snapshot's schema may still mean the table's names: Iceberg's Java library asks for it with every snapshot, and Spark
-names the current one in each of its queries, with the table's names of today. So a name is looked for in both, and where it means different columns, or
-columns whose values are of different types, nothing is concluded from it.
+May import pyiceberg alone. Must not know filters. A client that requests a snapshot's schema may still use the table's
+current names: Iceberg's Java library requests it with every snapshot, and Spark sends the current snapshot's id with
+current names. So a name is looked up in both schemas. If it denotes different columns, or columns of different types,
+it is ignored.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ if TYPE_CHECKING:
 
 
 class FieldLookup:
-    """The names of the schema that a scan asks for, and of the table's of today where that is another."""
+    """The names in the schema of a scan, and in the table's current schema if that differs."""
 
     def __init__(self, schema: Schema, *, today: Schema | None, case_sensitive: bool) -> None:
         self._schema, self._today, self._case_sensitive = schema, today, case_sensitive
 
     def field(self, name: str | int) -> NestedField | None:
-        """Return the field of the scan's schema that a name, or a field's number, means; None when that is not certain, or the schema has none of the kind yet.
+        """Return the field of the scan's schema for a name or field id; None if it is ambiguous or not in that schema
+        yet.
 
-        Raises ValueError for what neither schema has.
+        Raises ValueError if neither schema has it.
         """
         then = self._found(self._schema, name)
         if self._today is None:

@@ -1,8 +1,8 @@
-"""Filters of scans: read from JSON in either of Iceberg's spellings, bound to columns, and told again as far as a partition leaves them open.
+"""Filters of scans: parsed from both of Iceberg's JSON forms, bound to columns, and reduced to residuals.
 
-May import pyiceberg, this package and `limnos.model.errors`. A filter is a tree of which `not` stands at the leaves only. A leaf keeps the JSON that it
-came as, so what goes back to a client is what it sent. A leaf that cannot be looked at here (a transform of a column, a function) may
-be true of any row: it prunes nothing, and stays in the residual.
+May import pyiceberg, this package and `limnos.model.errors`. Must not know files. `not` occurs only at the leaves of
+the tree. A leaf keeps its original JSON, so a client gets back what it sent. A leaf that cannot be evaluated here (a
+transform, a function) may be true for any row: it prunes nothing and stays in the residual.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ _COMPARED: Final = {
     "starts-with": StartsWith, "not-starts-with": NotStartsWith,
 }  # fmt: skip
 _UNREAD: Final = (TimestampNanoType, TimestamptzNanoType, UnknownType)
-"""Types whose values the library does not compare."""
+"""Types whose values pyiceberg cannot compare."""
 _SETS: Final = {"in": In, "not-in": NotIn}
 
 
 class FilterLeaf(NamedTuple):
-    """One predicate: as it is told to clients, and as it is worked out here; None for what may be true of any row."""
+    """One predicate: its JSON for clients, and its expression; None if it may be true for any row."""
 
     told: object
     predicate: BooleanExpression | None
@@ -89,7 +89,10 @@ ScanFilter = bool | FilterLeaf | AndFilter | OrFilter
 
 
 def filter_of(raw: bytes, schema: Schema, *, naming: FieldLookup) -> ScanFilter:
-    """Read a filter; null holds for every row. Raises BadRequest (no filter, unknown columns, values of other types, too deep)."""
+    """Parse a filter; null is true for every row.
+
+    Raises BadRequest (malformed, unknown columns, wrong values, too deep).
+    """
     try:
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -100,7 +103,7 @@ def filter_of(raw: bytes, schema: Schema, *, naming: FieldLookup) -> ScanFilter:
 
 
 def join_filters(parts: list[ScanFilter], *, every: bool) -> ScanFilter:
-    """Join filters, of which all or one must hold, and leave out what decides nothing."""
+    """Join filters by AND (`every`) or OR, without constants."""
     found: list[ScanFilter] = []
     for part in parts:
         if part is (not every):
@@ -115,7 +118,7 @@ def join_filters(parts: list[ScanFilter], *, every: bool) -> ScanFilter:
 
 
 class _FilterReader:
-    """Reads one filter, within bounds."""
+    """Parses one filter within limits."""
 
     def __init__(self, schema: Schema, naming: FieldLookup) -> None:
         self._schema = schema
@@ -123,7 +126,7 @@ class _FilterReader:
         self._leaves = self._values = 0
 
     def read(self, value: object, *, holds: bool, depth: int) -> ScanFilter:
-        """Read a filter, or what is the case when it does not hold."""
+        """Parse a filter; with `holds` False its negation."""
         if depth > DEPTH_MAX:
             raise BadRequest(f"The filter is nested more than {DEPTH_MAX} levels deep")
         if isinstance(value, bool):
@@ -174,7 +177,7 @@ class _FilterReader:
                 return None
             name, sort = column
             literals = {literal_of(sort, _value(each)) for each in values}
-            literals = {each for each in literals if not isinstance(each, (AboveMax, BelowMin))}  # no row has such
+            literals = {each for each in literals if not isinstance(each, (AboveMax, BelowMin))}  # no row has these
             return cast("BooleanExpression", _SETS[str(kind)](Reference(name), literals))
         raise BadRequest(f"A filter of type {str(kind)[:50]!r} is not known")
 
@@ -192,11 +195,14 @@ class _FilterReader:
             raise BadRequest(f"The filter asks how column {name} of type {sort} begins: only strings begin so")
         literal = literal_of(sort, value)
         if isinstance(literal, (AboveMax, BelowMin)):
-            return None  # the library would take it for true, of rows without a value too
+            return None  # pyiceberg would take it as true, even for nulls
         return cast("BooleanExpression", _COMPARED[kind](Reference(name), literal))
 
     def _column(self, term: object) -> tuple[str, IcebergType] | None:
-        """Return the name and type of the column that a term is; None for what is more than a column, or cannot be compared. Raises BadRequest."""
+        """Return the name and type of a term's column; None if the term is no plain column or cannot be compared.
+
+        Raises BadRequest.
+        """
         node = cast("dict[str, object]", term) if isinstance(term, dict) else {"type": "reference", "name": term}
         if node.get("type") in ("transform", "apply"):
             return None
@@ -234,14 +240,14 @@ def _part(node: dict[str, object], name: str) -> object:
 
 
 def _value(value: object) -> object:
-    """Return what a literal is, also of one that is told with its type."""
+    """Return the value of a literal, with or without its wrapper object."""
     if isinstance(value, dict) and value.get("type") == "literal":
         return value.get("value")
     return value
 
 
 def expression_of(asked: ScanFilter) -> BooleanExpression:
-    """Return a filter as pyiceberg evaluates it, never stricter than it is; chains as trees that are not deep."""
+    """Return a filter as a pyiceberg expression that is never stricter. Chains become balanced trees."""
     if isinstance(asked, bool):
         return AlwaysTrue() if asked else AlwaysFalse()
     if isinstance(asked, FilterLeaf):
@@ -258,7 +264,7 @@ def _balanced_tree(parts: list[BooleanExpression], join: Callable[..., BooleanEx
 
 
 def residual_of(asked: ScanFilter, decide: Callable[[BooleanExpression], bool | None]) -> ScanFilter:
-    """Return what a filter leaves open once some of its predicates are known to hold or not; None: a predicate is open."""
+    """Return the residual of a filter when some predicates are decided; `decide` returns None for an undecided one."""
     if isinstance(asked, bool):
         return asked
     if isinstance(asked, FilterLeaf):
@@ -268,7 +274,7 @@ def residual_of(asked: ScanFilter, decide: Callable[[BooleanExpression], bool | 
 
 
 def filter_json(asked: ScanFilter) -> object:
-    """Spell a filter as JSON; chains as trees that are not deep."""
+    """Return a filter as JSON. Chains become balanced trees."""
     if isinstance(asked, bool):
         return asked
     if isinstance(asked, FilterLeaf):

@@ -1,6 +1,7 @@
-"""The manifests of a scan in portions, each of which is read and told at once.
+"""Divides the manifests of a scan into batches, each of which is read and answered at once.
 
-May import msgspec and this package, but not pyiceberg, so that a server may use it.
+May import msgspec and this package, but not pyiceberg, so that a server may use it. Must not know the content of
+manifests.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ if TYPE_CHECKING:
     from limnos.formats.scans.request import ManifestSummary
 
 BYTES_MAX: Final = 16 << 20
-"""Of manifests in one portion, as far as their list says how long they are."""
+"""Most bytes of manifests in one batch, as far as the manifest list states their lengths."""
 TOLD_BYTES_MAX: Final = 128 << 20
-"""Of what one answer tells: each file comes with what is left of the filter."""
+"""Most bytes of one answer: each file comes with its residual filter."""
 TOLD_TOO_MUCH: Final = f"One answer of this plan comes to over {TOLD_BYTES_MAX} bytes: shorten the filter, ask for statistics of fewer fields, or have the table's manifests rewritten"
 _FILTERS_BYTES: Final = 16 << 20
-"""Of filters in the answer for one portion, about: a long filter makes for portions of fewer files."""
+"""Approximate limit of filters in one batch's answer: with a long filter batches have fewer files."""
 UNTOLD_FILES: Final = 1_000
-"""Taken for a manifest whose list does not say how many files it names."""
+"""Assumed number of files of a manifest whose list does not state it."""
 
 
 def manifest_batches(
     manifests: Sequence[ManifestSummary], *, files_max: int, filter_bytes: int = 0
 ) -> Iterator[tuple[int, int]]:
-    """Give the manifests in portions, as the first and the one after the last; one that is too large is a portion of its own."""
+    """Yield the batches as index ranges (first, end). A manifest that is too large is a batch of its own."""
     first, files, size = 0, 0, 0
     files_max = min(files_max, max(1, _FILTERS_BYTES // max(1, filter_bytes)))
     for at, each in enumerate(manifests):

@@ -1,7 +1,8 @@
-"""Manifest lists and manifests, read from their bytes within bounds.
+"""Reads manifest lists and manifests from their bytes, within limits.
 
-May import pyiceberg, `limnos.formats.avro` for the bounds, this package and `limnos.model.errors`. Must not know what a scan asks for. The library trusts the numbers of
-a file and unpacks blocks whole; so it is given files that are unpacked already, as far as the bounds go.
+May import pyiceberg, `limnos.formats.avro` for the limits, this package and `limnos.model.errors`. Must not know scan
+requests. pyiceberg trusts the numbers in a file and decompresses whole blocks, so it is given files that are
+decompressed already within limits.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ if TYPE_CHECKING:
     from pyiceberg.io import InputFile
 
 _VERSION: Final = 3
-"""The newest form, which has the fields of the older ones."""
+"""The newest form, which includes the fields of the older ones."""
 FIRST_ROW_ID: Final = 16
 REFERENCED: Final = 17
 CONTENT_OFFSET: Final = 18
 CONTENT_SIZE: Final = 19
-"""Places in a data file's record that the library has no names for."""
+"""Positions in a data file's record for which pyiceberg has no names."""
 
 
 class _MemoryFile:
-    """A file that is there already, as the library opens files."""
+    """A file in memory, in the form that pyiceberg opens."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
 
     def open(self, seekable: bool = True) -> io.BytesIO:  # noqa: FBT001, FBT002 - as the library calls it
-        """Open it."""
+        """Return a stream over the bytes."""
         del seekable
         return io.BytesIO(self._data)
 
@@ -56,7 +57,7 @@ def _memory_file(data: bytes) -> InputFile:
 
 
 def damaged_error(what: str, error: Exception) -> InvalidTable:
-    """Say that a file of a table cannot be read."""
+    """Return the error for an unreadable file of a table."""
     told = str(error) or type(error).__name__
     return InvalidTable(f"{what} of the table cannot be read, so this scan cannot be planned: {told[:300]}")
 
@@ -74,7 +75,7 @@ def list_read(data: bytes) -> list[ManifestFile]:
 
 
 def manifest_summary(manifest: ManifestFile) -> ManifestSummary:
-    """Return what is to be known of a manifest before it is read."""
+    """Return the facts of a manifest that are known before reading it."""
     counts = (manifest.added_files_count, manifest.existing_files_count)
     first = cast("int | None", manifest[15]) if len(manifest) > 15 else None
     return ManifestSummary(
@@ -85,7 +86,11 @@ def manifest_summary(manifest: ManifestFile) -> ManifestSummary:
 
 
 def entries_read(data: bytes, manifest: ManifestSummary) -> list[ManifestEntry]:
-    """Read the entries of a manifest that are alive, with what they take from it: sequence number, snapshot, spec, first row id. Raises InvalidTable."""
+    """Read the live entries of a manifest, with the values that they inherit: sequence number, snapshot, spec, first
+    row id.
+
+    Raises InvalidTable.
+    """
     try:
         with AvroFile[ManifestEntry](
             _memory_file(data), MANIFEST_ENTRY_SCHEMAS[_VERSION], read_types={-1: ManifestEntry, 2: DataFile},

@@ -1,6 +1,7 @@
-"""The steps of planning a scan as chores: from bytes to bytes, for processes that can be ended while they are at it.
+"""The steps of scan planning as functions from bytes to bytes, for worker processes that can be killed.
 
-May import `formats.iceberg`, this package and msgspec. A worker process loads it when there is a scan to plan: the library takes a while to load, and the server needs none of it.
+May import `formats.iceberg`, this package and msgspec. Must not know who runs it. A worker process loads it with its
+first scan, because pyiceberg is slow to load; the server does not need it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from limnos.formats.scans.tasks import manifests_of, tasks_of
 
 
 def find_scan_scope(document: bytes, asked: bytes) -> list[bytes]:
-    """Say what of a table a scan is about: a document's bytes in, an `ScanScope` out."""
+    """Determine the scope of a scan: the document's bytes and the request in, a `ScanScope` out."""
     return [
         msgspec.json.encode(
             scan_scope_of(iceberg_metadata.decode(document), msgspec.json.decode(asked, type=ScanRequest))
@@ -26,7 +27,9 @@ def find_scan_scope(document: bytes, asked: bytes) -> list[bytes]:
 
 
 def manifests(aim: bytes, asked: bytes, *lists: bytes) -> list[bytes]:
-    """Say which manifests a scan has to read: the lists' bytes in, a `ScanManifests` out."""
+    """Determine the manifests that a scan must read: scope, request and the bytes of manifest lists in, a
+    `ScanManifests` out.
+    """
     needed = manifests_of(
         msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(asked, type=ScanRequest), lists=lists
     )
@@ -34,7 +37,10 @@ def manifests(aim: bytes, asked: bytes, *lists: bytes) -> list[bytes]:
 
 
 def tasks(aim: bytes, asked: bytes, *files: bytes) -> list[bytes]:
-    """Plan the files of some manifests: a `ScanManifests` and their bytes in; tasks, delete files, and how many rows are sure, out."""
+    """Plan the files of some manifests: scope, request, a `ScanManifests` and the manifests' bytes in.
+
+    Returns the tasks, the delete files, and the number of rows that are certain to match.
+    """
     found = tasks_of(
         msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(asked, type=ScanRequest),
         needed=msgspec.json.decode(files[0], type=ScanManifests), files=files[1:],
@@ -43,7 +49,7 @@ def tasks(aim: bytes, asked: bytes, *files: bytes) -> list[bytes]:
 
 
 def residual(aim: bytes, asked: bytes) -> list[bytes]:
-    """Hold what a scan says about columns against a schema: an `ScanScope` and a request in, its filter as tasks tell it out."""
+    """Check a request's columns against the schema: scope and request in, its filter as tasks state it out."""
     table = ScannedTable(msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(asked, type=ScanRequest))
     return [msgspec.json.encode(filter_json(table.filter))]
 
@@ -54,4 +60,4 @@ CHORES: Mapping[str, Callable[..., list[bytes]]] = {
     "scan-tasks": tasks,
     "scan-residual": residual,
 }
-"""Every chore by its name."""
+"""The functions that a worker process offers, by name."""

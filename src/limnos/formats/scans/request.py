@@ -1,6 +1,7 @@
-"""What a scan asks for, and what of a table's metadata it is about: which manifest lists, which schema, which specs.
+"""Scan requests, and the scope of a scan in a table's metadata: manifest lists, schema and specs.
 
-May import msgspec, this package and `limnos.model.errors`; not pyiceberg, so that a server may use it. Iceberg's OpenAPI, `PlanTableScanRequest`.
+May import msgspec, this package and `limnos.model.errors`; not pyiceberg, so that a server may use it. Must not know
+files. Source: Iceberg's OpenAPI, `PlanTableScanRequest`.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from limnos.model.errors import BadRequest, UnsupportedOperation
 
 Json = dict[str, object]
 STEPS_MAX: Final = 1_000
-"""Snapshots that one incremental scan may append up."""
+"""Most snapshots that one incremental scan may span."""
 NAMES_MAX: Final = 10_000
 _ID_MAX: Final = 1 << 63
 
 
 class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
-    """The body of a request to plan a scan; the filter stays as it was sent until a worker reads it."""
+    """The body of a request to plan a scan. The filter stays encoded until a worker process parses it."""
 
     snapshot_id: int | None = None
     start_snapshot_id: int | None = None
@@ -33,11 +34,11 @@ class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=Tru
 
     @property
     def names_fields(self) -> bool:
-        """Whether it says anything about columns."""
+        """Whether it refers to columns."""
         return bool(self.select or self.stats_fields) or bytes(self.filter) not in (b"", b"true")
 
     def check(self) -> None:
-        """Refuse what asks for two things at once, or for nothing that can be. Raises BadRequest."""
+        """Check the request for contradictions and limits. Raises BadRequest."""
         if (self.start_snapshot_id is None) != (self.end_snapshot_id is None):
             raise BadRequest("An incremental scan is told by both start-snapshot-id and end-snapshot-id")
         if self.snapshot_id is not None and self.start_snapshot_id is not None:
@@ -52,7 +53,11 @@ class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=Tru
 
 
 class ScanScope(msgspec.Struct, frozen=True):
-    """What of a table a scan is about. `appended` are the snapshots whose files count, None for all that a list names; `today` is the table's schema where `schema` is another."""
+    """The parts of a table that a scan needs.
+
+    `appended` are the snapshots whose files count; None for all files of the lists. `today` is the table's current
+    schema if `schema` is another one.
+    """
 
     table_uuid: str
     location: str
@@ -66,7 +71,10 @@ class ScanScope(msgspec.Struct, frozen=True):
 
 
 class ManifestSummary(msgspec.Struct, frozen=True, rename="kebab"):
-    """A manifest as its list tells of it. `files` and `rows` are what it may hold that is alive; -1 where the list does not say."""
+    """A manifest as its list describes it.
+
+    `files` is the number of its live files; -1 if the list does not state it.
+    """
 
     path: str
     length: int
@@ -80,14 +88,17 @@ class ManifestSummary(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class ScanManifests(msgspec.Struct, frozen=True):
-    """The manifests of a scan: those that list data, and those whose deletes may apply to it."""
+    """The manifests of a scan: with data, and with deletes that may apply to it."""
 
     data: list[ManifestSummary]
     deletes: list[ManifestSummary]
 
 
 def scan_scope_of(metadata: Json, asked: ScanRequest) -> ScanScope:
-    """Find what a scan is about. Raises BadRequest for snapshots that are not there, Unsupported."""
+    """Determine the scope of a scan.
+
+    Raises BadRequest for missing snapshots, UnsupportedOperation for one without manifest list.
+    """
     asked.check()
     known = {cast("int", each["snapshot-id"]): each for each in _dicts(metadata.get("snapshots"))}
     appended: list[int] | None = None
@@ -129,7 +140,7 @@ def _list_of(snapshot: Json) -> str:
 
 
 def _appended_snapshots(known: dict[int, Json], start: int, *, end: int) -> list[Json]:
-    """Return the snapshots that appended after `start` up to `end`, the newest first. Raises BadRequest."""
+    """Return the append snapshots after `start` up to `end`, the newest first. Raises BadRequest."""
     _snapshot(known, start)
     at, found, steps = _snapshot(known, end), [], 0
     while at["snapshot-id"] != start:

@@ -1,6 +1,6 @@
-"""A table as a scan sees it: its schema and specs, and what they say about manifests and files.
+"""A table as a scan sees it: its schema and specs, and pruning of manifests and files with them.
 
-May import pyiceberg, this package and `limnos.model.errors`. Must not know where files lie.
+May import pyiceberg, this package and `limnos.model.errors`. Must not know where files are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,10 @@ _WITH_NUMBERS: Final = ("decimal", "fixed")
 
 
 class ScannedTable:
-    """What one scan reads by. Raises BadRequest for a filter, or names, that do not fit the table."""
+    """The schema, specs and bound filter of one scan.
+
+    Raises BadRequest for a filter or names that do not fit the table.
+    """
 
     def __init__(self, aim: ScanScope, asked: ScanRequest) -> None:
         self.schema = _schema_of(aim.schema)
@@ -64,7 +67,7 @@ class ScannedTable:
         self._residuals: dict[tuple[object, ...], ScanFilter] = {}
 
     def _ids(self, names: list[str]) -> dict[int, str]:
-        """Return the ids of fields by name. Raises BadRequest."""
+        """Return the names of fields by id. Raises BadRequest for an unknown name."""
         found: dict[int, str] = {}
         for name in names:
             try:
@@ -77,12 +80,12 @@ class ScannedTable:
 
     @property
     def is_open(self) -> bool:
-        """Say whether every row is asked for."""
+        """Return whether every row is requested."""
         return isinstance(self._expression, AlwaysTrue)
 
     @cached_property
     def whole(self) -> frozenset[int]:
-        """The specs that part nothing."""
+        """The specs without partitions."""
         return frozenset(
             number for number, spec in self._specs.items()
             if all(isinstance(field.transform, VoidTransform) for field in spec.fields)
@@ -96,7 +99,7 @@ class ScannedTable:
         return found
 
     def _partitions(self, number: int) -> Schema:
-        """Return a spec's fields with their types; those of columns that are gone are known from older schemas."""
+        """Return a spec's fields with their types; types of dropped columns come from older schemas."""
         return Schema(*self.spec(number).partition_type(self._sources).fields)
 
     def _project(self, number: int) -> BooleanExpression:
@@ -114,11 +117,11 @@ class ScannedTable:
         return _InclusiveMetricsEvaluator(self.schema, self._expression, self.case_sensitive)
 
     def may_hold(self, manifest: ManifestFile) -> bool:
-        """Say whether a manifest may list a file with a row that is asked for."""
+        """Return whether a manifest may list a file with a matching row."""
         return self.is_open or _unless_known(lambda: self._of_lists[manifest.partition_spec_id](manifest))
 
     def may_match(self, file: DataFile) -> bool:
-        """Say whether a data file may hold a row that is asked for."""
+        """Return whether a data file may contain a matching row."""
         if isinstance(self._expression, AlwaysFalse):
             return False
         if self.is_open:
@@ -128,7 +131,7 @@ class ScannedTable:
         )
 
     def residual(self, file: DataFile) -> ScanFilter:
-        """Return what of the filter a file's place leaves open."""
+        """Return the filter's residual for a file's partition."""
         place = partition_key_of(file)
         found = self._residuals.get(place)
         if found is None:
@@ -141,14 +144,14 @@ class ScannedTable:
             return None
         try:
             left = residual_evaluator_of(spec, leaf, self.case_sensitive, self.schema).residual_for(file.partition)
-        except Exception:  # noqa: BLE001 - what the library cannot decide stays open
+        except Exception:  # noqa: BLE001 - undecided if pyiceberg cannot evaluate it
             return None
         return True if isinstance(left, AlwaysTrue) else False if isinstance(left, AlwaysFalse) else None
 
     def _spelling(self, number: int) -> list[Callable[[object], object] | None]:
-        """Return how the values of a spec's fields are spelled; None for those of columns that the table has no more, which are told as null."""
+        """Return the JSON encoders of a spec's fields; None for a dropped column, whose values become null."""
         fields, types = self.spec(number).fields, self.partitions[number].fields
-        there = self.schema._lazy_id_to_field  # noqa: SLF001 - finding one by one would raise for each that is gone
+        there = self.schema._lazy_id_to_field  # noqa: SLF001 - looking up ids would raise for dropped fields
         return [
             partition_encoder(kind.field_type) if field.source_id in there else None
             for field, kind in zip(fields, types, strict=True)
@@ -156,12 +159,12 @@ class ScannedTable:
 
 
 def _unless_known(ask: Callable[[], bool]) -> bool:
-    """Ask the library; what it cannot work out (bounds of a type that a column had before) may be."""
+    """Evaluate with pyiceberg; True if it fails, as for bounds of a column's former type."""
     try:
         return ask()
     except InvalidTable:
         raise
-    except Exception:  # noqa: BLE001 - more files than needed are no mistake, fewer would be
+    except Exception:  # noqa: BLE001 - extra files are harmless, missing ones are not
         return True
 
 
@@ -174,7 +177,9 @@ def _schema_of(schema: Json) -> Schema:
 
 
 def _sources_of(schemas: list[Json]) -> Schema:
-    """Return every top field that there ever was, as the newest schema has it: partition fields may be of columns that are gone."""
+    """Return all top-level primitive fields of any schema, in their newest form: partition fields may use dropped
+    columns.
+    """
     found: dict[int, NestedField] = {}
     for each in schemas:
         for field_id, field in _schema_of(each)._lazy_id_to_field.items():  # noqa: SLF001
@@ -184,7 +189,7 @@ def _sources_of(schemas: list[Json]) -> Schema:
 
 
 def _readable(value: object) -> object:
-    """Return a schema in which types that the library does not know are ones of which nothing is known."""
+    """Return a schema in which types unknown to pyiceberg are replaced by `unknown`."""
     if isinstance(value, dict):
         return {
             key: _known_type(each) if key in ("type", "element", "key", "value") else _readable(each)

@@ -1,8 +1,8 @@
-"""Planned: the manifests that a scan has to read, and the tasks that come of some of them, as JSON.
+"""Plans a scan: the manifests that it must read, and the tasks from some of them, as JSON.
 
-May import pyiceberg, this package and `limnos.model.errors`. This is the seam of scan planning: `manifests_of` and `tasks_of` are functions of metadata (`ScanScope`), a request and the
-bytes of files alone, and say nothing about who asks; whatever a caller may not see is taken out of the request before it comes here.
-Iceberg's OpenAPI, `ScanTasks`.
+May import pyiceberg, this package and `limnos.model.errors`. Must not know callers: `manifests_of` and `tasks_of`
+depend only on metadata (`ScanScope`), a request and the bytes of files. The server removes what a caller may not see
+from the request first. Source: Iceberg's OpenAPI, `ScanTasks`.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ _SORTS: Final = {
 
 
 class FileScanTasks(NamedTuple):
-    """What is read of a scan: JSON of `file-scan-tasks` and of the `delete-files` that they refer to by number.
+    """A part of a plan: JSON of `file-scan-tasks`, and of the `delete-files` to which they refer by index.
 
-    `sure_rows` counts rows of files that are asked for whole; nothing is deleted in them.
+    `sure_rows` counts the rows of files that match completely and have no deletes.
     """
 
     files: list[bytes]
@@ -54,7 +54,7 @@ class FileScanTasks(NamedTuple):
 
 
 def manifests_of(aim: ScanScope, asked: ScanRequest, *, lists: Sequence[bytes]) -> ScanManifests:
-    """Say which manifests a scan has to read, of the lists that its aim names. Raises BadRequest, InvalidTable."""
+    """Determine the manifests that a scan must read, from the lists of its scope. Raises BadRequest, InvalidTable."""
     table = ScannedTable(aim, asked)
     found: dict[str, ManifestFile] = {}
     for raw in lists:
@@ -72,7 +72,12 @@ def manifests_of(aim: ScanScope, asked: ScanRequest, *, lists: Sequence[bytes]) 
 
 
 def tasks_of(aim: ScanScope, asked: ScanRequest, *, needed: ScanManifests, files: Sequence[bytes]) -> FileScanTasks:
-    """Plan the files of some manifests: `files` are the bytes of those with data, then of those with deletes. Raises BadRequest, InvalidTable."""
+    """Plan the files of some manifests.
+
+    Raises BadRequest, InvalidTable, UnsupportedOperation for an answer that is too large.
+
+    `files` are the bytes of the data manifests, then of the delete manifests.
+    """
     table = ScannedTable(aim, asked)
     data = zip(needed.data, files, strict=False)
     entries = [
@@ -95,7 +100,7 @@ def _is_asked(entry: ManifestEntry, aim: ScanScope) -> bool:
 
 
 class _TaskWriter:
-    """Spells tasks, and the delete files that they need, each once."""
+    """Builds tasks and the delete files that they need, each once."""
 
     def __init__(self, table: ScannedTable, index: DeleteIndex) -> None:
         self._table = table
@@ -104,7 +109,7 @@ class _TaskWriter:
         self._encode = msgspec.json.Encoder().encode
 
     def tell(self, entries: list[ManifestEntry], *, least_rows: int | None) -> FileScanTasks:
-        """Spell the tasks of entries. Raises Unsupported where they come to more than an answer may."""
+        """Build the tasks of entries. Raises UnsupportedOperation if the answer is too large."""
         files: list[bytes] = []
         rows = size = 0
         for entry in entries:

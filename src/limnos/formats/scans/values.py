@@ -1,6 +1,7 @@
-"""Values of Iceberg's types between JSON and what pyiceberg compares: literals of filters in, values of partitions out.
+"""Converts values between JSON and pyiceberg: literals of filters in, values of partitions out.
 
-May import pyiceberg and `limnos.model.errors`. Appendix D of Iceberg's specification: JSON single-value serialization.
+May import pyiceberg and `limnos.model.errors`. Must not know schemas. Source: Iceberg specification, Appendix D (JSON
+single-value serialization).
 """
 
 from __future__ import annotations
@@ -51,11 +52,14 @@ _EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - timestamps without a zone
 _DAY: Final = date(1970, 1, 1)
 _COUNTED: Final = (DateType, TimeType, TimestampType, TimestamptzType)
 _DIGITS_MAX: Final = 400
-"""Of a number in a filter."""
+"""Most characters of a decimal in a filter."""
 
 
 def literal_of(kind: IcebergType, value: object) -> Literal[Any]:
-    """Read a literal of a filter for a column of a type: as JSON spells that type, or, for dates and times, as a count. Raises BadRequest."""
+    """Parse a filter's literal for a column's type, in JSON form or, for dates and times, as a number.
+
+    Raises BadRequest.
+    """
     try:
         found = _read(kind, value)
     except (ValueError, ArithmeticError, TypeError) as error:
@@ -106,7 +110,7 @@ def _of_text(kind: IcebergType, value: str) -> object:
 
 
 def _scaled(value: Decimal, kind: DecimalType) -> Decimal:
-    """Return a number with a column's scale; one that has more digits behind its point fits no value of it."""
+    """Return a number with a column's scale. Raises ValueError if it has more decimal digits."""
     scaled = value.quantize(Decimal(1).scaleb(-kind.scale))
     if scaled != value:
         raise ValueError("more digits than the column has")
@@ -114,7 +118,7 @@ def _scaled(value: Decimal, kind: DecimalType) -> Decimal:
 
 
 def partition_encoder(kind: IcebergType) -> Callable[[object], object]:
-    """Return how values of a partition field of a type are spelled in JSON."""
+    """Return the function that encodes values of a partition field's type in JSON."""
     for sort, spell in _SPELLED:
         if isinstance(kind, sort):
             return spell

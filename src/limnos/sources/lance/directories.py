@@ -329,7 +329,7 @@ class LanceDirectory:
         return self.location(entry).removeprefix(f"{self.root}/")
 
     def _manifest(self) -> DirectoryManifest:
-        from limnos.sources.lance.directory_manifest import DirectoryManifest  # noqa: PLC0415 - Lance's library, which V0 and V1 do without
+        from limnos.sources.lance.directory_manifest import DirectoryManifest  # noqa: PLC0415 - needs Lance's library, unlike V0 and V1
 
         return DirectoryManifest(self.root, self.options)
 

@@ -185,7 +185,7 @@ def euler() -> Value:
 def chance(seed: Value = None) -> Value:
     """A random double of at least 0 and less than 1; always the same for the same seed."""
     if seed is None:
-        return random.random()  # noqa: S311 - no secret is made of it
+        return random.random()  # noqa: S311 - not used for secrets
     found = number(seed)
     return None if found is None else random.Random(found).random()  # noqa: S311
 

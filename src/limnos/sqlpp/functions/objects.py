@@ -61,7 +61,7 @@ def replace(value: Value, old: Value, new: Value) -> Value:
     """Replace field values that equal the old value."""
     if not isinstance(value, dict) or old is MISSING or old is None or new is MISSING:
         return _unknown(value, old, new)
-    from limnos.sqlpp.values.comparison import equal  # noqa: PLC0415 - beside what needs it alone
+    from limnos.sqlpp.values.comparison import equal  # noqa: PLC0415 - only needed here
 
     return {name: new if equal(held, old) is True else held for name, held in value.items()}
 

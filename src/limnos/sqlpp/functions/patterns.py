@@ -46,7 +46,7 @@ class _Pattern(Protocol):
 @lru_cache(PATTERNS_KEPT)
 def compile_pattern(pattern: str, flags: str) -> _Pattern:
     """Compile a pattern. Raises SqlppError for a malformed pattern or unknown flags."""
-    import re2  # noqa: PLC0415 - whoever only reads statements needs none
+    import re2  # noqa: PLC0415 - parsing statements does not need it
 
     if not set(flags) <= FLAGS:
         raise compilation(f"Invalid flags '{visible(shorten(flags))}': they are letters of ims")

@@ -20,7 +20,7 @@ class DefinitionParser(TypeParser):
     def if_not_exists(self, *, told: bool = False) -> bool:
         """Parse an optional IF NOT EXISTS.
 
-        With `told` it was read before, and a second one is left as a wrong token.
+        With `told` one was parsed before, so nothing is parsed, and a second one becomes a syntax error.
         """
         if told or self.kind != "IF":
             return told

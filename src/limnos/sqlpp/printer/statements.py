@@ -11,7 +11,7 @@ from limnos.sqlpp import tree
 from limnos.sqlpp.printer.base import Piece, dotted_name, identifier, list_pieces, operand, path, prints, string
 
 
-def _unless(there: bool, /) -> str:  # noqa: FBT001 - the flag is all that is said
+def _unless(there: bool, /) -> str:  # noqa: FBT001 - the flag is the only argument
     return "IF NOT EXISTS " if there else ""
 
 
@@ -278,7 +278,7 @@ def _declare(node: tree.DeclareFunction) -> Iterator[Piece]:
     yield from _body(node.body)
 
 
-def _if(there: bool, /) -> str:  # noqa: FBT001 - the flag is all that is said
+def _if(there: bool, /) -> str:  # noqa: FBT001 - the flag is the only argument
     return "IF EXISTS " if there else ""
 
 

@@ -222,7 +222,7 @@ def _joined_item(item: Shape, on: Term, *, carrier: BlockTranslator, inner: Bloc
     flag = inner.new()
     settled = inner.settled(item)
     inner.extend((flag, TRUE))
-    carrier.relation  # noqa: B018 - refuses where there are no rows
+    carrier.relation  # noqa: B018 - raises if there are no rows
     carrier.join("left", inner.relation, on=on)
     return absent_where(settled, is_null(ColumnTerm(flag)))
 
@@ -258,7 +258,7 @@ def _one_group(query: plan.Query, block: plan.Block, *, carrier: BlockTranslator
 
 
 def _joined_group(gathered: RowGrouping, keys: _CorrelationKeys, *, carrier: BlockTranslator) -> None:
-    carrier.relation  # noqa: B018 - refuses where there are no rows
+    carrier.relation  # noqa: B018 - raises if there are no rows
     carrier.join("left" if keys.inner else "cross", gathered, on=keys.on if keys.inner else None)
 
 

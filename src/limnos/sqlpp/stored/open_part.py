@@ -1,6 +1,6 @@
 r"""Values as lossless JSON text: the content of the column `_open`.
 
-May import `values` and `texts`. Must not know columns. A bigint is a number without a point, a double one with it.
+May import `values` and `time_texts`. Must not know columns. A bigint is a number without a point, a double one with it.
 Types that JSON lacks are an object with one field that begins with `$`: `{"$date": "2012-11-20"}`. A user's object that
 looks like this is `{"$object": [[name, value]]}`.
 
@@ -54,7 +54,7 @@ def read_json_text(text: str) -> Value:
         raise SqlppError(UNREADABLE, f"Invalid format for the open part of an object: {reason}") from None
 
 
-def _plain(value: Value, variant: bool) -> object:  # noqa: FBT001 - handed down by a function that is called for each value
+def _plain(value: Value, variant: bool) -> object:  # noqa: FBT001 - passed on by a function called for each value
     if value is None or isinstance(value, (bool, str)) or type(value) is int:
         return value
     if isinstance(value, float):
