@@ -94,9 +94,18 @@ async def datasets_find(
     authority: str,
     linked: Collection[DatasetKey],
 ) -> dict[DatasetKey, ResolvedDataset]:
-    """Find datasets among the objects of a metalake, as the caller sees them; with the documents of `linked` ones.
+    """Find datasets among the objects of a metalake, as the caller sees them.
 
-    Raises ServiceUnavailable if objects move faster than they can be found.
+    Args:
+        ctx: The request.
+        metalake: The name of the metalake.
+        home: The metalake's id, and its catalogs that the caller may use.
+        datasets: The datasets of the events.
+        authority: The host and port by which the caller reached this server.
+        linked: The keys of the datasets whose documents are read too.
+
+    Raises:
+        ServiceUnavailable: Objects move faster than they can be found.
     """
     merged: dict[DatasetKey, EventDataset] = {}
     for each in datasets:

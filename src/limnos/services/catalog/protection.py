@@ -84,8 +84,18 @@ async def protection_load(ctx: Context, *, metalake: str, kind: Kind, full_name:
 async def protection_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, below: bool) -> None:
     """Protect an object that the caller may drop.
 
-    Raises NotFound, PermissionDenied, BadRequest (a kind that cannot be protected), UnsupportedOperation (an external
-    object).
+    Args:
+        ctx: The request.
+        metalake: The name of the metalake.
+        kind: The kind of the object.
+        full_name: The full name of the object.
+        below: Whether to protect also all objects below it.
+
+    Raises:
+        NotFound: The object is missing.
+        PermissionDenied: The caller may not drop it.
+        BadRequest: Objects of its kind cannot be protected.
+        UnsupportedOperation: It is an external object.
     """
 
     def decide(request_view: RequestView) -> Permit[ProtectionSet]:

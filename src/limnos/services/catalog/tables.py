@@ -92,9 +92,19 @@ class TableMove(msgspec.Struct, frozen=True):
 def table_find(
     request_view: RequestView, namespace: Levels, name: str, action: Action, *, wanted: str | None = ICEBERG
 ) -> AuthorizedObject[Node]:  # fmt: skip
-    """Find a table for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied.
+    """Find a table for a caller who may do the action on it.
 
-    A table of another format than `wanted` is NotFound; None accepts any format.
+    Args:
+        request_view: The request view of the catalog.
+        namespace: The levels of the table's namespace.
+        name: The table's name.
+        action: The action on the table.
+        wanted: The format that the table must have; None for any.
+
+    Raises:
+        NotFound: The table is missing or has another format, and the caller may know that.
+        NotInUse: The catalog or metalake is disabled.
+        PermissionDenied: The caller may not do the action.
     """
     request_view.require_in_use()
     try:

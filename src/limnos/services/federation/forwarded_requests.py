@@ -152,7 +152,17 @@ async def forward_create(
 ) -> tuple[RestReply, VendingDecision]:  # fmt: skip
     """Forward a request that creates an object, which the caller then owns.
 
-    The caller does `thing.action` on the parent. A staged object gets no owner; an overwritten object keeps its owner.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        thing: The object. The caller does its `action` on the parent.
+        call: The request to the source.
+        vending: The same request with credentials, which is sent if the catalog passes credentials on.
+        stages: Whether the object is only staged, and so gets no owner.
+        overwrites: Whether an existing object is replaced; it keeps its owner.
+
+    Returns:
+        The source's response, and the decision on credentials.
     """
 
     def decide(request_view: RequestView) -> tuple[VendingDecision, bool, Permit[PlaceholderCreate]]:

@@ -290,6 +290,14 @@ def placeholder_permit(
     """Return the permit for the placeholder node of an object that the source will create or change.
 
     Take it before asking the source.
+
+    Args:
+        request_view: The request view of the catalog.
+        kind: The kind of the object.
+        path: The path of the object.
+        decision: The decision that allows the caller's action.
+        made_here: Whether the source creates the object, which the caller then owns.
+        record: The record of the placeholder node; None for an empty one.
     """
     owner_id = request_view.maker_id if made_here else None
     command = PlaceholderCreate(

@@ -71,7 +71,15 @@ def dataset_guard_of(
 ) -> tuple[DatasetGuard | None, tuple[Decision, ...]]:
     """Return the guard for a commit to a table, and the decisions that it used.
 
-    The guard is None for a table that is no dataset of SQL++, unless the commit presents a lock.
+    Args:
+        request_view: The request view of the catalog.
+        node: The table.
+        chain: The chain of links from the table up to the metalake.
+        path: The path of the table.
+        proof: The lock that the commit presents.
+
+    Returns:
+        The guard; None for a table that is no dataset of SQL++, unless the commit presents a lock. And the decisions.
     """
     form = _dataset_form(node)
     if form is None:
@@ -98,9 +106,21 @@ def _dataset_form(node: Node) -> StorageForm | None:
 def check_dataset_commit(
     guard: DatasetGuard | None, proof: LockProof | None, *, before: Json, after: Json
 ) -> LockRequirement | None:
-    """Check a commit's result. Returns the lock that its transaction must verify, if any.
+    """Check a commit's result.
 
-    Raises OutsideWriter for a change that only SQL++ may make, PermissionDenied, BadRequest.
+    Args:
+        guard: The guard of the table; None allows any commit.
+        proof: The lock that the commit presents.
+        before: The metadata before the commit.
+        after: The metadata after the commit.
+
+    Returns:
+        The lock that the commit's transaction must verify, if any.
+
+    Raises:
+        OutsideWriter: Only SQL++ may make the change.
+        PermissionDenied: Only the dataset's owner may allow other writers.
+        BadRequest: A property of the dataset has an invalid value.
     """
     if guard is None:
         return None

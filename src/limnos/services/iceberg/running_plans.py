@@ -42,10 +42,19 @@ class RunningPlans:
     async def outcome(
         self, plan_id: str, begin: Callable[[], Coroutine[object, object, T]], *, caller: str, wait_s: float
     ) -> T | None:
-        """Return the result of a plan, and start its computation if it is not running; None if it takes longer than
-        `wait_s` seconds.
+        """Return the result of a plan, and start its computation if it is not running.
 
-        Raises what the computation raises, and ServiceUnavailable if too many plans run.
+        Args:
+            plan_id: The id of the plan.
+            begin: Starts the computation.
+            caller: The user, of whom only some plans run at once.
+            wait_s: How long to wait for the result, in seconds.
+
+        Returns:
+            The result; None if it takes longer.
+
+        Raises:
+            ServiceUnavailable: Too many plans run. Also raises what the computation raises.
         """
         flight = self._held.get(plan_id) or self._begun(plan_id, begin, caller=caller)
         if flight.timer is not None:

@@ -92,9 +92,15 @@ _START: Final = _SlicePosition()
 async def table_check(
     ctx: Context, scope: RequestScope, *, path: Levels, every: bool, after: str | None, files_max: int = FILES_MAX
 ) -> CheckSlice:
-    """Check some files of a table's current snapshot, or of `every` snapshot.
+    """Check some files of a table.
 
-    `after` is the position that the slice before returned.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        path: The path of the table.
+        every: Whether to check every snapshot, or only the current one.
+        after: The position that the slice before returned; None for the first slice.
+        files_max: About how many files to check.
 
     Raises:
         NotFound: The table is missing.

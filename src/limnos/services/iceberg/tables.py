@@ -226,7 +226,17 @@ async def table_make(
 ) -> tuple[MetadataDocument, CatalogRecord]:
     """Write a new table's metadata file and create the table; on a refusal the file is deleted again.
 
-    With `delegates` the client gets credentials with the answer: if none can be had, no table is created.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        namespace: The levels of the table's namespace.
+        name: The table's name.
+        whole: The metadata of the table.
+        draft: The decision on the table.
+        delegates: Whether the client wants credentials. If none can be had, no table is created.
+
+    Returns:
+        The table's document, and its catalog's record.
     """
     whole = await add_metadata_scheme(ctx.services.chores, whole)
     catalog = draft.place.catalog

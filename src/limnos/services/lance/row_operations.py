@@ -93,9 +93,21 @@ def final_check_of(
 async def ask_files(
     ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, question: LanceQuestion, shape: type[T], action: Action
 ) -> T:  # fmt: skip
-    """Answer a question about a table's files. `action` is TABLE_READ for questions about rows, else TABLE_LOAD.
+    """Answer a question about a table's files.
 
-    Raises NotFound (table, version, tag, branch, column, index, transaction), BadRequest, PermissionDenied.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        levels: The levels of the table's name.
+        at: The state of the table.
+        question: The question; its location is filled in here.
+        shape: The type of the answer.
+        action: TABLE_READ for questions about rows, else TABLE_LOAD.
+
+    Raises:
+        NotFound: The table, version, tag, branch, column, index or transaction is missing.
+        BadRequest: The question is invalid.
+        PermissionDenied: The caller may not do the action.
     """
     table, at = await table_for_rows(ctx, scope, levels=levels, at=at, action=action)
     return await answer_question(ctx, worker_task_of(ctx, bind_question(table, question, at=at)), shape=shape)
@@ -175,8 +187,20 @@ async def rows_write(
 ) -> LanceWriteResult:  # fmt: skip
     """Change a table by the rows in a body; a `Write` may create the first version.
 
-    Raises NotFound, SchemaMismatch, BadRequest for a body that is incomplete or no Arrow stream, CommitConflict,
-    PermissionDenied.
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        levels: The levels of the table's name.
+        branch: The branch; None for the main one.
+        question: A `Write` or a `Merge`.
+        body: An Arrow stream, in pieces.
+
+    Raises:
+        NotFound: The table or branch is missing.
+        SchemaMismatch: The rows do not fit the table.
+        BadRequest: The body is incomplete or no Arrow stream.
+        CommitConflict: Another commit came first, or another table has the name by now.
+        PermissionDenied: The caller may not change the table.
     """
 
     def decide(request_view: RequestView) -> LanceTable:

@@ -123,9 +123,17 @@ class FileOperations:
     async def read_within(
         self, location: str, properties: Mapping[str, str], roots: Sequence[str], *, bytes_max: int = METADATA_BYTES_MAX
     ) -> bytes:
-        """Read a whole file that a caller names. Symbolic links of a local one must not lead out of the roots.
+        """Read a whole file that a caller names.
 
-        Raises what `read` raises, and MissingFile for a link that leads out.
+        Args:
+            location: The location of the file.
+            properties: The properties of the catalog, which say how its store is reached.
+            roots: The locations out of which symbolic links of a local file must not lead.
+            bytes_max: The largest size of the file.
+
+        Raises:
+            MissingFile: The file does not exist, or a link leads out of the roots.
+            TooLarge: The file is larger.
         """
         if not is_local(location):
             return await self.read(location, properties, bytes_max=bytes_max)

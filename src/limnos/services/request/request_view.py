@@ -374,8 +374,12 @@ class RequestView:
     ) -> AuthorizedObject[Node]:
         """Find a node by its name for a caller who may do the action on it; works for every kind that is a node.
 
-        `name` is empty for the scope's own metalake or catalog. It has one part for a metalake object, and the levels
-        below the catalog otherwise.
+        Args:
+            kind: The kind of the node.
+            name: Empty for the scope's own metalake or catalog, one part for a metalake object, and the levels below
+                the catalog otherwise.
+            action: The action on the node.
+            probe: An action whose right also lets the caller learn that the node is missing.
 
         Raises:
             NotFound: The object is missing, and the caller could do the action on an object without grants of its own,

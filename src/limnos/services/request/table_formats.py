@@ -61,8 +61,16 @@ def refuse_sourced(
 ) -> None:
     """Refuse requests that only the server's own tree can serve, for a catalog of an external system.
 
-    A caller who may do `probe` may learn from the source that an object is missing. Raises ExternalCatalogError if the
-    caller may do `action` or `probe`, else PermissionDenied.
+    Args:
+        request_view: The request view of the catalog.
+        kind: The kind of the object.
+        levels: The levels of the object's name.
+        action: The action on the object.
+        probe: An action whose right lets the caller learn from the source that the object is missing.
+
+    Raises:
+        ExternalCatalogError: The catalog shows an external system, and the caller may do `action` or `probe`.
+        PermissionDenied: The caller may do neither.
     """
     traits = request_view.settled.traits
     if traits is None or not traits.is_sourced:

@@ -89,8 +89,18 @@ async def run_beat(
 ) -> RunStatus:
     """Record a heartbeat of a run's process, and return the run's state.
 
-    `phases`, the time that the attempt spent on each phase, is recorded even after the run's end. Raises
-    AttemptSuperseded, NotFound, PermissionDenied.
+    Args:
+        ctx: The request.
+        metalake: The name of the metalake.
+        uuid: The run's id.
+        attempt: The attempt of the process.
+        progress: What the process says of its progress.
+        phases: The time that the attempt spent on each phase. It is recorded even after the run's end.
+
+    Raises:
+        AttemptSuperseded: Another attempt has begun.
+        NotFound: The run is missing.
+        PermissionDenied: The run belongs to another user.
     """
     actor = await ctx.read(RequestScope(metalake), lambda request_view: _actor(request_view, uuid, attempt=attempt))
     permit = upkeep_permit(actor.user).about(HeartbeatWrite(actor, progress, phases))

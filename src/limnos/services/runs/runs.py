@@ -345,8 +345,23 @@ def caller_of(request_view: RequestView) -> RunViewer:
 async def runs_list(
     ctx: Context, *, metalake: str, pipeline: str | None, state: str, before: int, limit: int
 ) -> tuple[list[RunView], int | None]:
-    """Return runs that the caller sees, newest first, before a number; and the number to continue with, if there may be
-    more.
+    """Return runs that the caller sees, newest first.
+
+    Args:
+        ctx: The request.
+        metalake: The name of the metalake.
+        pipeline: The name of a pipeline; None for all.
+        state: A state that the runs have; empty for any.
+        before: A number; only runs with a smaller one are returned.
+        limit: How many runs to return at most.
+
+    Returns:
+        The runs, and the number to continue with; None at the end.
+
+    Raises:
+        BadRequest: There is no such state.
+        NotFound: The pipeline is missing.
+        PermissionDenied: The caller may not list runs.
     """
     if state and state not in STATES:
         raise BadRequest(f"'{state[:50]}' is no state of a run: use one of {', '.join(STATES)}")
@@ -414,9 +429,21 @@ async def run_finish(
 ) -> RunView:  # fmt: skip
     """Finish a run in a state.
 
-    Only its own user may, but any caller who may cancel a run may discard it while no process holds it.
+    Args:
+        ctx: The request.
+        metalake: The name of the metalake.
+        uuid: The run's id.
+        attempt: The attempt that finishes it.
+        state: The final state.
+        message: A message to keep with it.
 
-    Raises BadRequest, NotFound, PermissionDenied, AttemptSuperseded, RunConflict.
+    Raises:
+        BadRequest: A run cannot finish in that state.
+        NotFound: The run is missing.
+        PermissionDenied: The caller is not the run's user. A caller who may cancel a run may still discard it while no
+            process holds it.
+        AttemptSuperseded: Another attempt has begun.
+        RunConflict: The run cannot come to that state from its present one.
     """
     if state not in FINISHES:
         raise BadRequest(f"A run does not finish as '{state[:50]}': use one of {', '.join(FINISHES)}")

@@ -91,10 +91,18 @@ async def needs_of(
     session: StatementSession, body: tree.Expression, *, dataverse: Levels, within: Callable[[NameResolver], NameResolver],
     own: UserFunction | None = None,
 ) -> BodyDependencies:  # fmt: skip
-    """Return the needs of a body in a dataverse. Raises SqlppError for an error in the body, PermissionDenied.
+    """Return the needs of a body.
 
-    `within` adds the object that is about to be made to the names. `own` is the function whose body is meant, if `body`
-    is a call of it.
+    Args:
+        session: The session of the statement.
+        body: The body of a view or function.
+        dataverse: The dataverse for unqualified names.
+        within: Adds the object that is about to be made to the names.
+        own: The function whose body is meant, if `body` is a call of it.
+
+    Raises:
+        SqlppError: The body is wrong.
+        PermissionDenied: The caller may not read an object.
     """
     ctx = session.ctx
 

@@ -124,7 +124,20 @@ async def object_make(
     path: Levels,
     quiet: bool,
 ) -> None:
-    """Create an object; with `quiet` an existing one is no error. Raises SqlppError, PermissionDenied."""
+    """Create an object.
+
+    Args:
+        ctx: The request.
+        kind: The kind of the object.
+        decide: Returns the permit, or raises a refusal.
+        name: The name in the statement, for errors.
+        path: The path of the object.
+        quiet: Whether an existing object is no error.
+
+    Raises:
+        SqlppError: The name is not allowed or taken, or the dataverse is missing.
+        PermissionDenied: The caller may not create the object.
+    """
     check_object(name)
     check_not_builtin(path[:-1], kind, at=name.at)
     try:
@@ -150,10 +163,22 @@ def check_not_builtin(dataverse: Levels, kind: Kind, *, at: TextPosition | None)
 async def object_drop(
     ctx: Context, kinds: tuple[Kind, ...], *, name: tree.DottedName, path: Levels, quiet: bool
 ) -> list[SqlppError]:
-    """Drop an object of one of the kinds. Returns warnings.
+    """Drop an object.
 
-    With `quiet` a missing object is no error, and a missing dataverse is a warning. Raises SqlppError,
-    PermissionDenied, ProtectedObject.
+    Args:
+        ctx: The request.
+        kinds: The kinds of objects that may be dropped.
+        name: The name in the statement, for errors.
+        path: The path of the object.
+        quiet: Whether a missing object is no error; a missing dataverse is then a warning.
+
+    Returns:
+        The warnings.
+
+    Raises:
+        SqlppError: The object is missing, or another object needs it.
+        PermissionDenied: The caller may not drop it.
+        ProtectedObject: It is protected.
     """
     word = WORDS[kinds[0]]
     try:

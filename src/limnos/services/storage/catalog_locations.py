@@ -61,8 +61,18 @@ def catalog_locations_claim(
 ) -> None:
     """Register the new locations of a catalog's record, and delete those that it no longer has.
 
-    Only new locations are checked: older conflicts do not prevent altering a catalog. With `keeps` a location that
-    breaks a rule is marked as conflicting instead of refused. Raises BadRequest, ServiceUnavailable.
+    Only new locations are checked: older conflicts do not prevent altering a catalog.
+
+    Args:
+        tx: The transaction.
+        catalog_id: The id of the catalog.
+        record: The catalog's new record.
+        warehouse: The server's warehouse.
+        keeps: Whether a location that breaks a rule is marked as conflicting instead of refused.
+
+    Raises:
+        BadRequest: A location rule forbids a location.
+        ServiceUnavailable: Files at a location are being deleted.
     """
     wanted = catalog_locations(record, catalog_id=catalog_id, warehouse=warehouse)
     before = {(each.location, each.claim.kind) for each in tx.places.of(catalog_id)}

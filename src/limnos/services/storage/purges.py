@@ -148,7 +148,17 @@ def is_empty(location: str, place: CatalogStorage, *, is_reached: bool = False, 
     """Return whether certainly no file is at or below a location. Blocks.
 
     False for one that its catalog no longer covers. Also False on a local disk if the covering root is missing or
-    empty, since the disk may not be mounted. Raises StorageFailed, ServiceUnavailable.
+    empty, since the disk may not be mounted.
+
+    Args:
+        location: The location, as a key of the register.
+        place: The storage of its catalog.
+        is_reached: Whether the location existed before, so that the disk is mounted.
+        roots: The catalog's roots when the object was dropped; empty for the present ones.
+
+    Raises:
+        StorageFailed: The storage refuses or fails.
+        ServiceUnavailable: The storage does not answer.
     """
     covering = [root for root in (roots or place.roots) if is_within(location, [root])]
     if not covering or not place.allowed.covers(location):

@@ -54,7 +54,23 @@ class TableFiles:
         return msgspec.json.decode(found, type=tuple[ListedManifest, ...]), len(data)
 
     async def page(self, location: str, *, only_added: bool, skip: int, limit: int) -> tuple[FilePage, int]:
-        """Read some files of a manifest, and return the manifest's length too. Raises as `manifests` does."""
+        """Read some files of a manifest.
+
+        Args:
+            location: The location of the manifest.
+            only_added: Whether to list only files that the manifest's snapshot added.
+            skip: How many files to skip.
+            limit: How many files to list at most.
+
+        Returns:
+            The files, and the length of the manifest in bytes.
+
+        Raises:
+            MissingFile: The manifest does not exist.
+            OutsideRoots: It lies outside of the table's locations.
+            TooLarge: It is too large.
+            InvalidTable: It is no manifest.
+        """
         data = await self._read(location)
         asked = page_request(only_added=only_added, skip=skip, limit=limit)
         (found,) = await self._chores.do("iceberg-files", data, asked)

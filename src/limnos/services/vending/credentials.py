@@ -303,8 +303,16 @@ def _credential_request(seen: TableFileAccess) -> CredentialRequest | None:
 def credential_request_of(
     place: CatalogStorage, location: str, *, rights: FileRights, open_to_writers: tuple[str, ...]
 ) -> CredentialRequest | None:
-    """Return the request to STS; None for a location that the catalog may no longer use, or that no policy can
-    express.
+    """Return the request to STS for a location.
+
+    Args:
+        place: The catalog's storage.
+        location: The location that the credentials open.
+        rights: What the caller may do there.
+        open_to_writers: The directories below the location that its writers may also read.
+
+    Returns:
+        The request; None if the catalog vends none, no longer covers the location, or no policy can express it.
     """
     properties = place.catalog.properties
     giver = credential_issuer_of(properties, parse(location).scheme)
