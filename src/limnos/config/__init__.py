@@ -1,7 +1,7 @@
-"""What one server process is told, and where each value came from.
+"""Settings of one server process, and the origin of each value.
 
-May import `model`, `names` and pydantic. Knows no server, no store, no command line: it turns flags, an environment
-mapping and one TOML file into frozen values, or into one error that says what to change.
+May import `model`, `names` and pydantic. Knows no server, no store, no command line. It turns flags, environment
+variables and one TOML file into frozen values, or into one error that says what to change.
 """
 
 from __future__ import annotations

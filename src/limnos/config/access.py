@@ -1,4 +1,4 @@
-"""Settings of access: who may do what, and how callers say who they are.
+"""Settings of access control and authentication.
 
 May import pydantic and this room.
 """

@@ -1,7 +1,7 @@
-"""Put the layers of settings together: flags over environment over one TOML file over defaults.
+"""Loading of settings: flags precede the environment, one TOML file, and the defaults.
 
-May import `settings` of this room, `model` and the standard library. Must not know what a setting is for; it knows names,
-origins and how to say what is wrong.
+May import `settings` of this room, `model` and the standard library. Must not know what a setting is for; it knows
+names, origins and how to report errors.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ FLAGS: Mapping[str, str] = {
     "database.url": "--database",
     "access.enabled": "--access",
 }
-"""Settings that have a flag of their own on `server start`."""
+"""Settings that have their own flag on `server start`."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSettings:
-    """Settings in effect.
+    """The settings in effect.
 
-    `origins` names, for each `section.key`, where its value came from: `flag --data`,
-    `environment LIMNOS__SERVER__DATA`, `file limnos.toml` or `default`.
+    `origins` has the origin of each `section.key`: `flag --data`, `environment LIMNOS__SERVER__DATA`, `file
+    limnos.toml` or `default`.
     """
 
     settings: Settings
@@ -60,10 +60,10 @@ class _SettingValue:
 
 
 def load(*, flags: Mapping[str, object], file: Path | None, environ: Mapping[str, str]) -> LoadedSettings:
-    """Read every layer and check the result.
+    """Combine all layers and check the result.
 
-    `flags` is keyed `section.key`; a value of None means that the flag was not given. `file` is a TOML file, or None.
-    An empty environment variable counts as not set. Raises ConfigError, naming every wrong setting and its origin.
+    `flags` has keys `section.key`; None means that the flag was not given. `file` is a TOML file, or None. An empty
+    environment variable counts as not set. Raises ConfigError, which names every wrong setting with its origin.
     """
     layers = [*_file_values(file), *_environment_values(environ), *_flag_values(flags)]
     _refuse_unknown(layers)
@@ -92,7 +92,7 @@ def _file_values(file: Path | None) -> Iterator[_SettingValue]:
         if not isinstance(body, dict):
             raise ConfigError(f"{origin}: '{section}' stands outside a section; {_advice(section)}")
         named = {key: value for key, value in body.items() if section == "storage" and isinstance(value, dict)}
-        if named:  # [storage.NAME] is a storage, and no section
+        if named:  # [storage.NAME] is a named storage, not a section
             yield _SettingValue("storage.named", named, origin)
         for key, value in body.items():
             if key not in named:
@@ -120,10 +120,10 @@ def _refuse_unknown(values: Iterable[_SettingValue]) -> None:
 
 
 def _advice(key: str) -> str:
-    """Say which setting was probably meant: the nearest full name, or the nearest key of any section."""
+    """Suggest the setting that was probably meant: the nearest full name, or the nearest key of any section."""
     known = keys()
     own = key.rpartition(".")[2]
-    near = [name for name in known if name.rpartition(".")[2] == own]  # right but for its section
+    near = [name for name in known if name.rpartition(".")[2] == own]  # the same key in another section
     near = near or difflib.get_close_matches(key, known, n=1, cutoff=0.6)
     if not near:
         tails = {name.partition(".")[2]: name for name in reversed(known)}
@@ -141,7 +141,7 @@ def _build(winners: Mapping[str, _SettingValue], origins: Mapping[str, str]) -> 
     try:
         return Settings.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError("\n".join(_explain(error, origins))) from None  # what pydantic says repeats values
+        raise ConfigError("\n".join(_explain(error, origins))) from None  # pydantic's own message repeats values
 
 
 def _explain(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str]:
@@ -155,7 +155,7 @@ def _explain(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str
 
 
 def _got(value: object, *, kind: str, key: str) -> str:
-    """Repeat the value unless the message of our own already does, or it might hold a secret."""
+    """Repeat the value, unless our message already has it or it may be a secret."""
     if kind == "value_error" or "://" in str(value) or is_secret(key):
         return ""
     return f", not {value!r}"

@@ -1,4 +1,4 @@
-"""What this machine has, as far as settings must fit it.
+"""Limits of this machine that settings must fit.
 
 May import the standard library. Knows no section.
 """
@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Final
 
 CGROUP_LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
-"""Where Linux tells what a container may use, by versions 2 and 1 of its control groups."""
+"""Files with a container's memory limit on Linux, by versions 2 and 1 of control groups."""
 
 
 def memory_bytes() -> int:
-    """The memory of this machine, or of the container where that has less, in bytes."""
+    """Return the memory in bytes of this machine, or of the container if that is less."""
     found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in CGROUP_LIMITS:
         try:
             text = Path(path).read_text().strip()
         except OSError:
             continue
-        found += [int(text)] if text.isdecimal() else []  # `max` is no limit
+        found += [int(text)] if text.isdecimal() else []  # `max` means no limit
     return min(found)

@@ -1,6 +1,6 @@
-"""Settings of planning scans.
+"""Settings of scan planning.
 
-May import the room's `section`. Knows nothing of what is planned.
+May import the room's `section`. Knows nothing of planning itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Show settings: the effective values with their origin, and the reference page.
+"""Reports of settings: the effective values with their origins, and the reference page.
 
-May import `model` and the rest of this room. Secrets never leave it: a password inside a URL is masked here.
+May import `model` and the rest of this room. Secrets are masked here, including passwords inside URLs.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SECRET_WORDS = ("password", "secret", "token")
 
 @dataclass(frozen=True, slots=True)
 class SettingRow:
-    """One effective setting: `section.key`, its value with secrets masked, and where it came from."""
+    """An effective setting: `section.key`, its value with secrets masked, and its origin."""
 
     key: str
     value: object
@@ -29,7 +29,7 @@ class SettingRow:
 
 
 def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
-    """List every setting in effect, in the order of the reference page."""
+    """Return every setting in effect, in the order of the reference page."""
     dump = loaded.settings.model_dump(mode="json")
     found = []
     for key in keys():
@@ -41,7 +41,7 @@ def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
 
 
 def show_value(value: object) -> object:
-    """Show a setting that is secret: that it is set, the address of a URL, and its names where it has some."""
+    """Show a secret setting: that it is set, the address of a URL, and the names of its entries."""
     if isinstance(value, Secret):
         return mask_value(value.reveal()) if "://" in value.reveal() else MASK
     if not value:
@@ -50,7 +50,7 @@ def show_value(value: object) -> object:
 
 
 def mask_value(value: object) -> object:
-    """Hide what is secret in a value: the password of a URL, and query parameters that carry one."""
+    """Mask the secrets in a value: the password of a URL, and query parameters that carry one."""
     if not isinstance(value, str) or "://" not in value:
         return value
     url = urlsplit(value)
@@ -68,12 +68,12 @@ def _is_secret_name(key: str) -> bool:
 
 
 def variable_name(key: str) -> str:
-    """Name the environment variable of a setting: `LIMNOS__SECTION__KEY`."""
+    """Return the environment variable of a setting: `LIMNOS__SECTION__KEY`."""
     return PREFIX + key.replace(".", "__").upper()
 
 
 def reference() -> str:
-    """Render the tables of `docs/reference/settings.md` (Markdown): one per section, made from the settings themselves."""
+    """Return the tables of `docs/reference/settings.md` as Markdown: one per section."""
     return "\n".join(_reference_lines())
 
 

@@ -1,7 +1,7 @@
 """Settings that are secrets: their types, and the texts of those that are set.
 
-May import pydantic, `model` and this room. A setting that holds a password, a key or a token has one of these types; the type keeps its text out of
-`repr`, of dumps and of errors.
+May import pydantic, `model` and this room. A setting with a password, a key or a token has one of these types, which
+keep its text out of `repr`, dumps and errors.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from pydantic.functional_validators import BeforeValidator
 from limnos.model.secrets import MASK, NAMES, Secret, passwords_of_url
 
 _KEY: Final = 2
-"""Parts of a setting's name; what has more is an entry of a table."""
+"""Number of parts of a setting's name. Longer names are entries of a table."""
 _NAMED: Final = re.compile(f"{NAMES}|key", re.IGNORECASE)
-"""Entries of a table that are secret: the others say where a store is."""
+"""Names of table entries that are secret. The other entries locate a store."""
 _PASSWORD_IN_URL: Final = re.compile(r"://[^/?#@\s:]*:[^/?#@\s]+@")
 
 
 def secret(value: object) -> object:
-    """Take a text as a secret."""
+    """Convert a text to a secret."""
     return Secret(value) if isinstance(value, str) else value
 
 
 SecretText = Annotated[InstanceOf[Secret], BeforeValidator(secret), PlainSerializer(lambda _: MASK)]
-"""A setting, or an item of one, whose text is not shown. Further validators go behind it and are given a `Secret`."""
+"""A setting, or an item of one, whose text is not shown. Further validators after it receive a `Secret`."""
 
 
 def holds_secret(annotation: object, metadata: Iterable[object] = ()) -> bool:
-    """Say whether a type is a secret, or has one among its parts.
+    """Return whether a type is a secret, or contains one.
 
     Args:
         annotation: The type of a setting.
-        metadata: What stands beside it in an `Annotated`.
+        metadata: The metadata of its `Annotated`.
     """
     if annotation is Secret or any(isinstance(each, BeforeValidator) and each.func is secret for each in metadata):
         return True
@@ -46,7 +46,7 @@ def holds_secret(annotation: object, metadata: Iterable[object] = ()) -> bool:
 
 
 def secrets_of(settings: BaseModel) -> tuple[str, ...]:
-    """Return the texts of all secrets that are set, and the passwords inside them, to be kept out of what is printed."""
+    """Return the texts of all secrets that are set, and the passwords inside them, to mask them in output."""
     found: list[str] = []
     for name, value in _values(settings):
         if not isinstance(value, Secret):
@@ -58,7 +58,7 @@ def secrets_of(settings: BaseModel) -> tuple[str, ...]:
 
 
 def open_passwords(settings: BaseModel) -> Iterator[str]:
-    """Name the settings that hold a password inside a URL and would show it, as `section.key`."""
+    """Return the settings, as `section.key`, with a password inside a URL of a type that would show it."""
     for name, value in _values(settings):
         if isinstance(value, str) and _PASSWORD_IN_URL.search(value):
             yield ".".join(name[:2])

@@ -1,4 +1,4 @@
-"""What every section of the settings is.
+"""The base class of all sections of the settings.
 
 May import pydantic.
 """

@@ -1,7 +1,7 @@
-"""The settings of a server: every section, key, default, and the rules one value must keep.
+"""The settings of a server: every section, key, default, and the checks of single values.
 
 May import pydantic, `model` and `names`. Must not know where values come from (that is `loading`): building `Settings`
-never looks at the environment or at a file.
+never reads the environment or a file.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from limnos.names.path import check_catalog_name, check_metalake_name, check_par
 ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9_~:-]+(?:\.[A-Za-z0-9_~-]+)*\.?")
 VIEW_BYTES_MIN = 16 << 20
-"""A view that is smaller would spend its time reading again what it has just let go."""
+"""A smaller view would spend its time reloading facts that it has just evicted."""
 SPARK_CONFIGS = (
     "spark.app.name", "spark.default.parallelism", "spark.driver.cores", "spark.driver.maxResultSize", "spark.driver.memory",
     "spark.dynamicAllocation.*", "spark.executor.cores", "spark.executor.instances", "spark.executor.memory", "spark.sql.adaptive.*",
     "spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.shuffle.partitions",
 )  # fmt: skip
-"""Properties of Spark that name neither code nor files."""
+"""Spark properties that name neither code nor files."""
 SCHEMES = ("sqlite", "postgresql")
-"""Databases a server can use, as URL schemes."""
+"""URL schemes of databases that a server can use."""
 
 
 class ConfigError(LimnosError):
@@ -72,7 +72,7 @@ def _origin(text: str) -> str:
 
 def _url(given: Secret) -> Secret:
     url = given.reveal()
-    if url.startswith("postgres://"):  # as libpq, and whoever copies from its documents, writes it
+    if url.startswith("postgres://"):  # libpq also accepts this spelling
         url = f"postgresql://{url.removeprefix('postgres://')}"
     scheme, mark, _ = url.partition(":")
     if not mark or not url.startswith(tuple(f"{each}:" for each in SCHEMES)):
@@ -359,12 +359,15 @@ class SqlppSection(SettingsSection):
 
 
 HEAP_MIB_MIN = 450
-"""Spark refuses to start in a smaller heap: it reserves 300 MiB, and wants half as much again beside it."""
+"""Spark refuses to start with a smaller heap: it reserves 300 MiB and needs half as much again."""
 HEAP_DEFAULT = "1g"
 
 
 def _heap(text: str) -> str:
-    """Take the size of a heap that Spark can start in and that this machine has; the default is not held against the machine."""
+    """Parse a heap size that Spark can start with and that this machine has.
+
+    The default is not checked against the machine.
+    """
     if text == HEAP_DEFAULT:
         return text
     size = int(text[:-1]) << (10 if text[-1] == "g" else 0)
@@ -597,7 +600,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
         file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Take values from the constructor alone: `loading` has already put the layers together, with their origins."""
+        """Read values only from the constructor, because `loading` has already combined the layers."""
         return (init_settings,)
 
     @model_validator(mode="after")
@@ -624,7 +627,7 @@ class Settings(BaseSettings):
 
 
 def sections() -> dict[str, type[SettingsSection]]:
-    """Name every section and its model, in the order of the documents."""
+    """Return every section's name and model, in the order of the documentation."""
     found: dict[str, type[SettingsSection]] = {}
     for name, field in Settings.model_fields.items():
         model = field.annotation
@@ -634,12 +637,12 @@ def sections() -> dict[str, type[SettingsSection]]:
 
 
 def keys() -> tuple[str, ...]:
-    """Name every setting as `section.key`, in the order of the documents."""
+    """Return every setting as `section.key`, in the order of the documentation."""
     return tuple(f"{name}.{key}" for name, model in sections().items() for key in model.model_fields)
 
 
 def is_secret(key: str) -> bool:
-    """Say whether a setting, `section.key`, is of a type that hides its text."""
+    """Return whether a setting, `section.key`, has a type that hides its text."""
     section, _, name = key.partition(".")
     model = sections().get(section)
     field = None if model is None else model.model_fields.get(name)

@@ -1,4 +1,4 @@
-"""Settings of what lies outside the store: files and object stores of catalogs, and systems that catalogs show.
+"""Settings of storage outside of the store: files and object stores of catalogs, and external systems of connectors.
 
 May import pydantic, `model` and this room.
 """
@@ -32,7 +32,7 @@ def _warehouse(text: str) -> str:
 
 
 def _no_warehouse(text: str, why: str) -> ValueError:
-    """Say in a line of its own why: the command line tells a cause and the next step below what is wrong."""
+    """Return an error whose reason is on its own line, because the command line shows cause and advice apart."""
     return ValueError(
         f"'{text}' cannot be the warehouse\n"
         f"  why: {why}; write for example /srv/tables, file:///srv/tables or s3://bucket/tables"
@@ -52,7 +52,7 @@ def _key(given: Secret) -> Secret:
 
 
 def _parse_storages(value: object) -> object:
-    """Read storages, also from JSON; what is wrong is told without the values, which are secrets."""
+    """Parse storages, also from JSON. Errors do not repeat values, because they are secrets."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
@@ -112,7 +112,7 @@ class StorageSection(SettingsSection):
 
 
 def _address(text: str) -> str:
-    """Give an address of an outside system one spelling."""
+    """Normalise the address of an external system."""
     host, port = split_listen(text)
     if port == 0:
         raise ValueError(

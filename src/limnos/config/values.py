@@ -1,4 +1,4 @@
-"""What values of several sections must look like, and how one text holds several.
+"""Checks and parsing that several sections share.
 
 May import pydantic. Knows no section.
 """
@@ -13,7 +13,7 @@ from pydantic.functional_validators import AfterValidator, BeforeValidator
 
 
 def split_listen(text: str) -> tuple[str, int]:
-    """Take `HOST:PORT` apart; an IPv6 host stands in brackets; port 0 means any free one.
+    """Split `HOST:PORT`. An IPv6 host is in brackets; port 0 means any free port.
 
     Raises ValueError with a message for the reader of the settings.
     """
@@ -28,7 +28,7 @@ def split_listen(text: str) -> tuple[str, int]:
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach `host`."""
+    """Return whether only this machine can reach `host`."""
     if host.lower() == "localhost":
         return True
     try:
@@ -38,14 +38,14 @@ def is_loopback(host: str) -> bool:
 
 
 def split_words(value: object) -> object:
-    """Let one string hold several names, separated by commas, as the environment needs."""
+    """Split a comma-separated string into names, because environment variables have one string."""
     if isinstance(value, str):
         return tuple(word for word in (part.strip() for part in value.split(",")) if word)
     return value
 
 
 def check_root(text: str) -> str:
-    """Take a location below which files may lie."""
+    """Check a location below which files may be."""
     if not re.match("/|file:/|[a-z0-9]+://", text):
         raise ValueError(
             f"'{text}' is no location; write for example /srv/tables, file:///srv/tables or s3://bucket/tables"
