@@ -24,12 +24,12 @@ from typing import Any, TypeVar
 import psycopg
 
 from limnos.model.permits import Permit
+from limnos.store.backends.migrate import migrate
+from limnos.store.backends.postgres import PostgresStore
+from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.changes import GateResult
-from limnos.store.migrate import migrate
-from limnos.store.postgres import PostgresStore
 from limnos.store.sql import Load, Row
 from limnos.store.sql import Query as OneRead
-from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
 
 T = TypeVar("T")

@@ -34,8 +34,8 @@ from limnos.services.request.request_view import RequestScope
 from limnos.services.request.secret_sealing import SealingKeys, key_name
 from limnos.services.sqlpp import running_requests as sqlpp_requests
 from limnos.services.upkeep.secret_keys import keys_list, keys_rotate
-from limnos.store.feed import ZoneClock
-from limnos.store.upkeep import feed_prune
+from limnos.store.activity.feed import ZoneClock
+from limnos.store.activity.upkeep import feed_prune
 from tests.app.receivers import Receiver, receiving
 from tests.backends import StoreLab, sqlite_copy
 from tests.inprocess import LAKE, MAIN, fill

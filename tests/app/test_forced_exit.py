@@ -32,14 +32,14 @@ LocalFiles.read = read
 """,
     "a store that is never closed": """
 import asyncio
-from limnos.store.sqlite import SqliteStore
+from limnos.store.backends.sqlite import SqliteStore
 async def close(self):
     await asyncio.Event().wait()
 SqliteStore.close = close
 """,
     "a thread of the loop's own": """
 import asyncio, threading
-from limnos.store.sqlite import SqliteStore
+from limnos.store.backends.sqlite import SqliteStore
 whole = SqliteStore.close
 async def close(self):
     asyncio.get_running_loop().run_in_executor(None, threading.Event().wait)
@@ -57,7 +57,7 @@ sys.endless = Endless()
     "the loop itself": """
 import sys, threading
 from limnos.app import serving
-from limnos.store.sqlite import SqliteStore
+from limnos.store.backends.sqlite import SqliteStore
 settle = serving.settle_memory
 def settled():
     settle()

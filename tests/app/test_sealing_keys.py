@@ -19,8 +19,8 @@ from limnos.config.storage import StorageSection
 from limnos.model.errors import StartWarning
 from limnos.services.activity.webhooks import SECRET
 from limnos.services.request.secret_sealing import SealingKeys
-from limnos.store.backups import BadBackup
-from limnos.store.sealed_keys import KeyUse, sealed_keys
+from limnos.store.backends.backups import BadBackup
+from limnos.store.backends.sealed_keys import KeyUse, sealed_keys
 from tests.client.test_session import free_port
 
 KEY_FILE = "secrets.key"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from limnos.app.node_builder import DATABASE_FILE
-from limnos.store import trash
+from limnos.store.objects import trash
 from tests.http.driver import node_at
 from tests.http.iceberg.wire import make_space, space_path
 

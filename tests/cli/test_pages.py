@@ -28,7 +28,7 @@ from limnos.config import load
 from limnos.config.report import variable_name
 from limnos.config.settings import keys, sections
 from limnos.model.extras import MODULE_EXTRAS, install_hint
-from limnos.store.migrate import migrate
+from limnos.store.backends.migrate import migrate
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(file for file in (ROOT / "docs").rglob("*.md") if file.parent.name != "decisions")]

@@ -6,7 +6,7 @@ import configparser
 import inspect
 import re
 
-from limnos.cli import server
+from limnos.cli.operation import server
 from limnos.config.settings import ServerSection
 from tests.deploy.named_things import DEPLOY
 

@@ -13,7 +13,7 @@ from typing import Self, TypeVar
 
 import psycopg
 
-from limnos.store.migrate import migrate
+from limnos.store.backends.migrate import migrate
 from tests.nodes.process import Process
 from tests.nodes.wire import ConnectionLost, Wire, WireAnswer
 from tests.scripted_server import ScriptedServer

@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from limnos.store.migrate import migrate
+from limnos.store.backends.migrate import migrate
 from tests.faults.rig import FULL
 from tests.faults.store_integrity import complaints
 from tests.nodes.process import Process
@@ -23,7 +23,7 @@ DIES_MIGRATING = """
 import os, signal, sys
 from sqlalchemy import event
 from sqlalchemy.engine import Engine
-from limnos.store.migrate import migrate
+from limnos.store.backends.migrate import migrate
 
 left = int(sys.argv[2])
 

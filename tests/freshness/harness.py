@@ -30,14 +30,14 @@ from limnos.services.identity.roles import role_create
 from limnos.services.identity.users import principal_add
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestScope, RequestView
-from limnos.store.blocking_thread import BlockingThread
+from limnos.store.activity.upkeep import feed_prune
+from limnos.store.backends.blocking_thread import BlockingThread
+from limnos.store.backends.mutation_queue import ignore_begin
+from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.changes import GateResult
 from limnos.store.interface import KnownRevisions
-from limnos.store.mutation_queue import ignore_begin
 from limnos.store.sql import Load
-from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
-from limnos.store.upkeep import feed_prune
 from limnos.view.facts import Value, read_facts
 from limnos.view.freshness_gate import InlineFreshnessGate, SharedFreshnessGate
 from limnos.view.keys import Key
@@ -58,7 +58,7 @@ from tests.freshness.world import (
 from tests.inprocess import ADMIN, LAKE, Node, fill, new_table
 
 if TYPE_CHECKING:
-    from limnos.store.mutation_queue import Again, Decided
+    from limnos.store.backends.mutation_queue import Again, Decided
 
 T = TypeVar("T")
 PAUSES = (0, 0, 1, 1, 2, 3, 6, 12, 30)

@@ -16,9 +16,12 @@ from limnos.model.errors import StalePermit
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.services.request import request_view
-from limnos.store import nodes, sqlite, tx, upkeep
+from limnos.store import tx
+from limnos.store.activity import upkeep
+from limnos.store.backends import sqlite
 from limnos.store.changes import ChangeDraft
 from limnos.store.interface import KnownRevisions
+from limnos.store.objects import nodes
 from limnos.store.sql import Load, Sql
 from limnos.view import facts, view
 from limnos.view.view import UNKNOWN, StoreView, ZoneState

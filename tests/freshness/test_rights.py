@@ -28,7 +28,7 @@ from limnos.services.identity.users import principal_add, user_enable
 from limnos.services.request import context, request_view
 from limnos.services.request.request_view import RequestScope, RequestView
 from limnos.store import tx
-from limnos.store.nodes import NodeWrites
+from limnos.store.objects.nodes import NodeWrites
 from limnos.view.facts import Value
 from limnos.view.freshness_gate import COLD_READS
 from limnos.view.keys import Key, name_key, owner_key, principal_key

@@ -31,11 +31,11 @@ from limnos.services.request import context, request_view
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_view import RequestScope, RequestView
 from limnos.store import tx
+from limnos.store.backends.migrate import renew_epoch
+from limnos.store.backends.mutation_queue import ignore_begin
 from limnos.store.changes import NO_CHANGES, ChangeDraft, GateResult
 from limnos.store.interface import KnownRevisions
-from limnos.store.migrate import renew_epoch
-from limnos.store.mutation_queue import ignore_begin
-from limnos.store.nodes import NodeWrites
+from limnos.store.objects.nodes import NodeWrites
 from limnos.store.sql import Load
 from limnos.view.cache_miss import require_fact
 from limnos.view.freshness_gate import SharedFreshnessGate
@@ -45,7 +45,7 @@ from tests.backends import Database, sqlite_copy
 from tests.inprocess import LAKE, MAIN, Node, add_catalog, fill, new_table
 
 if TYPE_CHECKING:
-    from limnos.store.mutation_queue import Again
+    from limnos.store.backends.mutation_queue import Again
 
 Patch = pytest.MonkeyPatch
 SIDE = RequestScope(LAKE, "side")

@@ -46,6 +46,9 @@ UPWARDS = {
 PLANTED = {
     "layers": ("attic/__init__.py", "", "attic"),
     "services": ("services/request/planted.py", "import limnos.services.upkeep.tasks", "limnos.services.upkeep"),
+    "store-packages": ("store/objects/planted.py", "import limnos.store.backends.sqlite", "limnos.store.backends"),
+    "client-packages": ("client/catalog/planted.py", "import limnos.client.identity.users", "limnos.client.identity"),
+    "cli-packages": ("cli/catalog/planted.py", "import limnos.cli.identity.users", "limnos.cli.identity"),
     "decisions": ("http/planted.py", "from limnos.access.decide import decide", "limnos.access.decide"),
     "protocols": ("http/iceberg/planted.py", "import limnos.http.gravitino", "limnos.http.gravitino"),
     "web": ("services/planted.py", "from starlette.requests import Request", "starlette"),
@@ -134,19 +137,27 @@ def test_every_room_is_held_in_its_layer(copy: Path) -> None:
     assert missing == []
 
 
-def test_every_package_of_services_is_held_in_its_layer(copy: Path) -> None:
-    """An import from each package to the one that comes after it is reported."""
-    packages = [layer.strip("()") for layer in reversed(CONTRACTS["services"]["layers"])]
+@pytest.mark.parametrize(
+    "contract, room",
+    [("services", "services"), ("store-packages", "store"), ("client-packages", "client"), ("cli-packages", "cli")],
+)
+def test_every_package_is_held_in_its_layer(copy: Path, contract: str, room: str) -> None:
+    """An import from each package of a room to the one that comes after it is reported."""
+    layers = [re.findall(r"\w+", layer) for layer in reversed(CONTRACTS[contract]["layers"])]
+    packages = [
+        name for layer in layers for name in layer if (copy / "limnos" / room / name).is_dir() and len(layer) == 1
+    ]
     pairs = list(pairwise(packages))
     for earlier, later in pairs:
-        file = copy / "limnos" / "services" / earlier / "planted.py"
-        file.write_text(f"import limnos.services.{later}\n", encoding="utf-8")
+        file = copy / "limnos" / room / earlier / "planted.py"
+        file.write_text(f"import limnos.{room}.{later}\n", encoding="utf-8")
 
-    code, report = lint(copy, "services")
+    code, report = lint(copy, contract)
     for earlier, _ in pairs:
-        (copy / "limnos" / "services" / earlier / "planted.py").unlink()
+        (copy / "limnos" / room / earlier / "planted.py").unlink()
 
-    named = "limnos.services.{} is not allowed to import limnos.services.{}"
+    named = f"limnos.{room}.{{}} is not allowed to import limnos.{room}.{{}}"
+    assert len(pairs) > 3
     assert code != 0
     assert [pair for pair in pairs if named.format(*pair) not in report] == []
 

@@ -28,9 +28,9 @@ NEEDS: Mapping[str, frozenset[str]] = {
         "limnos.services": "server", "limnos.sources": "server", "limnos.store": "server", "limnos.telemetry": "server",
         "limnos.view": "server", "limnos.model.proto": "server", "limnos.model.records": "server",
         "limnos.app.lance_adapter": "server lance", "limnos.sources.lance": "server lance",
-        "limnos.store.gate_connection": "server postgres", "limnos.store.write_connections": "server postgres", "limnos.store.postgres": "server postgres",
-        "limnos.store.postgres_snapshots": "server postgres", "limnos.store.read_connections": "server postgres",
-        "limnos.store.postgres_errors": "server postgres", "limnos.store.key_value_lmdb": "server records",
+        "limnos.store.backends.gate_connection": "server postgres", "limnos.store.backends.write_connections": "server postgres", "limnos.store.backends.postgres": "server postgres",
+        "limnos.store.backends.postgres_snapshots": "server postgres", "limnos.store.backends.read_connections": "server postgres",
+        "limnos.store.backends.postgres_errors": "server postgres", "limnos.store.key_value_records.lmdb_storage": "server records",
         "limnos.sources.connectors.kafka": "server kafka", "limnos.sources.connectors.kafka_errors": "server kafka",
         "limnos.sources.connectors.metastore": "server hive", "limnos.sources.connectors.metastore_errors": "server hive",
         "limnos.sources.connectors.metastore_tables": "server hive", "limnos.sources.connectors.mysql": "server mysql",
@@ -165,7 +165,7 @@ def test_a_library_that_is_not_brought_is_seen(imports: dict[str, frozenset[str]
     """A driver planted at the top of a module of the server is named, from wherever it is reached."""
     planted = {**imports, "limnos.store.snapshots": imports["limnos.store.snapshots"] | {"asyncpg"}}
 
-    assert lacking("limnos.store.sqlite", needs("limnos.store.sqlite"), planted, planted) == {
+    assert lacking("limnos.store.backends.sqlite", needs("limnos.store.backends.sqlite"), planted, planted) == {
         "limnos.store.snapshots: asyncpg"
     }
 
@@ -173,7 +173,7 @@ def test_a_library_that_is_not_brought_is_seen(imports: dict[str, frozenset[str]
 def test_commands_name_the_extras_that_their_rooms_need() -> None:
     """Where a command asks for a room, it names extras that bring what the room is for."""
     wrong, count = [], 0
-    for file in (SOURCE / "limnos" / "cli").glob("*.py"):
+    for file in (SOURCE / "limnos" / "cli").rglob("*.py"):
         text = file.read_text(encoding="utf-8")
         constants = dict(re.findall(r'^(_?[A-Z]+) = "([\w.,]+)"$', text, re.MULTILINE))
         for module, extra in re.findall(r'import_extra\(("[\w.]+"|[A-Z]+), extra=("[\w,]+"|_?[A-Z]+)\)', text):

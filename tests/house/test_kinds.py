@@ -11,8 +11,10 @@ from limnos.access.browsing import LISTED_IN_CATALOGS
 from limnos.access.policy import ITEMS, POLICY
 from limnos.access.restrictions import RESTRICTED_KINDS
 from limnos.access.rules import ByKind, OwnerRule
-from limnos.cli import access as cli_access
-from limnos.cli import common, describe, owners, tree
+from limnos.cli import common
+from limnos.cli.catalog import describe, tree
+from limnos.cli.identity import access as cli_access
+from limnos.cli.identity import owners
 from limnos.client.paths import TYPES
 from limnos.formats.exchange.messages import EXPORTERS
 from limnos.http.admin import transactions
@@ -40,7 +42,7 @@ from limnos.services.lookup.securables import parse_kind
 from limnos.services.sqlpp import errors as sqlpp_errors
 from limnos.services.sqlpp import metadata
 from limnos.services.upkeep import trash
-from limnos.store import attachments as stored_attachments
+from limnos.store.objects import attachments as stored_attachments
 from limnos.view.facts import TOUCHED
 
 if TYPE_CHECKING:
@@ -158,7 +160,7 @@ def _attached_as(kind: Kind, row: KindRow) -> Iterator[str]:
     if row.attached_as and "apply" not in (row.verbs or ()):
         yield f"no action {kind.word}_apply"
     if bool(row.attached_as) != (kind in stored_attachments._OF):
-        yield "store/attachments.py disagrees"
+        yield "store/objects/attachments.py disagrees"
     if bool(row.attached_as) != (kind in {each for _, each in import_rows._ATTACHED.values()}):
         yield "an import attaches nothing of it; add a link to _ATTACHED in services/exchange/import_rows.py"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from limnos.app.node_builder import DATABASE_FILE
-from limnos.store.migrate import migrate
+from limnos.store.backends.migrate import migrate
 from tests.http.driver import DriverNode, node_at
 
 

@@ -16,7 +16,7 @@ from limnos.http.lance.protocol import LanceProtocol
 from limnos.model.audit import AuditRecord
 from limnos.services.activity.audit import audit_read
 from limnos.services.request.context import Context
-from limnos.store.audit import AuditFilter
+from limnos.store.activity.audit import AuditFilter
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire
 from tests.http.test_coverage import OPERATIONS, Operation, ask, prepare

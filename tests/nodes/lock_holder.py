@@ -11,8 +11,8 @@ from limnos.model.permits import upkeep_permit
 from limnos.names.dataverse import DataverseName
 from limnos.services.sqlpp.statement_locks import StatementLocks
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
-from limnos.store.postgres import PostgresStore
-from limnos.store.sqlite import SqliteStore
+from limnos.store.backends.postgres import PostgresStore
+from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.tx import Tx
 from limnos.view.freshness_gate import InlineFreshnessGate, SharedFreshnessGate
 from limnos.view.view import StoreView

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from limnos.store.migrate import migrate
+from limnos.store.backends.migrate import migrate
 from tests.nodes.process import Process
 from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import OWN, PREFIX, Wire, namespace_body, properties_body, table_body, table_path

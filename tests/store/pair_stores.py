@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from limnos.store.key_value import KeyValueStore
-from limnos.store.key_value_lmdb import LmdbKeyValueStore
-from limnos.store.key_value_sql import SqlKeyValueStore
+from limnos.store.key_value_records.lmdb_storage import LmdbKeyValueStore
+from limnos.store.key_value_records.sql_storage import SqlKeyValueStore
+from limnos.store.key_value_records.storage import KeyValueStore
 
 KINDS = ["lmdb", "sqlite", pytest.param("postgres", marks=pytest.mark.integration)]
 Open = Callable[[], KeyValueStore]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from limnos.model.entities import ChangeRow
 from limnos.model.kinds import Kind
+from limnos.store.activity.upkeep import feed_prune
+from limnos.store.backends.migrate import renew_epoch
 from limnos.store.changes import NO_CHANGES, UNKNOWN, changes_read
-from limnos.store.migrate import renew_epoch
 from limnos.store.tx import Tx
-from limnos.store.upkeep import feed_prune
 from tests.backends import StoreLab
 from tests.store.test_clock import move_access, touch
 from tests.store.world import StoreWorld, add_namespace

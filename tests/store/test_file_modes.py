@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from limnos.store import file_modes
+from limnos.store.backends.migrate import migrate
 from limnos.store.file_modes import private_database, private_directory
-from limnos.store.migrate import migrate
 
 MARKS = ("limnos.db",)
 

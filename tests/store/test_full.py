@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from limnos.model.errors import NoSpace
+from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.changes import UNKNOWN
-from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
 from tests.backends import StoreLab, sqlite_copy
 from tests.full_disks import Disk

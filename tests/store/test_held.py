@@ -11,13 +11,13 @@ import pytest
 
 from limnos.model.errors import PermissionDenied, StalePermit
 from limnos.model.permits import Permit
-from limnos.store.postgres import LOCK_CLASS
+from limnos.store.backends.postgres import LOCK_CLASS
 from tests.backends import StoreLab
 from tests.store.test_clock import move_access, touch
 from tests.store.world import StoreWorld
 
 if TYPE_CHECKING:
-    from limnos.store.mutation_queue import Decided
+    from limnos.store.backends.mutation_queue import Decided
 
 
 def can_access_move(lab: StoreLab, zone: int) -> bool:

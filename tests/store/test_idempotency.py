@@ -8,8 +8,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.idempotency import PRUNED_AT_ONCE, IdempotencyKey, RequestOutcome, outcome_of, outcome_query
-from limnos.store.sqlite import SqliteStore
 from limnos.store.tx import Tx
 from tests.backends import StoreLab
 from tests.store.world import StoreWorld

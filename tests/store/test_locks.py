@@ -11,8 +11,8 @@ import pytest
 from limnos.model.errors import BadRequest, StalePermit
 from limnos.store.tx import Tx
 from tests.backends import PostgresServer, StoreLab
+from tests.store.objects.test_documents import document
 from tests.store.test_clock import move_access, touch
-from tests.store.test_documents import document
 from tests.store.world import StoreWorld, make_world
 
 pytestmark = pytest.mark.integration

@@ -19,7 +19,7 @@ from limnos.app.node_builder import DATABASE_FILE, database_of
 from limnos.cli.main import main
 from limnos.config.settings import Settings
 from limnos.services.storage.location_reconciliation import locations_refresh
-from limnos.store.migrate import migrate
+from limnos.store.backends.migrate import migrate
 from tests.http.driver import API, DriverNode
 from tests.http.iceberg.wire import SCHEMA
 from tests.store.places_story import CATALOGS, FOLDER, LAKE, restored, serving, settings_of

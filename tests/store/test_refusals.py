@@ -9,10 +9,10 @@ import psycopg
 import pytest
 
 from limnos.model.errors import ServiceUnavailable
-from limnos.store import write_connections
+from limnos.store.backends import write_connections
+from limnos.store.backends.postgres import PostgresStore
 from limnos.store.changes import UNKNOWN
-from limnos.store.nodes import node_read
-from limnos.store.postgres import PostgresStore
+from limnos.store.objects.nodes import node_read
 from tests.backends import PostgresServer, StoreLab
 from tests.store.test_clock import touch
 

@@ -15,7 +15,7 @@ import pytest
 from limnos import __version__
 from limnos.app.node_builder import DATABASE_FILE, build
 from limnos.config.settings import DatabaseSection, IcebergSection, ServerSection, Settings, StoreSection
-from limnos.store.migrate import current_revision, head_revision, migrate
+from limnos.store.backends.migrate import current_revision, head_revision, migrate
 from tests.http.driver import API, DriverNode
 from tests.http.iceberg import wire
 from tests.store.upgrade_story import FOLDER, LOOKS

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from limnos.model.kinds import Kind
 from limnos.model.principals import HeldRole, MergedRules, RoleRules, Subject, union_by_privilege
 from limnos.model.privileges import Privilege
-from limnos.store.roles import LAST_ID, PART_MAX
+from limnos.store.identity.roles import LAST_ID, PART_MAX
 from limnos.view.cache_miss import CacheMiss, require_fact, require_facts
 from limnos.view.keys import (
     ABSENT,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from limnos.app.node_builder import database_of
 from limnos.app.sealing_keys import keys_origin, keys_text, missing_keys
-from limnos.store.backups import BadBackup, backup_check, backup_restore, backup_write
-from limnos.store.sealed_keys import sealed_keys
+from limnos.store.backends.backups import BadBackup, backup_check, backup_restore, backup_write
+from limnos.store.backends.sealed_keys import sealed_keys
 
 if TYPE_CHECKING:
     from limnos.config.settings import Settings

@@ -25,7 +25,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestScope
 from limnos.services.storage.location_reconciliation import locations_reconcile
 from limnos.services.upkeep.secret_keys import keys_inventory
-from limnos.store.nesting import checked_read
+from limnos.store.objects.nesting import checked_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:

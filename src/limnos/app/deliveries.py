@@ -21,7 +21,7 @@ from limnos.http.cloudevents import batches_of, event_of, message_id, signed_hea
 from limnos.model.errors import LimnosError, PositionPruned
 from limnos.model.permits import upkeep_permit
 from limnos.services.activity.webhooks import SECRET, webhook_next
-from limnos.store.webhooks import webhooks_due
+from limnos.store.activity.webhooks import webhooks_due
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
 

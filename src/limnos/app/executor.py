@@ -26,7 +26,7 @@ from limnos.model.errors import CannotStart, LimnosError
 from limnos.model.jobs import CANCELLED, CANCELLING, FAILED, SUCCEEDED, JobOutput, TemplateJob
 from limnos.model.permits import upkeep_permit
 from limnos.services.runs.job_rules import work_read
-from limnos.store.template_jobs import jobs_due
+from limnos.store.activity.template_jobs import jobs_due
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 

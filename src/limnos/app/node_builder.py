@@ -48,8 +48,8 @@ from limnos.services.sqlpp.running_requests import REQUESTS
 from limnos.services.sqlpp.statement_locks import LOCKS
 from limnos.services.vending.credentials import VENDOR, CredentialVendor
 from limnos.sources.connectors.registry import SourceLimits
+from limnos.store.backends.migrate import migrate
 from limnos.store.file_modes import private_directory
-from limnos.store.migrate import migrate
 from limnos.telemetry.logs import get_logger, request_log
 from limnos.view.freshness_gate import InlineFreshnessGate, SharedFreshnessGate
 from limnos.view.view import StoreView
@@ -179,10 +179,10 @@ def open_store(settings: Settings) -> Store:
     database = database_of(settings)
     migrate(database)
     if "://" in database:
-        from limnos.store.postgres import PostgresStore
+        from limnos.store.backends.postgres import PostgresStore
 
         return PostgresStore(database, pool_max=settings.database.pool_max, silence_s=settings.database.silence_s)
-    from limnos.store.sqlite import SqliteStore
+    from limnos.store.backends.sqlite import SqliteStore
 
     return SqliteStore(Path(database))
 

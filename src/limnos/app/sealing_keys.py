@@ -12,7 +12,7 @@ from limnos.files.key_file import keys_read
 from limnos.model.errors import StartWarning
 from limnos.model.sealed_secrets import parse_key
 from limnos.services.request.secret_sealing import key_name
-from limnos.store.sealed_keys import KeyUse, sealed_keys
+from limnos.store.backends.sealed_keys import KeyUse, sealed_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

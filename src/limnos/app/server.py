@@ -35,8 +35,8 @@ from limnos.services.storage.location_reconciliation import describe_conflicts, 
 from limnos.services.storage.task_context import TaskContext
 from limnos.services.upkeep.janitors import JANITOR, JanitorPayload, janitor_run
 from limnos.services.upkeep.released_locations import FREE_PLACES, ReleasedLocations
-from limnos.store.migrate import current_revision, head_revision, renew_epoch, revoke_tokens
-from limnos.store.migrate import migrate as migrate_store
+from limnos.store.backends.migrate import current_revision, head_revision, renew_epoch, revoke_tokens
+from limnos.store.backends.migrate import migrate as migrate_store
 from limnos.telemetry.logs import configure, get_logger
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from limnos.services.storage.location_reconciliation import locations_refresh
 from limnos.services.storage.task_context import TaskContext
 from limnos.services.upkeep.task_kinds import KINDS, LONG
 from limnos.services.upkeep.trash import trash_sweep
-from limnos.store.audit import EXPIRED_AT_ONCE, lines_expire
-from limnos.store.reports import reports_expire
-from limnos.store.tasks import task_counts, task_due
-from limnos.store.upkeep import feed_prune, orphans_sweep
+from limnos.store.activity.audit import EXPIRED_AT_ONCE, lines_expire
+from limnos.store.activity.reports import reports_expire
+from limnos.store.activity.tasks import task_counts, task_due
+from limnos.store.activity.upkeep import feed_prune, orphans_sweep
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from limnos.services.request.audit_lines import AuditLines
     from limnos.services.request.node_services import NodeServices
     from limnos.services.upkeep.task_kinds import TaskKind, TaskOutcome
+    from limnos.store.activity.tasks import LeasedTask
     from limnos.store.interface import Store
-    from limnos.store.tasks import LeasedTask
     from limnos.store.tx import Tx
     from limnos.view.freshness_gate import FreshnessGate
 

@@ -18,47 +18,47 @@ from urllib.parse import urlsplit
 import httpx2
 
 from limnos import __version__
-from limnos.client.access import Access
-from limnos.client.audit import Audit
-from limnos.client.catalogs import Catalogs
-from limnos.client.changes import Changes
+from limnos.client.activity.audit import Audit
+from limnos.client.activity.changes import Changes
+from limnos.client.activity.exchange import Imports, export_request
+from limnos.client.activity.jobs import Jobs, JobTemplates
+from limnos.client.activity.lineage import Lineage
+from limnos.client.activity.reports import Reports
+from limnos.client.activity.runs import Pipelines, Runs
+from limnos.client.activity.webhooks import Webhooks
+from limnos.client.catalog.catalogs import Catalogs
+from limnos.client.catalog.filesets import Filesets
+from limnos.client.catalog.functions import Functions
+from limnos.client.catalog.lance_libraries import AsyncLance, Lance, LanceConnection
+from limnos.client.catalog.metalakes import Metalakes
+from limnos.client.catalog.models import Models
+from limnos.client.catalog.namespaces import Namespaces
+from limnos.client.catalog.nesting import NamespaceNames
+from limnos.client.catalog.objects import Objects
+from limnos.client.catalog.schemas import Schemas
+from limnos.client.catalog.table_checks import TableChecks
+from limnos.client.catalog.tables import Tables
+from limnos.client.catalog.transactions import Transactions
+from limnos.client.catalog.trash import Trash
+from limnos.client.catalog.views import Views
 from limnos.client.errors import ArgumentError, ClientError, UnavailableError, error_from
-from limnos.client.exchange import Imports, export_request
-from limnos.client.filesets import Filesets
 from limnos.client.flow import AwaitedSender, BlockingSender, ClientScope, Flow, Reply, Request, S, retry_pause_s
-from limnos.client.functions import Functions
-from limnos.client.groups import Groups
-from limnos.client.jobs import Jobs, JobTemplates
-from limnos.client.lance_libraries import AsyncLance, Lance, LanceConnection
-from limnos.client.lineage import Lineage
-from limnos.client.logins import Logins
-from limnos.client.metalakes import Metalakes
-from limnos.client.models import Models
-from limnos.client.namespaces import Namespaces
-from limnos.client.nesting import NamespaceNames
-from limnos.client.objects import Objects
-from limnos.client.owners import Owners
-from limnos.client.policies import Policies
-from limnos.client.protection import Protection
-from limnos.client.reports import Reports
-from limnos.client.restrictions import Restrictions
-from limnos.client.roles import Roles
-from limnos.client.runs import Pipelines, Runs
-from limnos.client.schemas import Schemas
+from limnos.client.governance.policies import Policies
+from limnos.client.governance.protection import Protection
+from limnos.client.governance.restrictions import Restrictions
+from limnos.client.governance.tags import Tags
+from limnos.client.identity.access import Access
+from limnos.client.identity.groups import Groups
+from limnos.client.identity.logins import Logins
+from limnos.client.identity.owners import Owners
+from limnos.client.identity.roles import Roles
+from limnos.client.identity.service_accounts import ServiceAccounts
+from limnos.client.identity.tokens import Tokens
+from limnos.client.identity.users import Users
+from limnos.client.operation.sqlpp import Statements
+from limnos.client.operation.storage import Storage
+from limnos.client.operation.tasks import Tasks
 from limnos.client.server import Server
-from limnos.client.service_accounts import ServiceAccounts
-from limnos.client.sqlpp import Statements
-from limnos.client.storage import Storage
-from limnos.client.table_checks import TableChecks
-from limnos.client.tables import Tables
-from limnos.client.tags import Tags
-from limnos.client.tasks import Tasks
-from limnos.client.tokens import Tokens
-from limnos.client.transactions import Transactions
-from limnos.client.trash import Trash
-from limnos.client.users import Users
-from limnos.client.views import Views
-from limnos.client.webhooks import Webhooks
 
 T = TypeVar("T")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})

@@ -18,7 +18,7 @@ from limnos.pipeline.side_tables import QUARANTINE, side_table, tables_of
 
 if TYPE_CHECKING:
     from limnos.client import Client
-    from limnos.client.runs import Pipeline as Declared
+    from limnos.client.activity.runs import Pipeline as Declared
     from limnos.client.values import Json
     from limnos.pipeline.declaration import Parts, Pipeline
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from limnos.store.mutation_queue import BeginCallback, ignore_begin
+from limnos.store.backends.mutation_queue import BeginCallback, ignore_begin
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
     from limnos.model.permits import Permit
+    from limnos.store.backends.mutation_queue import Again
     from limnos.store.changes import GateResult
-    from limnos.store.mutation_queue import Again
     from limnos.store.snapshots import StoreSnapshot
     from limnos.store.sql import Load, Query, Row
     from limnos.store.tx import Mutation

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from limnos.model.entities import ChangeRow, Listing, MetadataDocument, Node, OwnedRange
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.restrictions import CatalogRestrictions
-from limnos.store import attachments, documents, nodes, owners, principals, restrictions, roles, tokens
+from limnos.store.identity import principals, restrictions, roles, tokens
+from limnos.store.objects import attachments, documents, nodes, owners
 from limnos.store.sql import Load
 from limnos.view import listings
 from limnos.view.keys import (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.services.iceberg.reports import REPORTS
-from limnos.store import reports as store_reports
+from limnos.store.activity import reports as store_reports
 from tests.http.driver import OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import commit, make_table, set_properties, table_path
 

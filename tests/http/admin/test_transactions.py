@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.store import nodes as store_nodes
+from limnos.store.objects import nodes as store_nodes
 from tests.http.driver import OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import (
     SCHEMA,

@@ -16,8 +16,8 @@ from limnos.services.request.offloaded_work import InlineOffloader
 from limnos.services.sqlpp import metadata as module
 from limnos.services.sqlpp.node_limits import SQLPP_OFFLOADER
 from limnos.sqlpp.offloaded_work import EVALUATE, SCANS
-from limnos.store.documents import document_bodies_read
-from limnos.store.nodes import live_nodes_read, span_read
+from limnos.store.objects.documents import document_bodies_read
+from limnos.store.objects.nodes import live_nodes_read, span_read
 from tests.http.asterix.wire import refusal, rows
 from tests.http.driver import DriverNode, grant, node_at
 from tests.http.iceberg import wire as iceberg
@@ -105,7 +105,7 @@ def reads(large: DriverNode, monkeypatch: pytest.MonkeyPatch) -> Reads:
         await turn(seconds)
 
     monkeypatch.setattr(module, "live_nodes_read", nodes)
-    monkeypatch.setattr("limnos.store.nodes.span_read", span)
+    monkeypatch.setattr("limnos.store.objects.nodes.span_read", span)
     monkeypatch.setattr(module.asyncio, "sleep", sleep)
     SQLPP_OFFLOADER.put(large.built.services, Recorded(found))
     return found

@@ -14,7 +14,7 @@ from limnos.config.settings import ServerSection, Settings
 from limnos.model.errors import CannotStart
 from limnos.model.uuids import new_uuid
 from limnos.services.upkeep.janitors import GRACE_MS, JANITOR, MARK, JanitorPayload
-from limnos.store.tasks import task_counts
+from limnos.store.activity.tasks import task_counts
 from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import commit, files_of, local, make_space, make_table, set_properties, table_path
 

@@ -182,7 +182,7 @@ def test_pins_can_be_turned_off(table: History) -> None:
 
 def test_ordinary_commits_ask_nothing(table: History, monkeypatch: pytest.MonkeyPatch) -> None:
     """A commit that removes no snapshot reads no pins; one that does reads them once."""
-    from limnos.store.snapshot_pins import SnapshotPinWrites
+    from limnos.store.objects.snapshot_pins import SnapshotPinWrites
 
     asked: list[int] = []
     holders = SnapshotPinWrites.holders

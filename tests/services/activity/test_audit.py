@@ -13,7 +13,7 @@ from limnos.services.activity.audit import audit_read
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.users import user_enable
 from limnos.services.request.context import Context
-from limnos.store.audit import AuditFilter
+from limnos.store.activity.audit import AuditFilter
 from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
 

@@ -22,7 +22,7 @@ from limnos.services.lookup.nested_namespaces import separator_check
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_view import RequestScope
 from limnos.services.upkeep.trash import NEWEST, trash_list, trash_restore
-from limnos.store.nesting import checked_read
+from limnos.store.objects.nesting import checked_read
 from tests.backends import StoreLab
 from tests.inprocess import LAKE, MAIN, fill
 from tests.services.conftest import ServiceDesk

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from google.protobuf.json_format import MessageToDict
 
-from limnos.client.exchange import cut_into_parts
+from limnos.client.activity.exchange import cut_into_parts
 from limnos.files import allow_everything
 from limnos.formats.exchange.encoding import Form, decode_records, encode_records
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, NotFound, PermissionDenied
@@ -52,10 +52,10 @@ from limnos.services.lookup.namespace_objects import namespace_object_create
 from limnos.services.request.context import Context
 from limnos.services.request.files import FileOperations
 from limnos.services.request.request_view import RequestScope
-from limnos.store.imports import MetalakeImport
-from limnos.store.key_value_lmdb import LmdbKeyValueStore
-from limnos.store.key_value_sql import SqlKeyValueStore
-from limnos.store.records import RecordStore
+from limnos.store.exchange.imports import MetalakeImport
+from limnos.store.key_value_records.lmdb_storage import LmdbKeyValueStore
+from limnos.store.key_value_records.records import RecordStore
+from limnos.store.key_value_records.sql_storage import SqlKeyValueStore
 from limnos.store.tx import Tx
 from tests.backends import StoreLab, sqlite_copy
 from tests.inprocess import ADMIN, LAKE, Node, fill

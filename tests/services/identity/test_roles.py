@@ -27,7 +27,7 @@ from limnos.services.identity.roles import (
 from limnos.services.lookup.securables import role_look_up
 from limnos.services.request.name_pages import ALL_NAMES
 from limnos.services.request.request_view import RequestScope, RequestView
-from limnos.store import roles as store_roles
+from limnos.store.identity import roles as store_roles
 from limnos.store.sql import Load
 from limnos.view import facts
 from limnos.view.freshness_gate import COLD_READS

@@ -32,7 +32,7 @@ from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_view import RequestScope
 from limnos.services.sqlpp.metadata import MetadataRequest, metadata_gather
 from limnos.services.upkeep.trash import trash_list, trash_restore
-from limnos.store import owners as owner_rows
+from limnos.store.objects import owners as owner_rows
 from limnos.view import listings
 from tests.inprocess import LAKE, MAIN, Node, add_catalog
 from tests.services.browsing import BrowsingModel

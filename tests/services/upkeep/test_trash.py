@@ -17,7 +17,7 @@ from limnos.services.identity.owners import owner_load, owner_set
 from limnos.services.identity.roles import role_load, role_objects
 from limnos.services.request.request_view import RequestScope
 from limnos.services.upkeep.trash import NEWEST, TrashEntry, TrashRestored, trash_list, trash_restore, trash_sweep
-from limnos.store.upkeep import feed_prune, orphans_sweep
+from limnos.store.activity.upkeep import feed_prune, orphans_sweep
 from tests.inprocess import ADMIN, LAKE, MAIN, new_table
 from tests.services.conftest import ServiceDesk
 

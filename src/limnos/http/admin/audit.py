@@ -17,7 +17,7 @@ from limnos.http.times import instant, moment_of
 from limnos.model.audit import OUTCOMES, rights_of
 from limnos.model.errors import BadRequest
 from limnos.services.activity import audit, audit_exports
-from limnos.store.audit import AuditFilter
+from limnos.store.activity.audit import AuditFilter
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler

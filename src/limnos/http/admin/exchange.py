@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from limnos.formats.exchange.encoding import Form
     from limnos.http.application import Handler
     from limnos.services.request.context import Context
-    from limnos.store.imports import MetalakeImport
+    from limnos.store.exchange.imports import MetalakeImport
 
 _IMPORTS = "/api/limnos/v1/imports"
 _ONE = f"{_IMPORTS}/{{id}}"

@@ -32,7 +32,7 @@ from limnos.pipeline.run.stop import StopSignal
 if TYPE_CHECKING:
     from types import FrameType
 
-    from limnos.client.runs import Run
+    from limnos.client.activity.runs import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

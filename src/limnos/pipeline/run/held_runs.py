@@ -19,7 +19,7 @@ from limnos.pipeline.run.stop import StopSignal
 
 if TYPE_CHECKING:
     from limnos.client import Client
-    from limnos.client.runs import Run
+    from limnos.client.activity.runs import Run
     from limnos.pipeline.declaration import Parts
     from limnos.pipeline.outcomes import StepBranch
 

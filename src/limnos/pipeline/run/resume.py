@@ -31,7 +31,7 @@ from limnos.pipeline.table_conflicts import require_own_tables
 
 if TYPE_CHECKING:
     from limnos.client import Client
-    from limnos.client.runs import Run, RunStep
+    from limnos.client.activity.runs import Run, RunStep
     from limnos.pipeline.declaration import Parts, Pipeline, Scalar
 
 

@@ -34,7 +34,7 @@ from limnos.pipeline.table_conflicts import find_declaration, put_declaration, r
 
 if TYPE_CHECKING:
     from limnos.client import Client
-    from limnos.client.runs import Run
+    from limnos.client.activity.runs import Run
     from limnos.pipeline.declaration import Parts, Pipeline, Scalar, StepDeclaration
     from limnos.pipeline.outcomes import ReadPin
 

@@ -15,13 +15,13 @@ from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.services.identity.tokens import refuse_former
 from limnos.services.request.request_view import RequestScope
-from limnos.store.audit import lines_read
+from limnos.store.activity.audit import lines_read
 
 if TYPE_CHECKING:
     from limnos.model.audit import AuditRecord
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
-    from limnos.store.audit import AuditFilter
+    from limnos.store.activity.audit import AuditFilter
 
 PAGE_MAX: Final = 1_000
 BITES_MAX: Final = 500

@@ -19,7 +19,7 @@ from limnos.formats.audit_files import begin_of, day_of, file_of, name_of, next_
 from limnos.model.errors import AlreadyExists, BadRequest
 from limnos.services.identity.tokens import refuse_former
 from limnos.services.request.request_view import RequestScope
-from limnos.store.audit import AuditFilter, first_at, lines_read
+from limnos.store.activity.audit import AuditFilter, first_at, lines_read
 from limnos.store.sql import drive_load
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from limnos.services.lookup.change_publishing import (
 )
 from limnos.services.request.feed_positions import FeedPosition, position_of, pruned_error
 from limnos.services.request.request_view import RequestScope
-from limnos.store.feed import NEWEST, OLDEST, feed_slice_read, zones_read
+from limnos.store.activity.feed import NEWEST, OLDEST, feed_slice_read, zones_read
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import listing_key
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
-    from limnos.store.feed import FeedSlice
+    from limnos.store.activity.feed import FeedSlice
 
 LIMIT_MAX: Final = 1_000
 WAIT_S_MAX: Final = 60.0

@@ -21,7 +21,14 @@ from limnos.model.kinds import Kind
 from limnos.services.activity.lineage_datasets import datasets_find
 from limnos.services.lookup.visibility import chain_of, require_nodes_cached, usable_catalogs_of
 from limnos.services.request.request_view import RequestScope
-from limnos.store.lineage import EVERY_FIELD, UNKNOWN_FIELD, ExternalDataset, LineageField, LineageJobRow, LineagePair
+from limnos.store.activity.lineage import (
+    EVERY_FIELD,
+    UNKNOWN_FIELD,
+    ExternalDataset,
+    LineageField,
+    LineageJobRow,
+    LineagePair,
+)
 from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from limnos.services.lookup.visibility import (
 )
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.request_view import RequestScope
-from limnos.store.feed import zones_read
-from limnos.store.lineage import places_read
+from limnos.store.activity.feed import zones_read
+from limnos.store.activity.lineage import places_read
 from limnos.store.location_params import parent_locations
 from limnos.view.cache_miss import for_each
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from limnos.services.lookup.visibility import UsableCatalogs
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
-    from limnos.store.feed import NodePosition
+    from limnos.store.activity.feed import NodePosition
 
 OWN_SCHEME: Final = "limnos"
 DatasetKey = tuple[str, str]

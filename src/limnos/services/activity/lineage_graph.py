@@ -17,7 +17,7 @@ from limnos.model.kinds import Kind
 from limnos.names import display
 from limnos.services.lookup.visibility import body_of, usable_catalogs_of, visible_objects_of
 from limnos.services.request.request_view import RequestScope
-from limnos.store.lineage import (
+from limnos.store.activity.lineage import (
     EVERY_FIELD,
     UNKNOWN_FIELD,
     LineageField,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from limnos.services.lookup.visibility import VisibleObject, VisibleObjects
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
-    from limnos.store.lineage import ExternalDataset, LineageEdgeRow
+    from limnos.store.activity.lineage import ExternalDataset, LineageEdgeRow
 
 DEPTH_MAX: Final = 50
 EDGES_MAX: Final = 10_000

@@ -26,8 +26,8 @@ from limnos.services.activity.feed import NOW, OLDEST_WORD, FeedPage, page_read,
 from limnos.services.request.context import Context
 from limnos.services.request.feed_positions import position_of
 from limnos.services.request.request_view import RequestScope
-from limnos.store.feed import NEWEST, ZoneClock, clocks_read
-from limnos.store.webhooks import webhooks_read
+from limnos.store.activity.feed import NEWEST, ZoneClock, clocks_read
+from limnos.store.activity.webhooks import webhooks_read
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import node_key
 

@@ -19,7 +19,7 @@ from limnos.model.model_versions import UNKNOWN_URI, ModelVersion, ModelVersionR
 from limnos.names.iceberg import render
 from limnos.services.lookup.namespace_objects import namespace_object_find, namespace_object_load
 from limnos.services.request.property_edits import PropertyEdits
-from limnos.store.models import model_numbers_read, model_version_read, model_versions_read
+from limnos.store.objects.models import model_numbers_read, model_version_read, model_versions_read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -32,8 +32,8 @@ from limnos.services.catalog.nesting_steps import (
     progress_of,
 )
 from limnos.services.lookup.nested_namespaces import is_nested
-from limnos.store.nesting import LEFT, PLANNED, RENAMED, changes_read, conflicts_read, migration_read
-from limnos.store.nesting import NESTED as ON_PATH
+from limnos.store.objects.nesting import LEFT, PLANNED, RENAMED, changes_read, conflicts_read, migration_read
+from limnos.store.objects.nesting import NESTED as ON_PATH
 
 if TYPE_CHECKING:
     from limnos.model.decisions import Decision

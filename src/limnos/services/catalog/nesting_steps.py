@@ -19,15 +19,15 @@ from limnos.model.records import BLANK_NAMESPACE, CatalogRecord
 from limnos.names.errors import InvalidName
 from limnos.names.parts import PART_BYTES_MAX, check_part, check_some_levels, quote_for_message
 from limnos.services.lookup.nested_namespaces import NESTED, is_nested, refuse_nesting_change, separator_in_names_error
-from limnos.store.nesting import LEFT, PLANNED, RENAMED, NameChangeRow
-from limnos.store.nesting import NESTED as ON_PATH
+from limnos.store.objects.nesting import LEFT, PLANNED, RENAMED, NameChangeRow
+from limnos.store.objects.nesting import NESTED as ON_PATH
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.model.permits import Permit
     from limnos.names.parts import Levels
-    from limnos.store.nesting import NameMigration
+    from limnos.store.objects.nesting import NameMigration
     from limnos.store.tx import Tx
 
 BATCH: Final = 500

@@ -19,7 +19,7 @@ from limnos.model.kinds import Kind
 from limnos.services.federation.placeholder_nodes import MissingPlaceholder, read_attached
 from limnos.services.lookup.securables import codec_of, scope_for, target_require
 from limnos.services.request.table_formats import is_sourced
-from limnos.store.protection import protection_read
+from limnos.store.objects.protection import protection_read
 
 if TYPE_CHECKING:
     from limnos.model.decisions import SecurableChain

@@ -30,10 +30,10 @@ from limnos.services.lookup.principal_names import ascii_skeleton, check_new_nam
 from limnos.services.request.table_formats import LANCE
 from limnos.services.storage.catalog_locations import catalog_locations_claim
 from limnos.services.storage.location_claims import location_claim, locations_claim
-from limnos.store import imports
-from limnos.store.fileset_locations import PUT as PLACE_PUT
-from limnos.store.fileset_locations import fileset_location_rows
-from limnos.store.imports import ImportedObject, MetalakeImport
+from limnos.store.exchange import imports
+from limnos.store.exchange.imports import ImportedObject, MetalakeImport
+from limnos.store.objects.fileset_locations import PUT as PLACE_PUT
+from limnos.store.objects.fileset_locations import fileset_location_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

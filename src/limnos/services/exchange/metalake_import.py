@@ -25,8 +25,8 @@ from limnos.services.identity.tokens import refuse_former
 from limnos.services.lookup.principal_names import check_new_user, principal_create
 from limnos.services.request.parallel import map_concurrently
 from limnos.services.request.request_view import RequestScope
-from limnos.store.imports import OPEN, WHOLE, MetalakeImport, import_read, imports_read, lock_of, refs_read
-from limnos.store.nodes import node_read
+from limnos.store.exchange.imports import OPEN, WHOLE, MetalakeImport, import_read, imports_read, lock_of, refs_read
+from limnos.store.objects.nodes import node_read
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import name_key
 

@@ -23,7 +23,7 @@ from limnos.services.federation.placeholder_nodes import (
 )
 from limnos.services.federation.sources import ask_source, catalog_source_of
 from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, list_all_names, page_of
-from limnos.store.protection import protection_read
+from limnos.store.objects.protection import protection_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,7 +23,7 @@ from limnos.services.lookup.securables import codec_of, scope_for, target_requir
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.request_view import RequestScope
 from limnos.store.ancestry import path_of
-from limnos.store.attachments import OWN, attached_objects_read
+from limnos.store.objects.attachments import OWN, attached_objects_read
 from limnos.view.cache_miss import for_each, require_facts
 from limnos.view.keys import attached_key, node_key
 

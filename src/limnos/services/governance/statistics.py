@@ -18,8 +18,8 @@ from limnos.model.kinds import Kind
 from limnos.services.federation.placeholder_nodes import read_attached, with_placeholders
 from limnos.services.lookup.columns import column_require
 from limnos.services.lookup.securables import codec_of, target_require
-from limnos.store.attachments import OWN
-from limnos.store.statistics import partition_statistics_read, statistics_read
+from limnos.store.objects.attachments import OWN
+from limnos.store.objects.statistics import partition_statistics_read, statistics_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

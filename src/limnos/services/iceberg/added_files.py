@@ -22,7 +22,7 @@ from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.operation_errors import name_object_in_error
 from limnos.services.request.parallel import map_concurrently
 from limnos.services.storage.table_files import TableFiles, own_locations
-from limnos.store.storage_locations import rivals_read
+from limnos.store.objects.storage_locations import rivals_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 

@@ -40,7 +40,7 @@ from limnos.services.request.catalog_storage import CatalogStorage, catalog_stor
 from limnos.services.request.offloaded_work import is_heavy
 from limnos.services.request.recent_metadata import RECENT_METADATA
 from limnos.services.storage.location_claims import location_move, locations_claim
-from limnos.store.documents import claims_read
+from limnos.store.objects.documents import claims_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 from limnos.view.keys import document_key

@@ -20,7 +20,7 @@ from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.services.catalog.tables import table_find
 from limnos.services.request.node_services import ComponentKey
-from limnos.store.reports import reports_put, reports_read
+from limnos.store.activity.reports import reports_put, reports_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 from limnos.files import delete_directory, store_for
 from limnos.model.errors import LimnosError
 from limnos.services.request.catalog_storage import RESTRICTED_READS_DIRECTORY
-from limnos.store.nodes import catalogs_read
-from limnos.store.restricted_reads import ENDED_AT_ONCE
+from limnos.store.objects.nodes import catalogs_read
+from limnos.store.objects.restricted_reads import ENDED_AT_ONCE
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from limnos.services.iceberg.restricted_reads import directory_leave
 from limnos.services.iceberg.running_plans import RUNNING_PLANS
 from limnos.services.iceberg.scans import ScanTarget, ScanTasks, TableScan, scan_of
 from limnos.services.iceberg.snapshot_pins import PLAN_PINS, snapshots_of_scan
-from limnos.store.scan_plans import ScanPlan, plan_of, plan_query
+from limnos.store.activity.scan_plans import ScanPlan, plan_of, plan_query
 
 if TYPE_CHECKING:
     from limnos.services.request.context import Context

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from limnos.services.iceberg.scans import ScanTarget
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
-    from limnos.store.snapshot_pins import PinHolder
+    from limnos.store.objects.snapshot_pins import PinHolder
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.snapshot_pins")

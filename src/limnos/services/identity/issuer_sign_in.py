@@ -26,7 +26,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.per_key_queue import PerKeyQueue
 from limnos.services.request.request_view import RequestScope
-from limnos.store.principals import signed_in_read, user_status_read
+from limnos.store.identity.principals import signed_in_read, user_status_read
 from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ from limnos.services.lookup.principal_names import check_new_user
 from limnos.services.request.context import Context
 from limnos.services.request.password_hashing import HASHING, TRIES
 from limnos.services.request.request_view import RequestScope
-from limnos.store.passwords import password_read
-from limnos.store.tokens import token_read
+from limnos.store.identity.passwords import password_read
+from limnos.store.identity.tokens import token_read
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit

@@ -31,7 +31,7 @@ from limnos.services.lookup.principal_names import ascii_skeleton, check_new_nam
 from limnos.services.lookup.securables import codec_of, role_find, role_look_up, scope_for, target_require
 from limnos.services.request.request_view import RequestScope
 from limnos.store.ancestry import path_of
-from limnos.store.roles import PART_MAX, role_objects_read, role_part_read
+from limnos.store.identity.roles import PART_MAX, role_objects_read, role_part_read
 from limnos.view.cache_miss import require_fact, require_facts
 from limnos.view.keys import ABSENT, all_roles_key, owner_key, role_key, roles_on_key, rules_key
 

@@ -26,7 +26,7 @@ from limnos.services.identity.users import check_principal_name, check_sign_in
 from limnos.services.lookup.principal_names import check_new_user
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestScope
-from limnos.store.tokens import secrets_read, token_read
+from limnos.store.identity.tokens import secrets_read, token_read
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit

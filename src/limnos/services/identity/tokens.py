@@ -25,7 +25,7 @@ from limnos.services.identity.users import check_principal_name, check_sign_in, 
 from limnos.services.lookup.principal_names import check_new_user
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestScope
-from limnos.store.principals import user_status_read
+from limnos.store.identity.principals import user_status_read
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import token_key, tokens_key
 

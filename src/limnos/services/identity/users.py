@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
     from limnos.services.request.defaults import AccessSettings
     from limnos.services.request.request_view import AuthorizedObject, RequestView
-    from limnos.store.principals import UserStatus
+    from limnos.store.identity.principals import UserStatus
     from limnos.store.tx import Tx
 
 

@@ -20,7 +20,7 @@ from limnos.model.errors import AlreadyExists, CommitConflict, MissingFile, Serv
 from limnos.model.lance import LanceVersion
 from limnos.services.lance.tables import lance_find, lance_load
 from limnos.services.lance.versions import manifest_lost_error, manifests_for, version_view_of
-from limnos.store.lance_versions import lance_unsettled_read, lance_version_read
+from limnos.store.objects.lance_versions import lance_unsettled_read, lance_version_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from limnos.services.lance.versions import latest_version
 from limnos.services.lance.workers import answer_question, storage_options_of, worker_task_of
 from limnos.sources.lance.questions import References, TableReferences
-from limnos.store.lance_versions import lance_branches_read
+from limnos.store.objects.lance_versions import lance_branches_read
 
 if TYPE_CHECKING:
     from limnos.services.lance.tables import LanceTable

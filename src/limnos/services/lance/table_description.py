@@ -25,7 +25,7 @@ from limnos.services.lance.tables import LanceTable, has_data, lance_load
 from limnos.services.lance.versions import latest_version, manifests_for, version_require
 from limnos.services.lance.workers import answer_question, storage_options_of, worker_task_of
 from limnos.sources.lance.questions import Describe, LanceDescription
-from limnos.store.lance_versions import lance_top_read
+from limnos.store.objects.lance_versions import lance_top_read
 
 if TYPE_CHECKING:
     from limnos.names.path import Levels

@@ -29,7 +29,7 @@ from limnos.services.request.table_formats import LANCE, refuse_directory_reques
 from limnos.services.storage.location_claims import location_claim, locations_mark_deleting, locations_release
 from limnos.services.storage.namespace_locations import inherited_location
 from limnos.services.vending.credentials import new_table_credentials
-from limnos.store.lance_versions import lance_top_read
+from limnos.store.objects.lance_versions import lance_top_read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -23,7 +23,7 @@ from limnos.model.lance import LanceVersion
 from limnos.services.lance.catalog_directories import find_readable_table
 from limnos.services.lance.manifests import BranchManifests
 from limnos.services.lance.tables import LanceTable
-from limnos.store.lance_versions import lance_top_read, lance_version_read, lance_versions_read
+from limnos.store.objects.lance_versions import lance_top_read, lance_version_read, lance_versions_read
 
 if TYPE_CHECKING:
     from limnos.names.path import Levels

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from limnos.model.decisions import SecurableChain
     from limnos.model.entities import ChangeRow
     from limnos.services.request.request_view import RequestView
-    from limnos.store.feed import FeedEntry, NodePosition
+    from limnos.store.activity.feed import FeedEntry, NodePosition
 
 ChangePath = tuple[str, ...]
 """Names from the catalog down; a user, group, role or tag has only its own name."""

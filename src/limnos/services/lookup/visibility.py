@@ -17,7 +17,7 @@ from limnos.model.kinds import Kind
 from limnos.services.lookup.change_publishing import ChangesOutdated, path_of
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.request_view import RequestScope
-from limnos.store.feed import zones_read
+from limnos.store.activity.feed import zones_read
 from limnos.view.cache_miss import CacheMiss, for_each, require_fact
 from limnos.view.keys import ABSENT, document_key, listing_key, node_key, nodes_key
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from limnos.model.decisions import SecurableChain
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
-    from limnos.store.feed import NodePosition
+    from limnos.store.activity.feed import NodePosition
 
 ATTEMPTS_MAX: Final = 20
 

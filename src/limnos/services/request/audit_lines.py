@@ -18,7 +18,7 @@ from limnos.model.audit import AuditRecord
 from limnos.model.errors import LimnosError, ServiceUnavailable
 from limnos.model.kinds import ROOT_ID
 from limnos.model.permits import upkeep_permit
-from limnos.store.audit import lines_collect, lines_due, lines_put
+from limnos.store.activity.audit import lines_collect, lines_due, lines_put
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from limnos.model.errors import LimnosError, ServiceUnavailable
-from limnos.store.feed import clocks_read
+from limnos.store.activity.feed import clocks_read
 from limnos.telemetry.metrics import Gauge
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.services.request.idempotency import IdempotentRequest
     from limnos.services.request.node_services import AuditedRequest, NodeServices
-    from limnos.store.mutation_queue import Decided
+    from limnos.store.backends.mutation_queue import Decided
     from limnos.store.sql import Load, Query, Row
     from limnos.store.tx import Tx
 

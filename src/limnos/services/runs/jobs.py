@@ -30,7 +30,7 @@ from limnos.services.runs.runs import (
     run_authorize,
     runs_list,
 )
-from limnos.store.template_jobs import job_output_read, job_read, template_jobs_read
+from limnos.store.activity.template_jobs import job_output_read, job_read, template_jobs_read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -25,7 +25,7 @@ from limnos.services.runs.runs import (
     run_look_up,
     state_conflict_error,
 )
-from limnos.store.runs import RunReporter
+from limnos.store.activity.runs import RunReporter
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit

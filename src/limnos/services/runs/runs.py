@@ -38,8 +38,8 @@ from limnos.services.iceberg.snapshot_pins import pins_of_options
 from limnos.services.request.request_view import RequestScope
 from limnos.services.runs.job_templates import refuse_busy
 from limnos.services.runs.pipelines import pipeline_find, require_pipeline_type
-from limnos.store.pipelines import declaration_read
-from limnos.store.runs import RunViewer, findings_read, run_read, run_whole_read, runs_read
+from limnos.store.activity.pipelines import declaration_read
+from limnos.store.activity.runs import RunViewer, findings_read, run_read, run_whole_read, runs_read
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import node_key
 

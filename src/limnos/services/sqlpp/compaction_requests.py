@@ -20,7 +20,7 @@ from limnos.model.principals import TokenTrust
 from limnos.services.identity.tokens import worth_of
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.request_view import RequestScope
-from limnos.store.documents import document_read
+from limnos.store.objects.documents import document_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from limnos.services.sqlpp.write_targets import hold_dataset_lock, target_of
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import NO_ENGINE, EngineUnavailable, TextPosition
 from limnos.sqlpp.jobs import CompactionOptions, EngineJob
-from limnos.store.documents import document_read
+from limnos.store.objects.documents import document_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from limnos.services.request.request_view import RequestView
     from limnos.sqlpp import SqlppError, tree
     from limnos.sqlpp.errors import TextPosition
-    from limnos.store.dependencies import ObjectDependency
+    from limnos.store.objects.dependencies import ObjectDependency
     from limnos.store.tx import Tx
 
 MADE_HERE: Final = "sqlpp"

@@ -29,8 +29,8 @@ from limnos.services.sqlpp.dataset_resources import resource_rows
 from limnos.services.sqlpp.names import DEFAULT, scope_of
 from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.metadata import METADATA, MetadataObject
-from limnos.store.documents import document_bodies_read
-from limnos.store.nodes import live_nodes_read
+from limnos.store.objects.documents import document_bodies_read
+from limnos.store.objects.nodes import live_nodes_read
 from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from limnos.model.entities import RUNNING
 from limnos.model.errors import LimnosError, NotFound, ServiceUnavailable, TooLarge, TooManyAttempts
 from limnos.services.sqlpp.running_requests import REQUESTS, RequestEnded
-from limnos.store.sqlpp_requests import part_query, request_query, rows_of
+from limnos.store.activity.sqlpp_requests import part_query, request_query, rows_of
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from limnos.model.entities import IMMEDIATE, StatementRequest
 from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.node_services import ComponentKey
-from limnos.store.sqlpp_requests import cancelled_query, rows_of, runs_query
+from limnos.store.activity.sqlpp_requests import cancelled_query, rows_of, runs_query
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:

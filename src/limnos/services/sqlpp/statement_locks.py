@@ -41,7 +41,7 @@ from limnos.sqlpp.locks import (
     secret_of,
     wishes_of,
 )
-from limnos.store.sqlpp_locks import competing_locks_query, lock_status_query
+from limnos.store.activity.sqlpp_locks import competing_locks_query, lock_status_query
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import LimnosError
-from limnos.store.documents import document_read
-from limnos.store.sqlpp_locks import lock_exists_query
+from limnos.store.activity.sqlpp_locks import lock_exists_query
+from limnos.store.objects.documents import document_read
 
 if TYPE_CHECKING:
     from limnos.services.request.context import Context

@@ -19,7 +19,7 @@ from limnos.services.request.catalog_storage import (
     warehouse_of,
 )
 from limnos.services.storage.location_claims import location_check
-from limnos.store.storage_locations import RegisteredLocation
+from limnos.store.objects.storage_locations import RegisteredLocation
 
 if TYPE_CHECKING:
     from limnos.model.records import CatalogRecord

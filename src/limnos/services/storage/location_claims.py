@@ -14,12 +14,12 @@ from limnos.files import place_key
 from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
 from limnos.services.request.location_rules import ClaimVerdict, LocationRelation, judge_claim, relation_of
-from limnos.store.storage_locations import RIVALS_MAX
+from limnos.store.objects.storage_locations import RIVALS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from limnos.store.storage_locations import RegisteredLocation
+    from limnos.store.objects.storage_locations import RegisteredLocation
     from limnos.store.tx import Tx
 
 _WORDS: Final = {

@@ -19,8 +19,8 @@ from limnos.model.storage_locations import ROOTS, LocationClaim, LocationKind
 from limnos.services.request.location_rules import find_conflicting_claims, relation_of
 from limnos.services.storage.catalog_locations import catalog_locations
 from limnos.services.storage.location_claims import key_of, rivals_near
-from limnos.store.nodes import catalogs_read
-from limnos.store.storage_locations import conflicts_read
+from limnos.store.objects.nodes import catalogs_read
+from limnos.store.objects.storage_locations import conflicts_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from limnos.services.request.node_services import NodeServices
     from limnos.store.interface import Store
-    from limnos.store.storage_locations import RegisteredLocation
+    from limnos.store.objects.storage_locations import RegisteredLocation
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.places")

@@ -15,7 +15,7 @@ import msgspec
 from limnos.files import place_key
 from limnos.formats.iceberg.file_lists import FilePage, ListedManifest, page_request
 from limnos.model.errors import BadRequest, MissingFile, OutsideRoots
-from limnos.store.storage_locations import own_locations_read
+from limnos.store.objects.storage_locations import own_locations_read
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

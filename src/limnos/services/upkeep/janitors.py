@@ -33,7 +33,7 @@ from limnos.services.lance.purges import LancePurgePayload
 from limnos.services.lance.tables import LANCE_PURGE
 from limnos.services.storage.location_claims import rivals_of
 from limnos.services.storage.purges import PURGE, PurgePayload
-from limnos.store.nodes import catalogs_read
+from limnos.store.objects.nodes import catalogs_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 

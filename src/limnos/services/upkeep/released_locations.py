@@ -25,7 +25,7 @@ from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from limnos.services.storage.task_context import TaskContext
-    from limnos.store.storage_locations import RegisteredLocation
+    from limnos.store.objects.storage_locations import RegisteredLocation
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.places")

@@ -21,8 +21,8 @@ from limnos.services.activity.webhooks import SECRET
 from limnos.services.identity.tokens import refuse_former
 from limnos.services.request.request_view import RequestScope
 from limnos.services.request.secret_sealing import SealingKeys, is_unsealed_secret
-from limnos.store.nodes import catalog_records_read
-from limnos.store.webhooks import webhook_secrets_read
+from limnos.store.activity.webhooks import webhook_secrets_read
+from limnos.store.objects.nodes import catalog_records_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:

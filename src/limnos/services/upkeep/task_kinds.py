@@ -37,10 +37,10 @@ from limnos.services.sqlpp.results import EXPIRED_AT_ONCE
 from limnos.services.storage.purges import PURGE, PurgePayload, purge_run
 from limnos.services.upkeep.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_run
 from limnos.services.upkeep.released_locations import FREE_PLACES, FREE_PLACES_EVERY_S, ReleasedLocations, released_free
+from limnos.store.activity.pipelines import declarations_prune
+from limnos.store.activity.scan_plans import EXPIRED_AT_ONCE as PLANS_AT_ONCE
 from limnos.store.idempotency import PRUNED_AT_ONCE
-from limnos.store.pipelines import declarations_prune
-from limnos.store.scan_plans import EXPIRED_AT_ONCE as PLANS_AT_ONCE
-from limnos.store.snapshot_pins import EXPIRED_AT_ONCE as PINS_AT_ONCE
+from limnos.store.objects.snapshot_pins import EXPIRED_AT_ONCE as PINS_AT_ONCE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

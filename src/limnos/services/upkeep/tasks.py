@@ -14,7 +14,7 @@ from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, NotFound
 from limnos.services.identity.tokens import refuse_former
 from limnos.services.request.request_view import RequestScope
-from limnos.store.tasks import STATES, task_read, tasks_read
+from limnos.store.activity.tasks import STATES, task_read, tasks_read
 
 if TYPE_CHECKING:
     from limnos.model.entities import TaskRow

@@ -27,7 +27,7 @@ from limnos.services.lookup.securables import codec_of
 from limnos.services.request.table_formats import LANCE, least_levels
 from limnos.services.storage.location_claims import locations_mark_deleting, locations_release
 from limnos.services.storage.purges import purge_later
-from limnos.store.trash import trash_expired, trash_read, trashed_read
+from limnos.store.objects.trash import trash_expired, trash_read, trashed_read
 from limnos.view.cache_miss import for_each, require_fact
 from limnos.view.keys import node_key
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestScope, RequestView
-    from limnos.store.trash import Ancestors, TrashRows
+    from limnos.store.objects.trash import Ancestors, TrashRows
     from limnos.store.tx import Tx
 
 PAGE_MAX = 1000

@@ -26,7 +26,7 @@ from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.table_formats import ICEBERG, LANCE, is_sourced
 from limnos.sources.credentials import FileRights
 from limnos.sources.vending import SWITCHES, CredentialIssuer, IssuedCredentials, credential_issuer_of
-from limnos.store.storage_locations import rivals_read
+from limnos.store.objects.storage_locations import rivals_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 

@@ -1,0 +1,172 @@
+"""`export` and `import`: a metalake to a file and back, on the same or another server.
+
+May import `client` values and this room. A file is read and sent in parts, so its size does not matter. An interrupted
+import continues after the records that the server has.
+"""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+from cyclopts import Parameter
+
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
+from limnos.cli.failures import StoppedError, UsageError
+from limnos.cli.output import show_done, show_rows, visible
+from limnos.client.activity.exchange import ExportForm, ExportPart, cut_into_parts, drop_first_records, form_of
+from limnos.client.errors import ClientError, UnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limnos.client import Client
+    from limnos.client.values import ImportInfo, MetalakeImportResult
+
+_READ_BYTES = 1 << 20
+
+
+def export(
+    metalake: str,
+    /,
+    *,
+    format: Annotated[
+        ExportForm, Parameter(help="Protobuf messages behind their lengths, or lines of JSON.")
+    ] = "proto",
+    secrets: Annotated[
+        bool, Parameter(negative="", help="Secrets of catalogs, too: for a service admin who owns the metalake.")
+    ] = False,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Write a metalake to standard output, as of one moment.
+
+    Parameters
+    ----------
+    metalake
+        The metalake, as `lake`.
+    """
+    out = sys.stdout.buffer
+    if format == "proto" and sys.stdout.isatty():
+        raise UsageError(
+            "Protobuf is nothing for a terminal",
+            hint=f"'limnos export {metalake} > {metalake}.export', or --format json",
+        )
+    with common.client() as client:
+        begun = False
+        try:
+            for piece in client.export(metalake, format=format, secrets=secrets):
+                begun = True
+                out.write(piece)
+        except UnavailableError as error:
+            if begun:
+                raise StoppedError(
+                    f"the export was cut, and what was written is not whole: {error}",
+                    code="unavailable",
+                    hint="export again",
+                ) from error
+            raise
+    out.flush()
+
+
+def import_(
+    file: Annotated[
+        Path | None, Parameter(allow_leading_hyphen=True, help="What `limnos export` wrote; - is standard input.")
+    ] = None,
+    /,
+    *,
+    name: Annotated[str | None, Parameter(name="--as", help="The name that the metalake gets.")] = None,
+    ids: Annotated[
+        Literal["keep", "map"], Parameter(help="Whether objects keep their ids, which must be free, or get others.")
+    ] = "map",
+    resume: Annotated[
+        int | None, Parameter(help="Go on with an import that was cut_into_parts, by its number.")
+    ] = None,
+    give_up: Annotated[int | None, Parameter(help="Wipe what an import has taken, by its number.")] = None,
+    list: Annotated[bool, Parameter(negative="", help="List the imports that are under way.")] = False,
+    yes: YesFlag = False,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Create a metalake from an export. It is invisible until the import is complete."""
+    with common.client() as client:
+        if list:
+            _list(client, common)
+        elif give_up is not None:
+            confirm(f"Wipe what import {give_up} has taken?", yes=yes)
+            client.imports.give_up(give_up)
+            show_done(f"import {give_up} was given up", {"given_up": give_up}, shape=common.shape)
+        elif file is None or (name is None) == (resume is None):
+            raise UsageError("name the file, and the metalake's new name", hint="'limnos import lake.export --as copy'")
+        else:
+            _import(client, file, name=name, ids=ids, resume=resume, common=common)
+
+
+def _list(client: Client, common: CommonFlags) -> None:
+    rows = [msgspec.structs.asdict(each) for each in client.imports.list()]
+    columns = ["id", "name", "source", "records", "state", "ids", "begun_by", "fed_at"]
+    show_rows(rows, columns, shape=common.shape, empty="no import is under way")
+
+
+def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: int | None, common: CommonFlags) -> None:
+    with open_input(file) as source:
+        head = source.read(_READ_BYTES)
+        form = form_of(head)
+        parts = cut_into_parts(chain((head,), read_pieces(source)), form)
+        found = (
+            client.imports.load(resume)
+            if name is None and resume is not None
+            else client.imports.begin(name or "", format=form, ids=ids)
+        )
+        try:
+            done = _feed_import(client, found, parts=parts, form=form)
+        except (ClientError, KeyboardInterrupt):
+            note = f"import {found.id} is open: go on with 'limnos import {file} --resume {found.id}', or 'limnos import --give-up {found.id}'"
+            print(visible(note), file=sys.stderr)
+            raise
+    show_done(
+        f"imported {done.records} records as metalake {done.metalake}{_masked_note(done)}",
+        msgspec.structs.asdict(done),
+        shape=common.shape,
+    )
+
+
+def _feed_import(
+    client: Client, found: ImportInfo, *, parts: Iterator[ExportPart], form: ExportForm
+) -> MetalakeImportResult:
+    """Send the missing records of an import, and finish it."""
+    before = 0
+    for part in parts:
+        if before + part.records > found.records:
+            found = client.imports.feed(found, drop_first_records(part, found.records - before, form=form))
+        before += part.records
+    return client.imports.finish(found.id)
+
+
+def _masked_note(done: MetalakeImportResult) -> str:
+    if not done.masked:
+        return ""
+    told = ", ".join(done.masked[:5]) + (", …" if len(done.masked) > 5 else "")
+    return f"; set anew what the file left out as secrets: {told}"
+
+
+@contextmanager
+def open_input(file: Path) -> Iterator[IO[bytes]]:
+    """Open a file for reading; - is standard input. Raises UsageError."""
+    if str(file) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        source = file.open("rb")
+    except OSError as error:
+        raise UsageError(f"'{file}' cannot be read: {error.strerror}") from error
+    with source:
+        yield source
+
+
+def read_pieces(source: IO[bytes]) -> Iterator[bytes]:
+    """Read a file to its end in pieces."""
+    while piece := source.read(_READ_BYTES):
+        yield piece

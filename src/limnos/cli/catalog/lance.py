@@ -1,0 +1,311 @@
+"""`lance ls | describe | import | serve`: directories of Lance tables.
+
+May import this room, `client` values and `names`, and when a command needs them `formats`, `sources` with Lance's
+library, and `app`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cyclopts import App, Parameter
+
+from limnos.cli.catalog.describe import lance_columns
+from limnos.cli.common import DEFAULTS, CommonFlags, Property, properties_of
+from limnos.cli.extras import import_extra
+from limnos.cli.failures import StoppedError, UsageError
+from limnos.cli.output import Format, Row, format_of, show_fields, show_rows, visible
+from limnos.client import Client, ClientError, ConflictError
+from limnos.client.values import Parts
+from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.sources.lance.directories import DirectoryTable, LanceDirectory
+
+app = App(name="lance")
+
+_EXTRA = "server,lance"
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryFlags:
+    """Flags of every command on a directory: storage options and layout."""
+
+    layout: Annotated[
+        Literal["v0", "v1", "v2"] | None,
+        Parameter(help="How tables lie in it, when it does not show: folders, `NAME.lance`, or an index `__manifest`."),
+    ] = None
+    storage: Annotated[
+        list[str] | None,
+        Parameter(
+            negative="",
+            help="KEY=VALUE for an object store, as Lance calls it (`aws_region`, `aws_endpoint`); may be repeated. Without, the environment says.",
+        ),
+    ] = None
+
+    def open(self, root: str) -> LanceDirectory:
+        """Open a directory. Raises StoppedError for a missing local one."""
+        rules = import_extra("limnos.formats.lance", extra=_EXTRA)
+        directories = import_extra("limnos.sources.lance.directories", extra=_EXTRA)
+        at = rules.root_of(root, here=os.getcwd())  # noqa: PTH109 - a text
+        if rules.is_local(at) and not Path(at).is_dir():
+            raise StoppedError(
+                f"there is no directory {at}", code="not-found", hint="give the folder in which tables lie"
+            )
+        layout = rules.DirectoryLayout(self.layout) if self.layout else None
+        found: LanceDirectory = directories.LanceDirectory(at, options=properties_of(self.storage), layout=layout)
+        return found
+
+
+_PLAIN = DirectoryFlags()
+"""Stands for flags that were not given."""
+OutputFlag = Annotated[
+    Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`, unless told.")
+]
+
+
+@app.command
+def ls(
+    root: str,
+    path: str | None = None,
+    /,
+    *,
+    all: Annotated[bool, Parameter(negative="", help="Every table, in namespaces too.")] = False,
+    way: DirectoryFlags = _PLAIN,
+    output: OutputFlag = None,
+) -> None:
+    """List the namespaces and tables of a directory.
+
+    Parameters
+    ----------
+    root
+        The directory: a path, or a URI such as `s3://bucket/prefix`.
+    path
+        A namespace in it, as `ml.text`.
+    """
+    found = way.open(root)
+    levels = display.parse(path) if path else ()
+    rows = [] if all else [_row((*levels, name), "namespace") for name in found.namespaces(levels)]
+    entries = (
+        [each for each in found.all_tables() if each.levels[: len(levels)] == levels] if all else found.tables(levels)
+    )
+    entries = _without_empty_folders(found, entries) if way.layout is None else entries
+    show_rows(
+        [*rows, *(_table_row(found, each) for each in entries)], ["name", "kind", "location"], shape=_shape(output)
+    )
+
+
+def _without_empty_folders(found: LanceDirectory, entries: list[DirectoryTable]) -> list[DirectoryTable]:
+    """Leave out folders without a Lance table, if the layout that treats each folder as a table was only guessed."""
+    rules = import_extra("limnos.formats.lance", extra=_EXTRA)
+    if found.layout is not rules.DirectoryLayout.V0:
+        return entries
+    folders = [entry.folder for entry in entries]
+    tables = found.storage.marked(folders, rules.VERSIONS) | found.storage.marked(folders, rules.RESERVED)
+    others = [folder for folder in folders if folder not in tables]
+    if others:
+        more = f" and {len(others) - 3} more" if len(others) > 3 else ""
+        print(visible(f"no Lance tables: {', '.join(others[:3])}{more}; --layout v0 lists them too"), file=sys.stderr)
+    return [entry for entry in entries if entry.folder in tables]
+
+
+@app.command
+def describe(
+    root: str,
+    path: str | None = None,
+    /,
+    *,
+    version: Annotated[int | None, Parameter(help="One of its versions, instead of the latest.")] = None,
+    tag: Annotated[str | None, Parameter(help="The version that has this tag.")] = None,
+    way: DirectoryFlags = _PLAIN,
+    output: OutputFlag = None,
+) -> None:
+    """Show a table of a directory; without PATH, the directory's layout.
+
+    Parameters
+    ----------
+    root
+        The directory: a path, or a URI such as `s3://bucket/prefix`.
+    path
+        A table in it, as `docs` or `ml.text.docs`.
+    """
+    found = way.open(root)
+    if path is None:
+        entries = found.all_tables()
+        fields: dict[str, object] = {"root": found.root, "layout": found.layout, "tables": len(entries)}
+    else:
+        fields = _describe_entry(found, found.find(display.parse(path)), version=version, tag=tag)
+    show_fields(fields, shape=_shape(output), hidden=("path",))
+
+
+@app.command(name="import")
+def import_tables(
+    root: str,
+    /,
+    *,
+    into: Annotated[str, Parameter(help="Catalog for Lance tables, or a namespace of it, as `lance` or `lance.ml`.")],
+    dry_run: Annotated[
+        bool, Parameter(negative="", help="Make nothing: have the server check what it would register.")
+    ] = False,
+    way: DirectoryFlags = _PLAIN,
+    common: CommonFlags = DEFAULTS,
+) -> int:
+    """Register the tables of a directory in a server's catalog, with their namespaces. Files stay in place.
+
+    Parameters
+    ----------
+    root
+        The directory: a path, or a URI such as `s3://bucket/prefix`, which the server must be allowed to read.
+    """
+    found, home = way.open(root), display.parse(into)
+    entries = found.all_tables()
+    with common.client() as client:
+        made = [] if dry_run else _make_namespaces(client, home, found=found, entries=entries)
+        rows = [_import_entry(client, each, found=found, home=home, dry_run=dry_run) for each in entries]
+        if all(row["done"] == "failed" for row in rows):
+            _drop_namespaces(client, made)
+    show_rows(rows, ["name", "done", "location", "why"], shape=common.shape, empty="no tables")
+    return 1 if any(row["done"] == "failed" for row in rows) else 0
+
+
+@app.command
+def serve(
+    root: str | None = None,
+    /,
+    *,
+    impl: Annotated[
+        str | None,
+        Parameter(help="Serve an implementation of Lance's namespace instead: `dir`, `rest`, or `module.Class`."),
+    ] = None,
+    property: Property = None,
+    listen: Annotated[
+        str, Parameter(help="Address of this machine, as HOST:PORT; port 0 takes a free one.")
+    ] = "127.0.0.1:2333",
+    config: Annotated[
+        Path | None, Parameter(help="TOML file with settings, of which those of `lance` count; a server's is fine.")
+    ] = None,
+    way: DirectoryFlags = _PLAIN,
+) -> None:
+    """Serve a directory over Lance REST to clients on this machine, without a store and without access control.
+
+    Parameters
+    ----------
+    root
+        The directory: a path, or a URI such as `s3://bucket/prefix`.
+    """
+    adapter = import_extra("limnos.app.lance_adapter", extra=_EXTRA)
+    if (root is None) == (impl is None):
+        raise UsageError("serve takes a directory, or --impl, and not both", hint="'limnos lance serve ./data'")
+    if property and impl is None:
+        raise UsageError("--property is for --impl", hint="what an object store needs is given by --storage")
+    load = import_extra("limnos.config.loading", extra=_EXTRA).load
+    settings = load(flags={}, file=config, environ=os.environ).settings.lance
+    if impl is not None:
+        what = adapter.implementation_namespace(impl, properties_of(property))
+    else:
+        what = adapter.directory_namespace(way.open(root or ""))
+    adapter.serve(what, listen=listen, settings=settings, announce=lambda url: print(f"ready {url}", flush=True))
+
+
+def _shape(output: Format | None) -> Format:
+    return output or format_of((), os.environ, terminal=sys.stdout.isatty())
+
+
+def _row(levels: Parts, kind: str) -> dict[str, object]:
+    return {"name": display.render(levels), "kind": kind, "path": levels}
+
+
+def _table_row(found: LanceDirectory, entry: DirectoryTable) -> Row:
+    return {**_row(entry.levels, "table"), "location": found.location(entry)}
+
+
+def _describe_entry(
+    found: LanceDirectory, entry: DirectoryTable, *, version: int | None, tag: str | None
+) -> dict[str, object]:
+    """Load a table. Raises StoppedError if a version is requested but the table has no data yet."""
+    fields = {
+        "kind": "table",
+        "name": display.render(entry.levels),
+        "path": entry.levels,
+        "location": found.location(entry),
+    }
+    if found.is_declared(entry):
+        if version is not None or tag is not None:
+            raise StoppedError(f"nothing was written to {display.render(entry.levels)} yet", code="not-found")
+        return {**fields, "version": None, "columns": {}, "properties": entry.properties}
+    read = import_extra("limnos.sources.lance.reading", extra=_EXTRA)
+    asked = import_extra("limnos.sources.lance.questions", extra=_EXTRA).Describe
+    told = read.describe(asked(fields["location"], found.options, version, tag))
+    columns = lance_columns({"fields": _decode_fields(told.fields)})
+    return {**fields, "version": told.version, "columns": columns, "stats": told.stats, "properties": entry.properties}
+
+
+def _decode_fields(fields: bytes) -> object:
+    import msgspec
+
+    return msgspec.json.decode(fields)
+
+
+def _make_namespaces(
+    client: Client, home: Parts, *, found: LanceDirectory, entries: list[DirectoryTable]
+) -> list[Parts]:
+    """Create the namespaces of the tables, including the target's; existing ones stay. Returns the created ones."""
+    made: list[Parts] = []
+    inside = sorted({entry.levels[:end] for entry in entries for end in range(1, len(entry.levels))})
+    above: list[tuple[Parts, dict[str, str]]] = [(home[:end], {}) for end in range(2, len(home) + 1)]
+    for path, properties in [*above, *(((*home, *levels), found.properties(levels)) for levels in inside)]:
+        try:
+            client.namespaces.create(path, properties=properties)
+        except ConflictError:
+            continue
+        made.append(path)
+    return made
+
+
+def _drop_namespaces(client: Client, made: list[Parts]) -> None:
+    """Drop the namespaces of a refused import, innermost first. A namespace that is already in use stays."""
+    for path in reversed(made):
+        with suppress(ClientError):
+            client.namespaces.drop(path)
+
+
+def _import_entry(
+    client: Client, entry: DirectoryTable, *, found: LanceDirectory, home: Parts, dry_run: bool
+) -> dict[str, object]:
+    path = (*home, *entry.levels)
+    row: dict[str, object] = {"name": display.render(path), "path": path}
+    try:
+        row["location"] = location = found.location(entry)
+        is_declared = found.is_declared(entry)
+        send = client.lance.declare if is_declared else client.lance.register
+        row["location"] = send(path, location=location, properties=entry.properties, dry_run=dry_run)
+    except ConflictError as error:
+        return _existing_row(client, path, row=row, error=error)
+    except (ClientError, import_extra("limnos.model.errors", extra=_EXTRA).LimnosError) as error:
+        return {**row, "done": "failed", "why": error.message}
+    done = "declared" if is_declared else "registered"
+    return (
+        {**row, "done": "nothing", "why": f"--dry-run: it would be {done}"}
+        if dry_run
+        else {**row, "done": done, "why": None}
+    )
+
+
+def _existing_row(client: Client, path: Parts, *, row: dict[str, object], error: ConflictError) -> dict[str, object]:
+    """Describe a table whose name is taken: by itself, if it has the same location."""
+    try:
+        there = client.lance.load(path).location
+    except ClientError:
+        return {**row, "done": "failed", "why": error.message}
+    same = there.removeprefix("file://") == str(row["location"]).removeprefix("file://")
+    return (
+        {**row, "done": "nothing", "why": "it is registered already"}
+        if same
+        else {**row, "done": "failed", "why": error.message}
+    )

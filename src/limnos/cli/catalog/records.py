@@ -1,0 +1,189 @@
+"""`records load | dump | ls | describe`: exports kept as records, in a database that no server uses.
+
+May import this room, `names` and what `client` knows of cutting files, and when a command needs them `model`, `formats`
+and `store`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import App, Parameter
+
+from limnos.cli.catalog.exchange import open_input, read_pieces
+from limnos.cli.extras import import_extra
+from limnos.cli.failures import StoppedError, UsageError
+from limnos.cli.output import Format, format_of, show_done, show_fields, show_rows
+from limnos.client.activity.exchange import ExportForm, cut_into_parts, form_of
+from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+    from limnos.store.key_value_records.records import RecordReader, RecordStore
+
+app = App(name="records")
+
+_LMDB = "lmdb:"
+OutputFlag = Annotated[
+    Format | None, Parameter(env_var="LIMNOS_OUTPUT", help="`table` on a terminal, else `json`, unless told.")
+]
+
+
+@app.command
+def load(
+    store: str,
+    file: Annotated[
+        Path, Parameter(allow_leading_hyphen=True, help="What `limnos export` wrote; - is standard input.")
+    ] = Path("-"),
+    /,
+    *,
+    output: OutputFlag = None,
+) -> None:
+    """Replace the stored export, in one transaction.
+
+    Parameters
+    ----------
+    store
+        `lmdb:FOLDER` for LMDB, a file for SQLite, or `postgresql://…`.
+    """
+    with _open_store(store, makes=True) as found, open_input(file) as source, found.writing() as writes:
+        count = writes.replace(_records(read_pieces(source)))
+        lake, revision = writes.metalake.metalake.name, writes.revision + 1
+    fields = {"store": store, "metalake": lake, "records": count, "revision": revision}
+    show_done(f"took {count} records of metalake {lake} as revision {revision}", fields, shape=_shape(output))
+
+
+@app.command
+def dump(
+    store: str,
+    /,
+    *,
+    format: Annotated[
+        ExportForm, Parameter(help="Protobuf messages behind their lengths, or lines of JSON.")
+    ] = "proto",
+) -> None:
+    """Write the stored export to standard output, in the format of `limnos import`.
+
+    Parameters
+    ----------
+    store
+        `lmdb:FOLDER` for LMDB, a file for SQLite, or `postgresql://…`.
+    """
+    out = sys.stdout.buffer
+    if format == "proto" and sys.stdout.isatty():
+        raise UsageError(
+            "Protobuf is nothing for a terminal",
+            hint=f"'limnos records dump {store} > lake.export', or --format json",
+        )
+    encoding = import_extra("limnos.formats.exchange.encoding", extra="server")
+    with _open_store(store) as found, found.reading() as reads:
+        for record in reads.everything():
+            out.write(encoding.encode_records([record], format))
+    out.flush()
+
+
+@app.command
+def ls(store: str, path: str | None = None, /, *, output: OutputFlag = None) -> None:
+    """List the objects below an object, by kind and name.
+
+    Parameters
+    ----------
+    store
+        `lmdb:FOLDER` for LMDB, a file for SQLite, or `postgresql://…`.
+    path
+        A catalog or a namespace, as `main` or `main.a.b`; by default the metalake.
+    """
+    records = import_extra("limnos.store.key_value_records.records", extra="server")
+    with _open_store(store) as found, found.reading() as reads:
+        rows = [
+            {"name": records.name_of(each), "kind": records.kind_of(each).word, "id": records.id_of(each)}
+            for above in _find_records(reads, path)
+            for each in reads.children(records.id_of(above))
+        ]
+    show_rows(rows, ["name", "kind", "id"], shape=_shape(output))
+
+
+@app.command
+def describe(
+    store: str,
+    path: str | None = None,
+    /,
+    *,
+    kind: Annotated[str | None, Parameter(help="What PATH is, where several things have the name.")] = None,
+    output: OutputFlag = None,
+) -> None:
+    """Show the record of an object, and the parts that belong to it.
+
+    Parameters
+    ----------
+    store
+        `lmdb:FOLDER` for LMDB, a file for SQLite, or `postgresql://…`.
+    path
+        An object, as `main.a.t`; a user, group or role by its name; by default the metalake.
+    """
+    records = import_extra("limnos.store.key_value_records.records", extra="server")
+    with _open_store(store) as found, found.reading() as reads:
+        some = {records.kind_of(each).word: each for each in _find_records(reads, path)}
+        if len(some) > 1 and kind not in some:
+            told = " and ".join(f"a {each}" for each in some)
+            raise UsageError(f"{path} is {told}", hint=f"name one: --kind {next(iter(some))}")
+        word, shown = (kind, some[kind]) if kind in some else next(iter(some.items()))
+        hanging = [_fields(each) for each in reads.hanging(records.id_of(shown))]
+    show_fields({"kind": word, **_fields(shown), "hanging": hanging}, shape=_shape(output))
+
+
+@contextmanager
+def _open_store(store: str, *, makes: bool = False) -> Iterator[RecordStore]:
+    """Open a store for the body of a `with`. Raises StoppedError for a missing one, unless it may be created."""
+    records = import_extra("limnos.store.key_value_records.records", extra="server")
+    place = Path(store.removeprefix(_LMDB))
+    if not makes and "://" not in store and not place.exists():
+        raise StoppedError(
+            f"there is no {place}", code="not-found", hint="give the store that 'limnos records load' made"
+        )
+    if store.startswith(_LMDB):
+        pairs: Any = import_extra(
+            "limnos.store.key_value_records.lmdb_storage", extra="server,records"
+        ).LmdbKeyValueStore(place)
+    else:
+        pairs = import_extra("limnos.store.key_value_records.sql_storage", extra="server").SqlKeyValueStore(store)
+    found: RecordStore = records.RecordStore(pairs)
+    try:
+        yield found
+    finally:
+        found.close()
+
+
+def _records(source: Iterator[bytes]) -> Iterator[ExportRecord]:
+    """Read a file's records in groups."""
+    encoding = import_extra("limnos.formats.exchange.encoding", extra="server")
+    head = next(source, b"")
+    form, first = form_of(head), 1
+    for part in cut_into_parts(chain((head,), source), form):
+        yield from encoding.decode_records(part.data, form, first=first)
+        first += part.records
+
+
+def _find_records(reads: RecordReader, path: str | None) -> list[ExportRecord]:
+    found = reads.walk(display.parse(path) if path else ())
+    if not found:
+        raise StoppedError(f"there is no {path} in these records", code="not-found")
+    return found
+
+
+def _fields(record: ExportRecord) -> dict[str, Any]:
+    """Return a record's fields in Protobuf's JSON form, with those of its single message at the same level."""
+    encoding = import_extra("google.protobuf.json_format", extra="server")
+    rest: dict[str, Any] = encoding.MessageToDict(record, preserving_proto_field_name=True)
+    fields: dict[str, Any] = rest.pop(record.WhichOneof("record") or "")
+    return fields | rest
+
+
+def _shape(output: Format | None) -> Format:
+    return output or format_of((), os.environ, terminal=sys.stdout.isatty())

@@ -1,0 +1,238 @@
+"""`ls`, `describe`, `drop`, `mv`: commands on the tree of names; and `whoami`.
+
+May import this room, `client` values and `names`. The server is asked what a path means unless `--kind` says it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limnos.cli.catalog.describe import fields_of
+from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag, YesFlag, confirm
+from limnos.cli.failures import UsageError
+from limnos.cli.output import Row, show_done, show_fields, show_rows
+from limnos.client import Client, ClientError, ConflictError, DeniedError, NotFoundError, RefusedError
+from limnos.client.values import Catalog, Parts
+from limnos.names import display
+
+_DROPPED = frozenset({"metalake", "catalog", "namespace", "table", "view", "fileset", "model"})
+
+
+def ls(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
+    """List the content of PATH: by default the catalogs; of a catalog or namespace its namespaces and other objects.
+
+    Parameters
+    ----------
+    path
+        A catalog or namespace, as `main` or `main.raw.nyc`.
+    """
+    if kind in {"table", "view", "topic", "fileset", "model", "tag"}:
+        hint = "'limnos tag list'" if kind == "tag" else "--kind says what PATH is: give a catalog or namespace"
+        raise UsageError(f"a {kind} has nothing in it to be listed", hint=hint)
+    with common.client() as client:
+        rows = _children(client, path, kind)
+    further = [key for key in ("provider", "comment") if any(row.get(key) for row in rows)]
+    show_rows(rows, ["name", "kind", *further], shape=common.shape)
+
+
+def describe(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
+    """Show an object; without PATH the metalake.
+
+    Parameters
+    ----------
+    path
+        A catalog, or an object in it, as `main.raw.nyc.flights`.
+    """
+    with common.client() as client:
+        found = kind or (client.objects.kind(path) if path else "metalake")
+        _check_is_in_tree(found, path or "", verb="describe")
+        fields = fields_of(client, found, path or common.metalake)
+    show_fields(fields, shape=common.shape, hidden=("path", "metadata"))
+
+
+def drop(
+    path: str,
+    /,
+    *,
+    kind: KindFlag = None,
+    purge: Annotated[bool, Parameter(negative="", help="Delete a table's files too, afterwards.")] = False,
+    force: Annotated[bool, Parameter(negative="", help="Drop a catalog or metalake with everything in it.")] = False,
+    yes: YesFlag = False,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Drop a table, view, fileset or model, or an empty catalog or namespace. See `--force` for others.
+
+    Parameters
+    ----------
+    path
+        The object to drop; with `--kind metalake` a metalake's name.
+    """
+    with common.client() as client:
+        found = kind or client.objects.kind(path)
+        _check_is_in_tree(found, path, verb="delete")
+        if found not in _DROPPED:
+            raise UsageError(
+                f"a {found} is not dropped here",
+                hint="a topic goes by its cluster's own tools, a template by 'limnos pipeline'",
+            )
+        _check_drop_flags(found, purge=purge, force=force)
+        confirm(f"Drop {found} {path}{' and its files' if purge else ''}?", yes=yes)
+        if found == "table":
+            _drop_table(client, path, purge=purge)
+        elif found == "view":
+            client.views.drop(path)
+        elif found == "namespace":
+            client.namespaces.drop(path)
+        elif found == "fileset":
+            require(client.filesets.delete(path), found, path)
+        elif found == "model":
+            require(client.models.delete(path), found, path)
+        else:
+            _drop_container(client, found, path, common=common, force=force)
+    show_done(f"dropped {found} {path}", {"dropped": path, "kind": found}, shape=common.shape)
+
+
+def mv(source: str, target: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
+    """Rename or move a namespace with its content, a table or a view, within its catalog. Grants go with it.
+
+    Parameters
+    ----------
+    source
+        The object to move, as `main.raw.nyc`.
+    target
+        Its new path, as `main.archive.nyc`; the parent must exist.
+    """
+    with common.client() as client:
+        found = kind or client.objects.kind(source)
+        movers = {"namespace": client.namespaces.move, "table": client.tables.move, "view": client.views.move}
+        if found not in movers:
+            raise UsageError(f"a {found} cannot be moved", hint="give a namespace, table or view, as main.raw.nyc")
+        moved = movers[found](source, target)
+    name = display.render(moved.path)
+    result = {"kind": found, "source": source, "target": name, "path": moved.path}
+    show_done(f"moved {found} {source} to {name}", result, shape=common.shape)
+
+
+def whoami(*, common: CommonFlags = DEFAULTS) -> None:
+    """Show the user that the server identifies you as."""
+    with common.client() as client:
+        user = client.whoami()
+    show_done(user, {"user": user}, shape=common.shape)
+
+
+def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
+    if kind == "metalake":
+        return [{"name": found.name, "kind": "metalake", "path": []} for found in client.metalakes.list()]
+    if path is None:
+        catalogs = {found.name: found for found in client.catalogs.list()}
+        return [_catalog_row(name, catalogs.get(name)) for name in client.catalogs.names()]
+    parts = display.parse(path)
+    missing: ClientError | None = None
+    rows: list[Row] = []
+    try:
+        rows = _nodes(client, parts)
+    except (NotFoundError, RefusedError) as error:
+        missing = error
+    if not rows and len(parts) < 3 and (held := client.schemas.holding(parts[0])):
+        return [_row(child, "namespace" if len(parts) == 1 else held) for child in client.schemas.list(parts)]
+    with suppress(NotFoundError, DeniedError):  # a caller who may list namespaces may be refused the tables
+        # Namespaces of a directory catalog are no nodes of the tree.
+        if not any(row["kind"] == "namespace" for row in rows):
+            rows = [*(_row(child, "namespace") for child in client.lance.namespaces(parts)), *rows]
+            missing = None
+        rows += [_row(table, "table") for table in client.lance.list(parts)]
+    if missing is not None:
+        raise missing
+    return rows
+
+
+def _catalog_row(name: str, catalog: Catalog | None) -> Row:
+    """Return a catalog's row. If the caller may only use objects in it, only its name is known."""
+    row = _row((name,), "catalog")
+    return row if catalog is None else {**row, "provider": catalog.provider, "comment": catalog.comment}
+
+
+def _nodes(client: Client, parts: Parts) -> list[Row]:
+    """List the objects of a catalog or namespace of the tree, except Lance tables."""
+    rows = [_row(child, "namespace") for child in client.namespaces.list(parts)]
+    try:
+        if len(parts) > 1:
+            rows += [_row(table, "table") for table in client.tables.list(parts)]
+            rows += [_row(view, "view") for view in client.views.list(parts)]
+    except DeniedError:
+        if not rows:  # the caller may only use objects further down
+            raise
+    return rows
+
+
+def _row(parts: Parts, kind: str) -> Row:
+    return {"name": display.render(parts), "kind": kind, "path": parts}
+
+
+def _check_is_in_tree(kind: str, path: str, *, verb: str) -> None:
+    """Refuse tags, which are not in the tree and have their own commands. Raises UsageError."""
+    if kind == "tag":
+        raise UsageError("a tag is not in the tree of names", hint=f"'limnos tag {verb} {path}'")
+
+
+def _check_drop_flags(kind: str, *, purge: bool, force: bool) -> None:
+    if purge and kind != "table":
+        raise UsageError(f"--purge is for tables, and this is a {kind}", hint="leave --purge out")
+    if force and kind not in {"catalog", "metalake"}:
+        raise UsageError(f"--force is for catalogs and metalakes, and this is a {kind}", hint="leave --force out")
+
+
+def _drop_table(client: Client, path: str, *, purge: bool) -> None:
+    """Drop a table of either format. Raises UsageError for `--purge` of a Lance table: the trash deletes its files."""
+    if len(display.parse(path)) > 2:
+        try:
+            client.tables.drop(path, purge=purge)
+            return
+        except NotFoundError as error:
+            missing: NotFoundError | None = error
+    else:
+        missing = None
+    if purge:
+        if missing is not None:
+            raise missing
+        raise UsageError("--purge is for Iceberg tables", hint="a Lance table's files go when it leaves the trash")
+    client.lance.drop(path)
+
+
+def _drop_container(client: Client, kind: str, path: str, *, common: CommonFlags, force: bool) -> None:
+    """Drop a catalog or metalake; without `force` only an empty one.
+
+    The server drops only disabled ones. An empty one is disabled first, so that nothing is added between the check and
+    the drop, and enabled again if the drop fails.
+    """
+    home = client.metalakes if kind == "metalake" else client.catalogs
+    name = path if kind == "metalake" else display.parse(path)[0]
+    try:
+        require(home.drop(name, force=force), kind, path)
+        return
+    except ConflictError as error:
+        if error.code != "in-use" or _holds_something(client, kind, name, common):
+            raise
+    home.disable(name)
+    try:
+        require(home.drop(name), kind, path)
+    except ClientError:
+        home.enable(name)
+        raise
+
+
+def _holds_something(client: Client, kind: str, name: str, common: CommonFlags) -> bool:
+    if kind == "catalog":
+        return bool(client.namespaces.list((name,)))
+    with replace(common, metalake=name).client() as inside:
+        return bool(inside.catalogs.list())
+
+
+def require(was_there: bool, kind: str, name: str) -> None:  # noqa: FBT001 - the answer of the call it wraps
+    """Raise NotFoundError if the server says that there was nothing to remove."""
+    if not was_there:
+        raise NotFoundError(f"there is no {kind} '{name}'", status=404, code="not-found")

@@ -1,0 +1,123 @@
+"""`tag create | delete | list | describe | add | remove`.
+
+May import `client` and this room.
+"""
+
+from __future__ import annotations
+
+from cyclopts import App
+
+from limnos.cli.catalog.tree import require
+from limnos.cli.common import DEFAULTS, Comment, CommonFlags, KindFlag, Property, YesFlag, confirm, properties_of
+from limnos.cli.output import Row, show_done, show_rows
+from limnos.client.values import MetadataObject, Tag
+
+app = App(name="tag")
+
+
+@app.command
+def create(name: str, /, *, comment: Comment = None, property: Property = None, common: CommonFlags = DEFAULTS) -> None:
+    """Create a tag, which you own.
+
+    Parameters
+    ----------
+    name
+        The tag.
+    """
+    with common.client() as client:
+        tag = client.tags.create(name, comment=comment, properties=properties_of(property))
+    show_done(f"created tag {tag.name}", _row(tag), shape=common.shape)
+
+
+@app.command
+def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
+    """Delete a tag and detach it from all objects.
+
+    Parameters
+    ----------
+    name
+        The tag.
+    """
+    confirm(f"Delete tag {name} of metalake {common.metalake}?", yes=yes)
+    with common.client() as client:
+        require(client.tags.delete(name), "tag", name)
+    show_done(f"deleted tag {name}", {"deleted": name}, shape=common.shape)
+
+
+@app.command(name="list")
+def list_tags(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
+    """List the tags you may use; with a path, those of an object, including inherited ones.
+
+    Parameters
+    ----------
+    path
+        A catalog, namespace or table, as `main.raw.nyc`.
+    """
+    with common.client() as client:
+        if path is None:
+            rows, columns = [_row(tag) for tag in client.tags.list()], ["name", "comment"]
+        else:
+            found = client.tags.on(path, kind=kind or client.objects.kind(path))
+            rows, columns = (
+                [{**_row(tag), "inherited": tag.inherited} for tag in found],
+                ["name", "inherited", "comment"],
+            )
+    show_rows(rows, columns, shape=common.shape, empty="no tags")
+
+
+@app.command
+def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Show the visible objects that have a tag.
+
+    Parameters
+    ----------
+    name
+        The tag.
+    """
+    with common.client() as client:
+        tag, objects = client.tags.get(name), client.tags.objects(name)
+    rows = [_object_row(each) for each in objects]
+    if common.shape == "json":
+        show_done("", {**_row(tag), "objects": rows}, shape="json")
+    else:
+        show_rows(rows, ["kind", "object"], shape="table", empty=f"tag {tag.name} is on nothing that you may know of")
+
+
+@app.command
+def add(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
+    """Attach a tag to a catalog, namespace or table. Objects below inherit it.
+
+    Parameters
+    ----------
+    name
+        The tag.
+    path
+        The object, as `main.raw.nyc`.
+    """
+    with common.client() as client:
+        names = client.tags.change(path, kind=kind or client.objects.kind(path), adds=(name,))
+    show_done(f"tag {name} is on {path}", {"object": path, "tags": list(names)}, shape=common.shape)
+
+
+@app.command
+def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
+    """Detach a tag from a catalog, namespace or table.
+
+    Parameters
+    ----------
+    name
+        The tag.
+    path
+        The object, as `main.raw.nyc`.
+    """
+    with common.client() as client:
+        names = client.tags.change(path, kind=kind or client.objects.kind(path), removes=(name,))
+    show_done(f"tag {name} is not on {path}", {"object": path, "tags": list(names)}, shape=common.shape)
+
+
+def _row(tag: Tag) -> Row:
+    return {"name": tag.name, "comment": tag.comment, "properties": tag.properties or {}}
+
+
+def _object_row(found: MetadataObject) -> Row:
+    return {"kind": "namespace" if found.type == "schema" else found.type, "object": found.full_name}

@@ -1,0 +1,111 @@
+"""`group create | delete | list | describe` for groups, `group add | remove` for their members.
+
+May import `client` and this room.
+"""
+
+from __future__ import annotations
+
+from cyclopts import App
+
+from limnos.cli.catalog.tree import require
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
+from limnos.cli.failures import UsageError
+from limnos.cli.output import show_done, show_fields, show_rows
+from limnos.client import NotFoundError
+
+app = App(name="group")
+
+
+@app.command
+def create(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Create a group without members.
+
+    Parameters
+    ----------
+    name
+        The group.
+    """
+    with common.client() as client:
+        group = client.groups.create(name)
+    show_done(f"created group {group.name}", {"name": group.name, "roles": group.roles}, shape=common.shape)
+
+
+@app.command
+def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
+    """Delete a group; its members stay users.
+
+    Parameters
+    ----------
+    name
+        The group.
+    """
+    confirm(f"Delete group {name} of metalake {common.metalake}?", yes=yes)
+    with common.client() as client:
+        require(client.groups.delete(name), "group", name)
+    show_done(f"deleted group {name}", {"deleted": name}, shape=common.shape)
+
+
+@app.command(name="list")
+def list_groups(*, common: CommonFlags = DEFAULTS) -> None:
+    """List the groups of the metalake."""
+    with common.client() as client:
+        rows = [{"name": group.name, "roles": group.roles} for group in client.groups.list()]
+    show_rows(rows, ["name", "roles"], shape=common.shape, empty="no groups")
+
+
+@app.command
+def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Show a group with its roles and members.
+
+    Parameters
+    ----------
+    name
+        The group.
+    """
+    with common.client() as client:
+        group = client.groups.get(name)
+        members = client.groups.members(name)
+    show_fields({"name": group.name, "roles": group.roles, "members": members}, shape=common.shape)
+
+
+@app.command
+def add(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
+    """Add users to a group, all or none.
+
+    Parameters
+    ----------
+    group
+        The group.
+    users
+        One or more users of the metalake.
+    """
+    _require_some(users)
+    with common.client() as client:
+        members = client.groups.add(group, users)
+    result = {"group": group, "members": members}
+    show_done(f"added {', '.join(users)} to group {group}", result, shape=common.shape)
+
+
+@app.command
+def remove(group: str, /, *users: str, common: CommonFlags = DEFAULTS) -> None:
+    """Remove users from a group.
+
+    Parameters
+    ----------
+    group
+        The group.
+    users
+        One or more of its members.
+    """
+    _require_some(users)
+    with common.client() as client:
+        absent = [user for user in users if not client.groups.remove(group, user)]
+    if absent:
+        raise NotFoundError(f"not in group '{group}': {', '.join(absent)}", status=404, code="not-found")
+    result = {"group": group, "removed": users}
+    show_done(f"removed {', '.join(users)} from group {group}", result, shape=common.shape)
+
+
+def _require_some(users: tuple[str, ...]) -> None:
+    if not users:
+        raise UsageError("no user is named", hint="write for example: limnos group add staff ana ben")

@@ -1,0 +1,84 @@
+"""`role create | delete | list | describe`.
+
+May import `client` and this room. `grant` and `revoke` change a role's privileges.
+"""
+
+from __future__ import annotations
+
+from cyclopts import App
+
+from limnos.cli.catalog.tree import require
+from limnos.cli.common import DEFAULTS, CommonFlags, Property, YesFlag, confirm, properties_of
+from limnos.cli.output import Row, show_done, show_rows
+from limnos.client.values import Role
+
+app = App(name="role")
+
+
+@app.command
+def create(name: str, /, *, property: Property = None, common: CommonFlags = DEFAULTS) -> None:
+    """Create a role without privileges.
+
+    Parameters
+    ----------
+    name
+        The role.
+    """
+    with common.client() as client:
+        role = client.roles.create(name, properties=properties_of(property))
+    show_done(f"created role {role.name}", {"name": role.name, "grants": grants_of(role)}, shape=common.shape)
+
+
+@app.command
+def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
+    """Delete a role. Its users and groups lose its privileges.
+
+    Parameters
+    ----------
+    name
+        The role.
+    """
+    confirm(f"Delete role {name} of metalake {common.metalake}?", yes=yes)
+    with common.client() as client:
+        require(client.roles.delete(name), "role", name)
+    show_done(f"deleted role {name}", {"deleted": name}, shape=common.shape)
+
+
+@app.command(name="list")
+def list_roles(*, common: CommonFlags = DEFAULTS) -> None:
+    """List the roles you may see."""
+    with common.client() as client:
+        rows = [{"name": name} for name in client.roles.list()]
+    show_rows(rows, ["name"], shape=common.shape, empty="no roles")
+
+
+@app.command
+def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Show a role's privileges.
+
+    Parameters
+    ----------
+    name
+        The role.
+    """
+    with common.client() as client:
+        role = client.roles.get(name)
+    if common.shape == "json":
+        show_done("", {"name": role.name, "properties": role.properties or {}, "grants": grants_of(role)}, shape="json")
+    else:
+        columns = ["privilege", "condition", "kind", "object"]
+        show_rows(grants_of(role), columns, shape="table", empty=f"role {role.name} grants nothing")
+
+
+def grants_of(role: Role) -> list[Row]:
+    """Return a role's privileges, one row per privilege and object; `object` is in Gravitino's spelling."""
+    return [
+        {
+            "privilege": privilege.name.lower(),
+            "condition": privilege.condition,
+            "kind": "namespace" if found.type.lower() == "schema" else found.type.lower(),
+            "object": found.full_name,
+        }
+        for found in role.securable_objects
+        for privilege in found.privileges
+    ]

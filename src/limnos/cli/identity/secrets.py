@@ -1,0 +1,69 @@
+"""`user secret create | list | end`.
+
+May import this room. A secret is printed once, or written to a file that only its owner can read, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from cyclopts import App
+
+from limnos.cli.catalog.tree import require
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
+from limnos.cli.identity.tokens import ExpiresIn, SaveFlag, check_free, lifetime_of, write_secret
+from limnos.cli.output import show_done, show_fields, show_rows
+
+app = App(name="secret", help="Secrets of service accounts: users that are programs.")
+
+
+@app.command
+def create(
+    user: str, /, *, expires_in: ExpiresIn = None, save: SaveFlag = None, common: CommonFlags = DEFAULTS
+) -> None:
+    """Create a secret of a service account and show it once. Clients use credential=USER:SECRET.
+
+    Parameters
+    ----------
+    user
+        The service account. Two secrets are valid at a time, the current one and its successor.
+    """
+    lifetime_s = lifetime_of(expires_in)
+    check_free(save)
+    with common.client() as client:
+        made = client.service_accounts.create_secret(user, expires_in_s=lifetime_s)
+    fields = msgspec.structs.asdict(made)
+    if save is not None:
+        write_secret(save, made.client_secret)
+        fields |= {"client_secret": None, "file": str(save)}
+    show_fields(fields, shape=common.shape)
+
+
+@app.command(name="list")
+def list_secrets(user: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """List the secrets of a service account, without their texts.
+
+    Parameters
+    ----------
+    user
+        The service account.
+    """
+    with common.client() as client:
+        rows = [msgspec.structs.asdict(secret) for secret in client.service_accounts.list_secrets(user)]
+    show_rows(rows, ["id", "created_at", "expires_at", "ended"], shape=common.shape, empty="no secrets")
+
+
+@app.command
+def end(user: str, secret_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
+    """End a secret and all of its tokens, from the next request on.
+
+    Parameters
+    ----------
+    user
+        The service account.
+    secret_id
+        Its id, as `limnos user secret list` shows it.
+    """
+    confirm(f"End secret {secret_id} of {user}, and what was opened by it?", yes=yes)
+    with common.client() as client:
+        require(client.service_accounts.end_secret(user, secret_id), "secret in force with id", secret_id)
+    show_done(f"ended secret {secret_id} of {user}", {"user": user, "ended": secret_id}, shape=common.shape)

@@ -1,0 +1,106 @@
+"""`token create | list | revoke`.
+
+May import this room. A secret is printed once, or written to a file only its owner can read, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+
+from limnos.cli.catalog.tree import require
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
+from limnos.cli.failures import UsageError
+from limnos.cli.output import show_done, show_fields, show_rows
+
+app = App(name="token")
+
+_DURATION = re.compile(r"(\d+)([smhdw])")
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+ForUserFlag = Annotated[str | None, Parameter(name="--for", help="Another user, for who may manage their tokens.")]
+ExpiresIn = Annotated[str | None, Parameter(help="How long it lasts, as `12h`, `30d` or `8w`; else for ever.")]
+SaveFlag = Annotated[Path | None, Parameter(help="Write the secret to a new file of mode 600, and do not print it.")]
+
+
+@app.command
+def create(
+    *,
+    for_: ForUserFlag = None,
+    name: Annotated[str | None, Parameter(help="What the token is for, to know it again in lists.")] = None,
+    expires_in: ExpiresIn = None,
+    save: SaveFlag = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Create an API token and show its secret once."""
+    lifetime_s = lifetime_of(expires_in)
+    check_free(save)
+    with common.client() as client:
+        made = client.tokens.create(user=for_, name=name, expires_in_s=lifetime_s)
+    fields = msgspec.structs.asdict(made)
+    if save is not None:
+        write_secret(save, made.token)
+        fields["token"] = None
+        fields["file"] = str(save)
+    show_fields(fields, shape=common.shape)
+
+
+@app.command(name="list")
+def list_tokens(
+    *,
+    for_: ForUserFlag = None,
+    everyone: Annotated[bool, Parameter(name="--all", negative="", help="Everybody's, for service admins.")] = False,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """List API tokens, without their secrets."""
+    if for_ is not None and everyone:
+        raise UsageError("--for and --all ask for different tokens", hint="keep one of them")
+    with common.client() as client:
+        rows = [msgspec.structs.asdict(token) for token in client.tokens.list(user=for_, everyone=everyone)]
+    columns = ["id", "user", "name", "created_at", "expires_at", "revoked", "trust"]
+    show_rows(rows, columns, shape=common.shape, empty="no tokens")
+
+
+@app.command
+def revoke(token_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
+    """Revoke a token, from the next request on.
+
+    Parameters
+    ----------
+    token_id
+        Its id, as `limnos token list` shows it.
+    """
+    confirm(f"Revoke token {token_id}?", yes=yes)
+    with common.client() as client:
+        require(client.tokens.revoke(token_id), "token in force with id", token_id)
+    show_done(f"revoked token {token_id}", {"revoked": token_id}, shape=common.shape)
+
+
+def lifetime_of(expires_in: str | None) -> int | None:
+    """Parse the lifetime of a secret, in seconds; None is unlimited. Raises UsageError."""
+    return None if expires_in is None else seconds_of(expires_in)
+
+
+def check_free(save: Path | None) -> None:
+    """Refuse an existing file before a secret is created for it. Raises UsageError."""
+    if save is not None and save.exists():
+        raise UsageError(f"the file '{save}' exists already", hint="choose another name, or remove it first")
+
+
+def seconds_of(text: str) -> int:
+    """Parse a duration such as `90s`, `30m`, `12h`, `30d`, `8w`, in seconds. Raises UsageError."""
+    found = _DURATION.fullmatch(text)
+    if found is None or int(found[1]) == 0:
+        raise UsageError(f"'{text}' is no duration", hint="write a number and s, m, h, d or w, as 12h or 30d")
+    return int(found[1]) * _SECONDS[found[2]]
+
+
+def write_secret(file: Path, secret: str) -> None:
+    """Write a secret to a new file that only its owner can read."""
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
+        out.write(f"{secret}\n")

@@ -1,0 +1,116 @@
+"""`user add | remove | list | describe | disable | enable | password | secret`.
+
+May import `client` and this room.
+"""
+
+from __future__ import annotations
+
+from cyclopts import App
+
+from limnos.cli.catalog.tree import require
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
+from limnos.cli.identity import secrets
+from limnos.cli.identity.login import ask_password
+from limnos.cli.output import Row, show_done, show_fields, show_rows
+from limnos.client.values import User
+
+app = App(name="user")
+app.command(secrets.app)
+
+
+@app.command
+def add(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Add a user to the metalake.
+
+    Parameters
+    ----------
+    name
+        The user, as they authenticate.
+    """
+    with common.client() as client:
+        user = client.users.add(name)
+    show_done(f"added user {user.name}", _row(user), shape=common.shape)
+
+
+@app.command
+def remove(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
+    """Remove a user from the metalake.
+
+    Parameters
+    ----------
+    name
+        The user.
+    """
+    confirm(f"Remove user {name} from metalake {common.metalake}?", yes=yes)
+    with common.client() as client:
+        require(client.users.remove(name), "user", name)
+    show_done(f"removed user {name}", {"removed": name}, shape=common.shape)
+
+
+@app.command(name="list")
+def list_users(*, common: CommonFlags = DEFAULTS) -> None:
+    """List the users of the metalake."""
+    with common.client() as client:
+        rows = [_row(user) for user in client.users.list()]
+    show_rows(rows, ["name", "enabled", "roles"], shape=common.shape, empty="no users")
+
+
+@app.command
+def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Show a user with their roles.
+
+    Parameters
+    ----------
+    name
+        The user.
+    """
+    with common.client() as client:
+        user = client.users.get(name)
+    show_fields(_row(user), shape=common.shape)
+
+
+@app.command
+def disable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Disable a user: requests are refused from the next one on; roles and ownership stay.
+
+    Parameters
+    ----------
+    name
+        The user.
+    """
+    with common.client() as client:
+        user = client.users.disable(name)
+    show_done(f"disabled user {user.name}", {"name": user.name, "enabled": user.enabled}, shape=common.shape)
+
+
+@app.command
+def enable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Enable a disabled user.
+
+    Parameters
+    ----------
+    name
+        The user.
+    """
+    with common.client() as client:
+        user = client.users.enable(name)
+    show_done(f"enabled user {user.name}", {"name": user.name, "enabled": user.enabled}, shape=common.shape)
+
+
+@app.command
+def password(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Set a user's password or your own, from a prompt or standard input; for your own, the old one first.
+
+    Parameters
+    ----------
+    name
+        The user.
+    """
+    with common.client() as client:
+        old = ask_password("Old password, if any: ", required=False) if client.whoami() == name else None
+        replaced = client.logins.set_password(name, ask_password("New password: "), old=old)
+    show_done(f"set the password of user {name}", {"user": name, "replaced": replaced}, shape=common.shape)
+
+
+def _row(user: User) -> Row:
+    return {"name": user.name, "enabled": user.enabled, "roles": user.roles}

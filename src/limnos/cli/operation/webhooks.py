@@ -1,0 +1,97 @@
+"""`webhook create | list | drop | retry`.
+
+May import this room. For owners of metalakes. A secret is printed once, or written to a file that only its owner can
+read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
+from limnos.cli.failures import UsageError
+from limnos.cli.identity.tokens import write_secret
+from limnos.cli.output import show_done, show_fields, show_rows
+
+app = App(name="webhook")
+
+
+@app.command
+def create(
+    url: str,
+    /,
+    *,
+    after: Annotated[
+        str | None, Parameter(help="Position to begin after, or `oldest` for all that is kept; else from now on.")
+    ] = None,
+    save: Annotated[
+        Path | None, Parameter(help="Write the secret to a new file of mode 600, and do not print it.")
+    ] = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Send the metalake's changes that you may see to an address, and show the signing secret once.
+
+    Parameters
+    ----------
+    url
+        An address below one of the server's setting events.allowed_urls.
+    """
+    if save is not None and save.exists():
+        raise UsageError(f"the file '{save}' exists already", hint="choose another name, or remove it first")
+    with common.client() as client:
+        made = client.webhooks.create(url, after=after)
+    fields = msgspec.structs.asdict(made)
+    if save is not None:
+        write_secret(save, made.secret)
+        fields |= {"secret": None, "file": str(save)}
+    show_fields(fields, shape=common.shape)
+
+
+@app.command(name="list")
+def list_webhooks(*, common: CommonFlags = DEFAULTS) -> None:
+    """List webhooks with their pending revisions and last errors."""
+    with common.client() as client:
+        rows = [msgspec.structs.asdict(webhook) for webhook in client.webhooks.list()]
+    columns = ["id", "url", "user", "state", "behind", "delivered_at", "attempts", "due_at", "error"]
+    show_rows(rows, columns, shape=common.shape, empty="no webhooks")
+
+
+@app.command
+def drop(webhook_id: int, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
+    """Delete a webhook.
+
+    Parameters
+    ----------
+    webhook_id
+        Its id, as `limnos webhook list` shows it.
+    """
+    confirm(f"Drop webhook {webhook_id}?", yes=yes)
+    with common.client() as client:
+        client.webhooks.drop(webhook_id)
+    show_done(f"dropped webhook {webhook_id}", {"dropped": webhook_id}, shape=common.shape)
+
+
+@app.command
+def retry(
+    webhook_id: int,
+    /,
+    *,
+    after: Annotated[
+        str | None, Parameter(help="Go on after this position, `oldest` or `now`; else where it was.")
+    ] = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Retry a webhook now, also one that stopped because its next changes are no longer kept.
+
+    Parameters
+    ----------
+    webhook_id
+        Its id, as `limnos webhook list` shows it.
+    """
+    with common.client() as client:
+        client.webhooks.retry(webhook_id, after=after)
+    show_done(f"webhook {webhook_id} is tried again", {"retried": webhook_id}, shape=common.shape)

@@ -1,0 +1,162 @@
+"""`job run | list | show | cancel | register | templates | delete`.
+
+May import `client` and this room.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from cyclopts import App, Parameter
+
+from limnos.cli.catalog.tree import require
+from limnos.cli.common import DEFAULTS, Comment, CommonFlags, YesFlag, confirm, properties_of
+from limnos.cli.failures import UsageError
+from limnos.cli.output import Row, show_done, show_fields, show_rows
+from limnos.client.activity.jobs import JobInfo, JobTemplate
+
+app = App(name="job")
+Conf = Annotated[
+    list[str] | None,
+    Parameter(name="--conf", negative="", help="KEY=VALUE for a place of the template; may be repeated."),
+]
+Files = Annotated[list[str] | None, Parameter(negative="", help="A file of the server's machine; may be repeated.")]
+
+
+@app.command
+def run(template: str, /, *, conf: Conf = None, common: CommonFlags = DEFAULTS) -> None:
+    """Start a job of a template.
+
+    Parameters
+    ----------
+    template
+        The job template.
+    """
+    with common.client() as client:
+        job = client.jobs.run(template, conf=properties_of(conf))
+    show_done(f"{job.job_id} is {job.status}", _row(job), shape=common.shape)
+
+
+@app.command(name="list")
+def list_jobs(template: str | None = None, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """List the newest jobs you may see, including runs of pipelines.
+
+    Parameters
+    ----------
+    template
+        Only jobs of this template.
+    """
+    with common.client() as client:
+        rows = [_row(job) for job in client.jobs.list(template)]
+    show_rows(rows, ["id", "template", "status", "user", "queued_at", "ended_at"], shape=common.shape, empty="no jobs")
+
+
+@app.command
+def show(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Show a job's state and the end of its output.
+
+    Parameters
+    ----------
+    job
+        The job's id.
+    """
+    with common.client() as client:
+        found = client.jobs.result(job)
+    show_fields(msgspec.structs.asdict(found), shape=common.shape)
+
+
+@app.command
+def cancel(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Cancel a job. A job that has ended stays unchanged.
+
+    Parameters
+    ----------
+    job
+        The job's id.
+    """
+    with common.client() as client:
+        found = client.jobs.cancel(job)
+    show_done(f"{found.job_id} is {found.status}", _row(found), shape=common.shape)
+
+
+@app.command
+def register(
+    name: str,
+    executable: str,
+    /,
+    *words: str,
+    spark: Annotated[bool, Parameter(negative="", help="It is a Spark application.")] = False,
+    class_name: Annotated[str | None, Parameter(name="--class", help="The main class of a jar.")] = None,
+    env: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE of a variable; may be repeated.")] = None,
+    config: Annotated[
+        list[str] | None, Parameter(negative="", help="KEY=VALUE of a Spark property; may be repeated.")
+    ] = None,
+    script: Files = None,
+    jar: Files = None,
+    comment: Comment = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Create a job template, which you own. Put `--` before arguments that begin with `-`.
+
+    Parameters
+    ----------
+    name
+        The job template.
+    executable
+        The program, on the server's machine.
+    words
+        Its arguments; `{{day}}` is a parameter of the job.
+    """
+    if not spark and (class_name or config or jar):
+        raise UsageError("--class, --config and --jar are for Spark applications", hint="add --spark")
+    if spark and script:
+        raise UsageError("--script is for programs, not for Spark applications", hint="leave out --spark, or use --jar")
+    fields: dict[str, object] = {"comment": comment, "arguments": list(words), "environments": properties_of(env)}
+    fields |= (
+        {"className": class_name, "jars": jar or [], "configs": properties_of(config)}
+        if spark
+        else {"scripts": script or []}
+    )
+    with common.client() as client:
+        client.job_templates.register(
+            name, job_type="spark" if spark else "shell", executable=executable, fields=fields
+        )
+    show_done(f"registered job template {name}", {"registered": name}, shape=common.shape)
+
+
+@app.command
+def templates(*, common: CommonFlags = DEFAULTS) -> None:
+    """List the job templates you may use, including pipelines."""
+    with common.client() as client:
+        rows = [_template_row(each) for each in client.job_templates.list()]
+    show_rows(rows, ["name", "type", "executable", "comment"], shape=common.shape, empty="no job templates")
+
+
+@app.command
+def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
+    """Delete a job template with its jobs.
+
+    Parameters
+    ----------
+    name
+        The job template.
+    """
+    confirm(f"Delete job template {name} of metalake {common.metalake}, with its jobs?", yes=yes)
+    with common.client() as client:
+        require(client.job_templates.delete(name), "job template", name)
+    show_done(f"deleted job template {name}", {"deleted": name}, shape=common.shape)
+
+
+def _row(job: JobInfo) -> Row:
+    return {
+        "id": job.job_id, "template": job.job_template_name, "status": job.status, "user": job.audit.creator,
+        "queued_at": job.queued_at, "started_at": job.started_at, "ended_at": job.finished_at,
+    }  # fmt: skip
+
+
+def _template_row(found: JobTemplate) -> Row:
+    return {
+        "name": found.name, "type": found.job_type, "executable": found.executable, "arguments": list(found.arguments),
+        "comment": found.comment,
+    }  # fmt: skip

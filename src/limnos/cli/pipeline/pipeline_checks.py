@@ -1,0 +1,254 @@
+"""`pipeline check | plan | schema`: checks of a pipeline's file, and the plan of a run.
+
+May import `client`, for its errors, `names`, `pipeline`, for types alone before it is needed, and this room. None of
+the commands writes anything.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.extras import import_extra
+from limnos.cli.failures import ExitCode
+from limnos.cli.output import Format, to_json, visible
+from limnos.cli.pipeline.pipeline_runs import LOCAL, ConnectFlag, MasterFlag
+from limnos.client.errors import UnavailableError
+from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.pipeline.declaration import Pipeline
+    from limnos.pipeline.engine.preview import StepPreview
+    from limnos.pipeline.plan import CheckResult, StepPlan
+    from limnos.pipeline.problems import Problem
+
+OfflineFlag = Annotated[bool, Parameter(negative="", help="Ask no server: names and queries alone.")]
+
+
+def check(file: Path, /, *, offline: OfflineFlag = False, common: CommonFlags = DEFAULTS) -> int:
+    """Check a pipeline's file: keys, queries with Spark's grammar, order of steps; with a server tables and rights.
+
+    Nothing is run or written. Skipped checks are listed, for example if Spark is not installed or no server answers.
+
+    Parameters
+    ----------
+    file
+        The pipeline, a file that ends in .yaml or .py.
+    """
+    found = _check_pipeline(file, offline=offline, common=common)
+    return _show_check(file, found, planned=False, shape=common.shape)
+
+
+def plan(
+    file: Path,
+    /,
+    *,
+    columns: Annotated[bool, Parameter(help="Start Spark to tell what would change of tables' columns.")] = True,
+    master: MasterFlag = LOCAL,
+    connect: ConnectFlag = None,
+    common: CommonFlags = DEFAULTS,
+) -> int:
+    """Show what a run of a pipeline would do: the order, inputs with reasons, missing rights, and changes of tables.
+
+    Spark analyses the queries for changes of tables. No query is run and nothing is written; Python steps are called
+    with empty frames.
+
+    Parameters
+    ----------
+    file
+        The pipeline, a file that ends in .yaml or .py.
+    """
+    found = _check_pipeline(file, offline=False, common=common)
+    previews: Mapping[str, StepPreview] = {}
+    if columns and not isinstance(found, tuple) and _can_compare_columns(found):
+        previews = _previews(file, found, master=master, connect=connect, common=common)
+    return _show_check(file, found, planned=True, shape=common.shape, previews=previews)
+
+
+def schema() -> None:
+    """Print the JSON Schema of a pipeline's file. Editors use it to complete keys and mark errors."""
+    print(import_extra("limnos.pipeline.file", extra="pipelines").schema_text(), end="")
+
+
+def _check_pipeline(file: Path, *, offline: bool, common: CommonFlags) -> CheckResult | tuple[Problem, ...]:
+    """Return the check's result, or the problems of a file that is no valid declaration."""
+    problems = import_extra("limnos.pipeline.problems", extra="pipelines")
+    try:
+        declaration: Pipeline = import_extra("limnos.pipeline.file", extra="pipelines").load(file)
+    except problems.InvalidPipeline as error:
+        found: tuple[Problem, ...] = error.problems
+        return found
+    rules = import_extra("limnos.pipeline.plan", extra="pipelines")
+    if offline:
+        checked: CheckResult = rules.check(declaration)
+        return checked
+    try:
+        with common.client() as client:
+            checked = rules.check(declaration, client=client)
+    except UnavailableError as error:
+        if error.sent:
+            raise
+        checked = rules.check(declaration, unasked=error.message)
+    return replace(checked, unchecked=(*checked.unchecked, *_missing_files(declaration, file.parent.absolute())))
+
+
+def _missing_files(declaration: Pipeline, directory: Path) -> Iterator[str]:
+    """Return notes on sources without files.
+
+    These are no problems: files may arrive before the run, or be elsewhere.
+    """
+    files = import_extra("limnos.pipeline.declaration", extra="pipelines").Files
+    is_missing = import_extra("limnos.pipeline.directory", extra="pipelines").files_are_missing
+    for source in declaration.sources:
+        if isinstance(source.kind, files) and is_missing(source.kind.path, directory=directory):
+            yield f"source {source.name}: there is no file {source.kind.path} in {directory}; a run without it fails"
+
+
+def _can_compare_columns(found: CheckResult) -> bool:
+    """Return whether columns can be compared with tables: a server answered, and there are no problems so far."""
+    return found.holds and found.found is not None
+
+
+def _previews(
+    file: Path, found: CheckResult, *, master: str, connect: str | None, common: CommonFlags
+) -> Mapping[str, StepPreview]:
+    """Return the expected changes of each step's table, by a Spark session with the server's catalogs."""
+    launch, engine = (import_extra(f"limnos.pipeline.engine.{name}", extra="spark") for name in ("launch", "preview"))
+    token, user = common.credential(os.environ)
+    door = launch.Door(uri=common.address, metalake=common.metalake, token=token, user=user, ca_file=common.believed)
+    pipeline = import_extra("limnos.pipeline.python", extra="pipelines").bound(found.pipeline, file.parent.absolute())
+    with launch.spark_for(door, master=master, connect=connect) as spark:
+        previews: Mapping[str, StepPreview] = engine.preview(
+            spark, pipeline, levels=found.levels, catalogs=found.catalogs
+        )
+    return previews
+
+
+def _show_check(
+    file: Path,
+    found: CheckResult | tuple[Problem, ...],
+    *,
+    planned: bool,
+    shape: Format,
+    previews: Mapping[str, StepPreview] | None = None,
+) -> int:
+    previews = previews or {}
+    if isinstance(found, tuple):
+        document = _document(file, found, planned=())
+        lines = list(_problem_lines(found))
+    else:
+        steps: tuple[StepPlan, ...] = import_extra("limnos.pipeline.plan", extra="pipelines").plan(found)
+        document = _document(file, found.problems, planned=steps, previews=previews) | _check_fields(found)
+        lines = [
+            *_lines(found, steps, planned=planned, previews=previews),
+            *_problem_lines(found.problems),
+            *_last_lines(found, refused=sum(one.refused is not None for one in previews.values())),
+        ]
+    print(to_json(document) if shape == "json" else visible("\n".join(lines)))
+    problems = found if isinstance(found, tuple) else found.problems
+    if problems or any(one.refused is not None for one in previews.values()):
+        return ExitCode.USAGE
+    return ExitCode.DENIED if not isinstance(found, tuple) and found.missing else ExitCode.OK
+
+
+def _document(
+    file: Path,
+    problems: tuple[Problem, ...],
+    *,
+    planned: tuple[StepPlan, ...],
+    previews: Mapping[str, StepPreview] | None = None,
+) -> dict[str, object]:
+    previews = previews or {}
+    return {
+        "file": str(file),
+        "problems": [{"message": one.message, **(one.at._asdict() if one.at is not None else {})} for one in problems],
+        "steps": [_step_document(one) | _preview_document(previews.get(one.step.name)) for one in planned],
+    }
+
+
+def _step_document(one: StepPlan) -> dict[str, object]:
+    return {
+        "name": one.step.name,
+        "level": one.level + 1,
+        "write": one.step.write.mode.value,
+        "new": one.is_new,
+        "reads": [
+            {"name": each.name, "kind": each.kind, "snapshot": each.snapshot, "why": each.why} for each in one.reads
+        ],
+        "aside": [display.render(table) for table in one.aside],
+    }
+
+
+def _preview_document(one: StepPreview | None) -> dict[str, object]:
+    if one is None:
+        return {}
+    return {
+        "statements": list(one.statements),
+        "drops": list(one.drops),
+        "refused": one.refused,
+        "unknown": one.unknown,
+    }
+
+
+def _check_fields(found: CheckResult) -> dict[str, object]:
+    return {
+        "pipeline": found.pipeline.name,
+        "catalog": found.pipeline.catalog,
+        "holds": found.holds,
+        "unchecked": list(found.unchecked),
+        "missing": [
+            {"on": ".".join(one.table), "needed_for": one.needed_for, "grants": list(one.grants)}
+            for one in found.missing
+        ],
+    }
+
+
+def _lines(
+    found: CheckResult, steps: tuple[StepPlan, ...], *, planned: bool, previews: Mapping[str, StepPreview]
+) -> Iterator[str]:
+    levels = f" in {len(found.levels)} levels" if len(found.levels) > 1 and found.reads is not None else ""
+    many = "1 step" if len(found.pipeline.steps) == 1 else f"{len(found.pipeline.steps)} steps"
+    yield f"pipeline {found.pipeline.name}: {many}{levels}, tables in catalog {found.pipeline.catalog}"
+    for one in steps if planned else ():
+        new = ", a new table" if one.is_new else ""
+        yield f"{one.level + 1}. {one.step.name} ({one.step.write.mode.value}{new})"
+        for each in one.reads:
+            at = f" at {each.snapshot}" if each.snapshot is not None else ""
+            yield f"     reads {each.kind} {each.name}{at}: {each.why}"
+        yield from (f"     keeps rows apart in {display.render(table)}" for table in one.aside)
+        if one.step.name in previews:
+            yield from _preview_lines(previews[one.step.name])
+
+
+def _preview_lines(one: StepPreview) -> Iterator[str]:
+    if one.refused is not None:
+        yield f"     is refused: {one.refused}"
+    if one.unknown is not None:
+        yield f"     columns are not known before it runs: {one.unknown}"
+    yield from (f"     first: {statement}" for statement in one.statements)
+    yield from (f"     when it is published: column {column} is dropped" for column in one.drops)
+
+
+def _problem_lines(problems: tuple[Problem, ...]) -> Iterator[str]:
+    yield from (str(one) for one in problems)
+    if problems:
+        yield f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
+
+
+def _last_lines(found: CheckResult, *, refused: int) -> Iterator[str]:
+    yield from (f"not checked: {one}" for one in found.unchecked)
+    for one in found.missing:
+        yield f"you may not {one.needed_for} {'.'.join(one.table) or 'the metalake'}"
+    if found.missing:
+        yield "what would let you (ROLE: a role that you hold):"
+        yield from dict.fromkeys(f"  {line}" for one in found.missing for line in one.grants)
+    if refused:
+        yield f"{refused} step{'s are' if refused > 1 else ' is'} refused"
+    elif found.holds:
+        yield "nothing is wrong" + (" as far as was checked" if found.unchecked else "")

@@ -1,0 +1,203 @@
+"""`pipeline list | show | runs | cancel | findings | drop`: the server's records of pipelines and runs.
+
+May import `client`, for types of what it answers, `names` and this room. The commands that run pipelines are in modules
+of their own, which register themselves below `app`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+from cyclopts import App, Parameter
+
+from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
+from limnos.cli.output import show_done, show_fields, show_rows
+from limnos.names import display
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from limnos.client.activity.runs import Run, RunFindingInfo, RunStep
+
+app = App(name="pipeline")
+State = Literal["running", "cancelling", "lost", "held", "failed", "cancelled", "discarded", "published"]
+Limit = Annotated[int, Parameter(help="At most so many.")]
+_OWN_NOTES = ("digests", "new", "outputs", "pins")
+"""Options of a run that only its runner needs, for a resume."""
+
+
+@app.command(name="list")
+def list_pipelines(*, common: CommonFlags = DEFAULTS) -> None:
+    """List the pipelines that you may use."""
+    with common.client() as client:
+        rows = [msgspec.structs.asdict(each) for each in client.pipelines.list()]
+    for row in rows:
+        del row["declaration"]
+    columns = ["name", "version", "modified_at", "modified_by", "created_by", "comment"]
+    show_rows(rows, columns, shape=common.shape, empty="no pipelines")
+
+
+@app.command
+def runs(
+    pipeline: str | None = None, /, *,
+    state: Annotated[State | None, Parameter(help="Those in this state alone.")] = None, limit: Limit = 20,
+    common: CommonFlags = DEFAULTS,
+) -> None:  # fmt: skip
+    """List runs, newest first: your own, and all of pipelines that you own.
+
+    Parameters
+    ----------
+    pipeline
+        Only runs of this pipeline.
+    """
+    with common.client() as client:
+        found = client.runs.list(pipeline=pipeline, state=state, limit=limit)
+    rows = [_without_parts(run) for run in found]
+    columns = ["id", "pipeline", "state", "attempt", "user", "started_at", "ended_at", "message"]
+    show_rows(rows, columns, shape=common.shape, empty="no runs")
+
+
+@app.command
+def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Show a run: its process, the state of each step, and the findings.
+
+    Parameters
+    ----------
+    run
+        Its id, as `limnos pipeline runs` shows it.
+    """
+    with common.client() as client:
+        found = client.runs.load(run)
+    if common.shape == "json":
+        show_fields(msgspec.structs.asdict(found), shape="json")
+        return
+    show_fields(_for_people(found), shape="table")
+    _show_steps(found.steps)
+    _show_findings(found.findings, shape="table")
+
+
+def _without_parts(run: Run) -> dict[str, object]:
+    """Return the fields of a run for a list of runs."""
+    return {key: value for key, value in msgspec.structs.asdict(run).items() if key not in ("steps", "findings")}
+
+
+def _for_people(run: Run) -> dict[str, object]:
+    """Return a run's fields for people, with its options as flags. The runner's own options are in the JSON only."""
+    options = {key: value for key, value in run.options.items() if key not in _OWN_NOTES and value}
+    if isinstance(options.get("tables"), list):
+        options["tables"] = _tables(run)
+    return {**_without_parts(run), "options": options, "phases_s": _phases(run.phases_s)}
+
+
+def _tables(run: Run) -> list[str]:
+    """Return the steps' tables and the side tables that exist."""
+    written = [
+        display.render(tuple(map(str, table)))
+        for step in run.steps
+        for each in step.outputs
+        if isinstance(table := each.get("table"), list)
+    ]
+    return list(dict.fromkeys([*(step.output for step in run.steps if step.output), *written]))
+
+
+def _phases(seconds: Mapping[str, float]) -> str:
+    """Format the seconds by phase."""
+    return ", ".join(f"{phase} {value:.2f}" for phase, value in seconds.items())
+
+
+def _show_steps(steps: Sequence[RunStep]) -> None:
+    if steps:
+        print()
+        columns = [
+            "name",
+            "state",
+            "attempt",
+            "rows",
+            "bytes",
+            "started_at",
+            "ended_at",
+            "phases_s",
+            "output",
+            "message",
+        ]
+        rows = [msgspec.structs.asdict(step) | {"phases_s": _phases(step.phases_s)} for step in steps]
+        show_rows(rows, columns, shape="table")
+
+
+def _show_findings(findings: Sequence[RunFindingInfo], *, shape: Literal["table", "json"], empty: str = "") -> None:
+    rows = [msgspec.structs.asdict(each) for each in findings]
+    if shape == "json" or empty or rows:
+        if shape == "table" and not empty:
+            print()
+        columns = ["step", "rule", "held", "broken", "checked", "tolerated", "action", "at", "run", "message"]
+        used = [name for name in columns if name != "run" or any(row["run"] for row in rows)]
+        show_rows(rows, used, shape=shape, empty=empty)
+
+
+@app.command
+def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Ask the process of a run to stop. A run without a process is cancelled at once.
+
+    Parameters
+    ----------
+    run
+        Its id, as `limnos pipeline runs` shows it.
+    """
+    with common.client() as client:
+        found = client.runs.cancel(run)
+    asked = f"run {run} is asked to stop: its process at {found.holder} learns it by its next beat"
+    told = asked if found.state == "cancelling" else f"run {run} is {found.state}"
+    show_done(told, {"id": found.id, "state": found.state}, shape=common.shape)
+
+
+@app.command
+def findings(
+    pipeline: str, /, *,
+    rule: Annotated[str | None, Parameter(help="Of this rule alone.")] = None,
+    step: Annotated[str | None, Parameter(help="Of this step alone.")] = None, limit: Limit = 100,
+    common: CommonFlags = DEFAULTS,
+) -> None:  # fmt: skip
+    """List the findings of a pipeline's runs, newest first.
+
+    Parameters
+    ----------
+    pipeline
+        Its name.
+    """
+    with common.client() as client:
+        found = client.pipelines.findings(pipeline, rule=rule, step=step, limit=limit)
+    _show_findings(found, shape=common.shape, empty="nothing was found")
+
+
+@app.command
+def drop(pipeline: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
+    """Drop a pipeline and the records of its runs; its tables stay.
+
+    Parameters
+    ----------
+    pipeline
+        Its name.
+    """
+    confirm(f"Drop pipeline {pipeline} with its runs?", yes=yes)
+    with common.client() as client:
+        client.pipelines.drop(pipeline)
+    show_done(f"dropped pipeline {pipeline}", {"dropped": pipeline}, shape=common.shape)
+
+
+for _module, _names in {
+    "limnos.cli.pipeline.pipeline_checks": {
+        "check": "Check a pipeline's file: keys, queries, order, tables and rights.",
+        "plan": "Tell what a run of a pipeline would do.",
+        "schema": "Print the JSON Schema of a pipeline's file.",
+    },
+    "limnos.cli.pipeline.pipeline_runs": {
+        "run": "Run a pipeline, and publish all of it or nothing.",
+        "resume": "Go on with a run that failed, was held, cancelled or killed.",
+        "publish": "Publish a run that was held.",
+        "discard": "Throw away what a run has made and not published.",
+        "diff": "Compare a run's branches with what was published when it began.",
+    },
+}.items():
+    for _name, _help in _names.items():
+        app.command(f"{_module}:{_name}", name=_name, help=_help)

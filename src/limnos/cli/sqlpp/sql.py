@@ -1,0 +1,95 @@
+"""`sql`: SQL++ statements from the command line, a file, a pipe, or a shell.
+
+May import `names` and this room; the shell is imported only on a terminal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.failures import ExitCode, UsageError
+from limnos.cli.sqlpp.sql_session import SqlSession
+from limnos.names import display
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GRACE_S = 30.0
+"""Seconds to wait for an answer after the statements' own timeout."""
+
+
+def sql(
+    *,
+    command: Annotated[
+        list[str] | None, Parameter(name=["--command", "-c"], negative="", help="Statements to run; may be repeated.")
+    ] = None,
+    file: Annotated[
+        Path | None, Parameter(name=["--file", "-f"], help="File with statements to run; `-` is standard input.")
+    ] = None,
+    dataverse: Annotated[
+        str | None, Parameter(help="Dataverse in use, as sales.east, with back-quotes where needed.")
+    ] = None,
+    statement_timeout: Annotated[
+        float, Parameter(help="Longest time for the statements that are sent at once, in seconds.")
+    ] = 300.0,
+    history: Annotated[
+        Path | None,
+        Parameter(env_var="LIMNOS_SQL_HISTORY", help="Where the shell keeps what was typed; an empty name: nowhere."),
+    ] = None,
+    common: CommonFlags = DEFAULTS,
+) -> int:
+    r"""Run SQL++ statements; on a terminal, start a shell.
+
+    In the shell a statement ends with a semicolon, over as many lines as it needs. Ctrl-C cancels a running one, Ctrl-D
+    leaves, and \help lists more. Otherwise all texts are run in order until one fails, which sets the exit code.
+    """
+    if not 0 < statement_timeout <= 86_400:
+        raise UsageError(f"--statement-timeout {statement_timeout:g} makes no sense", hint="give 0.1 to 86400 seconds")
+    waiting = dataclasses.replace(common, timeout=statement_timeout + GRACE_S)
+    session = SqlSession(
+        waiting.client,
+        dataverse=display.parse(dataverse) if dataverse else None,
+        shape=common.shape,
+        timeout_s=statement_timeout,
+    )
+    try:
+        if command is None and file is None and sys.stdin.isatty() and sys.stdout.isatty():
+            from limnos.cli.sqlpp.sql_prompt import run_shell
+
+            return run_shell(session, history)
+        return run_all(session, texts_of(command or (), file))
+    finally:
+        session.close()
+
+
+def texts_of(commands: list[str] | tuple[()], file: Path | None) -> Iterator[str]:
+    """Yield the texts to run: those of the command line, then the file's; without either, standard input."""
+    yield from commands
+    if file is not None and str(file) != "-":
+        yield _read(file)
+    elif file is not None or not commands:
+        yield sys.stdin.read()
+
+
+def run_all(session: SqlSession, texts: Iterator[str]) -> int:
+    """Run texts until one fails. Returns its exit code."""
+    for text in texts:
+        if not text.strip():
+            continue
+        code = session.run(text)
+        if code is not ExitCode.OK:
+            return int(code)
+    return int(ExitCode.OK)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the file '{file}' cannot be read: {error}", hint="it is to be text in UTF-8") from error

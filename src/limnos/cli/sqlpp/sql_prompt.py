@@ -1,0 +1,205 @@
+"""The SQL++ shell: line editing, history, completion, and commands that begin with a backslash.
+
+May import prompt_toolkit, `client`'s errors, `names`, `sqlpp`'s words and this room. Typing never waits: names for
+completion are loaded on a separate thread, and the previous ones are offered until then.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+from prompt_toolkit import PromptSession
+from prompt_toolkit.application import get_app
+from prompt_toolkit.completion import Completer, Completion
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.history import FileHistory, InMemoryHistory
+
+from limnos import __version__
+from limnos.cli.output import visible
+from limnos.cli.sqlpp.sql_text import is_whole, takes_words
+from limnos.client.errors import ClientError
+from limnos.names import canonical
+from limnos.names.display import render
+from limnos.names.errors import InvalidName
+from limnos.sqlpp.functions.table import FUNCTIONS
+from limnos.sqlpp.tokens import KEYWORDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
+    from prompt_toolkit.history import History
+
+    from limnos.cli.sqlpp.sql_session import SqlSession
+
+FRESH_S: Final = 30.0
+"""Seconds for which loaded names are used."""
+_WORD: Final = re.compile(r"[A-Za-z0-9_$.`]+\Z")
+QUERY: Final = """
+select value [d.DataverseName, ''] from Metadata.`Dataverse` d limit 10000;
+select value [d.DataverseName, d.DatasetName] from Metadata.`Dataset` d limit 10000;
+select value [d.DataverseName, d.DatatypeName] from Metadata.`Datatype` d limit 10000;
+select value [d.DataverseName, d.Name] from Metadata.`Function` d limit 10000;
+select value [d.DataverseName, d.SynonymName] from Metadata.`Synonym` d limit 10000;
+"""
+HELP: Final = r"""A statement ends with a semicolon; Enter before that goes on in the next line.
+  \format table|json   how rows are shown
+  \help                this
+  \quit                leave, as Ctrl-D does
+Ctrl-C ends a statement that runs, and forgets a line that is typed. Tab completes, arrow keys and Ctrl-R find what was typed before.
+"""
+
+
+class CompletionNames:
+    """Names for completion, in the spelling of statements; reloaded on a separate thread when they are old."""
+
+    def __init__(self, session: SqlSession) -> None:
+        self.session = session
+        self._known: tuple[tuple[tuple[str, ...], str], ...] = ()
+        self._read_at = -FRESH_S
+        self._reading: threading.Thread | None = None
+
+    def offered(self) -> Iterator[str]:
+        """Return all names with their dataverse, and those of the current dataverse also without it."""
+        self.refresh()
+        here = self.session.where
+        for dataverse, name in self._known:
+            yield render((*dataverse, name) if name else dataverse)
+            if name and render(dataverse) == here:
+                yield render((name,))
+
+    def refresh(self) -> None:
+        """Start to reload the names if they are old."""
+        old = time.monotonic() - self._read_at > FRESH_S or self.session.names_changed
+        if old and self._reading is None:
+            self._read_at = time.monotonic()
+            self.session.names_changed = False
+            self._reading = threading.Thread(target=self._read, daemon=True, name="limnos-names")
+            self._reading.start()
+
+    def _read(self) -> None:
+        try:
+            with self.session.connect() as client:
+                answer = client.sqlpp.run(QUERY, timeout_s=FRESH_S)
+            self._known = tuple(names_of(answer.results or ()))
+        except (ClientError, msgspec.DecodeError, OSError):
+            pass  # names are optional; keywords are still offered
+        finally:
+            self._reading = None
+
+
+def names_of(results: tuple[msgspec.Raw, ...]) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Parse the rows of `QUERY`: a dataverse in canonical form, and the name of an object in it or none."""
+    for row in results:
+        dataverse, name = msgspec.json.decode(row, type=tuple[str, str])
+        try:
+            yield canonical.decode(dataverse), name
+        except InvalidName:
+            continue
+
+
+class SqlCompleter(Completer):
+    """Completes names, keywords and functions, where a word is allowed."""
+
+    def __init__(self, names: Callable[[], Iterator[str]]) -> None:
+        self.names = names
+        self.functions = sorted(name.replace("-", "_") for name in FUNCTIONS)
+
+    def get_completions(self, document: Document, _event: CompleteEvent) -> Iterator[Completion]:
+        """Yield completions of the word before the cursor."""
+        before = document.text_before_cursor
+        found = _WORD.search(before)
+        if found is None or not takes_words(before[: found.start()]):
+            return
+        word, seen = found[0], set[str]()
+        for name, kind in self._candidates(word):
+            if name.startswith(word) and name not in seen:
+                seen.add(name)
+                yield Completion(name, start_position=-len(word), display=visible(name), display_meta=kind)
+
+    def _candidates(self, word: str) -> Iterator[tuple[str, str]]:
+        """Return names first, then keywords in the case of the typed word."""
+        yield from ((name, "") for name in sorted(self.names()))
+        if "." not in word:
+            yield from ((key if word.isupper() else key.lower(), "keyword") for key in sorted(KEYWORDS))
+            yield from ((f"{name}(", "function") for name in self.functions)
+
+
+def run_shell(session: SqlSession, history: Path | None) -> int:
+    """Read statements from a terminal until its end. Returns the exit code."""
+    names = CompletionNames(session)
+    names.refresh()
+    prompt: PromptSession[str] = PromptSession(
+        history=history_at(default_history() if history is None else history),
+        completer=SqlCompleter(names.offered),
+        complete_in_thread=True,
+        multiline=Condition(lambda: not _can_be_sent(get_app().current_buffer.text)),
+        prompt_continuation=lambda width, _number, _wrapped: "... ".rjust(width),
+        enable_history_search=False,
+    )
+    print(f"limnos {__version__}. \\help tells what there is; Ctrl-D leaves.")
+    while True:
+        try:
+            text = prompt.prompt(lambda: f"{visible(session.where)}> ").strip()
+        except KeyboardInterrupt:
+            continue
+        except EOFError:
+            return 0
+        if text.startswith("\\") or text.rstrip(";").strip().lower() in ("quit", "exit"):
+            if not run_shell_command(session, text):
+                return 0
+        elif text.strip("; \t\n"):
+            with suppress(KeyboardInterrupt):  # interrupted while rows are printed
+                session.run(text, timed=True)
+            names.refresh()  # while the user types the next statement
+
+
+def _can_be_sent(text: str) -> bool:
+    stripped = text.strip()
+    return stripped.startswith("\\") or stripped.lower() in ("", "quit", "exit") or is_whole(text)
+
+
+def run_shell_command(session: SqlSession, text: str) -> bool:
+    """Run a shell command. Returns False to leave the shell."""
+    word, _, rest = text.strip("\\; \t\n").partition(" ")
+    if word in ("q", "quit", "exit"):
+        return False
+    if word == "format" and rest.strip() in ("table", "json"):
+        session.shape = "json" if rest.strip() == "json" else "table"
+    elif word in ("help", "h", "?"):
+        print(HELP, end="")
+    else:
+        print(visible(f"'{text}' is nothing the shell knows: \\help tells what there is"), file=sys.stderr)
+    return True
+
+
+def default_history() -> Path:
+    """Return the default path of the history."""
+    state = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
+    return Path(state).expanduser() / "limnos" / "sql_history"
+
+
+def history_at(path: Path) -> History:
+    """Open the history file with mode 600. If it cannot be created, keep the history in memory."""
+    if str(path) in ("", "."):
+        return InMemoryHistory()
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o600)
+        try:
+            os.fchmod(descriptor, 0o600)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        print(visible(f"history is not kept: {error}"), file=sys.stderr)
+        return InMemoryHistory()
+    return FileHistory(path)

@@ -1,0 +1,185 @@
+"""A session of the SQL++ shell: sends statements, waits, cancels them on Ctrl-C, and shows results.
+
+May import `client`, `names`, rich (for tables) and this room. Must not know where statements come from. Each text is
+one request; of its effects on the session only the current dataverse is kept.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, NamedTuple
+from uuid import uuid4
+
+import msgspec
+
+from limnos.cli.failures import CommandFailure, ExitCode, render
+from limnos.cli.output import show_rows, to_json, visible
+from limnos.cli.sqlpp.sql_text import active_dataverse, changes_names, place_of, underline_position
+from limnos.client.errors import ClientError
+from limnos.names.display import render as render_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from limnos.cli.output import Format
+    from limnos.client import Client
+    from limnos.client.values import StatementResponse
+    from limnos.names.path import Levels
+
+DEFAULT: Final = ("Default",)
+CANCEL_S: Final = 5.0
+"""Seconds to wait for a cancelled statement."""
+CANCEL_EVERY_S: Final = 0.2
+_EXITS: Final = {"denied": ExitCode.DENIED, "unavailable": ExitCode.UNAVAILABLE}
+
+
+class StatementFailure(NamedTuple):
+    """A failed statement: the language's code or ours, the message, and the command's exit code."""
+
+    code: str
+    message: str
+    exit_code: ExitCode = ExitCode.FAILED
+
+
+class SqlSession:
+    """Sends one user's statements to one server. `connect` makes a client, again after one was abandoned."""
+
+    def __init__(
+        self, connect: Callable[[], Client], *, dataverse: Levels | None, shape: Format, timeout_s: float
+    ) -> None:
+        self.connect = connect
+        self.dataverse = dataverse
+        self.shape = shape
+        self.timeout_s = timeout_s
+        self.names_changed = False
+        """Whether statements may have created or dropped objects since the flag was last cleared."""
+        self._client = connect()
+
+    @property
+    def where(self) -> str:
+        """The current dataverse, as statements write it."""
+        return render_path(self.dataverse or DEFAULT)
+
+    def run(self, text: str, *, timed: bool = False) -> ExitCode:
+        """Run statements and show the result. Returns the exit code."""
+        began = time.monotonic()
+        answer, told = self._answer(text)
+        if answer is not None:
+            for warning in answer.warnings:
+                print(visible(f"warning: {warning.msg}"), file=sys.stderr)
+            if answer.results is not None:
+                show(answer.results, shape=self.shape)
+        if told is not None:
+            self._tell(told, text)
+            return told.exit_code
+        self.dataverse = active_dataverse(text, self.dataverse)
+        self.names_changed = self.names_changed or changes_names(text)
+        if timed:
+            rows = "" if answer is None or answer.results is None else f"{len(answer.results)} rows, "
+            print(f"{rows}{time.monotonic() - began:.3f} s", file=sys.stderr)
+        return ExitCode.OK
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._client.close()
+
+    # -- sending and ending --------------------------------------------------------------------------------------
+
+    def _answer(self, text: str) -> tuple[StatementResponse | None, StatementFailure | None]:
+        """Send statements and wait. The first Ctrl-C cancels them on the server, the second one stops waiting."""
+        own_id = uuid4().hex
+        sent = self._send(text, own_id)
+        interrupted = False
+        try:
+            try:
+                answer = sent.result()
+            except KeyboardInterrupt:
+                interrupted = True
+                answer = self._cancel(sent, own_id)
+        except ClientError as error:
+            exit_code = ExitCode.INTERRUPTED if interrupted else _EXITS.get(error.kind, ExitCode.FAILED)
+            return None, StatementFailure(error.code, error.message, exit_code)
+        except (KeyboardInterrupt, TimeoutError):
+            self._let_go()
+            message = "no longer waited for; what the server does not end by itself, its time limit ends"
+            return None, StatementFailure("interrupted", message, ExitCode.INTERRUPTED)
+        if not answer.errors:
+            return answer, None
+        message = answer.errors[0].msg
+        code, colon, _ = message.partition(":")
+        return answer, StatementFailure(code if colon and code.startswith("ASX") else answer.status, message)
+
+    def _send(self, text: str, own_id: str) -> Future[StatementResponse]:
+        """Send on a separate thread, because a thread that waits for a socket cannot be interrupted."""
+        future: Future[StatementResponse] = Future()
+        client = self._client
+
+        def work() -> None:
+            try:
+                answer = client.sqlpp.run(
+                    text, dataverse=self.dataverse, client_context_id=own_id, timeout_s=self.timeout_s
+                )
+            except BaseException as error:  # noqa: BLE001 - whoever waits is told
+                future.set_exception(error)
+            else:
+                future.set_result(answer)
+
+        threading.Thread(target=work, daemon=True, name="limnos-sql").start()
+        return future
+
+    def _cancel(self, sent: Future[StatementResponse], own_id: str) -> StatementResponse:
+        """Cancel a statement on the server until it ends. Raises the statement's error, or TimeoutError."""
+        print("cancelling", file=sys.stderr)
+        until = time.monotonic() + CANCEL_S
+        with self.connect() as client:
+            while not sent.done() and time.monotonic() < until:
+                try:
+                    found = client.sqlpp.cancel(own_id)  # the request may not have begun yet, or run on another node
+                except ClientError:
+                    break
+                pause_s = until - time.monotonic() if found else CANCEL_EVERY_S
+                try:
+                    return sent.result(max(pause_s, 0))
+                except TimeoutError:
+                    continue
+        return sent.result(0)
+
+    def _let_go(self) -> None:
+        """Abandon the connection on which a request is still waiting."""
+        self._client.close()
+        self._client = self.connect()
+
+    # -- showing -------------------------------------------------------------------------------------------------
+
+    def _tell(self, told: StatementFailure, text: str) -> None:
+        """Print an error with its position in the text."""
+        place = place_of(told.message)
+        failure = CommandFailure(
+            exit_code=told.exit_code,
+            code=told.code,
+            message=told.message,
+            details={} if place is None else {"line": place.line, "column": place.column},
+        )
+        print(render(failure, self.shape), file=sys.stderr)
+        marked = None if place is None or self.shape == "json" else underline_position(text, place)
+        if marked is not None:
+            print(visible(marked), file=sys.stderr)
+
+
+def show(results: Sequence[msgspec.Raw], *, shape: Format) -> None:
+    """Print rows as one JSON document, or as a table whose columns are the fields of objects."""
+    if shape == "json":
+        print(to_json(list(results)))
+        return
+    rows = [_cells(msgspec.json.decode(row)) for row in results]
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    show_rows(rows, columns, shape=shape, empty="no rows", verbatim=True)
+
+
+def _cells(row: object) -> Mapping[str, str]:
+    """Format a row for people: an object by its fields, other values as one cell. MISSING is empty, NULL is `null`."""
+    fields = row if isinstance(row, dict) and row else {"value": row}
+    return {str(name): value if isinstance(value, str) else to_json(value, indent=-1) for name, value in fields.items()}

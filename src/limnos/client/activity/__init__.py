@@ -1,0 +1,4 @@
+"""Calls about the audit, changes, lineage, webhooks, reports, runs, jobs and exports.
+
+May import `model`, `names`, the packages before it and the shared modules of `limnos.client`.
+"""

@@ -1,0 +1,85 @@
+"""Calls on catalogs (Gravitino REST).
+
+May import this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from limnos.client.catalog.metalakes import update_body
+from limnos.client.catalog.schemas import list_names
+from limnos.client.flow import Flow, Resource, S, call, request, verb
+from limnos.client.values import Catalog
+
+
+class Catalogs(Resource[S]):
+    """The catalogs of the client's metalake."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self) -> Flow[tuple[Catalog, ...]]:
+        """List the catalogs that the caller may see."""
+        query = {"details": "true"}
+        return call("GET", self.gravitino_url("catalogs"), answer=tuple[Catalog, ...], field="catalogs", query=query)
+
+    @verb
+    def names(self) -> Flow[tuple[str, ...]]:
+        """List the names of catalogs, including catalogs in which the caller may only use some objects."""
+        return list_names(self.gravitino_url("catalogs"))
+
+    @verb
+    def get(self, name: str) -> Flow[Catalog]:
+        """Load a catalog."""
+        return call("GET", self.gravitino_url("catalogs", name), answer=Catalog, field="catalog")
+
+    @verb
+    def create(
+        self,
+        name: str,
+        *,
+        type: str = "relational",
+        provider: str = "lakehouse-iceberg",
+        comment: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Flow[Catalog]:
+        """Create a catalog. `warehouse` and `allowed-locations` are properties of an Iceberg catalog."""
+        body = {
+            "name": name,
+            "type": type,
+            "provider": provider,
+            "comment": comment,
+            "properties": dict(properties or {}),
+        }
+        return call("POST", self.gravitino_url("catalogs"), answer=Catalog, field="catalog", body=body)
+
+    @verb
+    def alter(
+        self,
+        catalog: str,
+        *,
+        name: str | None = None,
+        comment: str | None = None,
+        updates: Mapping[str, str] | None = None,
+        removals: Iterable[str] = (),
+    ) -> Flow[Catalog]:
+        """Rename a catalog, or change its comment or properties, in one request."""
+        body = update_body(name=name, comment=comment, updates=updates, removals=removals)
+        return call("PUT", self.gravitino_url("catalogs", catalog), answer=Catalog, field="catalog", body=body)
+
+    @verb
+    def enable(self, name: str) -> Flow[None]:
+        """Enable a catalog."""
+        yield request("PATCH", self.gravitino_url("catalogs", name), body={"inUse": True})
+
+    @verb
+    def disable(self, name: str) -> Flow[None]:
+        """Disable a catalog. A disabled catalog can be dropped."""
+        yield request("PATCH", self.gravitino_url("catalogs", name), body={"inUse": False})
+
+    @verb
+    def drop(self, name: str, *, force: bool = False) -> Flow[bool]:
+        """Drop a catalog. Returns whether it existed. `force` also drops an enabled catalog, or one with namespaces."""
+        url = self.gravitino_url("catalogs", name)
+        return call("DELETE", url, answer=bool, field="dropped", query={"force": "true" if force else None})

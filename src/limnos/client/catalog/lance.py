@@ -1,0 +1,148 @@
+"""Calls on Lance tables (Lance REST). Lance's own clients read and write the tables' data.
+
+May import `names` and this room. Paths start with the catalog; a table may be directly in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from limnos.client.catalog.namespaces import PAGE_SIZE
+from limnos.client.flow import Flow, Request, Resource, S, decode, request, segments, verb
+from limnos.client.paths import parts_of
+from limnos.client.values import Json, LanceTable, Parts
+from limnos.names import lance
+
+ROOT = "/lance/v1"
+
+
+_OF_NAMESPACES = ("list", "table/list")
+
+
+class _LanceListResponse(msgspec.Struct):
+    tables: tuple[str, ...] = ()
+    namespaces: tuple[str, ...] = ()
+    page_token: str | None = None
+
+
+class _LanceDescribeResponse(msgspec.Struct):
+    location: str
+    properties: dict[str, str] = {}
+    version: int | None = None
+    table_schema: Json | None = msgspec.field(default=None, name="schema")
+    stats: dict[str, int] = {}
+    storage_options: dict[str, str] | None = None
+    managed_versioning: bool | None = None
+
+
+def lance_request(
+    metalake: str,
+    parts: Parts,
+    *,
+    action: str,
+    body: Mapping[str, object] | None = None,
+    query: Mapping[str, str] | None = None,
+) -> Request:
+    """Build a request on a table or namespace. The names are joined by a delimiter that none of them contains."""
+    delimiter = next(each for each in ("$", "::", *("~" * size for size in range(2, 40))) if _can_join(parts, each))
+    kind = "namespace" if action in _OF_NAMESPACES else "table"
+    path = f"{ROOT}/{kind}{segments(lance.join(parts, delimiter=delimiter))}/{action}"
+    asked = {"delimiter": delimiter, "metalake": metalake, **(query or {})}
+    if kind == "namespace":
+        return request("GET", path, query=asked)
+    return request("POST", path, query=asked, body=body or {}, repeatable=action == "describe")
+
+
+def _can_join(parts: Parts, delimiter: str) -> bool:
+    """Return whether names joined by this delimiter can be split again."""
+    return tuple(delimiter.join(parts).split(delimiter)) == tuple(parts)
+
+
+def _dry_run_query(dry_run: bool) -> dict[str, str] | None:  # noqa: FBT001 - a flag of the request
+    return {"dry_run": "true"} if dry_run else None
+
+
+class LanceTables(Resource[S]):
+    """The Lance tables of the client's metalake."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
+        """List the Lance tables of a catalog or namespace, as full paths, sorted by the server."""
+        found = yield from self._listed(parts_of(namespace), "table/list")
+        return found
+
+    @verb
+    def namespaces(self, parent: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
+        """List the direct child namespaces of a catalog or namespace, as full paths, including those of a directory
+        catalog.
+        """
+        found = yield from self._listed(parts_of(parent), "list")
+        return found
+
+    def _listed(self, parts: Parts, action: str) -> Flow[tuple[Parts, ...]]:
+        found: tuple[Parts, ...] = ()
+        more = {"limit": PAGE_SIZE}
+        while True:
+            reply = yield lance_request(self.scope.metalake, parts, action=action, query=more)
+            answer = decode(reply, _LanceListResponse)
+            found += tuple((*parts, name) for name in (*answer.namespaces, *answer.tables))
+            if not answer.page_token:
+                return found
+            more["page_token"] = answer.page_token
+
+    @verb
+    def load(
+        self, path: str | Sequence[str], *, version: int | None = None, tag: str | None = None
+    ) -> Flow[LanceTable]:
+        """Load a table's location, and its version and schema if it has data: the latest, or one by number or tag."""
+        parts = parts_of(path, least=2)
+        body = {"version": version, "tag": tag}
+        reply = yield lance_request(self.scope.metalake, parts, action="describe", body=body)
+        answer = decode(reply, _LanceDescribeResponse)
+        return LanceTable(
+            path=parts, location=answer.location, properties=answer.properties, version=answer.version,
+            table_schema=answer.table_schema or {}, stats=answer.stats, storage_options=answer.storage_options or {},
+            managed=bool(answer.managed_versioning),
+        )  # fmt: skip
+
+    @verb
+    def declare(
+        self, path: str | Sequence[str], *, location: str | None = None, properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> Flow[str]:  # fmt: skip
+        """Declare a table, which reserves its name. Returns the location to write to, by default a new one.
+
+        `dry_run`: only check.
+        """
+        body, query = {"location": location, "properties": dict(properties or {})}, _dry_run_query(dry_run)
+        parts = parts_of(path, least=2)
+        reply = yield lance_request(self.scope.metalake, parts, action="declare", body=body, query=query)
+        return decode(reply, _LanceDescribeResponse).location
+
+    @verb
+    def register(
+        self, path: str | Sequence[str], *, location: str, properties: Mapping[str, str] | None = None,
+        dry_run: bool = False,
+    ) -> Flow[str]:  # fmt: skip
+        """Register an existing table under a name.
+
+        Returns its location as the server spells it. `dry_run`: only check.
+        """
+        body, query = {"location": location, "properties": dict(properties or {})}, _dry_run_query(dry_run)
+        parts = parts_of(path, least=2)
+        reply = yield lance_request(self.scope.metalake, parts, action="register", body=body, query=query)
+        return decode(reply, _LanceDescribeResponse).location
+
+    @verb
+    def deregister(self, path: str | Sequence[str]) -> Flow[None]:
+        """Remove a table from the catalog; its files stay."""
+        yield lance_request(self.scope.metalake, parts_of(path, least=2), action="deregister")
+
+    @verb
+    def drop(self, path: str | Sequence[str]) -> Flow[None]:
+        """Drop a table. Its files are deleted when it can no longer be restored from the trash."""
+        yield lance_request(self.scope.metalake, parts_of(path, least=2), action="drop")

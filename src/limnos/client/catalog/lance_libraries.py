@@ -1,0 +1,164 @@
+"""Lance tables opened with Lance's own libraries, under the client's credential.
+
+May import `names`, `model` for how extras are installed, and this room. Lance's libraries are imported only on use,
+because the base install has none. They read and write a table's files themselves, and ask the server for its location
+at each opening.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from limnos.client.catalog.lance import LanceTables
+from limnos.client.errors import ArgumentError, NotFoundError
+from limnos.client.flow import AwaitedSender, BlockingSender, ClientScope
+from limnos.model.extras import install_hint
+from limnos.names import display
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lance import LanceDataset
+    from lance_namespace import LanceNamespace
+    from lancedb import AsyncConnection, AsyncLanceNamespaceDBConnection, DBConnection, LanceNamespaceDBConnection
+
+    from limnos.client.values import LanceTable
+
+METALAKE = "x-limnos-metalake"
+
+
+@dataclass(frozen=True, slots=True)
+class LanceConnection:
+    """The connection of Lance's clients: server, metalake and credential."""
+
+    uri: str
+    metalake: str
+    token: str | None = field(default=None, repr=False)
+    authorization: str | None = field(default=None, repr=False)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Headers of each request."""
+        said = {"Authorization": self.authorization, METALAKE: self.metalake}
+        return {name: value for name, value in said.items() if value is not None}
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """The properties that connect a Lance namespace of kind `rest`."""
+        return {"uri": f"{self.uri}/lance"} | {f"header.{name}": value for name, value in self.headers.items()}
+
+    def namespace(self) -> LanceNamespace:
+        """Connect pylance's REST namespace."""
+        _library("lance")
+        found: LanceNamespace = importlib.import_module("lance.namespace").RestNamespace(**self.properties)
+        return found
+
+    def dataset(self, table: LanceTable, *, version: int | str | None) -> LanceDataset:
+        """Open a table that `load` has returned."""
+        lance = _library("lance")
+        if table.version is None:
+            raise NotFoundError(
+                f"{display.render(table.path)} was declared, and nothing was written to it yet: write to it first",
+                code="not-found",
+            )
+        opened: LanceDataset = lance.dataset(
+            namespace_client=self.namespace(), table_id=list(table.path), version=version
+        )
+        return opened
+
+    def remote(self, catalog: str) -> tuple[str, dict[str, object]]:
+        """Return URI and options that connect LanceDB's remote client to a catalog.
+
+        Raises ArgumentError without a credential.
+        """
+        if self.authorization is None:
+            raise ArgumentError("LanceDB's remote clients need a credential: make the client with a token or a user")
+        config = _library("lancedb").ClientConfig(extra_headers=self.headers)
+        host = f"{self.uri}/lance"
+        return f"db://{catalog}", {"api_key": self.token or "-", "host_override": host, "client_config": config}
+
+
+def _library(name: str) -> ModuleType:
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:
+            raise
+        hint = install_hint("lance") if name == "lance" else f"pip install {name}"
+        raise ImportError(f"This needs the library {name}, which is not installed: {hint}", name=name) from None
+
+
+class Lance(LanceTables[BlockingSender]):
+    """Lance tables, also opened by Lance's own libraries."""
+
+    __slots__ = ("_door",)
+
+    def __init__(self, sender: BlockingSender, scope: ClientScope, *, door: LanceConnection) -> None:
+        super().__init__(sender, scope)
+        self._door = door
+
+    def namespace(self) -> LanceNamespace:
+        """Connect pylance's namespace, for calls with a `namespace_client`."""
+        return self._door.namespace()
+
+    def dataset(self, path: str | Sequence[str], *, version: int | None = None, tag: str | None = None) -> LanceDataset:
+        """Open a table as a pylance dataset: the latest version, or one by number or tag.
+
+        If the server manages the table's versions, writes through the dataset are commits at the server.
+        """
+        return self._door.dataset(self.load(path, version=version, tag=tag), version=_version_or_tag(version, tag))
+
+    def connect(self) -> LanceNamespaceDBConnection:
+        """Connect LanceDB. It reads and writes files itself; namespaces begin with the catalog."""
+        connected: LanceNamespaceDBConnection = _library("lancedb").connect_namespace("rest", self._door.properties)
+        return connected
+
+    def remote(self, catalog: str) -> DBConnection:
+        """Connect LanceDB to a catalog so that the server reads and writes the files."""
+        address, options = self._door.remote(catalog)
+        connected: DBConnection = _library("lancedb").connect(address, **options)
+        return connected
+
+
+class AsyncLance(LanceTables[AwaitedSender]):
+    """The asynchronous version of `Lance`."""
+
+    __slots__ = ("_door",)
+
+    def __init__(self, sender: AwaitedSender, scope: ClientScope, *, door: LanceConnection) -> None:
+        super().__init__(sender, scope)
+        self._door = door
+
+    def namespace(self) -> LanceNamespace:
+        """Connect pylance's namespace, whose calls block."""
+        return self._door.namespace()
+
+    async def dataset(
+        self, path: str | Sequence[str], *, version: int | None = None, tag: str | None = None
+    ) -> LanceDataset:
+        """Open a table as a pylance dataset, whose own calls block."""
+        table = await self.load(path, version=version, tag=tag)
+        return await asyncio.to_thread(self._door.dataset, table, version=_version_or_tag(version, tag))
+
+    async def connect(self) -> AsyncLanceNamespaceDBConnection:
+        """Connect LanceDB's asynchronous client; namespaces begin with the catalog."""
+        lancedb = await asyncio.to_thread(_library, "lancedb")
+        connected: AsyncLanceNamespaceDBConnection = lancedb.connect_namespace_async("rest", self._door.properties)
+        return connected
+
+    async def remote(self, catalog: str) -> AsyncConnection:
+        """Connect LanceDB's asynchronous client to a catalog so that the server reads and writes the files."""
+        address, options = await asyncio.to_thread(self._door.remote, catalog)
+        connected: AsyncConnection = await _library("lancedb").connect_async(address, **options)
+        return connected
+
+
+def _version_or_tag(version: int | None, tag: str | None) -> int | str | None:
+    """Combine both arguments for pylance, which tells a tag from a version by its type. Raises ArgumentError."""
+    if version is not None and tag is not None:
+        raise ArgumentError("give a version or a tag, not both")
+    return tag if version is None else version

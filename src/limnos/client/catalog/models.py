@@ -1,0 +1,98 @@
+"""Calls on models, their versions and aliases (Gravitino REST).
+
+May import this room. A path has catalog, schema and name: model catalogs do not nest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from limnos.client.catalog.schemas import list_names, schema_url
+from limnos.client.flow import Flow, Resource, S, call, request, segments, verb
+from limnos.client.paths import parts_of
+from limnos.client.values import Audit, Parts
+
+
+class Model(msgspec.Struct, frozen=True, rename="camel"):
+    """A model. `latest_version` is the number that its next version gets."""
+
+    name: str
+    comment: str | None = None
+    properties: dict[str, str] = {}
+    latest_version: int = 0
+    audit: Audit = Audit()
+
+
+class ModelVersion(msgspec.Struct, frozen=True):
+    """A version of a model: the named URIs of its files, and its aliases."""
+
+    version: int
+    uris: dict[str, str] = {}
+    aliases: tuple[str, ...] = ()
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+    audit: Audit = Audit()
+
+
+class Models(Resource[S]):
+    """The models of the client's metalake."""
+
+    __slots__ = ()
+
+    def _url(self, path: str | Sequence[str], *rest: str) -> str:
+        catalog, schema, name = parts_of(path, least=3)[:3]
+        return f"{schema_url(self.scope, catalog, schema)}{segments('models', name, *rest)}"
+
+    @verb
+    def list(self, schema: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
+        """List the models of a schema, as full paths."""
+        parts = parts_of(schema, least=2)[:2]
+        return tuple((*parts, name) for name in (yield from list_names(f"{schema_url(self.scope, *parts)}/models")))
+
+    @verb
+    def get(self, path: str | Sequence[str]) -> Flow[Model]:
+        """Load a model."""
+        return call("GET", self._url(path), answer=Model, field="model")
+
+    @verb
+    def register(
+        self, path: str | Sequence[str], *, comment: str | None = None, properties: Mapping[str, str] | None = None
+    ) -> Flow[Model]:
+        """Create a model without versions, owned by the caller."""
+        catalog, schema, name = parts_of(path, least=3)[:3]
+        body = {"name": name, "comment": comment, "properties": dict(properties or {})}
+        return call("POST", f"{schema_url(self.scope, catalog, schema)}/models", answer=Model, field="model", body=body)
+
+    @verb
+    def delete(self, path: str | Sequence[str]) -> Flow[bool]:
+        """Delete a model with its versions. Returns whether it existed."""
+        return call("DELETE", self._url(path), answer=bool, field="dropped")
+
+    @verb
+    def versions(self, path: str | Sequence[str]) -> Flow[tuple[ModelVersion, ...]]:
+        """List the versions of a model."""
+        url = self._url(path, "versions") + "?details=true"
+        return call("GET", url, answer=tuple[ModelVersion, ...], field="infos")
+
+    @verb
+    def version(self, path: str | Sequence[str], which: int | str) -> Flow[ModelVersion]:
+        """Load a version by its number or an alias."""
+        kind = "versions" if isinstance(which, int) else "aliases"
+        return call("GET", self._url(path, kind, str(which)), answer=ModelVersion, field="modelVersion")
+
+    @verb
+    def link(
+        self, path: str | Sequence[str], uris: Mapping[str, str], *, aliases: Iterable[str] = (), comment: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Flow[None]:  # fmt: skip
+        """Add a version. An unnamed URI gets the name `unknown`."""
+        body = {"uris": dict(uris), "aliases": [*aliases], "comment": comment, "properties": dict(properties or {})}
+        yield request("POST", self._url(path, "versions"), body=body)
+
+    @verb
+    def unlink(self, path: str | Sequence[str], which: int | str) -> Flow[bool]:
+        """Delete a version by its number or an alias. Returns whether it existed."""
+        kind = "versions" if isinstance(which, int) else "aliases"
+        return call("DELETE", self._url(path, kind, str(which)), answer=bool, field="dropped")

@@ -1,0 +1,98 @@
+"""Names of objects as one string, and the kind of object that a path names.
+
+May import `names` and this room. Knows that a namespace and a table or view may have the same path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from limnos.client.catalog.lance import lance_request
+from limnos.client.catalog.schemas import find_schema_content
+from limnos.client.errors import ArgumentError, ClientError, DeniedError, NotFoundError, RefusedError
+from limnos.client.flow import ClientScope, Flow, Resource, S, request, verb
+from limnos.client.paths import APART_WORDS, LEAVES, full_name, namespace_url, parts_of, table_url, view_url
+from limnos.client.server import DEFAULT_SEPARATOR, separator
+from limnos.client.values import Parts
+from limnos.names import display
+
+
+def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str) -> Flow[str]:
+    """Return Gravitino's `fullName` of an object. The separator is requested only if it is needed."""
+    if kind == "metalake" or kind in APART_WORDS:
+        return path if isinstance(path, str) else path[-1]
+    if kind == "catalog":
+        return parts_of(path)[0]
+    parts = parts_of(path, least=2 if kind == "namespace" else 3)
+    levels = len(parts) - (2 if kind in LEAVES else 1)
+    glue = (yield from separator(scope)) if levels > 1 else DEFAULT_SEPARATOR
+    return full_name(parts, kind, separator=glue)
+
+
+class Objects(Resource[S]):
+    """Objects of the tree, of any kind."""
+
+    __slots__ = ()
+
+    @verb
+    def kind(self, path: str | Sequence[str]) -> Flow[str]:
+        """Return the kind of a path's object: `catalog`, `namespace`, `table`, `view`, `topic`, `fileset` or `model`.
+
+        Raises NotFoundError, DeniedError, or ArgumentError if both a namespace and a table or view have the path.
+        """
+        parts = parts_of(path)
+        if len(parts) == 1:
+            return "catalog"
+        found: list[str] = []
+        problems: list[ClientError] = []
+        for kind, url in self._candidates(parts):
+            try:
+                yield request("GET", url)
+                found.append(kind)
+            except (NotFoundError, DeniedError) as error:
+                problems.append(error)
+            except RefusedError as error:
+                if error.code != "unsupported":
+                    raise
+                problems.append(error)
+        if len(found) > 1:
+            raise ArgumentError(
+                f"'{display.render(parts)}' is both a namespace and a {found[-1]}; say which one with its kind"
+            )
+        if not found and (yield from self._is_lance(parts)):
+            return "table"
+        if not found and (held := (yield from find_schema_content(self.scope, parts[0]))):
+            return "namespace" if len(parts) == 2 else held
+        if not found:
+            raise _most_telling(parts, problems)
+        return found[0]
+
+    def _is_lance(self, parts: Parts) -> Flow[bool]:
+        """Return whether the path is a Lance table's, as far as the caller may know."""
+        try:
+            yield lance_request(self.scope.metalake, parts, action="exists")
+        except (NotFoundError, DeniedError):
+            return False
+        return True
+
+    def _candidates(self, parts: Parts) -> tuple[tuple[str, str], ...]:
+        namespace = ("namespace", namespace_url(self.scope.metalake, parts))
+        if len(parts) == 2:
+            return (namespace,)
+        table = ("table", f"{table_url(self.scope.metalake, parts)}?snapshots=refs")
+        return (namespace, ("view", view_url(self.scope.metalake, parts)), table)
+
+
+def _most_telling(parts: Parts, problems: list[ClientError]) -> ClientError:
+    """Choose the error to raise: a refusal, which has a reason, over several "not found".
+
+    If all are refused, the last one (the table's) is used: most paths with three or more parts name a table.
+    """
+    for problem in reversed(problems):
+        if isinstance(problem, DeniedError):
+            return problem
+    first = problems[0]
+    if len(problems) == 1:
+        return first
+    message = f"there is no namespace, table or view '{display.render(parts)}', or you may not know of it"
+    return NotFoundError(message, status=first.status, code="not-found", request_id=first.request_id)

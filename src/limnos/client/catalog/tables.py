@@ -1,0 +1,100 @@
+"""Calls on Iceberg tables: Iceberg REST, and the own API to move.
+
+May import this room. Paths start with the catalog. Iceberg's own clients create and commit tables;
+`Client.iceberg_properties` has their settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from limnos.client.catalog.namespaces import PAGE_SIZE, move
+from limnos.client.errors import NotFoundError
+from limnos.client.flow import Flow, Resource, S, call, request, verb
+from limnos.client.paths import namespace_url, parts_of, table_url
+from limnos.client.values import IcebergTableInfo, Json, MoveResult, Parts
+
+
+class _TableIdentifier(msgspec.Struct):
+    namespace: Parts
+    name: str
+
+
+class _ListAnswer(msgspec.Struct, rename="kebab"):
+    identifiers: tuple[_TableIdentifier, ...]
+    next_page_token: str | None = None
+
+
+class TableLoadResponse(msgspec.Struct, rename="kebab"):
+    """A table or view."""
+
+    metadata: Json
+    metadata_location: str | None = None
+    config: dict[str, str] | None = None
+
+
+def list_pages(metalake: str, namespace: Parts, *, kind: str) -> Flow[tuple[Parts, ...]]:
+    """List all tables or views (`kind`) of a namespace, as full paths, page by page."""
+    url = f"{namespace_url(metalake, namespace)}/{kind}s"
+    found: tuple[Parts, ...] = ()
+    token: str | None = ""
+    while token is not None:
+        answer = yield from call("GET", url, answer=_ListAnswer, query={"pageToken": token, "pageSize": PAGE_SIZE})
+        found += tuple((namespace[0], *each.namespace, each.name) for each in answer.identifiers)
+        token = answer.next_page_token or None
+    return found
+
+
+def is_there(url: str) -> Flow[bool]:
+    """Return whether a table or view exists, as far as the caller may know."""
+    try:
+        yield request("HEAD", url)
+    except NotFoundError:
+        return False
+    return True
+
+
+class Tables(Resource[S]):
+    """The Iceberg tables of the client's metalake."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
+        """List the tables of a namespace, as full paths, sorted by the server."""
+        return list_pages(self.scope.metalake, parts_of(namespace, least=2), kind="table")
+
+    @verb
+    def load(self, path: str | Sequence[str], *, snapshots: str = "all") -> Flow[IcebergTableInfo]:
+        """Load a table. `snapshots` is `all`, or `refs` for those of branches and tags."""
+        parts = parts_of(path, least=3)
+        query = {"snapshots": None if snapshots == "all" else snapshots}
+        answer = yield from call("GET", self._url(parts), answer=TableLoadResponse, query=query)
+        return IcebergTableInfo(
+            path=parts,
+            metadata_location=answer.metadata_location,
+            metadata=answer.metadata,
+            config=answer.config or {},
+        )
+
+    @verb
+    def exists(self, path: str | Sequence[str]) -> Flow[bool]:
+        """Return whether the table exists, as far as the caller may know."""
+        return is_there(self._url(parts_of(path, least=3)))
+
+    @verb
+    def drop(self, path: str | Sequence[str], *, purge: bool = False) -> Flow[None]:
+        """Drop a table. `purge` also deletes its files, afterwards."""
+        query = {"purgeRequested": "true" if purge else None}
+        yield request("DELETE", self._url(parts_of(path, least=3)), query=query)
+
+    @verb
+    def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[MoveResult]:
+        """Rename or move a table within its catalog. Its grants and tags stay."""
+        parts = parts_of(target, least=2)
+        return (yield from move(self.scope.metalake, "table", parts_of(source, least=2), parts))
+
+    def _url(self, parts: Parts) -> str:
+        return table_url(self.scope.metalake, parts)

@@ -1,0 +1,49 @@
+"""Calls on Iceberg views: Iceberg REST, and the own API to move.
+
+May import this room. Paths start with the catalog. Engines and Iceberg's own clients create and replace views;
+`Client.iceberg_properties` has their settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from limnos.client.catalog.namespaces import move
+from limnos.client.catalog.tables import TableLoadResponse, is_there, list_pages
+from limnos.client.flow import Flow, Resource, S, call, request, verb
+from limnos.client.paths import parts_of, view_url
+from limnos.client.values import IcebergViewInfo, MoveResult, Parts
+
+
+class Views(Resource[S]):
+    """The Iceberg views of the client's metalake."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
+        """List the views of a namespace, as full paths, sorted by the server."""
+        return list_pages(self.scope.metalake, parts_of(namespace, least=2), kind="view")
+
+    @verb
+    def load(self, path: str | Sequence[str]) -> Flow[IcebergViewInfo]:
+        """Load a view."""
+        parts = parts_of(path, least=3)
+        answer = yield from call("GET", view_url(self.scope.metalake, parts), answer=TableLoadResponse)
+        return IcebergViewInfo(path=parts, metadata_location=answer.metadata_location or "", metadata=answer.metadata)
+
+    @verb
+    def exists(self, path: str | Sequence[str]) -> Flow[bool]:
+        """Return whether the view exists, as far as the caller may know."""
+        return is_there(view_url(self.scope.metalake, parts_of(path, least=3)))
+
+    @verb
+    def drop(self, path: str | Sequence[str]) -> Flow[None]:
+        """Drop a view."""
+        yield request("DELETE", view_url(self.scope.metalake, parts_of(path, least=3)))
+
+    @verb
+    def move(self, source: str | Sequence[str], target: str | Sequence[str]) -> Flow[MoveResult]:
+        """Rename or move a view within its catalog. Its grants and tags stay."""
+        parts = parts_of(target, least=3)
+        return (yield from move(self.scope.metalake, "view", parts_of(source, least=3), parts))

@@ -1,0 +1,4 @@
+"""Calls about tags, policies, restrictions and protection.
+
+May import `model`, `names`, the packages before it and the shared modules of `limnos.client`.
+"""

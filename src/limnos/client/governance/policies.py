@@ -1,0 +1,88 @@
+"""Calls on policies and their objects (Gravitino REST).
+
+May import this room. A policy's content is Gravitino's JSON, unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from limnos.client.catalog.objects import object_name
+from limnos.client.flow import Flow, Resource, S, call, request, verb
+from limnos.client.paths import TYPES
+from limnos.client.values import Audit, Json, MetadataObject
+
+
+class Policy(msgspec.Struct, frozen=True, rename="camel"):
+    """A policy. `inherited` is set if the policy was requested for an object."""
+
+    name: str
+    policy_type: str
+    enabled: bool = True
+    content: Json = {}
+    comment: str | None = None
+    inherited: bool | None = None
+    audit: Audit = Audit()
+
+
+class Policies(Resource[S]):
+    """The policies of the client's metalake. Objects inherit policies from their ancestors."""
+
+    __slots__ = ()
+
+    def _url(self, *names: str) -> str:
+        return self.gravitino_url("policies", *names)
+
+    @verb
+    def list(self) -> Flow[tuple[Policy, ...]]:
+        """List the policies that the caller may load."""
+        return call("GET", self._url() + "?details=true", answer=tuple[Policy, ...], field="policies")
+
+    @verb
+    def get(self, name: str) -> Flow[Policy]:
+        """Load a policy."""
+        return call("GET", self._url(name), answer=Policy, field="policy")
+
+    @verb
+    def create(
+        self, name: str, content: Json, *, policy_type: str = "custom", enabled: bool = True, comment: str | None = None
+    ) -> Flow[Policy]:
+        """Create a policy, owned by the caller. `supportedObjectTypes` of its content never change."""
+        body = {"name": name, "policyType": policy_type, "content": content, "enabled": enabled, "comment": comment}
+        return call("POST", self._url(), answer=Policy, field="policy", body=body)
+
+    @verb
+    def enable(self, name: str, *, enabled: bool = True) -> Flow[None]:
+        """Enable or disable a policy."""
+        yield request("PATCH", self._url(name), body={"enable": enabled})
+
+    @verb
+    def delete(self, name: str) -> Flow[bool]:
+        """Delete a policy. Returns whether it existed."""
+        return call("DELETE", self._url(name), answer=bool, field="dropped")
+
+    @verb
+    def objects(self, name: str) -> Flow[tuple[MetadataObject, ...]]:
+        """List the objects that have a policy, as far as the caller may know of them."""
+        return call("GET", self._url(name, "objects"), answer=tuple[MetadataObject, ...], field="metadataObjects")
+
+    @verb
+    def on(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[Policy, ...]]:
+        """List the policies of an object, including inherited ones; `kind` as in `Roles.allow`."""
+        url = yield from self._on(path, kind)
+        return (yield from call("GET", f"{url}?details=true", answer=tuple[Policy, ...], field="policies"))
+
+    @verb
+    def change(
+        self, path: str | Sequence[str], *, kind: str, adds: Iterable[str] = (), removes: Iterable[str] = ()
+    ) -> Flow[tuple[str, ...]]:
+        """Attach policies to an object and detach others. Returns the names of its policies afterwards."""
+        url = yield from self._on(path, kind)
+        body = {"policiesToAdd": [*adds], "policiesToRemove": [*removes]}
+        return (yield from call("POST", url, answer=tuple[str, ...], field="names", body=body))
+
+    def _on(self, path: str | Sequence[str], kind: str) -> Flow[str]:
+        name = yield from object_name(self.scope, path, kind=kind)
+        return self.gravitino_url("objects", TYPES[kind], name, "policies")

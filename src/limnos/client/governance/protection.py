@@ -1,0 +1,49 @@
+"""Calls on the protection of objects (own API).
+
+May import this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from limnos.client.catalog.objects import object_name
+from limnos.client.flow import Flow, Resource, S, call, request, verb
+from limnos.client.paths import TYPES
+from limnos.client.values import ObjectName, Protector
+
+
+class _ProtectionResponse(msgspec.Struct):
+    protected: bool
+    by: ObjectName | None = None
+    below: bool = False
+    set_by: str | None = None
+    set_at: str | None = None
+
+
+class Protection(Resource[S]):
+    """Protection of objects against drops."""
+
+    __slots__ = ()
+
+    @verb
+    def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Protector | None]:
+        """Return what protects a catalog, namespace, table or view: itself or an ancestor; None if nothing does."""
+        found = yield from call("GET", (yield from self._url(path, kind)), answer=_ProtectionResponse)
+        return None if found.by is None else Protector(found.by, found.below, found.set_by or "", found.set_at or "")
+
+    @verb
+    def set(self, path: str | Sequence[str], *, kind: str, below: bool = False) -> Flow[None]:
+        """Protect a catalog, namespace, table or view; with `below` also everything below it."""
+        yield request("PUT", (yield from self._url(path, kind)), body={"below": below})
+
+    @verb
+    def clear(self, path: str | Sequence[str], *, kind: str) -> Flow[bool]:
+        """Remove an object's own protection. Returns whether it had one."""
+        return (yield from call("DELETE", (yield from self._url(path, kind)), answer=bool, field="removed"))
+
+    def _url(self, path: str | Sequence[str], kind: str) -> Flow[str]:
+        name = yield from object_name(self.scope, path, kind=kind)
+        return self.own_url("objects", TYPES[kind], name, "protection")

@@ -1,0 +1,87 @@
+"""Calls on tags and their objects (Gravitino REST).
+
+May import this room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from limnos.client.catalog.objects import object_name
+from limnos.client.flow import Flow, Resource, S, call, verb
+from limnos.client.paths import TYPES
+from limnos.client.values import MetadataObject, Tag
+
+
+class Tags(Resource[S]):
+    """The tags of the client's metalake. Objects inherit tags from their ancestors."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self) -> Flow[tuple[Tag, ...]]:
+        """List the tags that the caller may load."""
+        return call("GET", self.gravitino_url("tags") + "?details=true", answer=tuple[Tag, ...], field="tags")
+
+    @verb
+    def get(self, name: str) -> Flow[Tag]:
+        """Load a tag."""
+        return call("GET", self.gravitino_url("tags", name), answer=Tag, field="tag")
+
+    @verb
+    def create(
+        self, name: str, *, comment: str | None = None, properties: Mapping[str, str] | None = None,
+        allowed_values: Sequence[str] | None = None,
+    ) -> Flow[Tag]:  # fmt: skip
+        """Create a tag, owned by the caller.
+
+        If `allowed_values` is None, the tag may have any value on its objects; if it is empty, none.
+        """
+        allowed = None if allowed_values is None else [*allowed_values]
+        body = {"name": name, "comment": comment, "properties": dict(properties or {}), "allowedValues": allowed}
+        return call("POST", self.gravitino_url("tags"), answer=Tag, field="tag", body=body)
+
+    @verb
+    def delete(self, name: str) -> Flow[bool]:
+        """Delete a tag. Returns whether it existed."""
+        return call("DELETE", self.gravitino_url("tags", name), answer=bool, field="dropped")
+
+    @verb
+    def objects(self, name: str, *, value: str | None = None) -> Flow[tuple[MetadataObject, ...]]:
+        """List the objects that have a tag, or a value of it, as far as the caller may know of them."""
+        url = self.gravitino_url("tags", name, "objects")
+        return call("GET", url, answer=tuple[MetadataObject, ...], field="metadataObjects", query={"value": value})
+
+    @verb
+    def on(self, path: str | Sequence[str], *, kind: str) -> Flow[tuple[Tag, ...]]:
+        """List the tags of an object, including inherited ones; `kind` as in `Roles.allow`."""
+        name = yield from object_name(self.scope, path, kind=kind)
+        url = self.gravitino_url("objects", TYPES[kind], name, "tags")
+        return (yield from call("GET", f"{url}?details=true", answer=tuple[Tag, ...], field="tags"))
+
+    @verb
+    def change(
+        self, path: str | Sequence[str], *, kind: str, adds: Iterable[str] = (), removes: Iterable[str] = ()
+    ) -> Flow[tuple[str, ...]]:
+        """Attach tags to an object and detach others. Returns the names of its tags afterwards."""
+        name = yield from object_name(self.scope, path, kind=kind)
+        url = self.gravitino_url("objects", TYPES[kind], name, "tags")
+        body = {"tagsToAdd": [*adds], "tagsToRemove": [*removes]}
+        return (yield from call("POST", url, answer=tuple[str, ...], field="names", body=body))
+
+    @verb
+    def change_values(
+        self, path: str | Sequence[str], *, kind: str, adds: Iterable[tuple[str, str]] = (), removes: Iterable[tuple[str, str]] = (),
+    ) -> Flow[tuple[str, ...]]:  # fmt: skip
+        """Add and remove tag values of an object, given as pairs of tag and value.
+
+        A tag whose last value is removed is detached. Returns the names of the object's tags afterwards.
+        """
+        name = yield from object_name(self.scope, path, kind=kind)
+        url = self.gravitino_url("objects", TYPES[kind], name, "tags")
+        body = {"tagsToAdd": _items(adds), "tagsToRemove": _items(removes)}
+        return (yield from call("POST", url, answer=tuple[str, ...], field="names", body=body))
+
+
+def _items(pairs: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in pairs]

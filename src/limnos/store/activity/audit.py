@@ -1,0 +1,313 @@
+"""Audit records: made from change rows and notes, numbered in order, read by filters, deleted when old.
+
+May import `model`, `names` and this room. Knows no request. A change is recorded once, in the transaction that makes it
+(`store.tx`): its change row holds the rights. Here those rows become audit records, beside requests, and the position
+moves in the same transaction. So every change has exactly one record, wherever a node is killed. The writer holds the
+clock of zone 0, so records are committed in the order of their numbers: a reader who has seen one has seen all before.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.model.audit import OTHER, AuditContext, AuditedDecision, AuditRecord, audit_context_of, rights_text
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.names.display import render, render_part
+from limnos.store.activity.feed import FEED_COLUMNS, NODE_POSITIONS, entry_of, node_position_of, revisions_read
+from limnos.store.audit_notes import NOTES, NOTES_DROP
+from limnos.store.sql import Sql, drive_load
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from limnos.model.entities import ChangeRow
+    from limnos.store.activity.feed import NodePosition
+    from limnos.store.sql import Load, Params, Row, Value
+    from limnos.store.transaction import StoreTransaction
+
+CHANGES_AT_ONCE: Final = 200
+"""About how many changes become records in one transaction: a few milliseconds of work."""
+EXPIRED_AT_ONCE: Final = 500
+RIGHTS_MAX: Final = 3
+"""How many rights are recorded of a change whose objects no decision of its mutation names."""
+_COLUMNS: Final = {
+    "id": "id", "metalake_id": "metalake_id", "at": "at", "user": "user_name", "user_id": "user_id", "outcome": "outcome",
+    "change": "change", "action": "action", "kind": "kind", "object_id": "object_id", "path": "path", "new_path": "new_path",
+    "detail": "detail", "rights": "rights", "protocol": "protocol", "operation": "operation", "status": "status",
+    "request_id": "request_id", "client": "client", "peer": "peer", "credential": "credential", "zone": "zone",
+    "revision": "revision", "ordinal": "ordinal",
+}  # fmt: skip
+"""The fields of `AuditRecord`, in order, with their columns."""
+_NAMES: Final = ", ".join(_COLUMNS.values())
+PUT = Sql(f"INSERT INTO audit ({_NAMES}) VALUES ({', '.join(f':{field}' for field in _COLUMNS)})")
+BEHIND = Sql(
+    "SELECT c.zone, CASE WHEN coalesce(p.revision, 0) < c.pruned_to THEN c.pruned_to ELSE coalesce(p.revision, 0) END, c.revision"
+    " FROM clock c LEFT JOIN audit_position p ON p.zone = c.zone WHERE c.revision > coalesce(p.revision, 0)"
+    " ORDER BY c.zone LIMIT :zones"
+)
+TOLD = Sql(
+    f"SELECT {FEED_COLUMNS}, payload FROM change WHERE zone = :zone AND revision > :since AND revision <= :until"
+    " ORDER BY revision, ordinal LIMIT :rows"
+)
+POSITION_PUT = Sql(
+    "INSERT INTO audit_position (zone, revision) VALUES (:zone, :revision)"
+    " ON CONFLICT (zone) DO UPDATE SET revision = excluded.revision"
+)
+FIRST_AT = Sql("SELECT min(at) FROM audit")
+EXPIRE = Sql("DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < :before ORDER BY at LIMIT :limit)")
+_FILTERS: Final = {
+    "metalake_id": "metalake_id = :metalake_id",
+    "user": "user_name = :user",
+    "user_id": "user_id = :user_id",
+    "object_id": "object_id = :object_id",
+    "path": "(path = :path OR (path >= :below AND path < :beyond))",
+    "since": "at >= :since",
+    "until": "at < :until",
+    "action": "(action = :action OR change = :action OR operation = :action)",
+    "outcome": "outcome = :outcome",
+    "request_id": "request_id = :request_id",
+    "before": "id < :before",
+    "after": "id > :after",
+}
+
+
+class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A filter of audit records: those that meet all fields that are set.
+
+    With `after` the oldest come first, else the newest. `path` is an object's path below the metalake and includes
+    everything below it. `since` and `until` are milliseconds since 1970; `until` is excluded.
+    """
+
+    metalake_id: int | None = None
+    user: str | None = None
+    user_id: int | None = None
+    object_id: int | None = None
+    path: str | None = None
+    since: int | None = None
+    until: int | None = None
+    action: str | None = None
+    outcome: str | None = None
+    request_id: str | None = None
+    before: int | None = None
+    after: int | None = None
+
+
+@cache
+def _page(names: tuple[str, ...]) -> Sql:
+    """Build the statement for the set of filters in use, so that each can use its index."""
+    where = " AND ".join(_FILTERS[name] for name in names) or "1 = 1"
+    order = "" if "after" in names else " DESC"
+    return Sql(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY id{order} LIMIT :limit")
+
+
+def lines_read(wanted: AuditFilter, *, limit: int) -> Load[list[AuditRecord]]:
+    """Read records in the order of their numbers: the newest first, or with `after` the oldest first."""
+    params: dict[str, Value] = {name: value for name in _FILTERS if (value := getattr(wanted, name)) is not None}
+    rows = yield _page(tuple(params)), {**params, **_around(wanted.path), "limit": limit}
+    return [AuditRecord(*row) for row in rows]
+
+
+def _around(path: str | None) -> dict[str, Value]:
+    """Return the bounds between which all paths below a path lie.
+
+    A part with a dot is quoted, so no other path begins so.
+    """
+    return {} if path is None else {"below": f"{path}.", "beyond": f"{path}/"}
+
+
+def first_at(tx: StoreTransaction) -> int | None:
+    """Return the time of the oldest record, or None."""
+    found: int | None = tx.rows(FIRST_AT, {})[0][0]
+    return found
+
+
+def lines_put(tx: StoreTransaction, lines: Sequence[AuditRecord]) -> None:
+    """Write records, in their order. The permit's zone is 0."""
+    ids = tx.session.next_ids(len(lines))
+    tx.session.many(PUT, [_params(line, number) for line, number in zip(lines, ids, strict=True)])
+
+
+def _params(line: AuditRecord, number: int) -> Params:
+    return {**{field: getattr(line, field) for field in _COLUMNS}, "id": number}
+
+
+def lines_expire(tx: StoreTransaction, *, keep_ms: int) -> int:
+    """Delete up to `EXPIRED_AT_ONCE` records older than `keep_ms`. Returns how many."""
+    return tx.count(EXPIRE, {"before": tx.now_ms - keep_ms, "limit": EXPIRED_AT_ONCE})
+
+
+# -- making records from change rows ---------------------------------------------------------------------------
+
+
+class _AuditedEvent(NamedTuple):
+    """A change row or a note, with the context of its request.
+
+    The context is stored with the first change row of a mutation and applies to all of them.
+    """
+
+    zone: int
+    actor: str
+    request_id: str
+    at: int
+    account: AuditContext
+    detail: str = ""
+    change: ChangeRow | None = None
+
+
+def lines_due() -> Load[bool]:
+    """Return whether there are changes or notes without audit records."""
+    rows = yield BEHIND, {"zones": 1}
+    if not rows:
+        rows = yield NOTES, {"limit": 1}
+    return bool(rows)
+
+
+def lines_collect(tx: StoreTransaction) -> bool:
+    """Make records of the next changes and notes. Returns whether there may be more. The permit's zone is 0."""
+    told, reached = _changes(tx)
+    more = max(len(told), len(reached)) >= CHANGES_AT_ONCE
+    notes = [
+        (row[0], _AuditedEvent(row[1], row[2], row[3], row[4], audit_context_of(row[5])))
+        for row in tx.rows(NOTES, {"limit": CHANGES_AT_ONCE})
+    ]
+    told += [each for _, each in notes]
+    node_positions = _node_positions(tx, told)
+    lines = [line for each in told for line in _lines_of(each, node_positions)]
+    lines_put(tx, sorted(lines, key=attrgetter("at")))
+    tx.session.many(NOTES_DROP, [{"id": number} for number, _ in notes])
+    tx.session.many(POSITION_PUT, [{"zone": zone, "revision": revision} for zone, revision in reached.items()])
+    return more or len(notes) >= CHANGES_AT_ONCE
+
+
+def _changes(tx: StoreTransaction) -> tuple[list[_AuditedEvent], dict[int, int]]:
+    """Read the next changes of the zones that are ahead of the audit, and the position reached in each zone."""
+    told: list[_AuditedEvent] = []
+    reached: dict[int, int] = {}
+    for zone, since, revision in tx.rows(BEHIND, {"zones": CHANGES_AT_ONCE}):
+        left = CHANGES_AT_ONCE - len(told)
+        if left <= 0:
+            break
+        until = min(since + left, revision)
+        load = revisions_read(TOLD, zone, since=since, until=until, rows_max=2 * CHANGES_AT_ONCE)
+        rows, reached[zone] = drive_load(load, tx.rows)
+        told += _of_one_zone(rows)
+    return told, reached
+
+
+def _of_one_zone(rows: Iterable[Row]) -> list[_AuditedEvent]:
+    told: list[_AuditedEvent] = []
+    mutation, account = -1, AuditContext()
+    for row in rows:
+        entry, own = entry_of(row), audit_context_of(row[-1])
+        change = entry.change
+        if change.revision != mutation:
+            mutation, account = change.revision, own
+        told.append(_AuditedEvent(change.zone, entry.actor, entry.request_id, entry.at, account, own.detail, change))
+    return told
+
+
+def _node_positions(tx: StoreTransaction, told: Iterable[_AuditedEvent]) -> dict[int, NodePosition]:
+    """Read the positions of the zones, and of the nodes that no right names."""
+    about: set[int] = set()
+    for each in told:
+        about.add(each.zone)
+        if each.change is not None:
+            known = {right.object_id for right in each.account.rights}
+            about.update({each.change.node_id, each.change.old_parent or 0, each.change.new_parent or 0} - known)
+    if not about:
+        return {}
+    return {row[0]: node_position_of(row) for row in tx.rows(NODE_POSITIONS, {"nodes": json.dumps(sorted(about))})}
+
+
+def _lines_of(told: _AuditedEvent, node_positions: Mapping[int, NodePosition]) -> list[AuditRecord]:
+    """Make the record of a change, or one record for each object of a note's request."""
+    if told.change is not None:
+        return [_line(told, told.change, node_positions=node_positions)]
+    return [
+        _build_line(told, node_positions, about=right, change=OTHER, rights=(right,)) for right in told.account.rights
+    ]
+
+
+def _line(told: _AuditedEvent, change: ChangeRow, *, node_positions: Mapping[int, NodePosition]) -> AuditRecord:
+    names = {right.object_id: (right.kind, right.name) for right in told.account.rights if right.object_id > 0}
+    ends = _PathSpeller(names, node_positions)
+    here = names.get(change.node_id)
+    old, new = ends.of(change.old_parent, change.old_name), ends.of(change.new_parent, change.new_name)
+    path = (here[1] if here is not None else "") or old or new or ends.name(change.node_id)
+    kept = told.account.rights
+    rights = tuple(right for right in kept if right.object_id in _subject_of(change)) or kept[:RIGHTS_MAX]
+    about = AuditedDecision("", change.node_id, change.kind.word, path)
+    found = _build_line(told, node_positions, about=about, change=change.operation, rights=rights)
+    moved = new if new != path else ""
+    return msgspec.structs.replace(
+        found, new_path=moved, zone=change.zone, revision=change.revision, ordinal=change.ordinal
+    )
+
+
+def _subject_of(change: ChangeRow) -> set[int]:
+    """Return the objects whose rights apply to a change: the object, its old parent and its new parent."""
+    return {each for each in (change.node_id, change.old_parent, change.new_parent) if each is not None}
+
+
+def _build_line(
+    told: _AuditedEvent,
+    node_positions: Mapping[int, NodePosition],
+    *,
+    about: AuditedDecision,
+    change: str,
+    rights: tuple[AuditedDecision, ...],
+) -> AuditRecord:
+    """Build a record about an object. Its action is that of the first right."""
+    origin = told.account.origin
+    return AuditRecord(
+        0, _metalake_of(told, about, node_positions=node_positions), told.at, told.actor, told.account.user_id, "done", change,
+        rights[0].action if rights else "", about.kind, about.object_id, about.name, "", told.detail, rights_text(rights),
+        origin.protocol, origin.operation, 0, told.request_id, origin.client, origin.peer, origin.credential,
+    )  # fmt: skip
+
+
+def _metalake_of(told: _AuditedEvent, about: AuditedDecision, *, node_positions: Mapping[int, NodePosition]) -> int:
+    """Return the metalake of a change; ROOT_ID for changes of the server itself."""
+    if about.kind == Kind.METALAKE.word and about.object_id > 0:
+        return about.object_id
+    node_position = node_positions.get(told.zone)
+    if node_position is None:
+        return ROOT_ID
+    return told.zone if node_position.kind is Kind.METALAKE else node_position.parent_id
+
+
+class _PathSpeller(NamedTuple):
+    """Builds the path of an object: from the names that the decision saw, else from the current positions of the
+    nodes.
+    """
+
+    names: Mapping[int, tuple[str, str]]
+    node_positions: Mapping[int, NodePosition]
+
+    def of(self, parent_id: int | None, name: str | None) -> str:
+        """Return the path of a name below a parent; "" if the change row has none."""
+        if parent_id is None or name is None:
+            return ""
+        kind, above = self.names.get(parent_id, ("", ""))
+        if not above:
+            node_position = self.node_positions.get(parent_id)
+            kind, above = (
+                (Kind.METALAKE.word, "") if node_position is None else (node_position.kind.word, self.name(parent_id))
+            )
+        own = render_part(name)
+        return own if kind == Kind.METALAKE.word else f"{above}.{own}"
+
+    def name(self, node_id: int) -> str:
+        """Return the path of a node at its current position, or at its last one if it was dropped."""
+        parts: list[str] = []
+        while (node_position := self.node_positions.get(node_id)) is not None and (
+            node_position.kind is not Kind.METALAKE or not parts
+        ):
+            parts.append(node_position.name)
+            node_id = node_position.parent_id
+        return render(reversed(parts))

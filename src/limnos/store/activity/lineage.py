@@ -1,0 +1,341 @@
+"""Lineage: edges between objects, or external datasets, and pairs of columns, by job.
+
+May import `model` and the room's `sql`, `trash`. Knows no rights. Everything refers to ids of nodes and of Iceberg
+fields, so renames and moves change nothing here. No decision and no cache depends on these rows, so none leaves a
+change row.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.store.objects.trash import KEPT
+from limnos.store.sql import Load, Row, Sql
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Sequence
+
+    from limnos.store.sql import Params
+    from limnos.store.transaction import StoreTransaction
+
+EVERY_FIELD: Final = 0
+"""As a target's field id: all of its columns. Iceberg's ids begin with 1."""
+UNKNOWN_FIELD: Final = -1
+"""As a field id: the id is unknown, and the name identifies the field."""
+JOBS_MAX: Final = 100
+"""The most jobs whose edges into one target are kept: those that ran last."""
+SOURCES_MAX: Final = 2_000
+"""The most sources that are kept per job and target: those reported last."""
+EXPORTS_MAX: Final = 1_000
+"""The most edges that are kept from one object to external datasets.
+
+Every user who may load the object may report one.
+"""
+COLUMNS_MAX: Final = 20_000
+"""The most pairs of columns that are kept per job and target."""
+
+
+class LineageJobRow(NamedTuple):
+    """The job and the run that reported an edge. `at` is the event's own time, in milliseconds since 1970."""
+
+    namespace: str
+    name: str
+    run: str
+    parent: str
+    at: int
+
+    @property
+    def digest(self) -> bytes:
+        """The key of the job."""
+        return _digest(self.namespace, self.name)
+
+
+class LineageField(NamedTuple):
+    """A column: its field id, or `EVERY_FIELD` or `UNKNOWN_FIELD`, and the name it had."""
+
+    id: int
+    name: str
+
+
+class LineagePair(NamedTuple):
+    """A column of the target that is derived from a column of a source."""
+
+    source_id: int
+    target: LineageField
+    source: LineageField
+    subtype: str
+    direct: bool
+
+
+class LineageEdgeRow(NamedTuple):
+    """An edge from a source to a target, as a job reported it."""
+
+    target_id: int
+    source_id: int
+    job: LineageJobRow
+    said_by: str
+    reported_at: int
+    kinds: tuple[str, ...]
+
+
+class ColumnEdge(NamedTuple):
+    """A pair of columns, with its edge."""
+
+    edge: LineageEdgeRow
+    pair: LineagePair
+
+
+class ExternalDataset(NamedTuple):
+    """A dataset that is no object of the metalake."""
+
+    namespace: str
+    name: str
+
+
+def _digest(*parts: str) -> bytes:
+    """Return a short key for texts that may be longer than an index accepts."""
+    return blake2b(json.dumps(parts).encode(), digest_size=16).digest()
+
+
+def _ids(name: str) -> tuple[str, str]:
+    return (
+        f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST({name} AS json)) v",
+        f"SELECT value FROM json_each({name})",
+    )
+
+
+def _ids_statement(text: str) -> Sql:
+    """Build a statement with `{ids}` in it for both backends."""
+    common, sqlite = _ids(":ids")
+    return Sql(text.replace("{ids}", common), on_sqlite=text.replace("{ids}", sqlite))
+
+
+_EDGE = "e.target_id, e.source_id, e.job_namespace, e.job_name, e.run, e.parent, e.at, e.said_by, e.said_at, e.kinds"
+_WIDTH: Final = 10
+_ORDER = "ORDER BY e.target_id, e.source_id, e.at DESC, e.job_digest LIMIT :limit"
+UP = _ids_statement(f"SELECT {_EDGE} FROM lineage_edge e WHERE e.target_id IN ({{ids}}) {_ORDER}")
+DOWN = _ids_statement(f"SELECT {_EDGE} FROM lineage_edge e WHERE e.source_id IN ({{ids}}) {_ORDER}")
+_PAIR = "c.source_id, c.target_field_id, c.target_field, c.source_field_id, c.source_field, c.subtype, c.direct"
+_JOIN = "JOIN lineage_edge e ON e.target_id = c.target_id AND e.job_digest = c.job_digest AND e.source_id = c.source_id"
+_WANTED = (
+    "SELECT CAST(w.value ->> 0 AS bigint) AS id, CAST(w.value ->> 1 AS bigint) AS field_id, w.value ->> 2 AS field"
+    " FROM jsonb_array_elements(CAST(:fields AS jsonb)) w"
+)
+_WANTED_SQLITE = (
+    "SELECT json_extract(w.value, '$[0]') AS id, json_extract(w.value, '$[1]') AS field_id,"
+    " json_extract(w.value, '$[2]') AS field FROM json_each(:fields) w"
+)
+_COLUMNS_ORDER = "ORDER BY e.target_id, e.source_id, c.job_digest, c.ordinal LIMIT :limit"
+
+
+def _columns(end: str, other: str) -> Sql:
+    """Build the search for the pairs of some columns at one end of the edges."""
+    fits = f"(c.{end}_field_id = w.field_id OR (c.{end}_field_id = {UNKNOWN_FIELD} AND c.{end}_field = w.field){other})"
+    text = (
+        f"SELECT {_EDGE}, {_PAIR} FROM ({{wanted}}) w JOIN lineage_column c ON c.{end}_id = w.id AND {fits} {_JOIN}"
+        f" {_COLUMNS_ORDER}"
+    )
+    return Sql(text.replace("{wanted}", _WANTED), on_sqlite=text.replace("{wanted}", _WANTED_SQLITE))
+
+
+COLUMNS_UP = _columns("target", f" OR c.target_field_id = {EVERY_FIELD}")
+COLUMNS_DOWN = _columns("source", "")
+OUTSIDE = _ids_statement("SELECT id, namespace, name FROM lineage_dataset WHERE id IN ({ids})")
+_AT = "SELECT node_id, location FROM document WHERE location IN ({places})"
+AT = Sql(
+    _AT.replace("{places}", "SELECT json_array_elements_text(CAST(:places AS json))"),
+    on_sqlite=_AT.replace("{places}", "SELECT value FROM json_each(:places)"),
+)
+_OF_JOB = "target_id = :target AND job_digest = :job"
+LAST = Sql(f"SELECT parent, at, source_id, kinds FROM lineage_edge WHERE {_OF_JOB} ORDER BY at DESC")
+PUT = Sql(
+    "INSERT INTO lineage_edge (target_id, job_digest, source_id, job_namespace, job_name, run, parent, at, said_by, said_at,"
+    " kinds) VALUES (:target, :job, :source, :job_namespace, :job_name, :run, :parent, :at, :said_by, :said_at, :kinds)"
+    " ON CONFLICT (target_id, job_digest, source_id) DO UPDATE SET run = excluded.run, parent = excluded.parent,"
+    " at = excluded.at, said_by = excluded.said_by, said_at = excluded.said_at, kinds = excluded.kinds"
+)
+FORGET_EDGES = Sql(f"DELETE FROM lineage_edge WHERE {_OF_JOB}")
+FORGET_COLUMNS = Sql(f"DELETE FROM lineage_column WHERE {_OF_JOB}")
+PAIRS = Sql(f"SELECT {_PAIR}, c.ordinal FROM lineage_column c WHERE {_OF_JOB} ORDER BY ordinal")
+PUT_PAIR = Sql(
+    "INSERT INTO lineage_column (target_id, job_digest, ordinal, source_id, target_field_id, target_field, source_field_id,"
+    " source_field, subtype, direct) VALUES (:target, :job, :ordinal, :source, :target_field_id, :target_field,"
+    " :source_field_id, :source_field, :subtype, :direct)"
+)
+OLDEST = Sql(f"SELECT source_id FROM lineage_edge WHERE {_OF_JOB} ORDER BY at DESC, source_id LIMIT 10000 OFFSET :most")
+FORGET_EDGE = Sql(f"DELETE FROM lineage_edge WHERE {_OF_JOB} AND source_id = :source")
+FORGET_PAIRS = Sql(f"DELETE FROM lineage_column WHERE {_OF_JOB} AND source_id = :source")
+EXPORTS = Sql(
+    "SELECT e.target_id, e.job_digest FROM lineage_edge e JOIN lineage_dataset d ON d.id = e.target_id"
+    " WHERE e.source_id = :source ORDER BY e.at DESC, e.target_id LIMIT 1000 OFFSET :most"
+)
+JOBS = Sql(
+    "SELECT job_digest FROM lineage_edge WHERE target_id = :target GROUP BY job_digest"
+    " ORDER BY max(at) DESC, job_digest LIMIT 1000 OFFSET :most"
+)
+FIND_OUTSIDE = Sql("SELECT id FROM lineage_dataset WHERE metalake_id = :metalake AND digest = :digest")
+PUT_OUTSIDE = Sql(
+    "INSERT INTO lineage_dataset (id, metalake_id, digest, namespace, name) VALUES (:id, :metalake, :digest, :namespace, :name)"
+    " ON CONFLICT DO NOTHING"
+)
+
+
+def _orphan_condition(column: str) -> str:
+    """Return the condition that an end of an edge is no live node, none in the trash, and no external dataset."""
+    return (
+        f"NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {column} AND n.deleted = 0) AND NOT {KEPT.format(column)}"
+        f" AND NOT EXISTS (SELECT 1 FROM lineage_dataset d WHERE d.id = {column})"
+    )
+
+
+SWEEP_EDGES = Sql(
+    f"DELETE FROM lineage_edge WHERE ({_orphan_condition('lineage_edge.target_id')}) OR ({_orphan_condition('lineage_edge.source_id')})"
+)
+SWEEP_COLUMNS = Sql(
+    "DELETE FROM lineage_column WHERE NOT EXISTS (SELECT 1 FROM lineage_edge e WHERE e.target_id = lineage_column.target_id"
+    " AND e.job_digest = lineage_column.job_digest AND e.source_id = lineage_column.source_id)"
+)
+SWEEP_DATASETS = Sql(
+    "DELETE FROM lineage_dataset WHERE NOT EXISTS (SELECT 1 FROM lineage_edge e WHERE e.source_id = lineage_dataset.id)"
+    " AND NOT EXISTS (SELECT 1 FROM lineage_edge e WHERE e.target_id = lineage_dataset.id)"
+)
+SWEEPS = (SWEEP_EDGES, SWEEP_COLUMNS, SWEEP_DATASETS)
+"""In this order: the remaining edges determine which columns and datasets are orphans."""
+
+
+def _edge_of(row: Row) -> LineageEdgeRow:
+    kinds = tuple(row[9].split(",")) if row[9] else ()
+    return LineageEdgeRow(row[0], row[1], LineageJobRow(*row[2:7]), row[7], row[8], kinds)
+
+
+def _pair_of(row: Row) -> LineagePair:
+    return LineagePair(row[0], LineageField(row[1], row[2]), LineageField(row[3], row[4]), row[5], bool(row[6]))
+
+
+def edges_read(ids: Collection[int], *, up: bool, limit: int) -> Load[list[LineageEdgeRow]]:
+    """Read up to `limit` edges into the given targets (`up`), or out of the given sources; of each pair the newest
+    first.
+    """
+    rows = yield (UP if up else DOWN), {"ids": json.dumps(sorted(ids)), "limit": limit}
+    return [_edge_of(row) for row in rows]
+
+
+def columns_read(fields: Collection[tuple[int, LineageField]], *, up: bool, limit: int) -> Load[list[ColumnEdge]]:
+    """Read the pairs whose target (`up`) or source is one of the given columns."""
+    wanted = json.dumps([[node_id, field.id, field.name] for node_id, field in fields])
+    rows = yield (COLUMNS_UP if up else COLUMNS_DOWN), {"fields": wanted, "limit": limit}
+    return [ColumnEdge(_edge_of(row[:_WIDTH]), _pair_of(row[_WIDTH:])) for row in rows]
+
+
+def external_datasets_read(ids: Collection[int]) -> Load[dict[int, ExternalDataset]]:
+    """Read the external datasets among some ids."""
+    rows = yield OUTSIDE, {"ids": json.dumps(sorted(ids))}
+    return {row[0]: ExternalDataset(row[1], row[2]) for row in rows}
+
+
+def places_read(places: Collection[str]) -> Load[dict[str, int]]:
+    """Read the ids of objects by the locations of their documents."""
+    rows = yield AT, {"places": json.dumps(sorted(places))}
+    return {row[1]: row[0] for row in rows}
+
+
+class LineageWrites:
+    """Writes of lineage, for mutations."""
+
+    def __init__(self, tx: StoreTransaction) -> None:
+        self.tx = tx
+
+    def outside(self, metalake_id: int, dataset: ExternalDataset) -> int:
+        """Return the id of an external dataset, which is inserted if it is new."""
+        key: Params = {"metalake": metalake_id, "digest": _digest(*dataset)}
+        rows = self.tx.rows(FIND_OUTSIDE, key)
+        if not rows:
+            self.tx.count(
+                PUT_OUTSIDE, {**key, "id": self.tx.next_id(), "namespace": dataset.namespace, "name": dataset.name}
+            )
+            rows = self.tx.rows(FIND_OUTSIDE, key)
+        found: int = rows[0][0]
+        return found
+
+    def put(self, target_id: int, job: LineageJobRow, *, sources: Collection[int], pairs: Iterable[LineagePair]) -> int:
+        """Store the edges that a job reported for a target. Returns the number of edges.
+
+        They replace the edges of an earlier run of the job, and add to those of the same parent run. A report that is
+        older than the stored one is ignored.
+        """
+        key: Params = {"target": target_id, "job": job.digest}
+        last = self.tx.rows(LAST, key)
+        if last and (last[0][0] != job.parent or not job.parent):
+            if last[0][1] > job.at:
+                return 0
+            self.tx.count(FORGET_EDGES, key)
+            self.tx.count(FORGET_COLUMNS, key)
+            last = []
+        times = {row[2]: row[1] for row in last}
+        kinds = _kinds(self._add_pairs(key, pairs))
+        for source_id in sources:
+            said = job._replace(at=max(job.at, times.get(source_id, 0)))
+            self._put_edge(target_id, said, source_id=source_id, kinds=kinds.get(source_id, ()))
+        if len(times.keys() | set(sources)) > SOURCES_MAX:
+            for row in self.tx.rows(OLDEST, {**key, "most": SOURCES_MAX}):
+                self._forget({**key, "source": row[0]})
+        self._trim(target_id)
+        return len(sources)
+
+    def trim_exports(self, source_id: int) -> None:
+        """Delete the oldest edges from an object to external datasets beyond `EXPORTS_MAX`."""
+        for row in self.tx.rows(EXPORTS, {"source": source_id, "most": EXPORTS_MAX}):
+            self._forget({"target": row[0], "job": bytes(row[1]), "source": source_id})
+
+    def _forget(self, edge: Params) -> None:
+        self.tx.count(FORGET_EDGE, edge)
+        self.tx.count(FORGET_PAIRS, edge)
+
+    def _put_edge(self, target_id: int, job: LineageJobRow, *, source_id: int, kinds: Sequence[str]) -> None:
+        tx = self.tx
+        tx.count(
+            PUT,
+            {
+                "target": target_id, "job": job.digest, "source": source_id, "job_namespace": job.namespace,
+                "job_name": job.name, "run": job.run, "parent": job.parent, "at": job.at, "said_by": tx.actor,
+                "said_at": tx.now_ms, "kinds": ",".join(kinds),
+            },
+        )  # fmt: skip
+
+    def _add_pairs(self, key: Params, pairs: Iterable[LineagePair]) -> list[LineagePair]:
+        """Add pairs to those of a job and a target, and return all of them."""
+        rows = self.tx.rows(PAIRS, key)
+        kept = [_pair_of(row) for row in rows]
+        following = rows[-1][-1] + 1 if rows else 0
+        known = dict.fromkeys(kept)
+        added = [pair for pair in dict.fromkeys(pairs) if pair not in known][: max(0, COLUMNS_MAX - len(kept))]
+        self.tx.session.many(
+            PUT_PAIR,
+            [
+                {
+                    **key, "ordinal": ordinal, "source": pair.source_id, "target_field_id": pair.target.id,
+                    "target_field": pair.target.name, "source_field_id": pair.source.id,
+                    "source_field": pair.source.name, "subtype": pair.subtype, "direct": pair.direct,
+                }
+                for ordinal, pair in enumerate(added, following)
+            ],
+        )  # fmt: skip
+        return kept + added
+
+    def _trim(self, target_id: int) -> None:
+        """Delete the edges of the jobs beyond `JOBS_MAX` that ran longest ago."""
+        for row in self.tx.rows(JOBS, {"target": target_id, "most": JOBS_MAX}):
+            key: Params = {"target": target_id, "job": bytes(row[0])}
+            self.tx.count(FORGET_EDGES, key)
+            self.tx.count(FORGET_COLUMNS, key)
+
+
+def _kinds(pairs: Iterable[LineagePair]) -> dict[int, list[str]]:
+    """Collect the subtypes of column pairs by source."""
+    found: dict[int, set[str]] = {}
+    for pair in pairs:
+        if pair.subtype:
+            found.setdefault(pair.source_id, set()).add(pair.subtype)
+    return {source_id: sorted(kinds)[:20] for source_id, kinds in found.items()}

@@ -1,0 +1,217 @@
+"""Jobs that nodes run from job templates: waiting jobs, the node that runs each, and outcomes.
+
+May import `model` and the room's `sql`, `runs`, `pipelines`, `changes`. Knows no rights. Every change of a job's state
+is one conditional statement that names the states it starts from, and the node that may change it. Heartbeats leave no
+change row; the start and the end of a job do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.jobs import CANCELLED, ENDED, FAILED, HELD, LIVE, SUCCEEDED, JobOutput, TemplateJob
+from limnos.model.kinds import Kind
+from limnos.store.activity.pipelines import GONE
+from limnos.store.activity.runs import MINE, MINE_SQLITE
+from limnos.store.changes import ChangeDraft
+from limnos.store.objects.owners import OwnerWrites
+from limnos.store.sql import Load, Row, Sql, Value
+
+if TYPE_CHECKING:
+    from limnos.store.activity.runs import RunViewer
+    from limnos.store.transaction import StoreTransaction
+
+
+def _words(states: tuple[str, ...]) -> str:
+    return ", ".join(f"'{state}'" for state in states)
+
+
+_COLUMNS = (
+    "j.id, j.metalake_id, j.template_id, j.uuid, j.user_name, j.user_id, j.state, j.holder, j.beat_at, j.lease_ms, j.message,"
+    " j.exit_code, j.queued_at, j.started_at, j.ended_at, o.principal_id"
+)
+_FROM = "FROM template_job j LEFT JOIN owner o ON o.object_id = j.id"
+BY_UUID = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE j.metalake_id = :metalake AND j.uuid = :uuid")
+BY_ID = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE j.id = :id")
+OUTPUT = Sql("SELECT stdout, stderr, stdout_bytes, stderr_bytes FROM template_job WHERE id = :id")
+_OF = {False: "j.metalake_id = :of", True: "j.template_id = :of"}
+_SEEN = (
+    "(CAST(:everything AS boolean) OR o.principal_id IN ({mine}) OR EXISTS"
+    " (SELECT 1 FROM owner p WHERE p.object_id = j.template_id AND p.principal_id IN ({mine})))"
+)
+
+
+def _page(where: str) -> Sql:
+    text = f"SELECT {_COLUMNS} {_FROM} WHERE {where} AND {_SEEN} ORDER BY j.id DESC LIMIT :limit"
+    return Sql(text.replace("{mine}", MINE), on_sqlite=text.replace("{mine}", MINE_SQLITE))
+
+
+PAGES: Final = {of_template: _page(of) for of_template, of in _OF.items()}
+INSERT = Sql(
+    "INSERT INTO template_job (id, metalake_id, template_id, uuid, user_name, user_id, state, holder, beat_at, lease_ms, conf, work,"
+    " stdout, stderr, stdout_bytes, stderr_bytes, queued_at) VALUES (:id, :metalake, :template, :uuid, :user, :user_id, 'queued', '', 0, 0,"
+    " :conf, :work, '', '', 0, 0, :now)"
+)
+LIVE_OF = Sql(
+    f"SELECT {_COLUMNS} {_FROM} WHERE j.template_id = :template AND j.state IN ({_words(LIVE)}) ORDER BY j.id LIMIT 1"
+)
+WAITING = Sql(
+    f"SELECT count(*) FROM template_job WHERE metalake_id = :metalake AND user_name = :user AND state IN ({_words(LIVE)})"
+)
+_OUT = f"j.state IN ({_words(HELD)}) AND j.beat_at + j.lease_ms <= :now"
+DUE = Sql(f"SELECT 1 FROM template_job j WHERE j.state = 'queued' OR ({_OUT}) LIMIT 1")
+NEXT = Sql("SELECT id FROM template_job WHERE state = 'queued' ORDER BY id LIMIT :limit")
+CLAIM = Sql(
+    "UPDATE template_job SET state = 'started', holder = :holder, beat_at = :now, lease_ms = :lease, started_at = :now"
+    " WHERE id = :id AND state = 'queued'"
+)
+WORK = Sql("SELECT work FROM template_job WHERE id = :id")
+LOST = Sql(f"SELECT {_COLUMNS} {_FROM} WHERE {_OUT} LIMIT :limit")
+_MINE = f"id = :id AND holder = :holder AND state IN ({_words(HELD)})"
+BEAT = Sql(f"UPDATE template_job SET beat_at = :now WHERE {_MINE} RETURNING state")
+FINISH = Sql(
+    "UPDATE template_job SET state = :state, message = :message, exit_code = :exit_code, ended_at = :now, stdout = :stdout, stderr = :stderr,"
+    f" stdout_bytes = :stdout_bytes, stderr_bytes = :stderr_bytes WHERE {_MINE}"
+)
+CANCEL = Sql("UPDATE template_job SET state = 'cancelling' WHERE id = :id AND state = 'started'")
+WITHDRAW = Sql(
+    "UPDATE template_job SET state = 'cancelled', message = :message, ended_at = :now WHERE id = :id AND state = 'queued'"
+)
+EXPIRED = Sql(
+    f"SELECT id FROM template_job WHERE state IN ({_words(ENDED)}) AND ended_at < :before ORDER BY id LIMIT :limit"
+)
+DROPS = tuple(
+    Sql(f"DELETE FROM {table} WHERE {column} = :id")
+    for table, column in (("owner", "object_id"), ("template_job", "id"))
+)
+SWEEPS = (
+    Sql(
+        "DELETE FROM owner WHERE object_id IN (SELECT j.id FROM template_job j WHERE "
+        + GONE.format("j.template_id")
+        + ")"
+    ),
+    Sql(f"DELETE FROM template_job WHERE {GONE.format('template_job.template_id')}"),
+)
+"""Delete rows of dropped templates: jobs last, because their owners are found through them."""
+OPERATIONS: Final = {SUCCEEDED: "succeed", FAILED: "fail", CANCELLED: "cancel"}
+"""The operation in the change feed for each end."""
+
+
+def job_read(metalake_id: int, uuid: str) -> Load[TemplateJob | None]:
+    """Read a job by its id in the protocol, or None."""
+    rows = yield BY_UUID, {"metalake": metalake_id, "uuid": uuid}
+    return TemplateJob(*rows[0]) if rows else None
+
+
+def job_output_read(metalake_id: int, uuid: str) -> Load[tuple[TemplateJob, JobOutput] | None]:
+    """Read a job with its output, or None."""
+    job = yield from job_read(metalake_id, uuid)
+    if job is None:
+        return None
+    rows = yield OUTPUT, {"id": job.id}
+    return (job, JobOutput(*rows[0])) if rows else None
+
+
+def template_jobs_read(of: int, caller: RunViewer, *, of_template: bool, limit: int) -> Load[list[TemplateJob]]:
+    """Read the newest jobs of a metalake or template (`of`) that a caller sees."""
+    rows = yield PAGES[of_template], {**caller.params(), "of": of, "limit": limit}
+    return [TemplateJob(*row) for row in rows]
+
+
+def jobs_due(now_ms: int) -> Load[bool]:
+    """Return whether a job waits for a node, or has lost its node."""
+    rows = yield DUE, {"now": now_ms}
+    return bool(rows)
+
+
+class TemplateJobWrites:
+    """Writes of jobs, for mutations and executors."""
+
+    def __init__(self, tx: StoreTransaction) -> None:
+        self.tx = tx
+
+    def by_id(self, job_id: int) -> TemplateJob | None:
+        """Read a job inside the transaction, or None."""
+        return self._one(self.tx.rows(BY_ID, {"id": job_id}))
+
+    def live_of(self, template_id: int) -> TemplateJob | None:
+        """Read the oldest job of a template that has not ended, or None."""
+        return self._one(self.tx.rows(LIVE_OF, {"template": template_id}))
+
+    def _one(self, rows: list[Row]) -> TemplateJob | None:
+        return TemplateJob(*rows[0]) if rows else None
+
+    def waiting_of(self, metalake_id: int, user: str) -> int:
+        """Count the jobs of a user that have not ended."""
+        found: int = self.tx.rows(WAITING, {"metalake": metalake_id, "user": user})[0][0]
+        return found
+
+    def create(self, job: TemplateJob, *, conf: str, work: str) -> TemplateJob:
+        """Insert a waiting job with its owner."""
+        tx, job_id = self.tx, self.tx.next_id()
+        params: dict[str, Value] = {
+            "id": job_id, "metalake": job.metalake_id, "template": job.template_id, "uuid": job.uuid, "user": job.user,
+            "user_id": job.user_id, "conf": conf, "work": work, "now": tx.now_ms,
+        }  # fmt: skip
+        tx.count(INSERT, params)
+        if job.owner_id is not None:
+            OwnerWrites(tx).insert(job_id, job.owner_id)
+        found = self.by_id(job_id) or job
+        self._told("start", found)
+        return found
+
+    def cancel(self, job: TemplateJob) -> bool:
+        """Ask the node that runs a job to end it; cancel a waiting job at once. Returns False if the job has ended."""
+        message = f"Cancelled by {self.tx.actor} before it began"
+        if self.tx.count(WITHDRAW, {"id": job.id, "now": self.tx.now_ms, "message": message}):
+            self._told("cancel", job)
+        elif self.tx.count(CANCEL, {"id": job.id}):
+            self._told("cancelling", job)
+        else:
+            return False
+        return True
+
+    def claim(self, holder: str, *, limit: int, lease_ms: int) -> list[tuple[TemplateJob, str]]:
+        """Take up to `limit` waiting jobs, the oldest first. Returns each with its work."""
+        params: dict[str, Value] = {"holder": holder, "now": self.tx.now_ms, "lease": lease_ms}
+        taken: list[tuple[TemplateJob, str]] = []
+        for (job_id,) in self.tx.rows(NEXT, {"limit": limit}):
+            job = self.by_id(job_id) if self.tx.count(CLAIM, {**params, "id": job_id}) else None
+            if job is not None:
+                taken.append((job, self.tx.rows(WORK, {"id": job_id})[0][0]))
+        return taken
+
+    def lost(self, limit: int) -> list[TemplateJob]:
+        """Read running jobs whose lease has ended."""
+        return [TemplateJob(*row) for row in self.tx.rows(LOST, {"now": self.tx.now_ms, "limit": limit})]
+
+    def beat(self, job_id: int, holder: str) -> str | None:
+        """Renew a job's lease. Returns its state, or None if this node no longer holds it."""
+        rows = self.tx.rows(BEAT, {"id": job_id, "holder": holder, "now": self.tx.now_ms})
+        return rows[0][0] if rows else None
+
+    def finish(
+        self, job: TemplateJob, state: str, *, message: str | None, exit_code: int | None, output: JobOutput
+    ) -> bool:
+        """Store the outcome of a job for the node that holds it. Returns False if another node holds it."""
+        params: dict[str, Value] = {
+            "id": job.id, "holder": job.holder, "state": state, "message": message, "exit_code": exit_code, "now": self.tx.now_ms,
+            "stdout": output.stdout, "stderr": output.stderr, "stdout_bytes": output.stdout_bytes, "stderr_bytes": output.stderr_bytes,
+        }  # fmt: skip
+        if not self.tx.count(FINISH, params):
+            return False
+        self._told(OPERATIONS[state], job)
+        return True
+
+    def _told(self, operation: str, job: TemplateJob) -> None:
+        """Write the change row: its parent is the template, its name the job's id in the protocol."""
+        draft = ChangeDraft(operation, Kind.JOB, job.id, Kind.JOB.word, new_parent=job.template_id, new_name=job.uuid)
+        self.tx.changed(draft)
+
+    def prune(self, *, keep_ms: int, limit: int) -> int:
+        """Delete up to `limit` jobs that ended more than `keep_ms` ago. Returns how many."""
+        rows = self.tx.rows(EXPIRED, {"before": self.tx.now_ms - keep_ms, "limit": limit})
+        for (job_id,) in rows:
+            for statement in DROPS:
+                self.tx.count(statement, {"id": job_id})
+        return len(rows)

@@ -1,0 +1,48 @@
+"""Upkeep of the store: deletes old rows of the change feed, and rows of objects that are gone.
+
+May import this room. Knows no schedule. Runs inside a transaction. A view that is older than the pruned feed starts
+empty.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.store.activity import lineage, pipelines, reports, runs, template_jobs, webhooks
+from limnos.store.changes import PRUNE_CHANGES, PRUNE_CLOCKS
+from limnos.store.identity import restrictions, roles
+from limnos.store.objects import (
+    attachments,
+    dependencies,
+    fileset_locations,
+    lance_versions,
+    models,
+    nesting,
+    statistics,
+)
+
+if TYPE_CHECKING:
+    from limnos.store.sql import Sql
+    from limnos.store.transaction import StoreTransaction
+
+
+def feed_prune(tx: StoreTransaction, *, keep_ms: int, audited: bool = False) -> int:
+    """Delete change rows older than `keep_ms`, after recording in the clocks how far. Returns how many.
+
+    With `audited`, rows that the audit has not read yet stay.
+    """
+    tx.count(PRUNE_CLOCKS, {"before": tx.now_ms - keep_ms, "unaudited": not audited})
+    return tx.count(PRUNE_CHANGES, {})
+
+
+SWEEPS: tuple[Sql, ...] = (
+    roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, restrictions.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS,
+    lance_versions.SWEEP, *statistics.SWEEPS, fileset_locations.SWEEP,
+    dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
+)  # fmt: skip
+"""For each table whose rows a drop leaves behind, the statement that deletes rows of objects that are gone."""
+
+
+def orphans_sweep(tx: StoreTransaction) -> int:
+    """Delete rows of dropped objects, such as grants; their ids are never reused. Returns how many."""
+    return sum(tx.count(statement, {}) for statement in SWEEPS)

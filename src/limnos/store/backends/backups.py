@@ -1,0 +1,193 @@
+"""Backups of an SQLite store: made while a server runs, restored only when they are complete.
+
+May import `model` and this room. Knows no server. The newest commits are in the `-wal` file beside the database until
+they are copied back. A plain copy of the database alone looks sound but lacks them, and nothing in it shows that. So a
+copy made here carries a mark, and a copy without it is refused unless the caller vouches for it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import sqlite3
+import tempfile
+import time
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from limnos.model.errors import LimnosError
+from limnos.store.backends.migrate import migrate, renew_epoch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MARK = 0x4C494D42
+"""SQLite's `user_version` of a copy made by `server backup`. A store in use has 0."""
+_MAGIC = b"SQLite format 3\0"
+_BESIDE = ("-wal", "-shm", "-journal")
+
+
+class BadBackup(LimnosError):
+    """A backup cannot be made or restored; the message says why, and what to do."""
+
+    code = "bad-backup"
+
+
+def backup_write(database: Path, target: Path) -> int:
+    """Copy a store to a new file of mode 600, completely or not at all. Returns its size in bytes. Raises BadBackup."""
+    if not database.exists():
+        raise BadBackup(f"There is no store at {database}: name the server's directory with --data")
+    if target.exists():
+        raise BadBackup(f"{target} exists and is not written over: name another file, or move that one away")
+    try:
+        with _draft(target) as draft:
+            with closing(sqlite3.connect(database)) as source, closing(sqlite3.connect(draft)) as copy:
+                source.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")  # a single file without a -wal file
+                copy.execute(f"PRAGMA user_version = {MARK}")
+                _check_whole(copy, target)
+            _sync(draft)
+            os.link(draft, target)  # unlike a rename, it fails if the target was created meanwhile
+    except (OSError, sqlite3.Error) as error:
+        raise BadBackup(f"The backup {target} was not made: {error}") from error
+    _sync(target.parent)
+    return target.stat().st_size
+
+
+def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched: bool) -> tuple[Path | None, int]:
+    """Replace a store that no server uses by a copy.
+
+    Returns the path of the old store, if any, and how many tokens were revoked. The copy gets a new epoch and ids that
+    were never used. A token of the copy stays valid if it is valid in the replaced store. If that store cannot be read,
+    all tokens are revoked unless `keeps_tokens`. Raises BadBackup, with nothing changed.
+
+    Args:
+        database: The store to replace.
+        source: The copy.
+        keeps_tokens: Keep the copy's tokens if nobody can tell which are still valid.
+        vouched: Accept a copy that was not made by `server backup`.
+    """
+    backup_check(source, vouched=vouched)
+    database.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with _exclusive_store(database) as valid, _draft(database) as draft:
+            with closing(sqlite3.connect(source)) as given, closing(sqlite3.connect(draft)) as copy:
+                given.backup(copy)
+                copy.execute("PRAGMA user_version = 0")
+                copy.commit()
+            migrate(str(draft))
+            renew_epoch(str(draft))
+            revoked = tokens_revoke(draft, valid=valid, keeps_unknown=keeps_tokens)
+            _sync(draft)
+            replaced = _move_away(database)
+            draft.rename(database)
+    except (OSError, sqlite3.Error) as error:
+        raise BadBackup(f"{source} was not put back: {error}") from error
+    _sync(database.parent)
+    return replaced, revoked
+
+
+def tokens_revoke(path: Path, *, valid: set[int] | None, keeps_unknown: bool) -> int:
+    """Revoke the tokens of a copy that are not in `valid`. None means unknown: all of them, unless `keeps_unknown`."""
+    if valid is None and keeps_unknown:
+        return 0
+    with closing(sqlite3.connect(path)) as copy, copy:
+        ids = [row[0] for row in copy.execute("SELECT id FROM token WHERE NOT revoked")]
+        gone = [(each,) for each in ids if valid is None or each not in valid]
+        copy.executemany("UPDATE token SET revoked = 1 WHERE id = ?", gone)
+        return len(gone)
+
+
+def backup_check(source: Path, *, vouched: bool) -> None:
+    """Check that a file is a complete copy of a store. Raises BadBackup."""
+    try:
+        with source.open("rb") as file:
+            magic = file.read(len(_MAGIC))
+    except OSError as error:
+        raise BadBackup(f"{source} can't be read: {error.strerror}") from error
+    if magic != _MAGIC:
+        raise BadBackup(f"{source} is no SQLite database: name a file that 'limnos server backup' made")
+    try:
+        with closing(sqlite3.connect(source)) as given:
+            _check_whole(given, source)
+            if not given.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchall():
+                raise BadBackup(f"{source} is a database, but no store of this product")
+            mark = given.execute("PRAGMA user_version").fetchone()[0]
+    except sqlite3.Error as error:
+        raise BadBackup(f"{source} is damaged: {error}. Take another backup") from error
+    if mark != MARK and not vouched:
+        raise BadBackup(
+            f"{source} was not made by 'limnos server backup'. A plain copy of a store in use lacks what stands in the "
+            "-wal file beside it, and nothing in the copy tells. If it was taken while no server ran, or together with "
+            "its -wal file in one snapshot, say so: --plain-copy"
+        )
+
+
+def _check_whole(connection: sqlite3.Connection, path: Path) -> None:
+    found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if found != "ok":
+        raise BadBackup(f"{path} is damaged: {found}. Take another backup")
+
+
+@contextmanager
+def _exclusive_store(database: Path) -> Iterator[set[int] | None]:
+    """Keep servers from starting on a store. Raises BadBackup if one runs.
+
+    Yields the ids of its valid tokens, or None if they cannot be read.
+    """
+    lock_file = Path(f"{database}.migrate")  # what a starting server takes first
+    with lock_file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise BadBackup(f"A server is starting on {database}: stop it, then restore") from None
+        yield _valid_tokens(database) if database.exists() else None
+
+
+def _valid_tokens(database: Path) -> set[int] | None:
+    """Read the valid tokens, and leave write-ahead mode, which works only if nobody else has the file open."""
+    with closing(sqlite3.connect(database, isolation_level=None, timeout=1)) as connection:
+        try:
+            found = {row[0] for row in connection.execute("SELECT id FROM token WHERE NOT revoked")}
+            connection.execute("PRAGMA journal_mode = DELETE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise BadBackup(f"A server uses {database}: stop it, then restore") from error
+            return None
+        except sqlite3.DatabaseError:
+            return None  # damaged: that is why it is replaced
+        return found
+
+
+def _move_away(database: Path) -> Path | None:
+    """Rename the replaced store, with the files beside it. Returns its new path, or None if there was no store."""
+    if not database.exists():
+        return None
+    away = database.with_name(f"{database.name}.replaced-{time.time_ns() // 1_000_000}")
+    for beside in _BESIDE:
+        with suppress(FileNotFoundError):
+            Path(f"{database}{beside}").rename(f"{away}{beside}")
+    database.rename(away)
+    return away
+
+
+@contextmanager
+def _draft(target: Path) -> Iterator[Path]:
+    """Yield an empty file of mode 600 beside the target. It is deleted afterwards unless it was renamed."""
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    os.close(descriptor)
+    draft = Path(name)
+    try:
+        yield draft
+    finally:
+        for ending in ("", ".migrate", *_BESIDE):
+            Path(f"{draft}{ending}").unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

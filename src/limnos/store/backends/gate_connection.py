@@ -1,0 +1,187 @@
+"""The freshness gate's own connection on PostgreSQL: one query at a time, with as few steps as libpq allows.
+
+May import `model` and this room. Knows no statement; `read_connections` repeats a failed query on another connection.
+Every request waits for the gate, and both drivers spend more time in their layers than the database does. So this sends
+a prepared statement by psycopg's libpq, with one callback for the answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+from psycopg import pq
+from psycopg.conninfo import conninfo_to_dict
+
+from limnos.store.backends.dead_peer_detection import MonitoredConnection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.store.sql import Params, Row, Sql, Value
+
+CONNECT_S = 2.0
+"""The time limit for opening a connection, in seconds."""
+KEPT_ALIVE: Final = {
+    "connect_timeout": round(CONNECT_S), "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}  # fmt: skip
+"""libpq's parameters for a connection, unless the store's URL sets them."""
+_WHOLE: Final = frozenset({20, 21, 23})
+"""PostgreSQL's fixed type numbers of integers. Other types are read as text."""
+_FINE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK)
+
+
+class GateConnection:
+    """A connection that runs one query at a time."""
+
+    def __init__(self, connection: psycopg.AsyncConnection) -> None:
+        self._connection = connection
+        self._pg = connection.pgconn
+        self._loop = asyncio.get_running_loop()
+        self._socket = self._pg.socket
+        self._names: dict[Sql, bytes] = {}
+        self._answer: asyncio.Future[pq.abc.PGresult] | None = None
+        self._found: pq.abc.PGresult | None = None
+        self._until = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self.is_closed = False
+        self.line = MonitoredConnection(self.close, None)
+        self._loop.add_reader(self._socket, self._hear)
+
+    @property
+    def backend_pid(self) -> int:
+        """The process id of the database's side, reported when the connection was opened."""
+        return self._pg.backend_pid
+
+    async def rows(self, statement: Sql, params: Params, *, timeout_s: float) -> list[Row]:
+        """Run a query.
+
+        Raises psycopg.Error, and TimeoutError after `timeout_s`; after that the connection is closed.
+        """
+        name = self._names.get(statement)
+        if name is None:
+            name = b"limnos_%d" % len(self._names)
+            text = statement.asyncpg.encode()  # libpq numbers its parameters, as asyncpg does
+            await self._ask(lambda: self._pg.send_prepare(name, text), timeout_s)
+            self._names[statement] = name
+        values = [_encode_param(value) for value in statement.values(params)]
+        return _rows(await self._ask(lambda: self._pg.send_query_prepared(name, values), timeout_s))
+
+    async def _ask(self, send: Callable[[], None], timeout_s: float) -> pq.abc.PGresult:
+        """Send a message and wait for the database's answer."""
+        if self.is_closed or self._answer is not None:
+            raise psycopg.OperationalError("the connection is closed" if self.is_closed else "it is still being asked")
+        self._answer = self._loop.create_future()
+        self.line.since = time.monotonic()
+        self._give_it(timeout_s)
+        try:
+            send()
+            self._flush()
+            found = await self._answer
+        finally:
+            self._answer = self.line.since = None
+        if found.status not in _FINE:
+            raise psycopg.errors.error_from_result(found)
+        return found
+
+    def _flush(self) -> None:
+        """Send the output buffer; the rest when the socket is writable again."""
+        left = self._pg.flush()
+        if left:
+            self._loop.add_writer(self._socket, self._go_on)
+
+    def _go_on(self) -> None:
+        self._loop.remove_writer(self._socket)
+        try:
+            self._flush()
+        except psycopg.Error as error:
+            self._end(error)
+
+    def _hear(self) -> None:
+        """Read what has arrived. Data also arrives without a query, for example when the database shuts down."""
+        try:
+            self._pg.consume_input()
+            while not self._pg.is_busy():
+                result = self._pg.get_result()
+                if result is None:
+                    self._settle()
+                    return
+                self._found = result
+        except psycopg.Error as error:
+            self._end(error)
+
+    def _settle(self) -> None:
+        found, self._found = self._found, None
+        if self._pg.status != pq.ConnStatus.OK:
+            self._end(psycopg.OperationalError("the database ended the connection"))
+        elif found is not None and self._answer is not None and not self._answer.done():
+            self._answer.set_result(found)
+
+    def _give_it(self, timeout_s: float) -> None:
+        """Set the deadline of a query. One timer is reused from query to query: creating one costs measurable time."""
+        self._until = self._loop.time() + timeout_s
+        if self._timer is not None and self._timer.when() > self._until:
+            self._timer.cancel()
+            self._timer = None
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._until, self._look)
+
+    def _look(self) -> None:
+        self._timer = None
+        if self._answer is None:
+            return
+        if self._until > self._loop.time():
+            self._timer = self._loop.call_at(self._until, self._look)
+        else:
+            self._end(TimeoutError("the database did not answer in time"))
+
+    def close(self) -> None:
+        """Disconnect. A waiting query gets an error."""
+        self._end(psycopg.OperationalError("the connection was cut"))
+
+    def _end(self, error: Exception) -> None:
+        if not self.is_closed:
+            self.is_closed = True
+            self._loop.remove_reader(self._socket)
+            self._loop.remove_writer(self._socket)
+            if self._timer is not None:
+                self._timer.cancel()
+            self._pg.finish()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(error)
+
+
+async def open_asker(url: str) -> GateConnection:
+    """Connect. Raises psycopg.OperationalError or TimeoutError."""
+    given = KEPT_ALIVE | conninfo_to_dict(url) | {"client_encoding": "utf8"}
+    async with asyncio.timeout(CONNECT_S):
+        return GateConnection(await psycopg.AsyncConnection.connect(**given, autocommit=True))  # type: ignore[arg-type]
+
+
+def _encode_param(value: Value) -> bytes:
+    """Encode a parameter for PostgreSQL. The gate's parameters are integers and lists of integers."""
+    if isinstance(value, int):
+        return b"%d" % value
+    if isinstance(value, list):
+        return b"{%s}" % b",".join([b"%d" % each for each in value])
+    raise TypeError(f"The gate has no parameters such as {value!r}")
+
+
+def _rows(result: pq.abc.PGresult) -> list[Row]:
+    if result.ntuples == 0:
+        return []
+    columns = range(result.nfields)
+    whole = [result.ftype(column) in _WHOLE for column in columns]
+    return [
+        tuple([_read(result.get_value(row, column), is_whole=whole[column]) for column in columns])
+        for row in range(result.ntuples)
+    ]
+
+
+def _read(text: bytes | None, *, is_whole: bool) -> int | str | None:
+    if text is None:
+        return None
+    return int(text) if is_whole else text.decode()

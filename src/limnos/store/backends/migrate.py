@@ -1,0 +1,195 @@
+"""Schema migrations: brings a store to the schema of this release, once, however many nodes start at the same time.
+
+May import `model`, SQLAlchemy, alembic and this room. Knows no server: it runs before a node serves.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import time
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, event, text
+from sqlalchemy.engine import URL, make_url
+
+from limnos.model.errors import LimnosError
+from limnos.store.file_modes import FILE, private_database
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.engine.interfaces import DBAPIConnection
+
+_LOCK = 0x4C494D4E
+CONNECT_S = 5
+"""How many seconds a start waits for a database that accepts connections but does not answer."""
+_ID_EPOCH_S = 1_600_000_000
+EPOCHS = 2**52
+"""The number of possible epochs."""
+_RENEW = text("UPDATE store SET epoch = :epoch, next_id = CASE WHEN next_id < :first THEN :first ELSE next_id END")
+_RENEW_SEQUENCE = text("SELECT setval('limnos_id', greatest(:first, last_value + 1), false) FROM limnos_id")
+
+_REVOKE = text("UPDATE token SET revoked = TRUE WHERE NOT revoked")
+
+
+class WrongSchema(LimnosError):
+    """The store was made by a newer release, or needs a migration that was not requested."""
+
+    code = "wrong-schema"
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parents[1] / "migrations"))
+    return config
+
+
+@contextmanager
+def _migration_lock(connection: Connection) -> Iterator[None]:
+    """Let one node migrate at a time."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _LOCK})
+        connection.commit()
+        try:
+            yield
+        finally:
+            connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": _LOCK})
+            connection.commit()
+        return
+    path = f"{connection.engine.url.database}.migrate"
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _enable_wal(connection)
+        yield
+
+
+def _enable_wal(connection: Connection) -> None:
+    """Put the file into WAL mode, which it keeps.
+
+    Two connections that change the mode at once would not wait for each other.
+    """
+    connection.connection.cursor().execute("PRAGMA journal_mode = WAL")  # bare: not within a transaction
+
+
+def engine_url(database: str) -> URL:
+    """Return SQLAlchemy's URL of a database: PostgreSQL with the shipped driver, or an SQLite file for a path."""
+    if "://" not in database:
+        return URL.create("sqlite", database=database)
+    url = make_url(database).set(drivername="postgresql+psycopg")
+    if "connect_timeout" in url.query:
+        return url
+    return url.update_query_dict({"connect_timeout": str(CONNECT_S)})
+
+
+def _engine(database: str) -> Engine:
+    """Build an engine whose transactions include schema changes: a start that is killed leaves no half-migrated store.
+
+    SQLite supports that, but its driver begins a transaction only at the first row written.
+    """
+    if "://" not in database:
+        private_database(Path(database))
+    engine = create_engine(engine_url(database))
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _disable_driver_transactions)
+        event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _disable_driver_transactions(connection: DBAPIConnection, _: object) -> None:
+    connection.isolation_level = None
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
+
+
+def head_revision() -> str:
+    """Return the schema revision of this release."""
+    return _revisions()[0]
+
+
+@cache
+def _revisions() -> tuple[str, frozenset[str]]:
+    """Return the newest revision of this release, and all that it knows.
+
+    Cached: reading them takes as long as a migration.
+    """
+    scripts = ScriptDirectory.from_config(_config())
+    return scripts.get_current_head() or "", frozenset(each.revision for each in scripts.walk_revisions())
+
+
+def _current(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def current_revision(database: str) -> str | None:
+    """Return the schema revision of a store, or None for an empty one."""
+    engine = _engine(database)
+    try:
+        with engine.connect() as connection:
+            return _current(connection)
+    finally:
+        engine.dispose()
+
+
+def migrate(database: str) -> tuple[str | None, str]:
+    """Migrate a store, given by an SQLite path or a `postgresql://` URL. Returns the revisions before and after.
+
+    Raises WrongSchema for a store of a newer release.
+    """
+    head, known = _revisions()
+    engine = _engine(database)
+    try:
+        with engine.connect() as connection, _migration_lock(connection):
+            before = _current(connection)
+            connection.rollback()
+            if before is not None and before not in known:
+                raise WrongSchema(
+                    f"The store has schema {before}, made by a newer release; this one knows {head}: start the newer one"
+                )
+            if before != head:
+                with connection.begin():
+                    config = _config()
+                    config.attributes["connection"] = connection
+                    command.upgrade(config, "head")
+            return before, head
+    finally:
+        engine.dispose()
+
+
+def renew_epoch(database: str) -> None:
+    """Draw a new epoch after a restore: views start empty, and no id is used twice.
+
+    Two restores of one backup get different epochs. Ids continue from a number derived from the wall clock, about a
+    million for each second, and never below the number that the backup had reached.
+    """
+    first = (int(time.time()) - _ID_EPOCH_S) << 20
+    params = {"epoch": secrets.randbelow(EPOCHS), "first": first}
+    engine = _engine(database)
+    try:
+        with engine.begin() as connection:
+            connection.execute(_RENEW, params)
+            if connection.dialect.name == "postgresql":
+                connection.execute(_RENEW_SEQUENCE, {"first": first})
+    finally:
+        engine.dispose()
+
+
+def revoke_tokens(database: str) -> int:
+    """Revoke every token of a restored store. Returns how many were valid. The new epoch makes nodes notice."""
+    engine = _engine(database)
+    try:
+        with engine.begin() as connection:
+            return connection.execute(_REVOKE).rowcount
+    finally:
+        engine.dispose()

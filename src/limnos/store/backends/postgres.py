@@ -1,0 +1,403 @@
+"""The store on PostgreSQL 15 or newer: several stateless nodes over one primary.
+
+May import `model`, `telemetry` and this room. Knows no resource. Mutations of the same zones run in one transaction,
+one such batch at a time, in worker threads over psycopg, at READ COMMITTED with explicit locks. The gate has its own
+connection (`gate_connection`). Loads run on asyncpg at REPEATABLE READ, READ ONLY.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
+
+from limnos.model.errors import BadRequest, ServiceUnavailable
+from limnos.store.backends.dead_peer_detection import DeadPeerDetector
+from limnos.store.backends.mutation_queue import (
+    BATCH_MAX,
+    BeginCallback,
+    MutationJob,
+    MutationQueue,
+    fail_jobs,
+    ignore_begin,
+    settle_jobs,
+    state_unknown_error,
+)
+from limnos.store.backends.postgres_errors import NO_TEXT, REFUSED, is_certain, transaction_refused_error
+from limnos.store.backends.postgres_snapshots import postgres_snapshot
+from limnos.store.backends.read_connections import ReadConnection, ReadConnections
+from limnos.store.backends.write_connections import WriteConnection, open_write_connection
+from limnos.store.changes import CLOCK_HOLD, CLOCKS_READ, GateResult, clock_params, gate_query_postgres, gate_result_of
+from limnos.store.faults import fault_point
+from limnos.store.interface import CLOSE_S
+from limnos.store.snapshots import StoreSnapshot
+from limnos.store.sql import Load, Params, Query, Row, Sql
+from limnos.store.time_sources import StoreTime
+from limnos.store.tx import Mutation, MutationBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from limnos.model.permits import Permit
+    from limnos.store.backends.mutation_queue import Again
+    from limnos.store.interface import KnownRevisions
+
+T = TypeVar("T")
+LOCK_CLASS = 0x4C494D  # "LIM": the first key of our advisory locks
+ATTEMPTS = 3
+NOT_AGAIN = (
+    psycopg.errors.LockNotAvailable, psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.DiskFull,
+    psycopg.errors.OutOfMemory, psycopg.errors.QueryCanceled,
+)  # fmt: skip
+"""Failures that an immediate retry would meet again."""
+CUT_EVERY_S = 0.1
+_SHARED = Sql("SELECT pg_advisory_xact_lock_shared(:space, hashtext(:zone))")
+_SHARED_TWICE = Sql(
+    "SELECT pg_advisory_xact_lock_shared(:space, hashtext(:server)), pg_advisory_xact_lock_shared(:space, hashtext(:metalake))"
+)
+_EXCLUSIVE = Sql("SELECT pg_advisory_xact_lock(:space, hashtext(:zone))")
+LOCATION_LOCK_CLASS = 0x4C494E
+_SHARED_LOCATIONS = Sql(
+    "SELECT pg_advisory_xact_lock_shared(:space, hashtext(place)) FROM unnest(CAST(:above AS text[])) place"
+)
+_NEXT_IDS = Sql("SELECT nextval('limnos_id') FROM generate_series(1, :count)")
+_IDS_MAX = 64
+"""Ids drawn at once for a batch. Unused ones are lost; ids may have gaps."""
+_PASS_IDS = Sql("SELECT setval('limnos_id', :beyond + :gap, false) FROM limnos_id WHERE last_value <= :beyond")
+_IDS_GAP = 1 << 20
+_AGAIN = (psycopg.errors.DeadlockDetected, psycopg.errors.SerializationFailure, psycopg.errors.UniqueViolation)
+
+
+def _lock(zone: int) -> Params:
+    return {"space": LOCK_CLASS, "zone": str(zone)}
+
+
+class PostgresSession:
+    """A psycopg connection inside an open transaction."""
+
+    def __init__(self, connection: psycopg.Connection, zone: int, *, jobs: int) -> None:
+        self.connection = connection
+        self.zone = zone
+        self._jobs = jobs
+        self._ids: list[int] = []
+        self._saved = False
+        self._places: set[str] = set()
+
+    def rows(self, statement: Sql, params: Params) -> list[Row]:
+        """Run a statement that returns rows."""
+        return self.connection.execute(statement.psycopg, params).fetchall()
+
+    def count(self, statement: Sql, params: Params) -> int:
+        """Run a statement. Returns how many rows it wrote."""
+        return self.connection.execute(statement.psycopg, params).rowcount
+
+    def many(self, statement: Sql, params: Sequence[Params]) -> None:
+        """Run a statement once for each set of parameters, in one round trip."""
+        with self.connection.cursor() as cursor:
+            cursor.executemany(statement.psycopg, params)
+
+    def next_id(self) -> int:
+        """Draw an id from the sequence, or take one that was drawn for this batch."""
+        if not self._ids:
+            self._ids = [row[0] for row in self.rows(_NEXT_IDS, {"count": min(self._jobs, _IDS_MAX)})]
+            self._ids.reverse()
+        return self._ids.pop()
+
+    def next_ids(self, count: int) -> list[int]:
+        """Draw several ids, in one round trip."""
+        return [row[0] for row in self.rows(_NEXT_IDS, {"count": count})]
+
+    def pass_ids(self, beyond: int) -> None:
+        """Advance the sequence beyond an id. The gap covers ids that others draw between the check and the update."""
+        self.rows(_PASS_IDS, {"beyond": beyond, "gap": _IDS_GAP})
+
+    def save(self) -> None:
+        """Set the savepoint of a job. A single job needs none: it is rolled back with its transaction."""
+        if self._jobs > 1:
+            self.connection.execute("RELEASE mutation; SAVEPOINT mutation" if self._saved else "SAVEPOINT mutation")
+            self._saved = True
+
+    def undo(self) -> None:
+        """Roll back the writes of the job, and the locks it took."""
+        self._places.clear()
+        if self._jobs > 1:
+            self.connection.execute("ROLLBACK TO mutation")
+        else:
+            self.connection.rollback()
+
+    def is_lost(self) -> bool:
+        """Return False: a failed statement undoes nothing before its savepoint.
+
+        A lost connection ends the batch elsewhere.
+        """
+        return False
+
+    def keep(self) -> None:
+        """No-op: the next savepoint, or the commit, releases this one."""
+
+    def lock_locations(self, above: Sequence[str], own: str | None) -> None:
+        """Lock a location exclusively and those above it shared.
+
+        Most tables of a batch have the same locations above them.
+        """
+        if own is not None:
+            self.rows(_EXCLUSIVE, {"space": LOCATION_LOCK_CLASS, "zone": own})
+        wanted = [place for place in above if place not in self._places]
+        if wanted:
+            self.rows(_SHARED_LOCATIONS, {"space": LOCATION_LOCK_CLASS, "above": wanted})
+            self._places.update(wanted)
+
+    def read_clocks(self, zones: Sequence[int]) -> list[Row]:
+        """Read clocks after the locks, in a separate statement. The mutation's own clock row is locked."""
+        if list(zones) == [self.zone]:
+            return self.rows(CLOCK_HOLD, {"zone": self.zone})
+        return self.rows(CLOCKS_READ, clock_params(zones))
+
+    def lock(self, permit: Permit[object]) -> None:
+        """Take the access locks in zone order: shared above the mutation's zone, exclusive on it.
+
+        A catalog's own lock is its clock row, taken when its clock is read. A metalake's mutation that depends on a
+        catalog needs no lock there: every writer to the catalog holds the metalake's lock shared.
+        """
+        zones = [zone for zone, _ in permit.stamps]
+        above = zones[: zones.index(permit.zone)] if permit.zone in zones else zones
+        if len(above) == 2:
+            self.rows(_SHARED_TWICE, {"space": LOCK_CLASS, "server": str(above[0]), "metalake": str(above[1])})
+            return
+        for zone in above:
+            self.rows(_SHARED, _lock(zone))
+        if permit.zone in zones:
+            self.rows(_EXCLUSIVE, _lock(permit.zone))
+
+
+def _run_job(job: MutationJob, batch: MutationBatch, session: PostgresSession) -> None:
+    """Run one job. Raises failures that concern the whole transaction, or that a retry of all of it may avoid."""
+    if not job.is_refused:
+        job.error = None  # of an attempt before
+    job.run(batch, session, ends_batch=(*_AGAIN, *REFUSED))
+    error: BaseException | None = job.error
+    if isinstance(error, psycopg.DataError) and "NUL" in str(error):
+        job.error = BadRequest(NO_TEXT)
+
+
+def _decide(job: MutationJob) -> None:
+    """Let a job decide on the event loop, and wait for it: this is a worker thread."""
+    if job.again is not None:
+        asyncio.run_coroutine_threadsafe(job.decide(), job.future.get_loop()).result()
+
+
+class PostgresStore:
+    """The store on a PostgreSQL database."""
+
+    inline = False
+
+    def __init__(self, url: str, *, pool_max: int = 8, silence_s: float = 1.5) -> None:
+        self.url = url
+        self.time = StoreTime()
+        self._threads = ThreadPoolExecutor(pool_max, "limnos-write")
+        self._queues: dict[tuple[int, ...], MutationQueue] = {}
+        self._drains: dict[tuple[int, ...], asyncio.Task[None]] = {}
+        self._rested: queue.LifoQueue[WriteConnection] = queue.LifoQueue()
+        self._trusted_after = 0.0
+        self._closing = False
+        self._readers = ReadConnections(url, connections_max=pool_max, silence_s=silence_s, time_of=self.time)
+        self._watch = self._readers.watch = DeadPeerDetector(
+            self._readers.at_work, self._readers.end, silence_s=silence_s, on_cut=self._distrust
+        )
+        self.statements = 0
+
+    def _distrust(self) -> None:
+        """Stop using connections that have been idle since before now: another connection was found silent."""
+        self._trusted_after = time.monotonic()
+        self._readers.distrust()
+
+    async def gate_async(self, epoch: int, known: KnownRevisions) -> GateResult:
+        """Read the changes after the known revisions, in one statement on the gate's own connection."""
+        self.statements += 1
+        return gate_result_of(await self._readers.gate(*gate_query_postgres(epoch, known)))
+
+    async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
+        """Read first the changes, then facts, in one snapshot. Retried if the connection was lost."""
+        self._watch.start()
+        return await self._readers.load(partial(self._read, epoch, known, load))
+
+    async def _read(
+        self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]], reader: ReadConnection
+    ) -> tuple[GateResult, T]:
+        self.statements += 1
+        moved = gate_result_of(await reader.rows(*gate_query_postgres(epoch, known)))
+        return moved, await self._drive(reader, load())
+
+    async def find_async(self, query: Query) -> list[Row]:
+        """Run one query, which is its own snapshot: one round trip, where a load takes four."""
+        self.statements += 1
+        self._watch.start()
+        return await self._readers.find(*query)
+
+    def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
+        """Open a long read of one snapshot, on a connection of its own."""
+        return postgres_snapshot(self.url)
+
+    async def _drive(self, reader: ReadConnection, load: Load[T]) -> T:
+        try:
+            statement, params = next(load)
+            while True:
+                self.statements += 1
+                statement, params = load.send(await reader.rows(statement, params))
+        except StopIteration as stop:
+            found: T = stop.value
+            return found
+
+    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: BeginCallback = ignore_begin) -> T:
+        """Run a mutation in the next batch of its zones and return its result after the commit."""
+        return await self._jobs(permit.zones).add(permit, mutation, begun)  # type: ignore[return-value]
+
+    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: BeginCallback = ignore_begin) -> T:
+        """Take the locks of a permit's zones, decide, run the mutation, and return its result after the commit."""
+        return await self._jobs(permit.zones).add_held(permit, again, begun)  # type: ignore[return-value]
+
+    def _jobs(self, zones: tuple[int, ...]) -> MutationQueue:
+        """Return the queue of these zones, and start a task that works on it if there is none."""
+        self._watch.start()
+        jobs = self._queues.get(zones)
+        if jobs is None:
+            jobs = self._queues[zones] = MutationQueue()
+            self._drains[zones] = asyncio.create_task(self._run_batches(zones, jobs))
+        return jobs
+
+    async def _run_batches(self, zones: tuple[int, ...], jobs: MutationQueue) -> None:
+        """Run the batches of these zones, one in flight: two would only wait for each other's locks."""
+        loop = asyncio.get_running_loop()
+        try:
+            while jobs:
+                await jobs.gather()
+                batch = jobs.take(BATCH_MAX)
+                try:
+                    ran = await loop.run_in_executor(self._threads, self._run, batch)
+                except Exception as error:  # noqa: BLE001 - every waiter gets the error
+                    fail_jobs(batch, error)
+                    continue
+                jobs.extendleft(reversed(batch[ran:]))
+                settle_jobs(batch[:ran])
+        finally:
+            del self._queues[zones], self._drains[zones]
+
+    def _run(self, jobs: list[MutationJob]) -> int:
+        """Run a batch. Returns how many of its jobs it contained: jobs after one that moves access wait for the next.
+
+        It is retried if it was the victim of a deadlock, its connection was stale, or a rival of another zone committed
+        the same unique key (a location) after this one had checked. The retry sees the rival.
+        """
+        for attempt in range(ATTEMPTS):
+            if self._closing:
+                raise ServiceUnavailable("The server is stopping and did not begin this: try again")
+            line: WriteConnection | None = None
+            try:
+                line = self._line()
+                ran = self._transact(line.connection, jobs)
+            except _AGAIN:
+                self._give_back(line)
+                if attempt == ATTEMPTS - 1:
+                    raise ServiceUnavailable("Too many writers at once: try again") from None
+            except REFUSED as error:
+                self._throw_away(line)
+                if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
+                    self._distrust()  # another server may be the primary now
+                if attempt == ATTEMPTS - 1 or isinstance(error, NOT_AGAIN):
+                    raise transaction_refused_error(error) from error
+            except BaseException:
+                self._give_back(line)
+                raise
+            else:
+                self._give_back(line)
+                return ran
+        raise AssertionError("the last attempt returns or raises")
+
+    def _transact(self, connection: psycopg.Connection, jobs: list[MutationJob]) -> int:
+        """Run one transaction: locks, each job with its permit, clocks and changes, commit.
+
+        Returns how many jobs it contained.
+        """
+        ran = 0
+        try:
+            fault_point("begin")
+            permit = jobs[0].permit
+            session = PostgresSession(connection, permit.zone, jobs=len(jobs))
+            session.lock(permit)
+            fault_point("locked")
+            batch = MutationBatch(session, now_ms=self.time.now_ms())
+            batch.clock(permit.zone)  # first: its row is the lock of a catalog
+            _decide(jobs[0])
+            while ran < len(jobs) and not batch.closed:
+                _run_job(jobs[ran], batch, session)
+                ran += 1
+            batch.finish()
+            fault_point("before-commit")
+        except BaseException:
+            if not connection.closed:
+                connection.rollback()
+            raise
+        self._commit(connection)
+        fault_point("after-commit")
+        return ran
+
+    @staticmethod
+    def _commit(connection: psycopg.Connection) -> None:
+        try:
+            connection.commit()
+        except psycopg.Error as error:
+            if is_certain(error, closed=connection.closed):
+                raise transaction_refused_error(error) from error
+            connection.close()
+            raise state_unknown_error(error) from error
+
+    def _line(self) -> WriteConnection:
+        """Take an idle connection, unless one was found silent since it was last used; else open a connection."""
+        while True:
+            try:
+                found = self._rested.get_nowait()
+            except queue.Empty:
+                found = open_write_connection(self.url)
+                self._watch.add(found.line)
+                return found
+            if found.used_at > self._trusted_after:
+                return found
+            self._throw_away(found)
+
+    def _give_back(self, line: WriteConnection | None) -> None:
+        if line is None:
+            return
+        if line.connection.closed:
+            self._throw_away(line)
+        else:
+            line.used_at = time.monotonic()
+            self._rested.put(line)
+
+    def _throw_away(self, line: WriteConnection | None) -> None:
+        if line is not None:
+            self._watch.remove(line.line)
+            line.close()
+
+    async def close(self, *, within_s: float = CLOSE_S) -> None:
+        """Finish running mutations and disconnect.
+
+        Connections of those that take longer than `within_s` seconds are cut.
+        """
+        if self._drains:
+            await asyncio.wait(tuple(self._drains.values()), timeout=within_s)
+        self._closing = True
+        while self._drains:  # the remaining statements hang; from now on nothing is retried
+            self._watch.cut_all()
+            await asyncio.wait(tuple(self._drains.values()), timeout=CUT_EVERY_S)
+        self._watch.cut_all()
+        await self._watch.stop()
+        self._threads.shutdown(wait=False)
+        while not self._rested.empty():
+            self._throw_away(self._rested.get_nowait())
+        self._readers.close()

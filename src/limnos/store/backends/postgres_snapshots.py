@@ -1,0 +1,58 @@
+"""Long read snapshots on PostgreSQL: a read-only transaction at REPEATABLE READ on its own connection.
+
+May import `model` and this room. Separate from `snapshots`, because its driver belongs to the extra `postgres`.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import asyncpg
+
+from limnos.store.backends.gate_connection import CONNECT_S
+from limnos.store.backends.postgres_errors import unreachable_error
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from limnos.store.snapshots import StoreSnapshot
+    from limnos.store.sql import Query, Row
+
+_LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
+
+
+class _PostgresSnapshot:
+    def __init__(self, connection: asyncpg.Connection) -> None:
+        self._connection = connection
+
+    async def rows(self, query: Query) -> list[Row]:
+        statement, params = query
+        found = await self._connection.fetch(statement.asyncpg, *statement.values(params))
+        return [tuple(row) for row in found]
+
+    async def pages(self, query: Query, size: int) -> AsyncGenerator[list[Row], None]:
+        statement, params = query
+        cursor = await self._connection.cursor(statement.asyncpg, *statement.values(params))
+        while found := await cursor.fetch(size):
+            yield [tuple(row) for row in found]
+
+
+@asynccontextmanager
+async def postgres_snapshot(url: str) -> AsyncGenerator[StoreSnapshot, None]:
+    """Open a connection and a read-only transaction at REPEATABLE READ.
+
+    Raises ServiceUnavailable if the database is lost.
+    """
+    try:
+        connection = await asyncpg.connect(url, timeout=CONNECT_S)
+    except _LOST as error:
+        raise unreachable_error(error) from error
+    try:
+        async with connection.transaction(isolation="repeatable_read", readonly=True):
+            await connection.fetch("SELECT 1 FROM store")
+            yield _PostgresSnapshot(connection)
+    except _LOST as error:
+        raise unreachable_error(error) from error
+    finally:
+        connection.terminate()

@@ -1,0 +1,253 @@
+"""Connections for reads on PostgreSQL: one for the gate, and a few for loads.
+
+Each query has a deadline or is monitored. May import `model` and this room. Knows no resource. A read changes nothing,
+so if its connection died or became silent, it is repeated once on a new connection before any caller gets an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING, TypeVar
+
+import asyncpg
+import psycopg
+
+from limnos.model.errors import BadRequest
+from limnos.store.backends.dead_peer_detection import MonitoredConnection
+from limnos.store.backends.gate_connection import CONNECT_S, GateConnection, open_asker
+from limnos.store.backends.postgres_errors import LOST, NO_TEXT, unreachable_error
+from limnos.store.sql import Sql
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from limnos.store.backends.dead_peer_detection import DeadPeerDetector
+    from limnos.store.sql import Params, Row
+    from limnos.store.time_sources import StoreTime
+
+T = TypeVar("T")
+_PLANS = {
+    "enable_seqscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+    "plan_cache_mode": "force_generic_plan",
+}
+BY_INDEX = ", ".join(f"set_config('{name}', '{value}', false)" for name, value in _PLANS.items())
+"""Settings that make PostgreSQL use the indexes. Every statement of the room has one to use.
+
+A plan made while a table was small would otherwise scan the whole table, however large it has become, until the
+database analyzes it again. One generic plan per statement is enough: for lists the database may otherwise plan each
+time, which costs three times as much as the statement.
+"""
+_HELLO = (
+    "SELECT pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()),"
+    f" (extract(epoch FROM clock_timestamp()) * 1000)::bigint, {BY_INDEX}"
+)
+_HELLO_GATE = Sql(
+    _HELLO.replace("(SELECT backend_start", "(SELECT (extract(epoch FROM backend_start) * 1000000)::bigint")
+)
+_YEAR_1970 = datetime(1970, 1, 1, tzinfo=UTC)
+_NOW = Sql("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
+_AT_WORK = (
+    "SELECT pid, backend_start FROM pg_stat_activity WHERE datname = current_database() AND state = 'active'"
+    " AND wait_event_type IS DISTINCT FROM 'Client'"
+)
+_END = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ANY($1) AND usename = current_user"
+
+
+class ReadConnection:
+    """An asyncpg connection and its monitor."""
+
+    def __init__(self, connection: asyncpg.Connection, backend: tuple[int, object] | None) -> None:
+        self.connection = connection
+        self.line = MonitoredConnection(connection.terminate, backend)
+        self.used_at = time.monotonic()
+
+    async def rows(self, statement: Sql, params: Params, *, timeout_s: float | None = None) -> list[Row]:
+        """Run a statement that returns rows. Without `timeout_s` it may run as long as the database works on it."""
+        self.line.since = time.monotonic()
+        try:
+            found = await self.connection.fetch(statement.asyncpg, *statement.values(params), timeout=timeout_s)
+        except asyncpg.CharacterNotInRepertoireError:
+            raise BadRequest(NO_TEXT) from None
+        finally:
+            self.line.since = None
+        return [tuple(row) for row in found]
+
+    async def execute(self, text: str) -> None:
+        """Run a statement that returns nothing."""
+        self.line.since = time.monotonic()
+        try:
+            await self.connection.execute(text)
+        finally:
+            self.line.since = None
+
+
+async def _in_snapshot(read: Callable[[ReadConnection], Awaitable[T]], reader: ReadConnection) -> T:
+    await reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    try:
+        found = await read(reader)
+    except BadRequest:
+        await reader.execute("ROLLBACK")
+        raise
+    await reader.execute("COMMIT")
+    return found
+
+
+class ReadConnections:
+    """The gate's connection and those of the loads."""
+
+    def __init__(self, url: str, *, connections_max: int, silence_s: float, time_of: StoreTime) -> None:
+        self.url = url
+        self.watch: DeadPeerDetector | None = None
+        self._silence_s = silence_s
+        self._time_of = time_of
+        self._free = asyncio.Semaphore(connections_max)
+        self._gate: GateConnection | None = None
+        self._idle: list[ReadConnection] = []
+        self._trusted_after = 0.0
+
+    async def gate(self, statement: Sql, params: Params) -> list[Row]:
+        """Run the gate's query on the gate's connection.
+
+        It takes milliseconds, so a short deadline detects a silent connection.
+        """
+        for last in (False, True):
+            try:
+                gate = self._gate
+                if gate is None or gate.is_closed:
+                    gate = self._gate = await self._open_gate()
+                if self._time_of.is_old():
+                    await self._learn_time(gate)
+                return await gate.rows(statement, params, timeout_s=self._silence_s * (2 if last else 1))
+            except (psycopg.Error, OSError, TimeoutError) as error:
+                self._drop_gate()
+                if isinstance(error, TimeoutError):
+                    self.distrust()
+                if last:
+                    raise unreachable_error(error) from error
+            except BaseException:
+                self._drop_gate()
+                raise
+        raise AssertionError("the last try returns or raises")
+
+    async def _open_gate(self) -> GateConnection:
+        self._drop_gate()
+        gate = await open_asker(self.url)
+        try:
+            asked_at = time.monotonic()
+            ((pid, began_us, now_ms, *_),) = await gate.rows(_HELLO_GATE, {}, timeout_s=CONNECT_S)
+        except BaseException:
+            gate.close()
+            raise
+        self._time_of.learn(now_ms, asked_at)
+        if pid == gate.backend_pid and began_us is not None:
+            gate.line.backend = (pid, _YEAR_1970 + timedelta(microseconds=began_us))
+        if self.watch is not None:
+            self.watch.add(gate.line)
+        return gate
+
+    def _drop_gate(self) -> None:
+        if self._gate is not None:
+            if self.watch is not None:
+                self.watch.remove(self._gate.line)
+            self._gate.close()
+            self._gate = None
+
+    async def load(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:
+        """Run a read in one snapshot. If the connection was lost, run it once more from its start."""
+        return await self._asked_twice(partial(_in_snapshot, read))
+
+    async def find(self, statement: Sql, params: Params) -> list[Row]:
+        """Run one statement. If the connection was lost, run it once more."""
+        return await self._asked_twice(lambda reader: reader.rows(statement, params))
+
+    async def _asked_twice(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:
+        async with self._free:
+            for last in (False, True):
+                try:
+                    return await self._read_once(read)
+                except LOST as error:
+                    if last:
+                        raise unreachable_error(error) from error
+        raise AssertionError("the last try returns or raises")
+
+    async def _read_once(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:
+        reader = self._take() or await self._connect()
+        try:
+            found = await read(reader)
+        except BadRequest:
+            self._give_back(reader)
+            raise
+        except BaseException:
+            self._throw_away(reader)
+            raise
+        self._give_back(reader)
+        return found
+
+    def _take(self) -> ReadConnection | None:
+        """Take an idle connection, unless one was found silent since it was last used."""
+        while self._idle:
+            found = self._idle.pop()
+            if not found.connection.is_closed() and found.used_at > self._trusted_after:
+                return found
+            self._throw_away(found)
+        return None
+
+    def _give_back(self, reader: ReadConnection) -> None:
+        reader.used_at = time.monotonic()
+        self._idle.append(reader)
+
+    def _throw_away(self, reader: ReadConnection) -> None:
+        if self.watch is not None:
+            self.watch.remove(reader.line)
+        reader.connection.terminate()
+
+    def distrust(self) -> None:
+        """Stop using connections that have been idle since before now: another connection was found silent."""
+        self._trusted_after = time.monotonic()
+
+    async def _connect(self) -> ReadConnection:
+        connection = await asyncpg.connect(self.url, timeout=CONNECT_S)
+        try:
+            asked_at = time.monotonic()
+            (hello,) = await connection.fetch(_HELLO, timeout=CONNECT_S)
+            self._time_of.learn(hello[2], asked_at)
+            known = hello[0] == connection.get_server_pid() and hello[1] is not None
+        except BaseException:
+            connection.terminate()
+            raise
+        reader = ReadConnection(connection, (hello[0], hello[1]) if known else None)
+        if self.watch is not None:
+            self.watch.add(reader.line)
+        return reader
+
+    async def _learn_time(self, gate: GateConnection) -> None:
+        asked_at = time.monotonic()
+        ((now_ms,),) = await gate.rows(_NOW, {}, timeout_s=self._silence_s)
+        self._time_of.learn(now_ms, asked_at)
+
+    async def at_work(self) -> set[tuple[int, object]]:
+        """Read on a new connection which of the database's backends are working."""
+        connection = await asyncpg.connect(self.url, timeout=CONNECT_S, command_timeout=CONNECT_S)
+        try:
+            return {(row[0], row[1]) for row in await connection.fetch(_AT_WORK)}
+        finally:
+            connection.terminate()
+
+    async def end(self, backends: list[int]) -> None:
+        """End the database's side of connections that were cut."""
+        connection = await asyncpg.connect(self.url, timeout=CONNECT_S, command_timeout=CONNECT_S)
+        try:
+            await connection.execute(_END, backends)
+        finally:
+            connection.terminate()
+
+    def close(self) -> None:
+        """Close every idle connection at once."""
+        self._drop_gate()
+        while self._idle:
+            self._throw_away(self._idle.pop())

@@ -1,0 +1,351 @@
+"""The store on SQLite: one file, one write and one read connection per process, group commit.
+
+May import `model`, `telemetry` and this room. Knows no resource. Statements run inline on the event loop, a few
+microseconds each. Only the COMMIT, which waits for the disk, and the wait for another process's write lock run in a
+thread. Reads never see an open batch. Several processes may share the file; each is a node.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from limnos.model.errors import NoSpace, ServiceUnavailable
+from limnos.store.backends.blocking_thread import BlockingThread
+from limnos.store.backends.mutation_queue import (
+    BATCH_MAX,
+    BeginCallback,
+    MutationJob,
+    MutationQueue,
+    fail_jobs,
+    ignore_begin,
+    settle_jobs,
+    state_unknown_error,
+)
+from limnos.store.backends.walindex import open_index
+from limnos.store.changes import (
+    CLOCKS_READ,
+    NO_CHANGES,
+    GateResult,
+    clock_params,
+    gate_params,
+    gate_result_of,
+    gate_text,
+)
+from limnos.store.faults import fault_point
+from limnos.store.interface import CLOSE_S
+from limnos.store.snapshots import StoreSnapshot, sqlite_snapshot
+from limnos.store.sql import Load, Params, Query, Row, Sql
+from limnos.store.time_sources import LocalTime
+from limnos.store.tx import Mutation, MutationBatch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    from limnos.model.permits import Permit
+    from limnos.store.backends.mutation_queue import Again
+    from limnos.store.interface import KnownRevisions
+
+T = TypeVar("T")
+BUSY_TIMEOUT_MS = 10_000
+"""How long a write waits for another process's lock on the file, in milliseconds."""
+BUSY_SLICE_MS = 200
+_NEXT_ID = "SELECT next_id FROM store"
+_SETTLE_IDS = "UPDATE store SET next_id = ?"
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the file in WAL mode with `synchronous=FULL`: an acknowledged commit is on the disk."""
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=512)
+    connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA cache_size = -65536")
+    connection.execute("PRAGMA wal_autocheckpoint = 4000")  # pages: frequently written ones are copied back less often
+    return connection
+
+
+def _is_busy(error: BaseException) -> bool:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+
+
+def _is_certain(error: BaseException) -> bool:
+    """Return whether a failed COMMIT, which rolled back by itself, certainly kept nothing.
+
+    A page that could not be written precedes the commit mark, or is that mark. A failed sync is different: the written
+    data may be found, and taken as committed, after a crash.
+    """
+    code = getattr(error, "sqlite_errorcode", 0)
+    return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE
+
+
+def _locked_error(error: BaseException) -> ServiceUnavailable:
+    if not _is_busy(error):
+        return _refused_error(error)
+    return _failure_text("Another program holds the write lock of the database file", error)
+
+
+def _refused_error(error: BaseException) -> ServiceUnavailable:
+    """Build the error for a transaction that was certainly not kept."""
+    if _is_certain(error):
+        return _failure_text("The disk of the database has no room left, or can't be written", error)
+    return _failure_text(f"The store could not write: {error}", error)
+
+
+def _failure_text(what: str, error: BaseException) -> ServiceUnavailable:
+    is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
+    told = (NoSpace if is_full else ServiceUnavailable)(f"{what}. Nothing was changed; try again", cause=str(error))
+    told.__cause__ = error
+    return told
+
+
+class SqliteSession:
+    """The write connection inside an open transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self._next_id: int | None = None
+
+    def rows(self, statement: Sql, params: Params) -> list[Row]:
+        """Run a statement that returns rows."""
+        return self.connection.execute(statement.sqlite, statement.values(params)).fetchall()
+
+    def count(self, statement: Sql, params: Params) -> int:
+        """Run a statement. Returns how many rows it wrote."""
+        return self.connection.execute(statement.sqlite, statement.values(params)).rowcount
+
+    def many(self, statement: Sql, params: Sequence[Params]) -> None:
+        """Run a statement once for each set of parameters."""
+        self.connection.executemany(statement.sqlite, map(statement.values, params))
+
+    def next_id(self) -> int:
+        """Draw an id under the file's write lock: the counter is read once per batch and written back at its end."""
+        found: int = self.connection.execute(_NEXT_ID).fetchone()[0] if self._next_id is None else self._next_id
+        self._next_id = found + 1
+        return found
+
+    def next_ids(self, count: int) -> list[int]:
+        """Draw several ids."""
+        return [self.next_id() for _ in range(count)]
+
+    def pass_ids(self, beyond: int) -> None:
+        """Make all later ids greater than `beyond`."""
+        self._next_id = max(self.next_id(), beyond + 1)
+
+    def settle_ids(self) -> None:
+        """Write the id counter back, in the batch's transaction."""
+        if self._next_id is not None:
+            self.connection.execute(_SETTLE_IDS, (self._next_id,))
+        self._next_id = None
+
+    def forget_ids(self) -> None:
+        """Reset the id counter: a batch that is rolled back has drawn nothing."""
+        self._next_id = None
+
+    def save(self) -> None:
+        """Set the savepoint of a job."""
+        self.connection.execute("SAVEPOINT mutation")
+
+    def undo(self) -> None:
+        """Roll back the writes of the job."""
+        self.connection.execute("ROLLBACK TO mutation")
+
+    def is_lost(self) -> bool:
+        """Return whether SQLite rolled back by itself, as it does if the disk is full during a write."""
+        return not self.connection.in_transaction
+
+    def keep(self) -> None:
+        """Release the savepoint of the job."""
+        self.connection.execute("RELEASE mutation")
+
+    def lock_locations(self, above: Sequence[str], own: str | None) -> None:
+        """No-op: the write lock of the file covers every lock."""
+
+    def read_clocks(self, zones: Sequence[int]) -> list[Row]:
+        """Read clocks. The write lock of the file covers every lock of the protocol."""
+        return self.rows(CLOCKS_READ, clock_params(zones))
+
+
+class SqliteStore:
+    """The store on one SQLite file."""
+
+    inline = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._reader = connect(path)
+        self._writer = connect(path)
+        self._session = SqliteSession(self._writer)
+        self._queue = MutationQueue()
+        self._drain: asyncio.Task[None] | None = None
+        self._thread = BlockingThread("limnos-commit")
+        self._committing = False
+        self._closing = False
+        self.time = LocalTime()
+        self.statements = 0
+        self._reader.execute("SELECT 1 FROM store").fetchall()  # creates the -shm file
+        self._index = open_index(path, self._writer)
+        self._writer.execute("PRAGMA busy_timeout = 0")  # the event loop must not wait
+
+    def moment(self) -> bytes | None:
+        """Return a value that stays equal while nobody commits anything; None if that cannot be known."""
+        return None if self._index is None else self._index.header()
+
+    def gate(self, epoch: int, known: KnownRevisions) -> GateResult:
+        """Read the changes after the known revisions, in one statement."""
+        self.statements += 1
+        rows = self._reader.execute(gate_text(len(known)), gate_params(epoch, known)).fetchall()
+        return gate_result_of(rows) if rows else NO_CHANGES
+
+    def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
+        """Read first the changes, then facts, in one snapshot."""
+        self._reader.execute("BEGIN")
+        try:
+            moved = self.gate(epoch, known)
+            return moved, self._drive(load())
+        finally:
+            self._reader.execute("COMMIT")
+
+    def find(self, query: Query) -> list[Row]:
+        """Run one query, which is its own snapshot."""
+        self.statements += 1
+        statement, params = query
+        return self._reader.execute(statement.sqlite, statement.values(params)).fetchall()
+
+    def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
+        """Open a long read of one snapshot, on a connection of its own."""
+        return sqlite_snapshot(self.path)
+
+    def _drive(self, load: Load[T]) -> T:
+        try:
+            statement, params = next(load)
+            while True:
+                self.statements += 1
+                rows = self._reader.execute(statement.sqlite, statement.values(params)).fetchall()
+                statement, params = load.send(rows)
+        except StopIteration as stop:
+            found: T = stop.value
+            return found
+
+    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: BeginCallback = ignore_begin) -> T:
+        """Run a mutation in the next batch and return its result after the commit."""
+        future = self._queue.add(permit, mutation, begun)
+        if self._drain is None:
+            self._drain = asyncio.create_task(self._run_batches())
+        return await future  # type: ignore[return-value]
+
+    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: BeginCallback = ignore_begin) -> T:
+        """Take the write lock, decide, run the mutation, and return its result after the commit."""
+        future = self._queue.add_held(permit, again, begun)
+        if self._drain is None:
+            self._drain = asyncio.create_task(self._run_batches())
+        return await future  # type: ignore[return-value]
+
+    async def _run_batches(self) -> None:
+        """Run batches, one in flight, until the queue is empty.
+
+        Jobs that arrive during a commit form the next batch.
+        """
+        try:
+            while self._queue:
+                await self._queue.gather()
+                if await self._run_batch():
+                    await self._queue.wait_for_returning_callers()
+        finally:
+            self._drain = None
+
+    async def _run_batch(self) -> bool:
+        """Run one batch. Returns whether it succeeded and left the queue empty when it was put together."""
+        jobs: list[MutationJob] = []
+        try:
+            await self._begin()
+        except BaseException as error:  # noqa: BLE001 - every waiter is told, whatever happened
+            waiting = [self._queue.popleft() for _ in range(len(self._queue))]
+            fail_jobs(waiting, _locked_error(error))
+            return False
+        try:
+            batch = MutationBatch(self._session, now_ms=self.time.now_ms())
+            while (
+                self._queue and not batch.closed and len(jobs) < BATCH_MAX and not (jobs and self._queue.is_batch_start)
+            ):
+                jobs.append(self._queue.popleft())
+                await jobs[-1].decide()
+                jobs[-1].run(batch, self._session)
+            had_all = not self._queue
+            await self._commit(batch)
+        except BaseException as error:  # noqa: BLE001 - every waiter is told, whatever happened
+            self._fail(jobs, error)
+            return False
+        settle_jobs(jobs)
+        return had_all
+
+    async def _begin(self) -> None:
+        """Take the file's write lock. The wait for another process happens in a thread."""
+        fault_point("begin")
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError:
+            await self._thread.run(self._begin_waiting)
+        fault_point("locked")
+
+    def _begin_waiting(self) -> None:
+        """Wait in short slices, because SQLite's own wait cannot be interrupted."""
+        until = time.monotonic() + BUSY_TIMEOUT_MS / 1000
+        self._writer.execute(f"PRAGMA busy_timeout = {min(BUSY_SLICE_MS, BUSY_TIMEOUT_MS)}")
+        try:
+            while True:
+                try:
+                    self._writer.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError as error:
+                    if not _is_busy(error) or self._closing or time.monotonic() >= until:
+                        raise
+                else:
+                    return
+        finally:
+            self._writer.execute("PRAGMA busy_timeout = 0")
+
+    async def _commit(self, batch: MutationBatch) -> None:
+        if not batch.finish():
+            self._session.forget_ids()
+            self._writer.execute("ROLLBACK")
+            return
+        self._session.settle_ids()
+        fault_point("before-commit")
+        self._committing = True
+        await self._thread.run(self._commit_now)
+        self._committing = False
+        fault_point("after-commit")
+
+    def _commit_now(self) -> None:
+        self._writer.execute("COMMIT")
+
+    def _fail(self, jobs: list[MutationJob], error: BaseException) -> None:
+        """Roll back a failed batch. Its callers get an error that says what is certain."""
+        self._session.forget_ids()
+        told: Exception = state_unknown_error(error)
+        if self._writer.in_transaction or not self._committing or _is_certain(error):
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            told = _refused_error(error)
+        self._committing = False
+        fail_jobs(jobs, told)
+
+    async def close(self, *, within_s: float = CLOSE_S) -> None:
+        """Finish the running batch and close the file.
+
+        Waits for other processes' locks end after `within_s` seconds.
+        """
+        if self._drain is not None:
+            await asyncio.wait({self._drain}, timeout=within_s)
+        self._closing = True
+        if self._drain is not None:
+            await self._drain
+        self._thread.close()
+        self._reader.close()
+        self._writer.close()
+        if self._index is not None:
+            self._index.close()

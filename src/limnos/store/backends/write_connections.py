@@ -1,0 +1,93 @@
+"""Connections for writes on PostgreSQL: psycopg in worker threads, each monitored and cuttable while a statement runs.
+
+May import this room. Knows no resource. A new session sets how long it waits for a lock, and how soon the database ends
+a session whose client has vanished: such a session holds locks.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Generator
+from contextlib import suppress
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from limnos.store.backends.dead_peer_detection import MonitoredConnection
+from limnos.store.backends.gate_connection import KEPT_ALIVE
+from limnos.store.backends.read_connections import BY_INDEX
+
+T = TypeVar("T")
+LOCK_S = 10
+"""How many seconds a write waits for a lock. After that its caller gets an error that says why."""
+ABANDONED_S = 60
+"""After this many idle seconds inside a transaction the database ends the session."""
+_SET = (
+    f"SET lock_timeout = '{LOCK_S}s'; SET idle_in_transaction_session_timeout = '{ABANDONED_S}s';"
+    " SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;"
+)
+_HELLO = "SELECT pg_backend_pid(), (SELECT backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid())"
+
+
+class _TimedConnection(psycopg.Connection):
+    """A connection that records since when it waits for an answer. All waiting goes through one method."""
+
+    line: MonitoredConnection | None = None
+
+    def wait(self, gen: Generator[Any, Any, T], *rest: Any, **named: Any) -> T:  # noqa: ANN401 - psycopg's own signature
+        line = self.line
+        if line is None:
+            return super().wait(gen, *rest, **named)
+        line.since = time.monotonic()
+        try:
+            return super().wait(gen, *rest, **named)
+        finally:
+            line.since = None
+
+
+class WriteConnection:
+    """An open connection, its monitor, and a duplicate of its socket that stays valid whatever the connection does."""
+
+    def __init__(self, connection: psycopg.Connection, line: MonitoredConnection, handle: socket.socket) -> None:
+        self.connection = connection
+        self.line = line
+        self.used_at = time.monotonic()
+        self._handle = handle
+
+    def close(self) -> None:
+        """Disconnect."""
+        self.connection.close()
+        self._handle.close()
+
+
+def open_write_connection(url: str) -> WriteConnection:
+    """Connect. Raises psycopg.OperationalError."""
+    connection = _TimedConnection.connect(**(KEPT_ALIVE | conninfo_to_dict(url)), prepare_threshold=2)  # type: ignore[arg-type]
+    try:
+        handle = socket.socket(fileno=os.dup(connection.fileno()))
+    except BaseException:
+        connection.close()
+        raise
+
+    def cut() -> None:
+        with suppress(OSError):
+            handle.shutdown(socket.SHUT_RDWR)
+
+    line = MonitoredConnection(cut, None)
+    connection.line = line
+    try:
+        connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+        connection.execute(_SET)
+        connection.execute(f"SELECT {BY_INDEX}")
+        pid, began = connection.execute(_HELLO).fetchone() or (None, None)
+        connection.commit()
+    except BaseException:
+        handle.close()
+        connection.close()
+        raise
+    if pid == connection.info.backend_pid and began is not None:
+        line.backend = (pid, began)
+    return WriteConnection(connection, line, handle)

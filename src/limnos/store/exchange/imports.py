@@ -1,0 +1,305 @@
+"""Running imports: a metalake that is hidden until it is complete, and the mapping from the file's ids to new ids.
+
+May import `model` and the room's `sql`, `changes`. Knows no file format. Imported objects lie below a metalake in a
+name space of its own, which no path reaches. Giving that node its name updates one row and makes everything visible at
+once. Rows written here leave no change rows: no view can know their zones.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.entities import MetadataDocument
+from limnos.model.kinds import KINDS, ROOT_ID, Kind
+from limnos.store.changes import ChangeDraft
+from limnos.store.objects.documents import DocumentWrites
+from limnos.store.sql import Load, Sql, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from limnos.store.sql import Params, Row
+    from limnos.store.transaction import StoreTransaction
+
+OPEN, WHOLE, DONE, GIVEN_UP = "open", "whole", "done", "given-up"
+"""State of an import: receiving records; read to its end; visible; being deleted."""
+STAGE: Final = "import"
+"""The name space of an imported metalake until it is complete."""
+_COLUMNS = (
+    "id, name, form, keeps, state, record_count, source, metalake_id, owner_id, masked, begun_by, begun_at, fed_at"
+)
+_AMONG = "IN (SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:ids AS json)) v)"
+_AMONG_ON_SQLITE = "IN (SELECT value FROM json_each(:ids))"
+
+
+def _among(text: str) -> Sql:
+    return Sql(text.replace("AMONG", _AMONG), on_sqlite=text.replace("AMONG", _AMONG_ON_SQLITE))
+
+
+ONE = Sql(f"SELECT {_COLUMNS} FROM metalake_import WHERE id = :id")
+ALL = Sql(f"SELECT {_COLUMNS} FROM metalake_import WHERE state IN ('{OPEN}', '{WHOLE}') ORDER BY id LIMIT :limit")
+BEGIN = Sql(
+    f"INSERT INTO metalake_import ({_COLUMNS}) VALUES"
+    f" (:id, :name, :form, :keeps, '{OPEN}', 0, '', 0, 0, '[]', :actor, :now, :now)"
+)
+ADVANCE = Sql(
+    "UPDATE metalake_import SET record_count = :records, source = :source, metalake_id = :metalake, owner_id = :owner, masked = :masked,"
+    " fed_at = :now WHERE id = :id"
+)
+STATE = Sql("UPDATE metalake_import SET state = :state, fed_at = :now WHERE id = :id")
+LAST = Sql("SELECT max(id) FROM metalake_import")
+IDLE = Sql(f"SELECT id FROM metalake_import WHERE state IN ('{OPEN}', '{WHOLE}') AND fed_at < :before ORDER BY id")
+_REF = "old_id, new_id, kind, catalog_id, depth, provider, nests"
+REFS = _among(f"SELECT {_REF} FROM import_object WHERE import_id = :import AND old_id AMONG")
+PUT = Sql(
+    f"INSERT INTO import_object (import_id, {_REF}) VALUES (:import, :old, :new, :kind, :catalog, :depth, :provider, :nests)"
+)
+TAKEN = _among(
+    "SELECT id FROM node WHERE id AMONG UNION SELECT id FROM principal WHERE id AMONG UNION SELECT id FROM role WHERE id AMONG"
+    " ORDER BY 1 LIMIT 1"
+)
+_AUDIT = "created_by, created_at, modified_by, modified_at"
+_AUDITED = ":created_by, :created_at, :modified_by, :modified_at"
+NODE = Sql(
+    f"INSERT INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, {_AUDIT}, revision, deleted, record)"
+    f" VALUES (:id, :zone, :parent, :kind, :space, :name, :format, :implicit, {_AUDITED}, 0, 0, :record) ON CONFLICT DO NOTHING"
+)
+OWNER = Sql("INSERT INTO owner (object_id, principal_id) VALUES (:id, :principal)")
+PRINCIPAL = Sql(
+    f"INSERT INTO principal (id, metalake_id, kind, name, external_id, enabled, {_AUDIT}, deleted, tokens_from)"
+    f" VALUES (:id, :metalake, :kind, :name, :external_id, :enabled, {_AUDITED}, 0, :tokens_from) ON CONFLICT DO NOTHING"
+)
+ROLE = Sql(
+    f"INSERT INTO role (id, metalake_id, name, {_AUDIT}, deleted, record)"
+    f" VALUES (:id, :metalake, :name, {_AUDITED}, 0, :record) ON CONFLICT DO NOTHING"
+)
+GRANT = Sql(
+    "INSERT INTO access_grant (role_id, object_id, privilege, object_kind, allowed)"
+    " VALUES (:role, :object, :privilege, :kind, :allowed) ON CONFLICT DO NOTHING"
+)
+MEMBER = Sql("INSERT INTO group_member (user_id, group_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
+HOLDER = Sql("INSERT INTO role_member (principal_id, role_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
+TAGGED = Sql("INSERT INTO tag_object (object_id, tag_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
+POLICED = Sql("INSERT INTO policy_object (object_id, policy_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
+STATISTIC = Sql(
+    f"INSERT INTO statistic (object_id, partition_name, name, value, {_AUDIT})"
+    f" VALUES (:id, :partition, :name, :value, {_AUDITED}) ON CONFLICT DO NOTHING"
+)
+ON_COLUMN = Sql(
+    "INSERT INTO column_attachment (object_id, field_id, attached_id, kind) VALUES (:from, :field, :to, :kind) ON CONFLICT DO NOTHING"
+)
+TAG_VALUE = Sql(
+    "INSERT INTO tag_value (object_id, field_id, tag_id, value, position) VALUES (:from, :field, :to, :value, :position)"
+    " ON CONFLICT DO NOTHING"
+)
+COLUMN_STATISTIC = Sql(
+    f"INSERT INTO column_statistic (object_id, field_id, name, value, {_AUDIT})"
+    f" VALUES (:id, :field, :name, :value, {_AUDITED}) ON CONFLICT DO NOTHING"
+)
+USES = Sql("INSERT INTO dependency (user_id, used_id) VALUES (:from, :to) ON CONFLICT DO NOTHING")
+PROTECTED = Sql(
+    "INSERT INTO protection (node_id, zone, below, set_by, set_at) VALUES (:id, :zone, :below, :set_by, :set_at) ON CONFLICT DO NOTHING"
+)
+RESTRICTION = Sql(
+    "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :set_by, :set_at)"
+    " ON CONFLICT DO NOTHING"
+)
+MODEL_VERSION = Sql(
+    f"INSERT INTO model_version (model_id, version, comment, properties, uris, {_AUDIT})"
+    f" VALUES (:id, :version, :comment, :properties, :uris, {_AUDITED}) ON CONFLICT DO NOTHING"
+)
+ALIAS = Sql("INSERT INTO model_alias (model_id, alias, version) VALUES (:id, :alias, :version) ON CONFLICT DO NOTHING")
+LANCE_VERSION = Sql(
+    "INSERT INTO lance_version (node_id, branch, version, scheme, staged, size, e_tag, metadata, created_at, settled) VALUES"
+    " (:id, :branch, :version, :scheme, :staged, :size, :e_tag, :metadata, :created_at, :settled) ON CONFLICT DO NOTHING"
+)
+DECLARATION = Sql(
+    "INSERT INTO pipeline_version (pipeline_id, version, digest, declaration, declared_by, declared_at) VALUES"
+    " (:id, :version, :digest, :text, :declared_by, :declared_at) ON CONFLICT DO NOTHING"
+)
+THERE = _among(
+    "SELECT id FROM node WHERE id AMONG UNION SELECT id FROM principal WHERE id AMONG UNION SELECT id FROM role WHERE id AMONG"
+)
+NAME = Sql(f"UPDATE node SET name_space = 'metalake', name = :name WHERE id = :id AND name_space = '{STAGE}'")
+SOME = Sql("SELECT old_id, new_id FROM import_object WHERE import_id = :import ORDER BY old_id LIMIT :limit")
+FORGET = _among("DELETE FROM import_object WHERE import_id = :import AND old_id AMONG")
+FORGET_IMPORT = Sql("DELETE FROM metalake_import WHERE id = :import")
+FORGET_CLOCK = Sql("DELETE FROM clock WHERE zone = :lock")
+_HANGING = (
+    ("owner", "object_id"), ("document", "node_id"), ("protection", "node_id"), ("restriction", "object_id"), ("tag_object", "object_id"), ("policy_object", "object_id"),
+    ("statistic", "object_id"), ("column_attachment", "object_id"), ("tag_value", "object_id"), ("column_statistic", "object_id"), ("access_grant", "role_id"),
+    ("role_member", "role_id"), ("group_member", "group_id"), ("dependency", "user_id"), ("model_version", "model_id"),
+    ("model_alias", "model_id"), ("lance_version", "node_id"), ("place", "owner_id"), ("fileset_place", "node_id"), ("pipeline_version", "pipeline_id"), ("clock", "zone"),
+    ("principal", "id"), ("role", "id"), ("node", "id"),
+)  # fmt: skip
+WIPES = tuple(_among(f"DELETE FROM {table} WHERE {column} AMONG") for table, column in _HANGING)
+"""For each table with rows of an abandoned import, the statement that deletes them."""
+
+
+def lock_of(import_id: int) -> int:
+    """Return the zone of an import, a negative number. Writers to the import hold the clock of this zone."""
+    return -import_id
+
+
+class MetalakeImport(NamedTuple):
+    """An import: its name, its progress, and the header of its file."""
+
+    id: int
+    name: str
+    form: str
+    keeps: bool
+    state: str
+    records: int
+    source: str
+    metalake_id: int
+    owner_id: int
+    """The metalake's owner, by its id in the file."""
+    masked: tuple[str, ...]
+    """Secret properties that the file left out."""
+    begun_by: str
+    begun_at: int
+    fed_at: int
+
+
+class ImportedObject(NamedTuple):
+    """The imported form of an object of the file: new id, kind, the catalog that it is or lies in (0: none), and its
+    depth.
+    """
+
+    new_id: int
+    kind: Kind
+    catalog_id: int = 0
+    depth: int = 0
+    provider: str = ""
+    nests: bool = False
+
+
+def _import_of(row: Row) -> MetalakeImport:
+    masked = tuple(json.loads(row[9]))
+    return MetalakeImport(
+        row[0], row[1], row[2], bool(row[3]), row[4], row[5], row[6], row[7], row[8], masked, row[10], row[11], row[12]
+    )
+
+
+def import_read(import_id: int) -> Load[MetalakeImport | None]:
+    """Read an import, or None."""
+    rows = yield ONE, {"id": import_id}
+    return _import_of(rows[0]) if rows else None
+
+
+def imports_read(limit: int) -> Load[list[MetalakeImport]]:
+    """Read the open imports."""
+    rows = yield ALL, {"limit": limit}
+    return [_import_of(row) for row in rows]
+
+
+def refs_read(import_id: int, old_ids: Sequence[int]) -> Load[dict[int, ImportedObject]]:
+    """Read the imported objects for ids of the file; ids not imported yet are left out."""
+    rows = yield REFS, {"import": import_id, "ids": json.dumps(old_ids)}
+    return dict(map(_ref_of, rows))
+
+
+def _ref_of(row: Row) -> tuple[int, ImportedObject]:
+    return row[0], ImportedObject(row[1], KINDS[row[2]], row[3], row[4], row[5], bool(row[6]))
+
+
+class ImportWrites:
+    """Writes of imports, for mutations."""
+
+    def __init__(self, tx: StoreTransaction) -> None:
+        self.tx = tx
+
+    def begin(self, name: str, *, form: str, keeps: bool) -> MetalakeImport:
+        """Begin an import. Its clock serializes the requests that send its records."""
+        last: int | None = self.tx.rows(LAST, {})[0][0]
+        import_id = max(self.tx.now_ms, (last or 0) + 1)  # not from the store's ids: the file may use those
+        self.tx.new_zone(lock_of(import_id))
+        params: dict[str, Value] = {"id": import_id, "name": name, "form": form, "keeps": keeps}
+        self.tx.count(BEGIN, params | {"actor": self.tx.actor, "now": self.tx.now_ms})
+        now = self.tx.now_ms
+        return MetalakeImport(import_id, name, form, keeps, OPEN, 0, "", 0, 0, (), self.tx.actor, now, now)
+
+    def read(self, import_id: int) -> MetalakeImport | None:
+        """Read an import inside the transaction, or None."""
+        rows = self.tx.rows(ONE, {"id": import_id})
+        return _import_of(rows[0]) if rows else None
+
+    def refs(self, import_id: int, old_ids: Iterable[int]) -> dict[int, ImportedObject]:
+        """Like `refs_read`, inside the transaction."""
+        rows = self.tx.rows(REFS, {"import": import_id, "ids": json.dumps(list(old_ids))})
+        return dict(map(_ref_of, rows))
+
+    def taken(self, ids: Sequence[int]) -> int | None:
+        """Return the first of these ids that an object of the store has or had, or None."""
+        rows = self.tx.rows(TAKEN, {"ids": json.dumps(ids)})
+        return rows[0][0] if rows else None
+
+    def put(self, import_id: int, refs: Mapping[int, ImportedObject]) -> None:
+        """Store the imported forms of objects."""
+        self.many(PUT, [
+            {
+                "import": import_id, "old": old, "new": ref.new_id, "kind": int(ref.kind), "catalog": ref.catalog_id, "depth": ref.depth,
+                "provider": ref.provider, "nests": ref.nests,
+            }
+            for old, ref in refs.items()
+        ])  # fmt: skip
+
+    def many(self, statement: Sql, rows: Sequence[Params]) -> None:
+        """Insert rows. Rows that conflict with existing ones are skipped; `missing` finds them."""
+        if rows:
+            self.tx.session.many(statement, rows)
+
+    def missing(self, ids: Sequence[int]) -> int | None:
+        """Return the first of these ids that no node, principal or role has, because its name was taken; or None."""
+        there = {row[0] for row in self.tx.rows(THERE, {"ids": json.dumps(ids)})}
+        return next((each for each in ids if each not in there), None)
+
+    def document(self, document: MetadataDocument, node_id: int) -> None:
+        """Insert the metadata document of a table or view. Raises BadRequest if another table lies at its location."""
+        DocumentWrites(self.tx).create(
+            MetadataDocument(node_id, 1, document.uuid, document.location, document.metadata_location, document.body)
+        )
+
+    def advance(self, found: MetalakeImport) -> None:
+        """Store the progress of an import."""
+        params: dict[str, Value] = {"id": found.id, "records": found.records, "source": found.source}
+        params |= {"metalake": found.metalake_id, "owner": found.owner_id, "masked": json.dumps(found.masked)}
+        self.tx.count(ADVANCE, params | {"now": self.tx.now_ms})
+
+    def end(self, import_id: int) -> None:
+        """Record that the file was read to its end."""
+        self.tx.count(STATE, {"id": import_id, "state": WHOLE, "now": self.tx.now_ms})
+
+    def show(self, found: MetalakeImport, *, owner_id: int) -> None:
+        """Give the metalake its name, which makes it visible with everything in it. The name must be free."""
+        self.tx.count(NAME, {"id": found.metalake_id, "name": found.name})
+        self.tx.changed(
+            ChangeDraft("create", Kind.METALAKE, found.metalake_id, "metalake", None, None, ROOT_ID, found.name, owner_id=owner_id)
+        )  # fmt: skip
+        self.tx.count(STATE, {"id": found.id, "state": DONE, "now": self.tx.now_ms})
+
+    def give_up(self, import_id: int) -> None:
+        """Abandon an import. `prune` deletes its rows step by step."""
+        self.tx.count(STATE, {"id": import_id, "state": GIVEN_UP, "now": self.tx.now_ms})
+
+    def idle(self, *, before: int) -> list[int]:
+        """Return the open imports that received no records since `before`."""
+        return [row[0] for row in self.tx.rows(IDLE, {"before": before})]
+
+    def prune(self, import_id: int, *, limit: int) -> bool:
+        """Delete some rows of an ended import, and its objects if it was abandoned. Returns whether more are left."""
+        found = self.read(import_id)
+        if found is None or found.state in (OPEN, WHOLE):
+            return False
+        some = self.tx.rows(SOME, {"import": import_id, "limit": limit})
+        if not some:
+            self.tx.count(FORGET_CLOCK, {"lock": lock_of(import_id)})
+            self.tx.count(FORGET_IMPORT, {"import": import_id})
+            return False
+        if found.state == GIVEN_UP:
+            ids = json.dumps([new for _, new in some])
+            for statement in WIPES:
+                self.tx.count(statement, {"ids": ids})
+        self.tx.count(FORGET, {"import": import_id, "ids": json.dumps([old for old, _ in some])})
+        return True

@@ -1,0 +1,87 @@
+"""Read restrictions: rows by the table or namespace they are set on, and by name.
+
+May import `model` and the room's `sql`, `changes`. Knows no rights. A write moves the access revision of the object's
+zone, because it applies from the next read on. Rows stay while their object is in the trash.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.model.errors import BadRequest
+from limnos.model.restrictions import RESTRICTIONS_MAX, CatalogRestrictions, Restriction, RestrictionTerms
+from limnos.store.changes import ChangeDraft
+from limnos.store.objects.trash import KEPT
+from limnos.store.sql import Load, Sql
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Node
+    from limnos.store.sql import Row
+    from limnos.store.transaction import StoreTransaction
+
+OF_ZONE = Sql(
+    "SELECT object_id, name, terms, set_by, set_at FROM restriction WHERE zone = :zone ORDER BY object_id, name"
+)
+COUNT = Sql("SELECT count(*) FROM restriction WHERE zone = :zone")
+PUT = Sql(
+    "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :actor, :now)"
+    " ON CONFLICT (object_id, name) DO UPDATE SET terms = excluded.terms, set_by = excluded.set_by, set_at = excluded.set_at"
+)
+DELETE = Sql("DELETE FROM restriction WHERE object_id = :id AND name = :name")
+SWEEP = Sql(
+    "DELETE FROM restriction WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = restriction.object_id AND n.deleted = 0)"
+    f" AND NOT {KEPT.format('restriction.object_id')}"
+)
+
+
+def restriction_of(row: Row) -> Restriction:
+    """Build a restriction from a row: object, name, terms, by whom, when."""
+    return Restriction(row[0], row[1], msgspec.json.decode(row[2], type=RestrictionTerms), row[3], row[4])
+
+
+def restrictions_read(zone: int) -> Load[CatalogRestrictions]:
+    """Read all restrictions of a catalog."""
+    rows = yield OF_ZONE, {"zone": zone}
+    found: dict[int, tuple[Restriction, ...]] = {}
+    for row in rows:
+        one = restriction_of(row)
+        found[one.object_id] = (*found.get(one.object_id, ()), one)
+    return CatalogRestrictions(found)
+
+
+class RestrictionWrites:
+    """Writes of restrictions, for mutations."""
+
+    def __init__(self, tx: StoreTransaction) -> None:
+        self.tx = tx
+
+    def put(self, node: Node, name: str, *, terms: RestrictionTerms) -> None:
+        """Set a restriction; it replaces one of the same name.
+
+        Raises BadRequest if the catalog has more than `RESTRICTIONS_MAX`.
+        """
+        tx = self.tx
+        text = msgspec.json.encode(terms).decode()
+        tx.count(
+            PUT, {"id": node.id, "name": name, "zone": node.zone, "terms": text, "actor": tx.actor, "now": tx.now_ms}
+        )
+        if tx.rows(COUNT, {"zone": node.zone})[0][0] > RESTRICTIONS_MAX:
+            raise BadRequest(
+                f"A catalog has at most {RESTRICTIONS_MAX} restrictions: set them on namespaces, or remove some first"
+            )
+        tx.changed(self._draft("restrict", node, name=name))
+
+    def delete(self, node: Node, name: str) -> bool:
+        """Delete a restriction. Returns whether it existed."""
+        if not self.tx.count(DELETE, {"id": node.id, "name": name}):
+            return False
+        self.tx.changed(self._draft("unrestrict", node, name=name))
+        return True
+
+    @staticmethod
+    def _draft(operation: str, node: Node, *, name: str) -> ChangeDraft:
+        return ChangeDraft(
+            operation, node.kind, node.id, node.name_space, moves_access=True, detail=f"restriction {name}"
+        )

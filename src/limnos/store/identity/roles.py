@@ -1,0 +1,356 @@
+"""Roles, their rules, and the principals who hold them.
+
+May import `model` and the room's `sql`, `changes`, `ancestry`. Knows no policy. Every write moves the metalake's access
+revision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from json import dumps
+from typing import TYPE_CHECKING
+
+from limnos.model.entities import Grant, Principal, RoleEntity, RoleWithRules
+from limnos.model.errors import AlreadyExists
+from limnos.model.kinds import KINDS, Kind
+from limnos.model.privileges import Privilege
+from limnos.model.records import RoleRecord, encode
+from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
+from limnos.store.changes import ChangeDraft
+from limnos.store.objects.owners import OwnerWrites
+from limnos.store.objects.trash import KEPT
+from limnos.store.sql import Load, Row, Sql, Value
+
+if TYPE_CHECKING:
+    from limnos.store.transaction import StoreTransaction
+
+_COLUMNS = "id, metalake_id, name, record, created_by, created_at, modified_by, modified_at"
+NAMED = Sql(f"SELECT {_COLUMNS} FROM role WHERE metalake_id = :metalake AND name = :name AND deleted = 0")
+NAMES = Sql("SELECT name FROM role WHERE metalake_id = :metalake AND deleted = 0")
+BY_ID = Sql(f"SELECT {_COLUMNS} FROM role WHERE id = :id AND deleted = 0")
+ALL = Sql(
+    f"SELECT {_COLUMNS}, (SELECT o.principal_id FROM owner o WHERE o.object_id = role.id) FROM role"
+    " WHERE metalake_id = :metalake AND deleted = 0 ORDER BY name"
+)
+HOLDERS = Sql(
+    "SELECT m.principal_id, r.name FROM principal p JOIN role_member m ON m.principal_id = p.id"
+    " JOIN role r ON r.id = m.role_id AND r.deleted = 0"
+    " WHERE p.metalake_id = :metalake AND p.kind = :kind AND p.deleted = 0 ORDER BY m.principal_id, r.name"
+)
+ROLES_OF = Sql(
+    "SELECT m.role_id FROM role_member m JOIN role r ON r.id = m.role_id AND r.deleted = 0"
+    " WHERE m.principal_id = :id ORDER BY m.role_id"
+)
+ROLE_NAMES_OF = Sql(
+    "SELECT r.name FROM role_member m JOIN role r ON r.id = m.role_id AND r.deleted = 0 WHERE m.principal_id = :id"
+)
+ROLES_ON = Sql(
+    "SELECT DISTINCT r.name FROM access_grant g JOIN role r ON r.id = g.role_id AND r.deleted = 0"
+    " WHERE g.object_id = :id ORDER BY r.name"
+)
+OBJECTS = with_ancestors("SELECT g.object_id FROM access_grant g WHERE g.role_id = :id")
+GRANTS_PART = Sql(
+    "SELECT object_id, object_kind, privilege, allowed FROM access_grant WHERE role_id = :id AND object_id > :after"
+    " ORDER BY object_id, privilege LIMIT :limit"
+)
+GRANTS_WITHIN = Sql(
+    "SELECT object_id, object_kind, privilege, allowed FROM access_grant WHERE role_id = :id AND object_id > :after"
+    " AND object_id <= :last ORDER BY object_id, privilege"
+)
+_IDS = "SELECT CAST(v AS bigint) AS value FROM json_array_elements_text(CAST(:roles AS json)) v"
+_MANY = f"SELECT {_COLUMNS} FROM role WHERE id IN ({{roles}}) AND deleted = 0"
+MANY = Sql(_MANY.replace("{roles}", _IDS), on_sqlite=_MANY.replace("{roles}", "SELECT value FROM json_each(:roles)"))
+_MANY_GRANTS = (
+    "SELECT g.role_id, g.object_id, g.object_kind, g.privilege, g.allowed FROM ({roles}) r JOIN access_grant g"
+    " ON g.role_id = r.value AND g.object_id <= COALESCE((SELECT x.object_id FROM access_grant x"
+    " WHERE x.role_id = r.value ORDER BY x.object_id, x.privilege LIMIT 1 OFFSET :place), :last)"
+    " ORDER BY g.role_id, g.object_id, g.privilege"
+)
+MANY_GRANTS = Sql(
+    _MANY_GRANTS.replace("{roles}", _IDS),
+    on_sqlite=_MANY_GRANTS.replace("{roles}", "SELECT value FROM json_each(:roles)"),
+)
+"""The rules of several roles, of each up to the object where its first part would end."""
+PART_END = Sql(
+    "SELECT object_id FROM access_grant WHERE role_id = :id AND object_id > :after"
+    " ORDER BY object_id, privilege LIMIT 1 OFFSET :place"
+)
+OBJECTS_PART = with_ancestors(
+    "SELECT g.object_id FROM access_grant g WHERE g.role_id = :id AND g.object_id > :after AND g.object_id <= :last"
+)
+GRANTS_ON = Sql("SELECT privilege, allowed FROM access_grant WHERE role_id = :id AND object_id = :object")
+PART_MAX = 1_000
+"""Rules of a role per read. A role with more is read in parts."""
+LAST_ID = 2**63 - 1
+"""The end of the last part of a role's rules: no object has a greater id."""
+INSERT = Sql(
+    "INSERT INTO role (id, metalake_id, name, created_by, created_at, deleted, record) VALUES"
+    " (:id, :metalake, :name, :actor, :now, 0, :record) ON CONFLICT DO NOTHING"
+)
+BURY = Sql("UPDATE role SET deleted = id, modified_by = :actor, modified_at = :now WHERE id = :id")
+TOUCH = Sql("UPDATE role SET modified_by = :actor, modified_at = :now WHERE id = :id")
+GIVE = Sql("INSERT INTO role_member (principal_id, role_id) VALUES (:principal, :role) ON CONFLICT DO NOTHING")
+TAKE = Sql("DELETE FROM role_member WHERE principal_id = :principal AND role_id = :role")
+ALLOW = Sql(
+    "INSERT INTO access_grant (role_id, object_id, privilege, object_kind, allowed) VALUES"
+    " (:role, :object, :privilege, :kind, :allowed)"
+    " ON CONFLICT (role_id, object_id, privilege) DO UPDATE SET allowed = excluded.allowed"
+)
+WITHDRAW = Sql(
+    "DELETE FROM access_grant WHERE role_id = :role AND object_id = :object AND privilege = :privilege"
+    " AND allowed = :allowed"
+)
+WITHDRAW_ALL = Sql("DELETE FROM access_grant WHERE role_id = :role")
+FORGET_MEMBERS = Sql("DELETE FROM role_member WHERE role_id = :role")
+DISOWN = Sql("DELETE FROM owner WHERE object_id = :role")
+_NODES = ", ".join(str(kind.value) for kind in Kind if kind.is_node)
+# Grants and denials on a dropped object decide who reads its drop in the change feed (decision record 0031).
+SWEEP = Sql(
+    f"DELETE FROM access_grant WHERE object_kind IN ({_NODES}) AND NOT EXISTS"
+    " (SELECT 1 FROM node n LEFT JOIN clock c ON c.zone = n.zone WHERE n.id = access_grant.object_id"
+    " AND (n.deleted = 0 OR n.revision > c.pruned_to))"
+    f" AND NOT {KEPT.format('access_grant.object_id')}"
+)
+
+
+def role_of(row: Row) -> RoleEntity:
+    """Build a role from a row whose columns are `_COLUMNS`."""
+    properties = tuple(sorted(RoleRecord.read(bytes(row[3])).properties.items()))
+    return RoleEntity(row[0], row[1], row[2], properties, *row[4:])
+
+
+def _grant_of(row: Row) -> Grant:
+    return Grant(row[0], KINDS[row[1]], row[2], bool(row[3]))
+
+
+def role_read(metalake_id: int, name: str) -> Load[RoleEntity | None]:
+    """Read a role by name, or None."""
+    rows = yield NAMED, {"metalake": metalake_id, "name": name}
+    return role_of(rows[0]) if rows else None
+
+
+def role_rules_read(role_id: int) -> Load[tuple[RoleEntity, tuple[Grant, ...] | None] | None]:
+    """Read a live role with its rules, or None.
+
+    The rules are None if there are `PART_MAX` or more, which are read in parts.
+    """
+    rows = yield BY_ID, {"id": role_id}
+    if not rows:
+        return None
+    grants = yield GRANTS_PART, {"id": role_id, "after": 0, "limit": PART_MAX}
+    return role_of(rows[0]), None if len(grants) == PART_MAX else tuple(_grant_of(row) for row in grants)
+
+
+def many_rules_read(role_ids: Sequence[int]) -> Load[dict[int, tuple[RoleEntity, tuple[Grant, ...] | None] | None]]:
+    """Read several roles by id, each as `role_rules_read` returns it, in two statements."""
+    roles = dumps(role_ids)
+    rows = yield MANY, {"roles": roles}
+    grants = yield MANY_GRANTS, {"roles": roles, "place": PART_MAX - 1, "last": LAST_ID}
+    rules: dict[int, list[Grant]] = {}
+    for role_id, object_id, kind, privilege, allowed in grants:
+        rules.setdefault(role_id, []).append(Grant(object_id, KINDS[kind], privilege, bool(allowed)))
+    found: dict[int, tuple[RoleEntity, tuple[Grant, ...] | None] | None] = dict.fromkeys(role_ids)
+    for row in rows:
+        own = rules.get(row[0], ())
+        found[row[0]] = (role_of(row), None if len(own) >= PART_MAX else tuple(own))
+    return found
+
+
+def rules_end_read(role_id: int, after: int) -> Load[int]:
+    """Choose where a part of a role's rules ends: the id of the object at which it has `PART_MAX` rules or a few
+    more.
+    """
+    rows = yield PART_END, {"id": role_id, "after": after, "place": PART_MAX - 1}
+    return rows[0][0] if rows else LAST_ID
+
+
+def rules_part_read(role_id: int, span: tuple[int, int]) -> Load[tuple[Grant, ...]]:
+    """Read the rules of a role on objects with ids in `span` (first excluded, last included)."""
+    rows = yield GRANTS_WITHIN, {"id": role_id, "after": span[0], "last": span[1]}
+    return tuple(_grant_of(row) for row in rows)
+
+
+def roles_read(metalake_id: int) -> Load[tuple[tuple[RoleEntity, int | None], ...]]:
+    """Read all roles of a metalake with their owners' ids, by name."""
+    rows = yield ALL, {"metalake": metalake_id}
+    return tuple([(role_of(row[:-1]), row[-1]) for row in rows])
+
+
+def holders_read(metalake_id: int, kind: Kind) -> Load[tuple[tuple[int, tuple[str, ...]], ...]]:
+    """Read the role names of each user, or group, of a metalake, by principal id.
+
+    Principals without roles are left out.
+    """
+    rows = yield HOLDERS, {"metalake": metalake_id, "kind": int(kind)}
+    found: dict[int, list[str]] = {}
+    for principal_id, name in rows:
+        found.setdefault(principal_id, []).append(name)
+    return tuple([(principal_id, tuple(names)) for principal_id, names in found.items()])
+
+
+def roles_of_read(principal_id: int) -> Load[tuple[int, ...]]:
+    """Read the ids of the roles that a user or group holds directly."""
+    rows = yield ROLES_OF, {"id": principal_id}
+    return tuple(row[0] for row in rows)
+
+
+def roles_on_read(object_id: int) -> Load[tuple[str, ...]]:
+    """Read the names of the roles that have a rule on an object."""
+    rows = yield ROLES_ON, {"id": object_id}
+    return tuple(row[0] for row in rows)
+
+
+def role_part_read(role_id: int, after: int) -> Load[tuple[tuple[Grant, ...], Ancestry, bool]]:
+    """Read the rules on a role's next objects by id, the ancestry of those objects, and whether there may be more."""
+    rows = yield GRANTS_PART, {"id": role_id, "after": after, "limit": PART_MAX}
+    goes_on = len(rows) == PART_MAX
+    if goes_on and rows[0][0] != rows[-1][0]:  # the last object's rules may be incomplete
+        rows = [row for row in rows if row[0] != rows[-1][0]]
+    if not rows:
+        return (), {}, False
+    found = yield OBJECTS_PART, {"id": role_id, "after": after, "last": rows[-1][0]}
+    return tuple(_grant_of(row) for row in rows), ancestry_of(found), goes_on
+
+
+def role_objects_read(role_id: int) -> Load[Ancestry]:
+    """Read the ancestry of the live objects that a role has rules on."""
+    rows = yield OBJECTS, {"id": role_id}
+    return ancestry_of(rows)
+
+
+class RoleWrites:
+    """Writes of roles and their rules, for mutations."""
+
+    def __init__(self, tx: StoreTransaction) -> None:
+        self.tx = tx
+
+    def names(self, metalake_id: int) -> tuple[str, ...]:
+        """Read the names of all roles of a metalake."""
+        return tuple(row[0] for row in self.tx.rows(NAMES, {"metalake": metalake_id}))
+
+    def find(self, metalake_id: int, name: str) -> RoleEntity | None:
+        """Read a role by name inside the transaction, or None."""
+        rows = self.tx.rows(NAMED, {"metalake": metalake_id, "name": name})
+        return role_of(rows[0]) if rows else None
+
+    def ruled(self, role: RoleEntity) -> RoleWithRules:
+        """Read a role with its rules and the names of their objects, so that the answer to a write needs no other read.
+
+        For a role with `PART_MAX` rules or more nothing else is read, because a transaction must be short.
+        """
+        found = self.tx.rows(GRANTS_PART, {"id": role.id, "after": 0, "limit": PART_MAX})
+        if len(found) == PART_MAX:
+            return RoleWithRules(role, (), in_parts=True)
+        rows = self.tx.rows(OBJECTS, {"id": role.id})
+        return RoleWithRules(role, tuple(map(_grant_of, found)), ancestry_of(rows))
+
+    def standing(self, role: RoleEntity, object_id: int) -> dict[int, bool]:
+        """Read a role's rules on one object: privilege number to True (allowed) or False (denied)."""
+        return {row[0]: bool(row[1]) for row in self.tx.rows(GRANTS_ON, {"id": role.id, "object": object_id})}
+
+    def held_by(self, principal: Principal) -> tuple[str, ...]:
+        """Read the names of the roles that a user or group holds directly, sorted."""
+        return tuple(sorted(row[0] for row in self.tx.rows(ROLE_NAMES_OF, {"id": principal.id})))
+
+    def is_alive(self, role_id: int) -> bool:
+        """Return whether the role is live."""
+        return bool(self.tx.rows(BY_ID, {"id": role_id}))
+
+    def create(self, metalake_id: int, name: str, *, properties: dict[str, str], owner_id: int | None) -> RoleEntity:
+        """Insert a role without rules. Raises AlreadyExists."""
+        tx = self.tx
+        found = RoleEntity(
+            tx.next_id(), metalake_id, name, tuple(sorted(properties.items())), tx.actor, tx.now_ms, None, None
+        )
+        params: dict[str, Value] = {
+            "id": found.id, "metalake": metalake_id, "name": name, "actor": tx.actor, "now": tx.now_ms,
+            "record": encode(RoleRecord(properties=properties)),
+        }  # fmt: skip
+        if tx.count(INSERT, params) == 0:
+            raise AlreadyExists(f"Role {name} already exists", kind="role")
+        if owner_id is not None:
+            OwnerWrites(tx).insert(found.id, owner_id)
+        tx.changed(ChangeDraft("create", Kind.ROLE, found.id, new_parent=metalake_id, new_name=name, moves_access=True))
+        return found
+
+    def drop(self, role: RoleEntity) -> None:
+        """Drop a role with its rules and holders."""
+        self.tx.count(BURY, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
+        self.tx.count(WITHDRAW_ALL, {"role": role.id})
+        self.tx.count(FORGET_MEMBERS, {"role": role.id})
+        self.tx.count(DISOWN, {"role": role.id})
+        self._changed("drop", role)
+
+    def allow(self, role: RoleEntity, grants: Collection[Grant], *, told: str = "") -> None:
+        """Add rules. A new rule replaces one on the same privilege and object."""
+        for grant in grants:
+            self.tx.count(
+                ALLOW,
+                {
+                    "role": role.id, "object": grant.object_id, "privilege": grant.privilege,
+                    "kind": int(grant.object_kind), "allowed": grant.allowed,
+                },
+            )  # fmt: skip
+        about = () if told else grants  # a replacement affects the rules on any object
+        self._altered(role, told + _grants_text(grants, allow="allow", deny="deny"), about=about)
+
+    def withdraw(self, role: RoleEntity, grants: Collection[Grant]) -> None:
+        """Remove rules with exactly these conditions. Missing ones are ignored."""
+        for grant in grants:
+            params = {
+                "role": role.id,
+                "object": grant.object_id,
+                "privilege": grant.privilege,
+                "allowed": grant.allowed,
+            }
+            self.tx.count(WITHDRAW, params)
+        self._altered(role, _grants_text(grants, allow="no longer allow", deny="no longer deny"), about=grants)
+
+    def replace(self, role: RoleEntity, grants: Collection[Grant]) -> None:
+        """Replace all rules of a role."""
+        self.tx.count(WITHDRAW_ALL, {"role": role.id})
+        self.allow(role, grants, told="nothing but: ")
+
+    def give(self, role: RoleEntity, principal: Principal) -> None:
+        """Grant a role to a user or group. Does nothing if the principal holds it already."""
+        if self.tx.count(GIVE, {"principal": principal.id, "role": role.id}):
+            self._held("give", principal, role)
+
+    def take(self, role: RoleEntity, principal: Principal) -> None:
+        """Revoke a role from a user or group. Does nothing if the principal does not hold it."""
+        if self.tx.count(TAKE, {"principal": principal.id, "role": role.id}):
+            self._held("take", principal, role)
+
+    def _altered(self, role: RoleEntity, detail: str, *, about: Collection[Grant]) -> None:
+        """Write the change row of changed rules. If all are on one object, its id is in `new_parent`."""
+        self.tx.count(TOUCH, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
+        objects = {grant.object_id for grant in about}
+        self._changed("alter", role, detail=detail, object_id=objects.pop() if len(objects) == 1 else None)
+
+    def _held(self, operation: str, principal: Principal, role: RoleEntity) -> None:
+        """Write the change row of a principal's roles. The role's id is in `new_parent`, for readers of the feed."""
+        self.tx.changed(
+            ChangeDraft(
+                operation, principal.kind, principal.id, old_parent=principal.metalake_id, old_name=principal.name,
+                new_parent=role.id, moves_access=True, detail=f"role {role.name}",
+            )
+        )  # fmt: skip
+
+    def _changed(
+        self, operation: str, role: RoleEntity, *, detail: str | None = None, object_id: int | None = None
+    ) -> None:
+        self.tx.changed(
+            ChangeDraft(
+                operation, Kind.ROLE, role.id, old_parent=role.metalake_id, old_name=role.name, new_parent=object_id,
+                moves_access=True, detail=detail,
+            )
+        )  # fmt: skip
+
+
+def _grants_text(grants: Collection[Grant], *, allow: str, deny: str) -> str:
+    """Describe added or removed rules, for the audit."""
+    told = [
+        f"{allow if each.allowed else deny} {Privilege(each.privilege).name} on {each.object_kind.word} {each.object_id}"
+        for each in grants
+    ]
+    return ", ".join(told) or "no rules"

@@ -1,0 +1,367 @@
+"""Records of a metalake on pairs of keys and values: objects by id, by name below their parent, and what hangs on them.
+
+May import `model`, `formats.exchange` and this room's `pairs`. The values are seed 2's Protobuf messages as an export has them, so an export goes in and comes out;
+it must not know where the pairs are. The keys, each behind a letter, numbers of eight bytes:
+
+    m                            the export's header, of which this is a later state
+    r                            the revision: how many transactions there were
+    i                            the number that the next thing gets that hangs on something
+    e ID                         an object, user, group or role
+    n PARENT SPACE 0 NAME        its id; `SPACE` is the set of names that it shares with others
+    h SORT OWNER NUMBER          what hangs on an object: a grant on its role, a version on its model, a link on what it leads from
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from limnos.formats.exchange import messages
+from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, NotEmpty, NotFound
+from limnos.model.kind_table import name_space_of
+from limnos.model.kinds import ROOT_ID, SHARED_SPACE, Kind
+from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+from limnos.store.key_value_records.storage import KEY_BYTES_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from limnos.store.key_value_records.storage import KeyValueReader, KeyValueStore, KeyValueTransaction
+
+_OBJECTS: Final = ("principal", "metalake", "catalog", "namespace", "table", "entity", "role")
+"""Records that are objects, in the order of an export; the tree itself is ordered by depth."""
+_SORTS: Final = (
+    "model_version", "tagged", "lance_version", "declaration", "uses", "member", "policed", "statistic", "protected", "grant", "holder",
+)  # fmt: skip
+"""Records that belong to an object, in the order of an export. Numbers are stored: add a new sort at the end."""
+_OWNERS: Final = {
+    "model_version": "model_id", "lance_version": "table_id", "declaration": "pipeline_id", "statistic": "table_id", "grant": "role_id",
+    "link": "from_id",
+}  # fmt: skip
+_SPACES: Final = (*dict.fromkeys(name_space_of(kind) for kind in Kind), SHARED_SPACE)
+_HEADER, _REVISION, _NUMBER, _OBJECT, _NAME, _HANGING = (letter.encode() for letter in "mrienh")
+
+
+def _encode_id(number: int) -> bytes:
+    return number.to_bytes(8, "big")
+
+
+def _number(data: bytes | None) -> int:
+    return int.from_bytes(data or b"", "big")
+
+
+def object_of(record: ExportRecord) -> str | None:
+    """Return the field name of an object's record; None for records that belong to an object, the header and the
+    trailer.
+    """
+    word = record.WhichOneof("record") or ""
+    return word if word in _OBJECTS else None
+
+
+def kind_of(record: ExportRecord) -> Kind:
+    """Return the kind of an object's record. Raises BadRequest for a kind of a newer release."""
+    word = object_of(record) or ""
+    told = getattr(record, word).kind if word in ("principal", "entity") else word
+    if told.upper() not in Kind.__members__:
+        raise BadRequest(f"This release knows no kind {told[:40]!a}: take a newer one")
+    return Kind[told.upper()]
+
+
+def name_of(record: ExportRecord) -> str:
+    """Return an object's name."""
+    return _message(record).name
+
+
+def id_of(record: ExportRecord) -> int:
+    """Return an object's id."""
+    return _message(record).id
+
+
+class RecordReader:
+    """Reads from one snapshot."""
+
+    def __init__(self, pairs: KeyValueReader) -> None:
+        self._pairs = pairs
+
+    @property
+    def revision(self) -> int:
+        """The number of transactions so far."""
+        return _number(self._pairs.get(_REVISION))
+
+    @property
+    def header(self) -> ExportRecord | None:
+        """The header of the export that the records come from; None before the first export."""
+        return self._record(_HEADER)
+
+    def by_id(self, object_id: int) -> ExportRecord | None:
+        """Return an object, or None."""
+        return self._record(_OBJECT + _encode_id(object_id))
+
+    def find(self, parent_id: int, space: str, *, name: str) -> ExportRecord | None:
+        """Return the object with a name below a parent, or None."""
+        found = self._pairs.get(_name_key(parent_id, space, name=name))
+        return None if found is None else self.by_id(_number(found))
+
+    def children(self, parent_id: int, space: str = "") -> Iterator[ExportRecord]:
+        """Yield the children of an object, or only those of one name space: by name space, then by name in code
+        point order.
+        """
+        prefix = _NAME + _encode_id(parent_id) + (f"{space}\0".encode() if space else b"")
+        for _, object_id in self._pairs.scan(prefix):
+            yield cast("ExportRecord", self.by_id(_number(object_id)))
+
+    def named(self, parent_id: int, name: str) -> list[ExportRecord]:
+        """Return all objects of a name below a parent, one per name space: a namespace and a table may share a name."""
+        found = [self.find(parent_id, space, name=name) for space in _SPACES]
+        return [each for each in found if each is not None]
+
+    def walk(self, path: Sequence[str]) -> list[ExportRecord]:
+        """Return the objects that a path from the metalake leads to: none, one, or one per name space.
+
+        Raises NotFound if there is no metalake.
+        """
+        found = [self.metalake]
+        for name in path:
+            found = [below for each in found for below in self.named(id_of(each), name)]
+        return found
+
+    @property
+    def metalake(self) -> ExportRecord:
+        """The metalake of all records. Raises NotFound."""
+        lake = next(self.children(ROOT_ID), None)
+        if lake is None:
+            raise NotFound("There is no metalake here: no export was taken in yet", kind="metalake")
+        return lake
+
+    def hanging(self, object_id: int) -> Iterator[ExportRecord]:
+        """Yield the records that belong to an object."""
+        for sort in range(len(_SORTS)):
+            for _, value in self._pairs.scan(_HANGING + bytes([sort]) + _encode_id(object_id)):
+                yield ExportRecord.FromString(value)
+
+    def everything(self) -> Iterator[ExportRecord]:
+        """Yield all records in the order of an export: no record refers to a later one.
+
+        Raises NotFound if there are none.
+        """
+        lake = self.metalake
+        count = 0
+        for count, record in enumerate(self._ordered(lake), 1):  # noqa: B007 - its last value goes into the trailer
+            yield record
+        yield messages.trailer(count)
+
+    def _ordered(self, lake: ExportRecord) -> Iterator[ExportRecord]:
+        header = self.header
+        if header is None:
+            raise NotFound("There is no header here: no export was taken in yet", kind="metalake")
+        yield header
+        yield lake
+        for kind in (Kind.USER, Kind.GROUP):
+            yield from self.children(lake.metalake.id, kind.word)
+        yield from self._below(lake.metalake.id)
+        for sort, word in enumerate(_SORTS):
+            if word == "grant":
+                yield from self.children(lake.metalake.id, Kind.ROLE.word)
+            for _, value in self._pairs.scan(_HANGING + bytes([sort])):
+                yield ExportRecord.FromString(value)
+
+    def _below(self, parent_id: int) -> Iterator[ExportRecord]:
+        """Yield the descendants of an object in the tree, level by level. Keeps the ids of one level in memory."""
+        level = [parent_id]
+        while level:
+            lower: list[int] = []
+            for each in level:
+                for record in self.children(each):
+                    if object_of(record) not in ("principal", "role"):
+                        yield record
+                        lower.append(id_of(record))
+            level = lower
+
+    def _record(self, key: bytes) -> ExportRecord | None:
+        found = self._pairs.get(key)
+        return None if found is None else ExportRecord.FromString(found)
+
+
+class RecordWrites(RecordReader):
+    """One write transaction."""
+
+    def __init__(self, pairs: KeyValueTransaction) -> None:
+        super().__init__(pairs)
+        self._pairs: KeyValueTransaction = pairs
+        self._providers: dict[int, str] = {}
+        """Providers of catalogs by id. They never change."""
+
+    def put(self, record: ExportRecord) -> None:
+        """Insert an object, or replace the one with its id, also below another parent or by another name.
+
+        Its descendants stay below it.
+
+        Raises:
+            NotFound: The parent does not exist.
+            AlreadyExists: The name is taken.
+            BadRequest: The object would lie below itself, or its name is too long for a key.
+        """
+        object_id, parent_id, key = id_of(record), self._parent_of(record), self._key_of(record)
+        before = self.by_id(object_id)
+        if before is not None and self._parent_of(before) != parent_id:
+            self._refuse_within(record, parent_id)
+        if parent_id != ROOT_ID and self._pairs.get(_OBJECT + _encode_id(parent_id)) is None:
+            raise NotFound(f"There is no object {parent_id} for {name_of(record)} to lie in", kind="namespace")
+        taken = self._pairs.get(key)
+        if taken is not None and _number(taken) != object_id:
+            kind, name = kind_of(record), name_of(record)
+            raise AlreadyExists(f"{kind.word.capitalize()} already exists: {name}", kind=kind.word)
+        if before is not None:
+            self._pairs.delete(self._key_of(before))
+        self._pairs.put(key, _encode_id(object_id))
+        self._pairs.put(_OBJECT + _encode_id(object_id), record.SerializeToString(deterministic=True))
+
+    def _refuse_within(self, record: ExportRecord, above: int) -> None:
+        """Walk from the new parent to the root. Raises BadRequest if the record is on the way."""
+        found: ExportRecord | None = record
+        while found is not None and above != ROOT_ID:
+            if above == id_of(record):
+                raise BadRequest(f"{name_of(record)} would lie in itself")
+            found = self.by_id(above)
+            above = ROOT_ID if found is None else self._parent_of(found)
+
+    def drop(self, object_id: int) -> None:
+        """Delete an object with the records that belong to it. Raises NotFound, NotEmpty."""
+        record = self.by_id(object_id)
+        if record is None:
+            raise NotFound(f"There is no object {object_id}", kind="namespace")
+        child = next(self.children(object_id), None)
+        if child is not None:
+            kind = kind_of(record).word
+            what = f"{kind_of(child).word} {name_of(child)}"
+            raise NotEmpty(f"{kind.capitalize()} {name_of(record)} is not empty: drop its {what} first", kind=kind)
+        for sort in range(len(_SORTS)):
+            for key, _ in list(self._pairs.scan(_HANGING + bytes([sort]) + _encode_id(object_id))):
+                self._pairs.delete(key)
+        self._pairs.delete(self._key_of(record))
+        self._pairs.delete(_OBJECT + _encode_id(object_id))
+
+    def hang(self, record: ExportRecord) -> None:
+        """Append a record that belongs to an object. Raises NotFound if the object does not exist."""
+        word = record.WhichOneof("record") or ""
+        message = getattr(record, word)
+        owner = getattr(message, _OWNERS[word])
+        if self._pairs.get(_OBJECT + _encode_id(owner)) is None:
+            raise NotFound(f"There is no object {owner} for a {word} to hang on", kind="namespace")
+        number = _number(self._pairs.get(_NUMBER))
+        self._pairs.put(_NUMBER, _encode_id(number + 1))
+        sort = _SORTS.index(message.kind if word == "link" else word)
+        key = _HANGING + bytes([sort]) + _encode_id(owner) + _encode_id(number)
+        self._pairs.put(key, record.SerializeToString(deterministic=True))
+
+    def replace(self, records: Iterable[ExportRecord]) -> int:
+        """Replace all records by those of an export. Returns how many records the export has.
+
+        Raises:
+            BadRequest: The export is cut off or out of order.
+            CommitConflict: It is of another metalake, or older than the stored records.
+            LimnosError: Any error of `put` and `hang`.
+        """
+        revision, before = self.revision, self.header
+        self._pairs.clear()
+        self._pairs.put(_REVISION, _encode_id(revision))
+        told, count = None, 0
+        for count, record in enumerate(records, 1):
+            word = record.WhichOneof("record")
+            if told is not None or (count == 1) != (word == "header") or (count == 2) != (word == "metalake"):
+                raise BadRequest(f"Record {count} is not where an export has it: this is no export, or it is damaged")
+            if word == "trailer":
+                told = record.trailer.records
+            elif word == "header":
+                _require_later(record, before)
+                self._pairs.put(_HEADER, record.SerializeToString(deterministic=True))
+            elif object_of(record):
+                self.put(record)
+            else:
+                self.hang(record)
+        if told != count:
+            raise BadRequest(f"The export was cut: it has {count} records and no end that says so. Export again")
+        return count
+
+    def _key_of(self, record: ExportRecord) -> bytes:
+        return _name_key(self._parent_of(record), self._space_of(record), name=name_of(record))
+
+    def _parent_of(self, record: ExportRecord) -> int:
+        match object_of(record):
+            case "catalog":
+                return record.catalog.metalake_id
+            case "namespace":
+                return record.namespace.parent_id or record.namespace.catalog_id
+            case "table":
+                return record.table.namespace_id or record.table.catalog_id
+            case "entity":
+                return record.entity.parent_id
+            case "principal" | "role":
+                return self.metalake.metalake.id
+            case _:
+                return ROOT_ID
+
+    def _space_of(self, record: ExportRecord) -> str:
+        catalog_id = getattr(_message(record), "catalog_id", 0)
+        if catalog_id and catalog_id not in self._providers:
+            catalog = self.by_id(catalog_id)
+            self._providers[catalog_id] = "" if catalog is None else catalog.catalog.provider
+        return name_space_of(kind_of(record), self._providers.get(catalog_id, ""))
+
+
+class RecordStore:
+    """The records of a metalake in a key-value database."""
+
+    def __init__(self, pairs: KeyValueStore) -> None:
+        self._pairs = pairs
+
+    @contextmanager
+    def reading(self) -> Iterator[RecordReader]:
+        """Open a read snapshot for the `with` block."""
+        with self._pairs.reading() as found:
+            yield RecordReader(found)
+
+    @contextmanager
+    def writing(self, *, expected: int | None = None) -> Iterator[RecordWrites]:
+        """Open a write transaction, whose revision is the one after `expected`. Raises CommitConflict if it is not."""
+        with self._pairs.writing() as found:
+            writes = RecordWrites(found)
+            revision = writes.revision
+            if expected is not None and revision != expected:
+                raise CommitConflict(f"The records are at revision {revision}, not at {expected}: read them again")
+            yield writes
+            found.put(_REVISION, _encode_id(revision + 1))
+
+    def close(self) -> None:
+        """Close the database."""
+        self._pairs.close()
+
+
+def _require_later(record: ExportRecord, before: ExportRecord | None) -> None:
+    if before is None:
+        return
+    new, old = record.header, before.header
+    if (new.epoch, new.metalake) != (old.epoch, old.metalake):
+        raise CommitConflict(
+            f"Here are the records of metalake {old.metalake} of another store, or of another metalake: take this export elsewhere"
+        )
+    if (new.server_revision, new.metalake_revision) < (old.server_revision, old.metalake_revision):
+        raise CommitConflict(f"Here are the records of a later moment of metalake {old.metalake}: export it again")
+
+
+class _NamedMessage(Protocol):
+    """The fields that the message of every object has."""
+
+    id: int
+    name: str
+
+
+def _message(record: ExportRecord) -> _NamedMessage:
+    return cast("_NamedMessage", getattr(record, object_of(record) or ""))
+
+
+def _name_key(parent_id: int, space: str, *, name: str) -> bytes:
+    key = _NAME + _encode_id(parent_id) + f"{space}\0{name}".encode()
+    if len(key) > KEY_BYTES_MAX:
+        raise BadRequest(f"A name of {len(name.encode())} bytes is longer than a key can be: {name[:40]!a}…")
+    return key

@@ -1,0 +1,76 @@
+"""The interface of a key-value database, ordered by the bytes of the keys, on which records can be stored.
+
+May import `model`. Knows no meaning of keys and values. A backend is whatever passes `tests/store/key_value_records/test_storage.py`:
+there is one on LMDB, a key-value database, and one on a table of SQLite or PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+KEY_BYTES_MAX: Final = 511
+"""The longest key that a backend must accept: LMDB's limit, the shortest among key-value databases."""
+
+
+class KeyValueReader(Protocol):
+    """A read snapshot."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key, or None."""
+        ...
+
+    def scan(self, prefix: bytes, *, after: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Yield the pairs whose keys begin with `prefix` and sort after `after`, in order.
+
+        Nothing may be written meanwhile.
+        """
+        ...
+
+
+class KeyValueTransaction(KeyValueReader, Protocol):
+    """A write transaction. It reads its own writes; nobody else sees them before its end."""
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Write a pair, replacing the value of an existing key."""
+        ...
+
+    def delete(self, key: bytes) -> bool:
+        """Delete a pair. Returns whether there was one."""
+        ...
+
+    def clear(self) -> None:
+        """Delete all pairs."""
+        ...
+
+
+class KeyValueStore(Protocol):
+    """A database of key-value pairs.
+
+    Threads and processes may share it; one writes at a time, and readers never wait.
+    """
+
+    def reading(self) -> AbstractContextManager[KeyValueReader]:
+        """Open a read snapshot for the `with` block. Raises ServiceUnavailable."""
+        ...
+
+    def writing(self) -> AbstractContextManager[KeyValueTransaction]:
+        """Open a write transaction. Waits for other writers.
+
+        It is committed durably when the `with` block ends, and rolled back if the block raises. Raises
+        ServiceUnavailable.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the database."""
+        ...
+
+
+def prefix_end(prefix: bytes) -> bytes | None:
+    """Return the first key after all keys with a prefix, or None if there is none."""
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

@@ -1,0 +1,81 @@
+"""Dependencies: which SQL++ objects were created with a reference to which others, by the ids of both.
+
+May import `model` and the room's `sql`, `nodes`. Knows no rights: no decision depends on a row. A row lives as long as
+the dependent object, dropped or not. An object may be dropped if no live object depends on it. Ids survive renames and
+moves, so those write nothing here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.model.kinds import KINDS, Kind
+from limnos.store.objects.trash import KEPT
+from limnos.store.sql import Sql
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.store.sql import Row
+    from limnos.store.transaction import StoreTransaction
+
+INSERT = Sql("INSERT INTO dependency (user_id, used_id) VALUES (:user, :used) ON CONFLICT DO NOTHING")
+DELETE = Sql("DELETE FROM dependency WHERE user_id = :user")
+_USES = (
+    "SELECT u.kind, u.name, n.id, n.kind, n.name, n.parent_id FROM dependency d JOIN node u ON u.id = d.used_id AND u.deleted = 0"
+    " JOIN node n ON n.id = d.user_id AND n.deleted = 0 WHERE "
+)
+OF_ONE = Sql(f"{_USES} d.used_id = :used AND d.user_id <> :used ORDER BY n.id LIMIT 1")
+FROM_OUTSIDE = Sql(f"{_USES} u.parent_id = :parent AND n.parent_id <> :parent ORDER BY n.id LIMIT 1")
+UP = Sql("SELECT parent_id, kind, name FROM node WHERE id = :id")
+SWEEP = Sql(
+    "DELETE FROM dependency WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = dependency.user_id AND n.deleted = 0)"
+    f" AND NOT {KEPT.format('dependency.user_id')}"
+)
+
+
+class ObjectDependency(NamedTuple):
+    """A live object that depends on another: kind and name of the used object, kind and path below its catalog of
+    the dependent.
+    """
+
+    used: tuple[Kind, str]
+    user: tuple[Kind, tuple[str, ...]]
+
+
+class DependencyWrites:
+    """Writes of dependencies, for mutations."""
+
+    def __init__(self, tx: StoreTransaction) -> None:
+        self.tx = tx
+
+    def replace(self, user_id: int, used: Iterable[int]) -> None:
+        """Replace the objects that an object depends on."""
+        self.tx.count(DELETE, {"user": user_id})
+        self.add(user_id, used)
+
+    def add(self, user_id: int, used: Iterable[int]) -> None:
+        """Add objects that an object depends on."""
+        for used_id in sorted(set(used) - {user_id}):
+            self.tx.count(INSERT, {"user": user_id, "used": used_id})
+
+    def user_of(self, used_id: int) -> ObjectDependency | None:
+        """Return a live object that depends on an object, or None."""
+        return self._use(self.tx.rows(OF_ONE, {"used": used_id}))
+
+    def user_outside(self, parent_id: int) -> ObjectDependency | None:
+        """Return a live object outside a namespace that depends on an object directly in it, or None."""
+        return self._use(self.tx.rows(FROM_OUTSIDE, {"parent": parent_id}))
+
+    def _use(self, rows: list[Row]) -> ObjectDependency | None:
+        if not rows:
+            return None
+        kind, name, _, user_kind, user_name, parent_id = rows[0]
+        path = [user_name]
+        while parent_id:
+            ((above, above_kind, above_name),) = self.tx.rows(UP, {"id": parent_id})
+            if KINDS[above_kind] is not Kind.NAMESPACE:
+                break
+            path.append(above_name)
+            parent_id = above
+        return ObjectDependency((KINDS[kind], name), (KINDS[user_kind], tuple(reversed(path))))

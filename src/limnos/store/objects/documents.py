@@ -1,0 +1,218 @@
+"""Metadata documents of tables and views: JSON bytes and the location of their file, replaced by compare-and-swap.
+
+May import `model` and the room's `sql`, `nodes`. Knows nothing of the content of the bytes. A table's files are those
+below its location, so no location may lie inside another's. A writer of a new location first takes locks that conflict
+with rivals in other catalogs: its own exclusively, those above it shared. On SQLite the file's write lock is all of
+them. Then it looks above by key and below by one index probe: the cost grows with the path's depth, not with the
+tables.
+"""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import TYPE_CHECKING
+
+from limnos.model.entities import MetadataDocument
+from limnos.model.errors import BadRequest
+from limnos.store.location_params import overlap_params, parent_locations
+from limnos.store.objects.nodes import STILL_THERE, still_there_params
+from limnos.store.objects.storage_locations import LocationWrites
+from limnos.store.objects.trash import TrashWrites
+from limnos.store.sql import Load, Row, Sql, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.entities import Node
+    from limnos.store.transaction import StoreTransaction
+
+_COLUMNS = "node_id, version, uuid, location, metadata_location, body"
+BY_ID = Sql(f"SELECT {_COLUMNS} FROM document WHERE node_id = :id")
+_BODIES = "SELECT node_id, body FROM document WHERE node_id IN ({nodes})"
+BODIES = Sql(
+    _BODIES.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
+    on_sqlite=_BODIES.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
+)
+HEAD = Sql("SELECT version FROM document WHERE node_id = :id")
+_ABOVE = (
+    "SELECT 1 FROM document d WHERE d.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:above AS jsonb))))"
+)
+_ABOVE_SQLITE = "SELECT 1 FROM json_each(:above) AS place CROSS JOIN document d ON d.location = place.value"
+"""A join in this order: IN would first build an index of the locations, which costs as much as the whole insert."""
+_BELOW = "SELECT 1 FROM document d WHERE d.location > :low AND d.location < :high"
+_INTO = f"INTO document ({_COLUMNS})"
+_REST = ":uuid, :location, :metadata_location, :body"
+INSERT = Sql(
+    f"INSERT {_INTO} SELECT :id, :version, {_REST} WHERE NOT EXISTS ({_ABOVE}) AND NOT EXISTS ({_BELOW}) ON CONFLICT DO NOTHING",
+    # As for nodes: if the location is not free, the version is null and the row is ignored.
+    on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES"
+    f" (:id, (SELECT :version WHERE NOT EXISTS ({_ABOVE_SQLITE}) AND NOT EXISTS ({_BELOW})), {_REST})",
+)
+INSERT_JUDGED = Sql(f"INSERT {_INTO} VALUES (:id, :version, {_REST}) ON CONFLICT DO NOTHING")
+"""For locations that the register allowed.
+
+Only the location itself may conflict, with a table of an older release's node.
+"""
+SWAP = Sql(
+    "UPDATE document SET version = version + 1, uuid = :uuid, location = :location, metadata_location = :metadata_location,"
+    " body = :body WHERE node_id = :id AND version = :expected"
+)
+SWAP_STILL = Sql(f"{SWAP.text} AND {STILL_THERE}")
+CLAIMS = Sql(
+    "SELECT node_id, location FROM document WHERE location = :location UNION ALL"
+    f" {_ABOVE.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} UNION ALL"
+    f" SELECT * FROM ({_BELOW.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} ORDER BY d.location LIMIT :limit) AS lower",
+    on_sqlite="SELECT node_id, location FROM document WHERE location = :location UNION ALL"
+    f" {_ABOVE_SQLITE.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} UNION ALL"
+    f" SELECT * FROM ({_BELOW.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} ORDER BY d.location LIMIT :limit) AS lower",
+)
+"""Tables at a location, above it, or (at most `:limit`) below it."""
+CLAIMS_MAX = 1000
+_CHOOSE = "choose a location of its own, or leave it out to get one (what was dropped keeps its place for a while)"
+PAGE = Sql(
+    "SELECT node_id, location, metadata_location FROM document WHERE location > :after ORDER BY location LIMIT :limit"
+)
+DELETE = Sql("DELETE FROM document WHERE node_id = :id")
+
+
+def document_of(row: Row) -> MetadataDocument:
+    """Build a document from a row whose columns are `_COLUMNS`."""
+    return MetadataDocument(row[0], row[1], row[2], row[3], row[4], bytes(row[5]))
+
+
+def document_bodies_read(node_ids: Sequence[int]) -> Load[dict[int, bytes]]:
+    """Read the bodies of documents by node id, in one statement."""
+    rows = yield BODIES, {"nodes": dumps(node_ids)}
+    return {row[0]: bytes(row[1]) for row in rows}
+
+
+def document_read(node_id: int) -> Load[MetadataDocument | None]:
+    """Read the document of a table or view; None if there is none."""
+    rows = yield BY_ID, {"id": node_id}
+    return document_of(rows[0]) if rows else None
+
+
+def claims_read(location: str) -> Load[list[tuple[int, str]]]:
+    """Read the tables (id, location) at a location, above it, and below it (at most `CLAIMS_MAX` of these)."""
+    rows = yield CLAIMS, overlap_params(location) | {"location": location, "limit": CLAIMS_MAX}
+    return [(row[0], row[1]) for row in rows]
+
+
+class DocumentWrites:
+    """Writes of documents, for mutations."""
+
+    def __init__(self, tx: StoreTransaction) -> None:
+        self.tx = tx
+
+    def create(self, document: MetadataDocument) -> None:
+        """Insert a document.
+
+        Raises BadRequest if another table lies at its location, above it or below it; StalePermit.
+        """
+        self._lock(document)
+        params = self._params(document) | overlap_params(document.location) | {"version": document.version}
+        if self.tx.count(INSERT, params) == 0:
+            self._refuse_location(document)
+            if self.tx.count(INSERT, params) == 0:
+                self.tx.stale()  # the conflicting table has gone meanwhile
+
+    def lock(self, document: MetadataDocument) -> None:
+        """Take the locks of a new location, before the register of locations is checked."""
+        self._lock(document)
+
+    def insert(self, document: MetadataDocument) -> None:
+        """Insert a document whose location the register allowed.
+
+        Raises BadRequest if another table lies there nevertheless.
+        """
+        if self.tx.count(INSERT_JUDGED, self._params(document) | {"version": document.version}) == 0:
+            self._refuse_location(document)
+            self.tx.stale()
+
+    def swap(
+        self, document: MetadataDocument, *, expected: int, relocates: bool = True, table: Node | None = None
+    ) -> bool:
+        """Replace the document if its version is still `expected`. Returns whether it was.
+
+        Args:
+            document: The new document.
+            expected: The version that the caller read.
+            relocates: The table's location changes, so the new one must be free. Raises BadRequest if it is not.
+            table: The table's node as decided on; it must be unchanged. None if the caller has checked that.
+        """
+        if relocates:
+            self._lock(document)
+            self._refuse_location(document)
+        params = self._params(document) | {"expected": expected}
+        wrote = (
+            self.tx.count(SWAP, params)
+            if table is None
+            else self.tx.count(SWAP_STILL, params | still_there_params(table))
+        )
+        return wrote > 0
+
+    def meet(self, documents: Sequence[MetadataDocument]) -> None:
+        """Take the locks of several new locations in a fixed order, so that two such sets do not deadlock."""
+        if len(documents) > 1:
+            for document in sorted(documents, key=lambda each: each.location):
+                self._lock(document)
+
+    def version(self, node_id: int) -> int | None:
+        """Read the version of a document, or None. It cannot change until the commit."""
+        rows = self.tx.rows(HEAD, {"id": node_id})
+        return rows[0][0] if rows else None
+
+    def read(self, node_id: int) -> MetadataDocument | None:
+        """Read a document inside the transaction, or None."""
+        rows = self.tx.rows(BY_ID, {"id": node_id})
+        return document_of(rows[0]) if rows else None
+
+    def page(self, after: str, *, limit: int) -> list[tuple[int, str, str]]:
+        """Read the next tables (id, location, metadata file) whose locations sort after `after`."""
+        rows = self.tx.rows(PAGE, {"after": after, "limit": limit})
+        return [(row[0], row[1], row[2]) for row in rows]
+
+    def delete(self, node_id: int) -> None:
+        """Delete a document; its files stay."""
+        self.tx.count(DELETE, {"id": node_id})
+
+    def claims(self, location: str) -> list[tuple[int, str]]:
+        """Like `claims_read`, inside the transaction."""
+        rows = self.tx.rows(CLAIMS, overlap_params(location) | {"location": location, "limit": CLAIMS_MAX})
+        return [(row[0], row[1]) for row in rows]
+
+    def _lock(self, document: MetadataDocument) -> None:
+        """Take locks that conflict with rivals of other catalogs.
+
+        A directory named after the table's own uuid has no rivals.
+        """
+        location = document.location
+        own = location.rpartition("/")[2] == document.uuid.replace("-", "")
+        self.tx.session.lock_locations(parent_locations(location), None if own else location)
+
+    def _refuse_location(self, document: MetadataDocument) -> None:
+        """Raise BadRequest if another table conflicts.
+
+        A table in the trash that the caller dropped, at this same location, gives way: it cannot be restored after
+        that.
+        """
+        location, trash = document.location, TrashWrites(self.tx)
+        rivals = [claim for claim in self.claims(location) if claim[0] != document.node_id]
+        if [place for _, place in rivals] == [location] and trash.is_own(rivals[0][0]):
+            LocationWrites(self.tx).replace(rivals[0][0])
+            if trash.forget(rivals[0][0]):
+                return
+        others = [place for _, place in rivals]
+        if location in others:
+            raise BadRequest(f"Another table lies at location {location}: {_CHOOSE}")
+        if others:
+            where = (
+                "inside the location of another table" if len(others[0]) < len(location) else "around another table's"
+            )
+            raise BadRequest(f"Location {location} lies {where}, and tables do not share files: {_CHOOSE}")
+
+    def _params(self, document: MetadataDocument) -> dict[str, Value]:
+        return {
+            "id": document.node_id, "uuid": document.uuid, "location": document.location,
+            "metadata_location": document.metadata_location, "body": document.body,
+        }  # fmt: skip

@@ -1,0 +1,444 @@
+"""Nodes of the tree: reads for the view, and writes for mutations.
+
+May import `model` and the room's `sql`, `changes`. Knows no rights. Every write reads its precondition first (rule 6):
+the row by id, parent and name, so that an outdated path is never written to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from json import dumps
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.model.entities import Listing, Node
+from limnos.model.errors import AlreadyExists, BadRequest, NotEmpty, StalePermit
+from limnos.model.kinds import KINDS, Kind
+from limnos.model.records import NODE_RECORDS, CatalogRecord, encode
+from limnos.store.changes import ChangeDraft
+from limnos.store.objects.owners import OwnerWrites
+from limnos.store.objects.protection import UNPROTECTED, ProtectionWrites
+from limnos.store.objects.trash import TrashWrites
+from limnos.store.sql import Load, Row, Sql, Value
+
+if TYPE_CHECKING:
+    from limnos.model.records import NodeRecord
+    from limnos.store.transaction import StoreTransaction
+
+_COLUMNS = (
+    "id", "zone", "parent_id", "kind", "name_space", "name", "format", "implicit", "created_by", "created_at",
+    "modified_by", "modified_at", "revision", "record",
+)  # fmt: skip
+_WIDTH = len(_COLUMNS)
+
+
+def _columns(alias: str) -> str:
+    return ", ".join(f"{alias}.{column}" for column in _COLUMNS)
+
+
+def node_of(row: Row) -> Node:
+    """Build a node from a row whose columns are `_COLUMNS`."""
+    kind = KINDS[row[3]]
+    return Node(
+        row[0], row[1], row[2], kind, row[4], row[5], row[6], bool(row[7]), row[8], row[9], row[10], row[11], row[12],
+        NODE_RECORDS[kind].read(row[13]),
+    )  # fmt: skip
+
+
+@cache
+def _path_statement(depth: int) -> Sql:
+    """Build a self-join that walks `depth` names down from a parent. Missing nodes are returned as nulls."""
+    joins = "".join(
+        f" LEFT JOIN node n{i} ON n{i}.parent_id = n{i - 1}.id AND n{i}.name_space = :space{i} AND n{i}.name = :name{i}"
+        f" AND n{i}.deleted = 0"
+        for i in range(1, depth)
+    )
+    return Sql(
+        f"SELECT {', '.join(_columns(f'n{i}') for i in range(depth))} FROM node n0{joins}"
+        " WHERE n0.parent_id = :parent AND n0.name_space = :space0 AND n0.name = :name0 AND n0.deleted = 0"
+    )
+
+
+BY_ID = Sql(f"SELECT {_columns('n')} FROM node n WHERE n.id = :id AND n.deleted = 0")
+_LISTED = (
+    "SELECT n.name, n.id, o.principal_id FROM node n LEFT JOIN owner o ON o.object_id = n.id WHERE n.parent_id = :parent"
+    " AND n.name_space = :space AND n.kind = :kind AND n.deleted = 0 AND n.name > :after"
+)
+LISTING = Sql(f"{_LISTED} ORDER BY n.name")
+SPAN = Sql(f"{_LISTED} ORDER BY n.name LIMIT :limit")
+SPAN_UNTIL = Sql(f"{_LISTED} AND n.name <= :until ORDER BY n.name LIMIT :limit")
+_UPWARDS = (
+    "WITH RECURSIVE up (id, parent_id) AS (SELECT n.id, n.parent_id FROM node n WHERE n.id IN ({nodes})"
+    " UNION SELECT p.id, p.parent_id FROM up JOIN node p ON p.id = up.parent_id AND p.zone = :zone)"
+    f" SELECT o.principal_id, n.deleted, {_columns('n')} FROM up JOIN node n ON n.id = up.id"
+    " LEFT JOIN owner o ON o.object_id = n.id"
+)
+UPWARDS = Sql(
+    _UPWARDS.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
+    on_sqlite=_UPWARDS.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
+)
+_MANY = f"SELECT {_columns('n')} FROM node n WHERE n.deleted = 0 AND n.id IN ({{nodes}})"
+MANY = Sql(
+    _MANY.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
+    on_sqlite=_MANY.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
+)
+_ZONES = "SELECT id, zone FROM node WHERE id IN ({nodes})"
+ZONES = Sql(
+    _ZONES.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
+    on_sqlite=_ZONES.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
+)
+_ALL = 2**62
+BELOW_MAX = 100_000
+"""How many objects a transaction may read to compute heights of subtrees before it refuses another one."""
+
+
+def path_read(parent_id: int, names: Sequence[tuple[str, str]]) -> Load[list[Node | None]]:
+    """Read the nodes of (name space, name) pairs, walked down from a parent. None from the first missing one on."""
+    params: dict[str, int | str] = {"parent": parent_id}
+    for i, (space, name) in enumerate(names):
+        params[f"space{i}"] = space
+        params[f"name{i}"] = name
+    rows = yield _path_statement(len(names)), params
+    if not rows:
+        return [None] * len(names)
+    parts = [rows[0][i * _WIDTH : (i + 1) * _WIDTH] for i in range(len(names))]
+    return [None if part[0] is None else node_of(part) for part in parts]
+
+
+def node_read(node_id: int) -> Load[Node | None]:
+    """Read a live node by id, or None."""
+    rows = yield BY_ID, {"id": node_id}
+    return node_of(rows[0]) if rows else None
+
+
+def nodes_read(zone: int, node_ids: Sequence[int]) -> Load[list[tuple[Node, int | None, bool]]]:
+    """Read nodes by id, with their ancestors in a zone: each with its owner, and whether it is live."""
+    rows = yield UPWARDS, {"zone": zone, "nodes": dumps(node_ids)}
+    return [(node_of(row[2:]), row[0], row[1] == 0) for row in rows]
+
+
+def live_nodes_read(node_ids: Sequence[int]) -> Load[list[Node]]:
+    """Read the live nodes among some ids, in one statement, in no order."""
+    rows = yield MANY, {"nodes": dumps(node_ids)}
+    return [node_of(row) for row in rows]
+
+
+def zones_of_read(node_ids: Sequence[int]) -> Load[dict[int, int]]:
+    """Read the zones of nodes, including dropped ones.
+
+    Ids of other objects are left out. A node never changes its zone.
+    """
+    rows = yield ZONES, {"nodes": dumps(node_ids)}
+    return {row[0]: row[1] for row in rows}
+
+
+def listing_read(parent_id: int, space: str, kind: Kind) -> Load[Listing]:
+    """Read all live names of a kind under a parent, with their owners, sorted by code point."""
+    rows = yield LISTING, {"parent": parent_id, "space": space, "kind": int(kind), "after": ""}
+    return listing_of(rows)
+
+
+def span_read(parent_id: int, space: str, kind: Kind, *, after: str, until: str, limit: int = _ALL) -> Load[list[Row]]:
+    """Read the first rows of a listing in a range: names greater than `after`, up to `until` ("" is the end)."""
+    params: dict[str, Value] = {
+        "parent": parent_id, "space": space, "kind": int(kind), "after": after, "until": until, "limit": limit,
+    }  # fmt: skip
+    rows: list[Row] = yield (SPAN_UNTIL if until else SPAN), params
+    return rows
+
+
+def block_read(parent_id: int, space: str, kind: Kind, after: str, until: str) -> Load[Listing]:
+    """Read all names of a listing in a range."""
+    return listing_of((yield from span_read(parent_id, space, kind, after=after, until=until)))
+
+
+def listing_of(rows: Sequence[Row]) -> Listing:
+    """Build a listing from rows of name, id and owner."""
+    if not rows:
+        return Listing((), (), (), ())
+    names, ids, owners = zip(*rows, strict=True)
+    return Listing(names, ids, owners, tuple(map(msgspec.json.encode, names)))
+
+
+HELD = Sql(
+    f"SELECT {_columns('n')} FROM node n WHERE n.id = :id AND n.parent_id = :parent AND n.name = :name AND n.deleted = 0"
+)
+STILL_THERE_CHECK = Sql("SELECT 1 FROM node WHERE id = :id AND parent_id = :parent AND name = :name AND deleted = 0")
+ALIVE = Sql("SELECT 1 FROM node WHERE id = :id AND deleted = 0")
+NAMED = Sql(
+    f"SELECT {_columns('n')} FROM node n WHERE n.parent_id = :parent AND n.name_space = :space AND n.name = :name AND n.deleted = 0"
+)
+_INTO = "INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision, deleted, record)"
+_AFTER_ZONE = ":parent, :kind, :space, :name, :format, :implicit, :actor, :now, :revision, 0, :record"
+INSERT = Sql(f"INSERT {_INTO} VALUES (:id, :zone, {_AFTER_ZONE}) ON CONFLICT DO NOTHING")
+_STILL = "FROM node s WHERE s.id = :still_id AND s.parent_id = :still_parent AND s.name = :still_name AND s.deleted = 0"
+STILL_THERE = f"EXISTS (SELECT 1 {_STILL})"
+"""The test of `require` as a condition, for statements that need no other column of the node."""
+INSERT_UNDER = Sql(
+    f"INSERT {_INTO} SELECT :id, :zone, {_AFTER_ZONE} {_STILL} ON CONFLICT DO NOTHING",
+    # SQLite first copies what is selected from the table it inserts into, which takes as long as the insert. Here a
+    # parent that is gone leaves the zone null, and the row is ignored as one is whose name is taken.
+    on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES (:id, (SELECT :zone {_STILL}), {_AFTER_ZONE})",
+)
+PLACE = Sql(
+    "UPDATE node SET parent_id = :parent, name = :name, modified_by = :actor, modified_at = :now, revision = :revision"
+    " WHERE id = :id"
+)
+RECORD = Sql(
+    "UPDATE node SET record = :record, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
+)
+BURY = Sql(
+    "UPDATE node SET deleted = :id, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
+    f" AND {UNPROTECTED}"
+)
+REVIVE = Sql(
+    "UPDATE node SET deleted = 0, parent_id = :parent, name = :name, modified_by = :actor, modified_at = :now,"
+    " revision = :revision WHERE id = :id"
+)
+OWNER = Sql("SELECT principal_id FROM owner WHERE object_id = :id")
+ANY_CHILD = Sql("SELECT kind, name FROM node WHERE parent_id = :id AND deleted = 0 LIMIT 1")
+HEIGHT = Sql(
+    "WITH RECURSIVE below(id, depth) AS (SELECT id, 0 FROM node WHERE id = :id UNION ALL SELECT n.id, b.depth + 1"
+    " FROM below b JOIN node n ON n.parent_id = b.id AND n.deleted = 0) SELECT max(depth), count(*) FROM below"
+)
+SUBTREE = Sql(
+    "WITH RECURSIVE below(id, depth) AS (SELECT id, 1 FROM node WHERE parent_id = :id AND deleted = 0 UNION ALL"
+    " SELECT n.id, b.depth + 1 FROM below b JOIN node n ON n.parent_id = b.id AND n.deleted = 0)"
+    f" SELECT {_columns('n')} FROM below b JOIN node n ON n.id = b.id ORDER BY b.depth DESC, n.id LIMIT :limit"
+)
+CHILDREN = Sql(
+    f"SELECT {_columns('n')} FROM node n WHERE n.parent_id = :id AND n.deleted = 0 ORDER BY n.id LIMIT :limit"
+)
+MARK = Sql(
+    "UPDATE node SET implicit = :implicit, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
+)
+PARENT = Sql("SELECT parent_id FROM node WHERE id = :id")
+DISOWN = Sql("DELETE FROM owner WHERE object_id = :id")
+
+
+def still_there_params(node: Node) -> dict[str, Value]:
+    """Return the parameters of `STILL_THERE`."""
+    return {"still_id": node.id, "still_parent": node.parent_id, "still_name": node.name}
+
+
+class NodeWrites:
+    """Writes of nodes, for mutations. Each writes its change row. The caller has taken the zone's locks."""
+
+    def __init__(self, tx: StoreTransaction) -> None:
+        self.tx = tx
+
+    def confirm(self, node: Node) -> Node:
+        """Read the node again by id, parent and name. Raises StalePermit if any of the three has changed."""
+        rows = self.tx.rows(HELD, {"id": node.id, "parent": node.parent_id, "name": node.name})
+        if not rows:
+            raise StalePermit
+        return node_of(rows[0])
+
+    def require(self, node: Node) -> None:
+        """Like `confirm`, for mutations that need only the check. Raises StalePermit."""
+        if not self.tx.rows(STILL_THERE_CHECK, {"id": node.id, "parent": node.parent_id, "name": node.name}):
+            raise StalePermit
+
+    def find(self, parent_id: int, space: str, name: str) -> Node | None:
+        """Read the live node with this name, or None."""
+        rows = self.tx.rows(NAMED, {"parent": parent_id, "space": space, "name": name})
+        return node_of(rows[0]) if rows else None
+
+    def by_id(self, node_id: int) -> Node:
+        """Read a live node by id. Raises StalePermit if it was dropped."""
+        rows = self.tx.rows(BY_ID, {"id": node_id})
+        if not rows:
+            raise StalePermit
+        return node_of(rows[0])
+
+    def live(self, node_id: int) -> Node | None:
+        """Read a live node by id, or None."""
+        rows = self.tx.rows(BY_ID, {"id": node_id})
+        return node_of(rows[0]) if rows else None
+
+    def is_alive(self, node_id: int) -> bool:
+        """Return whether the node is live."""
+        return bool(self.tx.rows(ALIVE, {"id": node_id}))
+
+    def require_empty(self, node: Node, otherwise: str = "", *, named: str = "") -> None:
+        """Raise NotEmpty if the node has a live child.
+
+        `otherwise` ends the advice of the message; `named` is the node's full name.
+        """
+        rows = self.tx.rows(ANY_CHILD, {"id": node.id})
+        if rows:
+            kind, name = KINDS[rows[0][0]].word, rows[0][1]
+            what = f"{node.kind.word.capitalize()} {named or node.name}"
+            raise NotEmpty(f"{what} is not empty: drop its {kind} {name} first{otherwise}", kind=node.kind.word)
+
+    def create(
+        self, *, kind: Kind, space: str, name: str, parent_id: int, zone: int, record: NodeRecord, implicit: bool = False,
+        node_format: str = "", owner_id: int | None = None, node_id: int | None = None, under: Node | None = None,
+    ) -> Node:  # fmt: skip
+        """Insert a node with its owner.
+
+        `under` is the parent as decided on; the same statement checks that it is unchanged.
+
+        Raises:
+            AlreadyExists: The name is taken. The error has the kind of the object that has it.
+            StalePermit: `under` has changed.
+        """
+        tx = self.tx
+        node_id = tx.next_id() if node_id is None else node_id
+        data = encode(record)
+        params: dict[str, Value] = {
+            "id": node_id, "zone": zone, "parent": parent_id, "kind": int(kind), "space": space, "name": name,
+            "format": node_format, "implicit": implicit, "actor": tx.actor, "now": tx.now_ms,
+            "revision": tx.revision, "record": data,
+        }  # fmt: skip
+        wrote = (
+            tx.count(INSERT, params) if under is None else tx.count(INSERT_UNDER, params | still_there_params(under))
+        )
+        if wrote == 0:
+            if under is not None:
+                self.require(under)
+            self._refuse_taken(parent_id, space, name)
+        if owner_id is not None:
+            OwnerWrites(tx).insert(node_id, owner_id)
+        tx.changed(ChangeDraft("create", kind, node_id, space, None, None, parent_id, name, owner_id=owner_id))
+        return Node(
+            node_id, zone, parent_id, kind, space, name, node_format, implicit, tx.actor, tx.now_ms, None, None,
+            tx.revision, record,
+        )  # fmt: skip
+
+    def _refuse_taken(self, parent_id: int, space: str, name: str) -> None:
+        taken = self.find(parent_id, space, name)
+        kind = taken.kind.word if taken else space
+        raise AlreadyExists(f"{kind.capitalize()} already exists: {name}", kind=kind)
+
+    def move(self, node: Node, *, parent_id: int, name: str, moves_access: bool) -> None:
+        """Change the node's parent, name or both: one row, however large the subtree. Raises AlreadyExists."""
+        taken = self.find(parent_id, node.name_space, name)
+        if taken is not None and taken.id != node.id:
+            self._refuse_taken(parent_id, node.name_space, name)
+        self.tx.count(PLACE, {"id": node.id, "parent": parent_id, "name": name, **self._stamp()})
+        self.tx.changed(
+            ChangeDraft(
+                "move", node.kind, node.id, node.name_space, node.parent_id, node.name, parent_id, name, moves_access
+            )
+        )
+
+    def write_record(self, node: Node, record: NodeRecord, *, moves_access: bool = False) -> None:
+        """Replace the node's record (comment, properties, in-use)."""
+        self.tx.count(RECORD, {"id": node.id, "record": encode(record), **self._stamp()})
+        self.tx.changed(ChangeDraft("alter", node.kind, node.id, node.name_space, moves_access=moves_access))
+
+    def committed(self, node: Node) -> None:
+        """Write the change row of a commit to the node's document. The node's own row keeps its last modifier."""
+        self.tx.changed(ChangeDraft("commit", node.kind, node.id, node.name_space))
+
+    def drop(self, node: Node, *, keep_ms: int = 0, purges: bool = False) -> None:
+        """Drop the node. Raises ProtectedObject.
+
+        With `keep_ms` (milliseconds) it goes to the trash with its owner; otherwise its owner is deleted, too. Grants
+        on it stay until a sweep. Its id is used again only if it is restored from the trash.
+
+        Args:
+            node: The node, as confirmed in this transaction.
+            keep_ms: How long it stays in the trash; 0 for not at all.
+            purges: Its files are deleted when it leaves the trash.
+        """
+        ProtectionWrites(self.tx).refuse_within(node)
+        if not self.tx.count(BURY, {"id": node.id, **self._stamp()}):
+            ProtectionWrites(self.tx).refuse(node)
+        if keep_ms > 0:
+            TrashWrites(self.tx).put(node, keep_ms=keep_ms, purges=purges)
+        else:
+            self.tx.count(DISOWN, {"id": node.id})
+        self.tx.changed(
+            ChangeDraft(
+                "drop", node.kind, node.id, node.name_space, node.parent_id, node.name, None, None, moves_access=True
+            )
+        )
+
+    def revive(self, node_id: int, *, kind: Kind, space: str, parent_id: int, name: str) -> None:
+        """Restore a dropped node under a parent and a name. Raises AlreadyExists."""
+        if self.find(parent_id, space, name) is not None:
+            self._refuse_taken(parent_id, space, name)
+        tx = self.tx
+        tx.count(REVIVE, {"id": node_id, "parent": parent_id, "name": name, **self._stamp()})
+        owners = tx.rows(OWNER, {"id": node_id})
+        owner_id = owners[0][0] if owners else None
+        tx.changed(
+            ChangeDraft(
+                "undrop", kind, node_id, space, None, None, parent_id, name, moves_access=True, owner_id=owner_id
+            )
+        )
+
+    def below(self, node_id: int, *, limit: int) -> list[Node]:
+        """Read up to `limit` descendants of a node, the deepest first: in that order each can be dropped."""
+        return [node_of(row) for row in self.tx.rows(SUBTREE, {"id": node_id, "limit": limit})]
+
+    def children(self, node_id: int, *, limit: int) -> list[Node]:
+        """Read up to `limit` children of a node."""
+        return [node_of(row) for row in self.tx.rows(CHILDREN, {"id": node_id, "limit": limit})]
+
+    def mark(self, node: Node, *, implicit: bool) -> None:
+        """Record whether a namespace exists only as the parent of another."""
+        self.tx.count(MARK, {"id": node.id, "implicit": implicit, **self._stamp()})
+        self.tx.changed(ChangeDraft("alter", node.kind, node.id, node.name_space))
+
+    def height(self, node_id: int) -> int:
+        """Count the levels below a node, down to its deepest descendant.
+
+        Reads the whole subtree: only for moves downwards. Raises BadRequest if the transaction has read more than
+        `BELOW_MAX` objects for earlier calls.
+        """
+        if self.tx.looked_below > BELOW_MAX:
+            raise BadRequest(
+                f"More than {BELOW_MAX} objects lie in what was moved down before it in this transaction: move this one in "
+                "another transaction"
+            )
+        rows = self.tx.rows(HEIGHT, {"id": node_id})
+        self.tx.looked_below += rows[0][1]
+        found: int = rows[0][0]
+        return found
+
+    def is_below(self, node_id: int, ancestor_id: int) -> bool:
+        """Return whether the node is the ancestor or lies below it: a move there would make a cycle."""
+        while node_id:
+            if node_id == ancestor_id:
+                return True
+            rows = self.tx.rows(PARENT, {"id": node_id})
+            node_id = rows[0][0] if rows else 0
+        return False
+
+    def _stamp(self) -> dict[str, str | int]:
+        return {"actor": self.tx.actor, "now": self.tx.now_ms, "revision": self.tx.revision}
+
+
+CATALOGS_PLACED = Sql("SELECT id, parent_id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
+CATALOGS = Sql("SELECT id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
+ANY_RECORD = Sql("SELECT record FROM node WHERE id = :id")
+ANY_ZONE = Sql("SELECT zone FROM node WHERE id = :id AND format = :format")
+
+
+def catalog_of(tx: StoreTransaction, node_id: int, *, node_format: str) -> int | None:
+    """Read the id of the catalog in which a node lies or lay. None for a node of another format."""
+    rows = tx.rows(ANY_ZONE, {"id": node_id, "format": node_format})
+    return int(rows[0][0]) if rows else None
+
+
+def catalog_read(tx: StoreTransaction, catalog_id: int) -> CatalogRecord | None:
+    """Read a catalog's record, also of a dropped one; None if it never existed."""
+    rows = tx.rows(ANY_RECORD, {"id": catalog_id})
+    return CatalogRecord.read(rows[0][0]) if rows else None
+
+
+def catalog_records_read() -> Load[list[tuple[int, int, CatalogRecord]]]:
+    """Read every live catalog of the store: its id, its metalake's id, and its record."""
+    rows = yield CATALOGS_PLACED, {"kind": int(Kind.CATALOG)}
+    return [(row[0], row[1], CatalogRecord.read(row[2])) for row in rows]
+
+
+def catalogs_read(tx: StoreTransaction) -> list[tuple[int, CatalogRecord]]:
+    """Read every live catalog of the store, inside the transaction: its id and its record."""
+    rows = tx.rows(CATALOGS, {"kind": int(Kind.CATALOG)})
+    return [(row[0], CatalogRecord.read(row[1])) for row in rows]

@@ -1,0 +1,371 @@
+"""The register of storage locations: a row for each location of an object or catalog, found across all kinds.
+
+May import `model` and the room's `sql`. Knows no rule: `services.request.location_rules` says which objects may lie
+where. A location is spelled as a key (`files.locations.place_key`). A row stays while files of its object may exist.
+Whether an object is in the trash, or was dropped for good, is read from its node, so that a drop and an undrop write
+nothing here.
+
+A writer of a new location first takes locks that conflict with rivals in other catalogs: the location exclusively,
+those above it shared. On SQLite the file's write lock is all of them. Then one probe per ancestor and one below find
+conflicts: the cost grows with the path's depth, not with the number of locations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.model.kinds import Kind
+from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
+from limnos.store.location_params import overlap_params, parent_locations
+from limnos.store.objects.trash import TrashWrites
+from limnos.store.sql import Load, Row, Sql, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from limnos.store.transaction import StoreTransaction
+
+RIVALS_MAX: Final = 500
+"""Locations below a location that one statement reads."""
+_ROOTS = ", ".join(str(int(kind)) for kind in sorted(ROOTS))
+_OF_CATALOGS = ", ".join(str(int(kind)) for kind in sorted(OF_CATALOGS))
+_METALAKE = "(SELECT c.parent_id FROM node c WHERE c.id = :catalog)"
+_COLUMNS = "location, owner_id, kind, catalog_id, metalake_id, state, conflicting, claimant_id, since"
+_OUTER = f"(p.kind NOT IN ({_ROOTS}) OR p.metalake_id <> {_METALAKE})"
+"""A root of the same metalake above an object does not conflict with it."""
+_ABOVE = f"SELECT 1 FROM place p WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:above AS jsonb)))) AND {_OUTER}"
+_ABOVE_SQLITE = f"SELECT 1 FROM json_each(:above) AS a CROSS JOIN place p ON p.location = a.value WHERE {_OUTER}"
+"""A join in this order: IN would first build an index of the ancestors, which costs as much as the whole insert."""
+_HERE = "SELECT 1 FROM place p WHERE p.location = :place"
+_BELOW = "SELECT 1 FROM place p WHERE p.location > :low AND p.location < :high"
+_REST = f":id, :place_kind, :catalog, {_METALAKE}, 0, FALSE, NULL, :now"
+FREE = f"NOT EXISTS ({_ABOVE}) AND NOT EXISTS ({_HERE}) AND NOT EXISTS ({_BELOW})"
+INSERT_FREE = Sql(
+    f"INSERT INTO place ({_COLUMNS}) SELECT :place, {_REST} WHERE {FREE}",
+    # If there is a conflict, the location is null and the row is ignored.
+    on_sqlite=f"INSERT OR IGNORE INTO place ({_COLUMNS}) VALUES ((SELECT :place WHERE NOT EXISTS ({_ABOVE_SQLITE})"
+    f" AND NOT EXISTS ({_HERE}) AND NOT EXISTS ({_BELOW})), {_REST})",
+)
+PUT = Sql(
+    f"INSERT INTO place ({_COLUMNS}) VALUES (:place, :id, :place_kind, :catalog, {_METALAKE}, 0, FALSE, :claimant, :now)"
+    " ON CONFLICT DO NOTHING"
+)
+_STATE = (
+    "CASE WHEN p.state <> 0 THEN p.state WHEN n.deleted IS NULL OR n.deleted = 0 THEN"
+    " CASE WHEN c.deleted <> 0 AND n.id IS NOT NULL THEN 2 ELSE 0 END"
+    " WHEN EXISTS (SELECT 1 FROM trash t WHERE t.node_id = p.owner_id) THEN 1 ELSE 2 END"
+)
+_ROW = f"SELECT p.location, p.kind, p.owner_id, p.catalog_id, p.metalake_id, {_STATE}, p.conflicting, p.claimant_id, p.since FROM"
+_JOIN = "LEFT JOIN node n ON n.id = p.owner_id LEFT JOIN node c ON c.id = p.catalog_id"
+_OTHERS = "p.owner_id <> :id"
+UPWARDS = Sql(
+    f"{_ROW} place p {_JOIN} WHERE p.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:upwards AS jsonb)))) AND {_OTHERS}",
+    on_sqlite=f"{_ROW} json_each(:upwards) AS a CROSS JOIN place p ON p.location = a.value {_JOIN} WHERE {_OTHERS}",
+)
+"""Rows at a location, or above it."""
+_LOWER = f"{_ROW} place p {_JOIN} WHERE p.location > :low AND p.location < :high AND {_OTHERS}"
+_PAGED = "ORDER BY p.location LIMIT :limit"
+LOWER = Sql(f"{_LOWER} {_PAGED}")
+LOWER_OF_ROOT = Sql(
+    f"{_LOWER} AND (p.metalake_id <> :metalake OR p.kind = {int(LocationKind.LANCE_DIRECTORY)}) {_PAGED}"
+)
+"""Rows below a root that may conflict with it: within its own metalake only directories that catalogs show."""
+OWN = Sql(f"{_ROW} place p {_JOIN} WHERE p.owner_id = :id ORDER BY p.kind, p.location")
+MOVED = Sql(
+    f"UPDATE place SET kind = {int(LocationKind.DATA_PATH)} WHERE owner_id = :id AND kind = :place_kind AND location <> :place"
+)
+END = Sql(
+    "UPDATE place SET state = :state, since = :now, claimant_id = coalesce(:claimant, (SELECT o.principal_id FROM owner o WHERE o.object_id = :id),"
+    " (SELECT t.dropped_by_id FROM trash t WHERE t.node_id = :id)) WHERE owner_id = :id"
+)
+CLEAR_EXTERNAL = Sql(f"DELETE FROM place WHERE owner_id = :id AND kind = {int(LocationKind.EXTERNAL_FILESET)}")
+"""An external fileset owns no files, so none remain after its drop."""
+METALAKE = Sql("SELECT parent_id FROM node WHERE id = :catalog")
+DELETED_AT = Sql(
+    f"DELETE FROM place WHERE location = :place AND catalog_id = :catalog AND state = {int(LocationState.DELETING)}"
+)
+KEPT_AT = Sql(
+    f"UPDATE place SET state = {int(LocationState.RELEASED)} WHERE location = :place AND catalog_id = :catalog"
+    f" AND state = {int(LocationState.DELETING)}"
+)
+_DELETING_OF = f"SELECT {{}} FROM place WHERE location = :place AND catalog_id = :catalog AND state = {int(LocationState.DELETING)}"
+DELETING_OWNER = Sql(_DELETING_OF.format("owner_id"))
+DELETING_OF_OWNER = Sql(
+    f"SELECT location FROM place WHERE state = {int(LocationState.DELETING)} AND owner_id IN ({_DELETING_OF.format('owner_id')}) ORDER BY location"
+)
+RELEASE_ONE = Sql(
+    f"UPDATE place SET state = {int(LocationState.RELEASED)}, since = :now WHERE owner_id = :id AND location = :place AND kind = :place_kind"
+    f" AND state <> {int(LocationState.RELEASED)}"
+)
+FREE_ONE = Sql(
+    f"DELETE FROM place WHERE owner_id = :id AND location = :place AND kind = :place_kind AND state = {int(LocationState.RELEASED)}"
+)
+CLEAR = Sql("DELETE FROM place WHERE owner_id = :id")
+CLEAR_ONE = Sql(
+    "DELETE FROM place WHERE owner_id = :id AND location = :place AND (:place_kind = 0 OR kind = :place_kind)"
+)
+CLEAR_LOCATION = Sql(
+    f"DELETE FROM place WHERE owner_id = :id AND kind IN ({int(LocationKind.TABLE)}, {int(LocationKind.VIEW)}, {int(LocationKind.LANCE_TABLE)})"
+)
+CLEAR_ROOTS = Sql(f"DELETE FROM place WHERE owner_id = :id AND kind IN ({_OF_CATALOGS})")
+CLEAR_METALAKE = Sql(
+    f"DELETE FROM place WHERE kind IN ({_OF_CATALOGS}) AND owner_id IN (SELECT id FROM node WHERE parent_id = :id)"
+)
+_CONFLICTS = f"{_ROW} place p {_JOIN} WHERE p.conflicting = TRUE AND (p.owner_id, p.location) > (:id, :location)"
+_BY_OWNER = "ORDER BY p.owner_id, p.location LIMIT :limit"
+CONFLICTS = Sql(f"{_CONFLICTS} {_BY_OWNER}")
+LIVE_CONFLICTS = Sql(
+    f"{_CONFLICTS} AND p.kind <> {int(LocationKind.RESTRICTED_READS)} AND ({_STATE}) = {int(LocationState.LIVE)} {_BY_OWNER}"
+)
+"""Without directories for restricted reads: the warehouse of such a directory is marked as well."""
+MARK = Sql("UPDATE place SET conflicting = :conflicting WHERE owner_id = :id AND location = :place")
+IS_OWNER = Sql("SELECT 1 FROM owner WHERE object_id = :id AND principal_id = :actor")
+NAMED = Sql("SELECT parent_id, name FROM node WHERE id = :id")
+UNSETTLED = Sql("SELECT 1 FROM place WHERE location = ''")
+SETTLED = Sql("DELETE FROM place WHERE location = ''")
+"""Deletes the row that the migration leaves for the first start."""
+PAGE = Sql(
+    f"{_ROW} place p {_JOIN} WHERE (p.location, p.owner_id, p.kind) > (:location, :id, :place_kind) AND p.location <> ''"
+    " ORDER BY p.location, p.owner_id, p.kind LIMIT :limit"
+)
+LAST_DOCUMENT = Sql(
+    "SELECT max(d.node_id) FROM (SELECT node_id FROM document WHERE node_id > :after ORDER BY node_id LIMIT :limit) AS d"
+)
+MISSED = Sql(
+    "SELECT d.node_id, n.zone, n.kind, n.format, d.location FROM document d JOIN node n ON n.id = d.node_id WHERE d.node_id > :after"
+    " AND d.node_id <= :last AND NOT EXISTS (SELECT 1 FROM place p WHERE p.owner_id = d.node_id)"
+)
+MISSED_FILESETS = Sql(
+    "SELECT f.node_id, n.zone, f.managed, f.location FROM fileset_place f JOIN node n ON n.id = f.node_id WHERE f.node_id > :after"
+    " AND n.deleted = 0 AND NOT EXISTS (SELECT 1 FROM place p WHERE p.owner_id = f.node_id)"
+)
+_NEEDLES = ("first", "second", "third")
+_WITH = "SELECT d.node_id, n.zone, d.body FROM document d JOIN node n ON n.id = d.node_id WHERE d.node_id > :after AND ({}) ORDER BY d.node_id LIMIT 50"
+DOCUMENTS_WITH = Sql(
+    _WITH.format(" OR ".join(f"position(CAST(:{each} AS bytea) IN d.body) > 0" for each in _NEEDLES)),
+    on_sqlite=_WITH.format(" OR ".join(f"instr(d.body, :{each}) > 0" for each in _NEEDLES)),
+)
+
+
+class RegisteredLocation(NamedTuple):
+    """A row of the register."""
+
+    location: str
+    claim: LocationClaim
+    claimant_id: int | None
+    """The principal who may take over the location of an object that was dropped for good, or staged."""
+    since: int
+
+
+def registered_location_of(row: Row) -> RegisteredLocation:
+    """Build a location from a row."""
+    claim = LocationClaim(LocationKind(row[1]), row[2], row[3], row[4], LocationState(row[5]), bool(row[6]))
+    return RegisteredLocation(row[0], claim, row[7], row[8])
+
+
+def rivals_read(location: str, *, but: int = 0) -> Load[list[RegisteredLocation]]:
+    """Read other objects' locations at a location, above it, and below it (at most `RIVALS_MAX` of these)."""
+    upwards = yield UPWARDS, {"upwards": _upwards(location), "id": but}
+    lower = yield LOWER, {"low": f"{location}/", "high": f"{location}0", "id": but, "limit": RIVALS_MAX}
+    return [registered_location_of(row) for row in (*upwards, *lower)]
+
+
+def own_locations_read(owner_id: int) -> Load[list[RegisteredLocation]]:
+    """Read the locations of an object."""
+    rows = yield OWN, {"id": owner_id}
+    return [registered_location_of(row) for row in rows]
+
+
+def conflicts_read(limit: int) -> Load[list[RegisteredLocation]]:
+    """Read locations that were stored before the rules existed and break one."""
+    rows = yield CONFLICTS, {"id": 0, "location": "", "limit": limit}
+    return [registered_location_of(row) for row in rows]
+
+
+def _upwards(location: str) -> str:
+    return msgspec.json.encode((location, *parent_locations(location))).decode()
+
+
+class LocationWrites:
+    """Writes of the register, for mutations."""
+
+    def __init__(self, tx: StoreTransaction) -> None:
+        self.tx = tx
+
+    def lock(self, locations: Iterable[str]) -> None:
+        """Take locks that conflict with rivals of other catalogs, always in the same order."""
+        for each in sorted(set(locations)):
+            self.tx.session.lock_locations(parent_locations(each), each)
+
+    def insert_free(self, claim: LocationClaim, location: str) -> bool:
+        """Insert an object's location if nothing conflicts with it. Returns whether it was inserted."""
+        return self.tx.count(INSERT_FREE, self.params(claim, location) | overlap_params(location)) > 0
+
+    def put(self, claim: LocationClaim, location: str, *, claimant_id: int | None = None) -> None:
+        """Insert a location that the caller has checked."""
+        self.tx.count(PUT, self.params(claim, location) | {"claimant": claimant_id})
+
+    def params(self, claim: LocationClaim, location: str) -> dict[str, Value]:
+        """Return the parameters of a row."""
+        return {
+            "place": location, "id": claim.owner_id, "place_kind": int(claim.kind), "catalog": claim.catalog_id, "now": self.tx.now_ms,
+        }  # fmt: skip
+
+    def upwards(self, location: str, *, but: int) -> list[RegisteredLocation]:
+        """Read other objects' locations at a location and above it. `but` is the caller's own object."""
+        return [
+            registered_location_of(row) for row in self.tx.rows(UPWARDS, {"upwards": _upwards(location), "id": but})
+        ]
+
+    def lower(
+        self, location: str, *, but: int, after: str = "", root_of: int | None = None
+    ) -> list[RegisteredLocation]:
+        """Read a page of other objects' locations below a location; for a root of metalake `root_of` only
+        conflicting ones.
+        """
+        params: dict[str, Value] = {
+            "low": after or f"{location}/",
+            "high": f"{location}0",
+            "id": but,
+            "limit": RIVALS_MAX,
+        }
+        rows = (
+            self.tx.rows(LOWER, params)
+            if root_of is None
+            else self.tx.rows(LOWER_OF_ROOT, params | {"metalake": root_of})
+        )
+        return [registered_location_of(row) for row in rows]
+
+    def of(self, owner_id: int) -> list[RegisteredLocation]:
+        """Read the locations of an object or a catalog."""
+        return [registered_location_of(row) for row in self.tx.rows(OWN, {"id": owner_id})]
+
+    def is_own(self, place: RegisteredLocation) -> bool:
+        """Return whether the caller owned, dropped or staged the object. Always True if access control is off."""
+        tx = self.tx
+        if tx.actor_id is None or place.claimant_id == tx.actor_id:
+            return True
+        if place.claim.state is LocationState.DROPPED:
+            return TrashWrites(tx).is_own(place.claim.owner_id)
+        return bool(tx.rows(IS_OWNER, {"id": place.claim.owner_id, "actor": tx.actor_id}))
+
+    def moved(self, owner_id: int, *, kind: LocationKind, location: str) -> None:
+        """Record that an object has a new location: its earlier location still has files of its own."""
+        self.tx.count(MOVED, {"id": owner_id, "place_kind": int(kind), "place": location})
+
+    def end(self, owner_id: int, *, state: LocationState, claimant_id: int | None) -> None:
+        """Record that an object is dropped for good, and the state of its files.
+
+        `claimant_id` is who may take over its location; None means its owner, else the user who dropped it.
+        """
+        self.tx.count(CLEAR_EXTERNAL, {"id": owner_id})
+        self.tx.count(END, {"id": owner_id, "state": int(state), "claimant": claimant_id, "now": self.tx.now_ms})
+
+    def metalake_of(self, catalog_id: int) -> int:
+        """Read the metalake of a catalog; 0 if it is unknown."""
+        rows = self.tx.rows(METALAKE, {"catalog": catalog_id})
+        return rows[0][0] if rows else 0
+
+    def purged(self, location: str, *, catalog_id: int, whole: bool) -> None:
+        """Record that a task has deleted the files at a location.
+
+        It stays taken unless `whole`: all files were deleted.
+        """
+        self.tx.count(DELETED_AT if whole else KEPT_AT, {"place": location, "catalog": catalog_id})
+
+    def is_being_deleted(self, location: str, *, catalog_id: int) -> tuple[int, list[str]]:
+        """Read the owner of the files that a task deletes at a location (0: none), and all locations deleted with
+        them.
+        """
+        params: dict[str, Value] = {"place": location, "catalog": catalog_id}
+        owners = self.tx.rows(DELETING_OWNER, params)
+        return (owners[0][0] if owners else 0), [row[0] for row in self.tx.rows(DELETING_OF_OWNER, params)]
+
+    def release_one(self, place: RegisteredLocation) -> bool:
+        """Record in the row that an object is dropped for good. Returns False if the row said so before."""
+        return self.tx.count(RELEASE_ONE, self._row(place) | {"now": self.tx.now_ms}) > 0
+
+    def free_one(self, place: RegisteredLocation) -> bool:
+        """Free a released location. Returns whether it was still released."""
+        return self.tx.count(FREE_ONE, self._row(place)) > 0
+
+    def _row(self, place: RegisteredLocation) -> dict[str, Value]:
+        return {"id": place.claim.owner_id, "place": place.location, "place_kind": int(place.claim.kind)}
+
+    def clear(self, owner_id: int, *, location: str | None = None, kind: int = 0) -> None:
+        """Delete an object's locations, or a single one, of any kind unless `kind` is given."""
+        if location is None:
+            self.tx.count(CLEAR, {"id": owner_id})
+        else:
+            self.tx.count(CLEAR_ONE, {"id": owner_id, "place": location, "place_kind": int(kind)})
+
+    def replace(self, owner_id: int) -> None:
+        """Free the location of a dropped object for the caller's new object. Its other locations stay taken."""
+        self.end(owner_id, state=LocationState.RELEASED, claimant_id=self.tx.actor_id)
+        self.tx.count(CLEAR_LOCATION, {"id": owner_id})
+
+    def clear_roots(self, catalog_id: int) -> None:
+        """Delete the locations of a catalog itself."""
+        self.tx.count(CLEAR_ROOTS, {"id": catalog_id})
+
+    def clear_metalake(self, metalake_id: int) -> None:
+        """Delete the locations of the catalogs of a metalake themselves."""
+        self.tx.count(CLEAR_METALAKE, {"id": metalake_id})
+
+    def mark(self, place: RegisteredLocation, *, conflicting: bool) -> None:
+        """Mark a location as breaking a rule, or remove the mark."""
+        self.tx.count(MARK, {"id": place.claim.owner_id, "place": place.location, "conflicting": conflicting})
+
+    def path_of(self, node_id: int) -> str:
+        """Return the dotted names of a node and its ancestors, dropped or not."""
+        names: list[str] = []
+        while rows := self.tx.rows(NAMED, {"id": node_id}):
+            names.append(rows[0][1])
+            node_id = rows[0][0]
+        return ".".join(reversed(names))
+
+    def is_unsettled(self) -> bool:
+        """Return whether the register of an earlier release's store still has to be filled."""
+        return bool(self.tx.rows(UNSETTLED, {}))
+
+    def settled(self) -> None:
+        """Record that the register is filled."""
+        self.tx.count(SETTLED, {})
+
+    def page(self, after: tuple[str, int, int], *, limit: int) -> list[RegisteredLocation]:
+        """Read the next locations after (location, owner, kind), in that order."""
+        params: dict[str, Value] = {"location": after[0], "id": after[1], "place_kind": after[2], "limit": limit}
+        return [registered_location_of(row) for row in self.tx.rows(PAGE, params)]
+
+    def missed(self, *, after: int, limit: int) -> tuple[int | None, list[tuple[LocationClaim, str]]]:
+        """Read documents and filesets without a location in the register, with ids after `after`, and the last id
+        examined.
+        """
+        last = self.tx.rows(LAST_DOCUMENT, {"after": after, "limit": limit})[0][0]
+        found: list[tuple[LocationClaim, str]] = []
+        if last is not None:
+            for node_id, catalog, kind, table_format, location in self.tx.rows(MISSED, {"after": after, "last": last}):
+                is_lance = LocationKind.LANCE_TABLE if table_format == "lance" else LocationKind.TABLE
+                place_kind = LocationKind.VIEW if kind == Kind.VIEW else is_lance
+                found.append((LocationClaim(place_kind, node_id, catalog, self.metalake_of(catalog)), location))
+        for node_id, catalog, managed, location in self.tx.rows(MISSED_FILESETS, {"after": after}):
+            place_kind = LocationKind.FILESET if managed else LocationKind.EXTERNAL_FILESET
+            found.append((LocationClaim(place_kind, node_id, catalog, self.metalake_of(catalog)), location))
+        return last, found
+
+    def documents_with(self, names: Sequence[str], *, after: int) -> list[tuple[int, int, bytes]]:
+        """Read documents that contain one of three names anywhere, with ids after `after`: id, catalog, bytes."""
+        params: dict[str, Value] = {key: name.encode() for key, name in zip(_NEEDLES, names, strict=True)}
+        return [(row[0], row[1], bytes(row[2])) for row in self.tx.rows(DOCUMENTS_WITH, params | {"after": after})]
+
+    def conflicts(
+        self, *, after: tuple[int, str] = (0, ""), limit: int, only_live: bool = False
+    ) -> Sequence[RegisteredLocation]:
+        """Read marked locations after (owner, location), in that order.
+
+        With `only_live`, not those of dropped objects.
+        """
+        params: dict[str, Value] = {"id": after[0], "location": after[1], "limit": limit}
+        return [registered_location_of(row) for row in self.tx.rows(LIVE_CONFLICTS if only_live else CONFLICTS, params)]

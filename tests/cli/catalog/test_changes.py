@@ -1,0 +1,51 @@
+"""`changes --follow`: over restarts of the server, and to an end that says where to go on."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.cli.catalog import changes
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+FEED = "/api/limnos/v1/metalakes/lake/changes"
+CHANGE = {
+    "zone": 2, "revision": 7, "ordinal": 0, "operation": "create", "kind": "table", "id": 5, "path": ["main", "t"],
+    "actor": "ana", "request_id": "r", "at": "2026-01-01T00:00:00Z",
+}  # fmt: skip
+AWAY = {"error": {"code": "unavailable", "message": "stopping"}}
+END = {"error": {"code": "pruned", "message": "not kept any longer"}}
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody waits for a server that is away."""
+    monkeypatch.setattr(changes, "PAUSE_S", 0.0)
+
+
+def test_who_follows_outlives_a_restart(fake: FakeServer, limnos: Run) -> None:
+    """A server that is away is asked again from the same position, and an end that nobody can help says where one was."""
+    waiting = f"{FEED}?after=x&wait_s=15"
+    fake.on("GET", f"{FEED}?after=now", {"changes": [], "next": "x", "more": False})
+    fake.on("GET", waiting, AWAY, status=503)
+    fake.on("GET", waiting, {"changes": [CHANGE], "next": "y", "more": False})
+    fake.on("GET", f"{FEED}?after=y&wait_s=15", END, status=410)
+
+    done = limnos("changes", "--follow", "--after", "now", "--output", "table")
+
+    assert done.code == 1
+    assert done.out == "2026-01-01T00:00:00Z  ana  create table main.t\n"
+    assert "go on with --after y" in done.err
+    assert "--after oldest" in done.err.partition("next:")[2]
+    assert fake.calls.count(f"GET {waiting}") == 2
+
+
+@pytest.mark.parametrize("flags", [("--follow",), ()])
+def test_a_server_that_was_never_there_is_told(fake: FakeServer, limnos: Run, flags: tuple[str, ...]) -> None:
+    """Who has read nothing yet is told at once that nobody answers."""
+    fake.on("GET", f"{FEED}?after=x", AWAY, status=503)
+
+    done = limnos("changes", "--after", "x", *flags, "--output", "table")
+
+    assert done.code == 6
+    assert "go on with" not in done.err

@@ -1,0 +1,245 @@
+"""`server …`, `spark jars` and `demo`: what they hand on to rooms that the base install may not have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from limnos.cli import extras as rooms_module
+from limnos.cli.operation import server, spark
+from limnos.config import Settings
+from limnos.model.errors import CannotStart
+from limnos.model.secrets import Secret
+from tests.cli.conftest import Run
+
+
+@pytest.fixture
+def rooms(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """Stands in for the rooms behind the command line and remembers what it was given."""
+    seen = SimpleNamespace(given=[], problems=[], lacks=[], asked=[])
+
+    def remember(answer: object) -> Callable[..., object]:
+        def call(*args: object, **more: object) -> object:
+            seen.given.append((args, more))
+            return answer
+
+        return call
+
+    seen.start, seen.migrate, seen.main = remember(7), remember("already at version 1"), remember(0)
+    seen.ensure_runtime, seen.ensure_s3 = remember(Path("iceberg.jar")), remember(Path("s3.jar"))
+    seen.check = lambda _settings: seen.problems
+    seen.startup_notes = lambda _settings: seen.lacks
+
+    def room(module: str, *, extra: str) -> SimpleNamespace:
+        seen.asked.append((module, extra))
+        return seen
+
+    monkeypatch.setattr(server, "import_extra", room)
+    monkeypatch.setattr(spark, "import_extra", room)
+    return seen
+
+
+def settings_of(rooms: SimpleNamespace) -> Settings:
+    """The settings a room was last given."""
+    settings = rooms.given[-1][0][0]
+    assert isinstance(settings, Settings)
+    return settings
+
+
+def test_start_hands_on_every_flag(run: Run, rooms: SimpleNamespace, tmp_path: Path) -> None:
+    """Each flag of `server start` reaches its setting, and the server's exit code is the command's."""
+    file = tmp_path / "limnos.toml"
+    file.write_text('[log]\nlevel = "debug"\n', encoding="utf-8")
+    words = "--data d --listen 0.0.0.0:1 --database postgresql://h/d --access off --admin root --bare --insecure-listen"
+
+    done = run("server", "start", *words.split(), "--config", str(file))
+
+    settings = settings_of(rooms)
+    assert done.code == 7
+    assert settings.server.model_dump(include={"data", "listen", "admin", "bare", "insecure_listen"}) == {
+        "data": "d",
+        "listen": "0.0.0.0:1",
+        "admin": "root",
+        "bare": True,
+        "insecure_listen": True,
+    }
+    assert (settings.database.url, settings.access.enabled) == (Secret("postgresql://h/d"), False)
+    assert settings.log.level == "debug"
+    assert rooms.asked == [("limnos.app.server", "server")]
+
+
+def test_allow_flags_may_be_repeated(run: Run, rooms: SimpleNamespace) -> None:
+    """Each root and endpoint that is given reaches the settings."""
+    words = "--allow-root /a --allow-root s3://b/c --allow-endpoint http://h:1 --allow-endpoint https://i"
+
+    done = run("server", "start", *words.split())
+
+    storage = settings_of(rooms).storage
+    assert done.code == 7
+    assert storage.allowed_roots == ("/a", "s3://b/c")
+    assert storage.allowed_endpoints == ("http://h:1", "https://i")
+
+
+@pytest.mark.parametrize("flag", ["--allow-root=here", "--allow-endpoint=host:9000", "--allow-endpoint=http://h/path"])
+def test_allowing_what_is_no_place_starts_nothing(run: Run, rooms: SimpleNamespace, flag: str) -> None:
+    """A root that is no location, or an endpoint that is more than an address, is told with what to write."""
+    done = run("server", "start", flag)
+
+    assert done.code != 0
+    assert "write " in done.err
+    assert rooms.given == []
+
+
+def test_start_without_flags_leaves_the_rest_to_other_layers(
+    run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A switch that is not given does not override the environment."""
+    monkeypatch.setenv("LIMNOS__SERVER__BARE", "true")
+    monkeypatch.setenv("LIMNOS__ACCESS__ENABLED", "off")
+
+    run("server", "start")
+
+    assert settings_of(rooms).server.bare is True
+    assert settings_of(rooms).access.enabled is False
+
+
+def test_wrong_setting_starts_nothing(run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A setting that cannot be used stops the start with exit code 2 and words for people, also in a log."""
+    monkeypatch.setenv("LIMNOS__SERVER__DATE", "x")
+
+    done = run("server", "start")
+
+    assert (done.code, rooms.given) == (2, [])
+    assert done.err.startswith("error: unknown setting 'server.date'")
+    assert "did you mean 'server.data'?" in done.err
+
+
+@pytest.mark.parametrize("value", ["yes", "ON "])
+def test_access_is_on_or_off(run: Run, value: str) -> None:
+    """`--access` takes `on` and `off` only."""
+    assert run("server", "start", "--access", value).code == 2
+
+
+def test_check_lists_problems(run: Run, rooms: SimpleNamespace) -> None:
+    """`server check` exits with 1 and the problems, or with 0 and none."""
+    good = run("server", "check")
+    rooms.problems = [CannotStart("no directory", why="it is a file", advice="name another")]
+    bad = run("server", "check")
+
+    assert (good.code, good.result) == (0, [])
+    assert (bad.code, bad.result) == (
+        1,
+        [{"problem": "no directory", "why": "it is a file", "next": "name another", "stops": True}],
+    )
+
+
+def test_check_tells_what_a_server_would_lack(run: Run, rooms: SimpleNamespace) -> None:
+    """What keeps no server from starting is a note beside the result, and the exit code is 0."""
+    rooms.lacks = ["SQL++ over data needs an archive"]
+
+    done = run("server", "check")
+
+    assert (done.code, done.result, done.err) == (0, [], "note: SQL++ over data needs an archive\n")
+
+
+def test_migrate_tells_what_it_did(run: Run, rooms: SimpleNamespace) -> None:
+    """`server migrate` prints what the store says."""
+    done = run("server", "migrate", "--data", "d")
+
+    assert (done.code, done.out) == (0, "already at version 1\n")
+    assert settings_of(rooms).server.data == "d"
+    assert rooms.given[-1][1] == {"restored": False, "keeps_tokens": False}
+
+
+def test_migrate_hands_on_that_the_store_was_restored(run: Run, rooms: SimpleNamespace) -> None:
+    """`server migrate --restored` says so to the room that does it."""
+    done = run("server", "migrate", "--restored")
+
+    assert done.code == 0, done.err
+    assert rooms.given[-1][1] == {"restored": True, "keeps_tokens": False}
+
+
+def test_config_shows_values_and_origins(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`server config` shows each value with its origin, and no password."""
+    monkeypatch.setenv("LIMNOS__DATABASE__URL", "postgresql://u:hunter2@h/d")
+
+    done = run("server", "config", "--admin", "root")
+
+    assert isinstance(done.result, list)
+    found = {row["setting"]: (row["value"], row["origin"]) for row in done.result}
+    assert found["server.admin"] == ("root", "flag --admin")
+    assert found["database.url"] == ("postgresql://u:*****@h/d", "environment LIMNOS__DATABASE__URL")
+    assert found["log.level"] == ("info", "default")
+    assert "hunter2" not in run("server", "config", "--output", "table").out
+
+
+def test_jars_come_from_where_the_settings_say(
+    run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`spark jars` hands on repository and cache, a flag over the environment, and prints the file."""
+    monkeypatch.setenv("LIMNOS__SPARK__REPOSITORY", "https://other/maven2")
+    monkeypatch.setenv("LIMNOS__SPARK__CACHE", "elsewhere")
+
+    done = run("spark", "jars", "--cache", "here", "--output", "table")
+
+    assert (done.code, done.out) == (0, "iceberg.jar\n")
+    assert rooms.given == [((), {"repository": "https://other/maven2", "cache": Path("here")})]
+
+
+def test_spark_jars_for_s3_are_two(run: Run, rooms: SimpleNamespace) -> None:
+    """`spark jars --s3` fetches what reaches tables on S3 beside Iceberg's runtime."""
+    done = run("spark", "jars", "--s3", "--output", "table")
+
+    assert (done.code, done.out) == (0, "iceberg.jar\ns3.jar\n")
+
+
+def test_demo_runs_in_its_directory(run: Run, rooms: SimpleNamespace) -> None:
+    """`demo` hands on its directory."""
+    done = run("demo", "here")
+
+    assert done.code == 0
+    assert rooms.given == [((Path("here"),), {})]
+    assert rooms.asked == [("examples.demo.run", "server,spark,demo")]
+
+
+def test_installed_package_says_where_the_demo_is(
+    run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`demo` of an installed package runs nothing and names the command of a checkout."""
+    monkeypatch.setattr(spark, "checkout_of", lambda _file: None)
+
+    done = run("demo", "here")
+
+    assert (done.code, rooms.given) == (3, [])
+    assert "make demo" in done.err
+
+
+def test_missing_library_names_the_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the base install a command that needs more says which extra to install."""
+
+    def missing(name: str) -> object:
+        raise ModuleNotFoundError(f"No module named 'uvicorn' (for {name})", name="uvicorn")
+
+    monkeypatch.setattr(rooms_module, "importlib", SimpleNamespace(import_module=missing))
+
+    done = run("server", "migrate")
+
+    assert done.code == 1
+    assert "pip install -e '.[server]'" in done.err
+
+
+def test_library_missing_at_work_names_the_extra(run: Run, rooms: SimpleNamespace) -> None:
+    """A server that finds out late that it lacks a database driver says which extra brings it."""
+
+    def start(_settings: Settings) -> int:
+        raise ModuleNotFoundError("No module named 'psycopg'", name="psycopg")
+
+    rooms.start = start
+
+    done = run("server", "start", "--database", "postgresql://h/d")
+
+    assert done.code == 1
+    assert "pip install -e '.[postgres]'" in done.err

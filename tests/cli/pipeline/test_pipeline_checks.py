@@ -1,0 +1,102 @@
+"""`pipeline check`, `plan` and `schema`: what they print, and how they end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from limnos.cli.failures import ExitCode
+from limnos.cli.pipeline import pipeline_checks
+from limnos.pipeline.engine.preview import StepPreview
+from limnos.pipeline.file import schema_text
+from tests.cli.conftest import Run
+
+WRONG = "pipeline: p\ncatalog: main\nsteps: {a.t: {sqll: SELECT 1}}\n"
+RIGHT = "pipeline: p\ncatalog: main\nsources: {x: data/*.csv}\nsteps: {a.t: {load: x, write: append}}\n"
+NOBODY = "http://127.0.0.1:9"
+
+
+def _written(directory: Path, text: str) -> str:
+    path = directory / "p.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def test_the_schema_is_printed_as_it_is_committed(run: Run) -> None:
+    """An editor takes the output as it is."""
+    told = run("pipeline", "schema")
+
+    assert (told.code, told.out) == (0, schema_text())
+
+
+@pytest.mark.parametrize("command", ["check", "plan"])
+def test_what_is_wrong_with_a_file_is_told_with_places(run: Run, tmp_path: Path, command: str) -> None:
+    """Lines for people, fields for programs; either way the exit code of a command line that can't be used."""
+    file = _written(tmp_path, WRONG)
+
+    table = run("pipeline", command, file, "--uri", NOBODY, "--output", "table")
+    document = run("pipeline", command, file, "--uri", NOBODY, "--output", "json").result
+
+    assert table.code == ExitCode.USAGE
+    assert table.out.splitlines()[0] == f"{file}:3:14: a step needs one of sql, sql_file, python, load"
+    assert isinstance(document, dict)
+    assert document["problems"][1] == {
+        "message": "unknown key 'sqll'; did you mean 'sql'?", "file": file, "line": 3, "column": 15,
+    }  # fmt: skip
+
+
+def test_a_server_that_is_not_there_leaves_tables_and_rights_unchecked(run: Run, tmp_path: Path) -> None:
+    """The rest is checked all the same, and it is told what was not."""
+    told = run("pipeline", "check", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "json")
+
+    document = json.loads(told.out)
+    assert told.code == 0
+    assert document["holds"]
+    assert document["unchecked"][0].startswith(f"tables and rights: no server answers at {NOBODY}")
+    assert document["steps"][0] | {"reads": []} == {
+        "name": "a.t", "level": 1, "write": "append", "new": False, "reads": [], "aside": [],
+    }  # fmt: skip
+
+
+def test_sources_without_files_are_told(run: Run, tmp_path: Path) -> None:
+    """A run would fail without them, so it is said that they are not there; with them nothing is."""
+    file = _written(tmp_path, RIGHT)
+    before = run("pipeline", "check", file, "--uri", NOBODY, "--output", "json")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "x.csv").write_text("a\n1\n")
+    after = run("pipeline", "check", file, "--uri", NOBODY, "--output", "json")
+
+    assert (before.code, after.code) == (0, 0)
+    assert json.loads(before.out)["unchecked"][1:] == [
+        f"source x: there is no file data/*.csv in {tmp_path}; a run without it fails"
+    ]
+    assert len(json.loads(after.out)["unchecked"]) == 1
+
+
+def test_a_plan_that_refuses_a_step_does_not_say_that_nothing_is_wrong(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last line counts what is refused, and the exit code is that of a file that can't be run."""
+    refused = {"a.t": StepPreview(step="a.t", refused="no such column")}
+    monkeypatch.setattr(pipeline_checks, "_previews", lambda *_args, **_more: refused)
+    monkeypatch.setattr(pipeline_checks, "_can_compare_columns", lambda _found: True)
+
+    told = run("pipeline", "plan", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "table")
+
+    assert told.code == ExitCode.USAGE
+    assert told.out.splitlines()[-1] == "1 step is refused"
+    assert "nothing is wrong" not in told.out
+
+
+def test_a_plan_without_a_server_tells_what_the_file_says(run: Run, tmp_path: Path) -> None:
+    """No Spark is started where there is nothing to compare with."""
+    told = run("pipeline", "plan", _written(tmp_path, RIGHT), "--uri", NOBODY, "--output", "table")
+
+    assert told.code == 0
+    assert told.out.splitlines()[:3] == [
+        "pipeline p: 1 step, tables in catalog main",
+        "1. a.t (append)",
+        "     reads source x: files data/*.csv, csv",
+    ]

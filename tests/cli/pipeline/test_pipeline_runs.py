@@ -1,0 +1,31 @@
+"""`pipeline run` and `pipeline resume`: what their flags come to."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from limnos.cli.pipeline import pipeline_runs
+from limnos.pipeline.run.options import RunOptions
+from tests.cli.conftest import Run
+
+
+@pytest.mark.parametrize("words", [("run", "file.yaml"), ("resume", "r1")])
+@pytest.mark.parametrize("flags, away_s", [((), 600.0), (("--away", "7.5"), 7.5)])
+def test_away_is_how_long_a_server_is_waited_for(
+    run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], flags: tuple[str, ...], away_s: float
+) -> None:
+    """`--away` reaches the run's options, which its beginning and its steps go by; ten minutes unless told otherwise."""
+    seen: list[RunOptions] = []
+
+    def note(*_: object, options: RunOptions, **__: object) -> SimpleNamespace:
+        seen.append(options)
+        return SimpleNamespace(exit_code=0)
+
+    command = SimpleNamespace(run_file=note, resume_run=note, Spark=lambda **_: None)
+    monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
+    monkeypatch.setattr(pipeline_runs, "_door", lambda _: None)
+    done = run("pipeline", *words, *flags)
+
+    assert (done.code, [each.away_s for each in seen]) == (0, [away_s])

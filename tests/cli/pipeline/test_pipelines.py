@@ -1,0 +1,157 @@
+"""What the commands on pipelines and runs ask of the server, and what they show."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from limnos.cli.pipeline import pipeline_runs
+from limnos.pipeline.engine.differences import BranchDifference
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+LAKE = "/api/limnos/v1/metalakes/lake"
+PIPES, RUNS = f"{LAKE}/pipelines", f"{LAKE}/runs"
+PIPELINE = {"name": "nyc", "version": 2, "digest": "d"}
+RUN = {
+    "id": "r-1", "pipeline": "nyc", "state": "running", "attempt": 1, "user": "ana", "holder": "host:7", "version": 2,
+    "parameters": {"day": "x"}, "options": {},
+}  # fmt: skip
+STEP = {"name": "raw", "state": "done", "attempt": 1, "rows": 7, "reads": [], "outputs": [], "inputs": []}
+FOUND = {
+    "step": "raw",
+    "rule": "not_empty",
+    "kind": "row",
+    "action": "warn",
+    "broken": 2,
+    "checked": 10,
+    "held": True,
+    "message": "2 of 10",
+}
+
+
+def test_pipelines_and_runs_are_listed(fake: FakeServer, limnos: Run) -> None:
+    """`list` shows pipelines, `runs` runs: of a pipeline, in a state, at most so many."""
+    fake.on("GET", PIPES, {"pipelines": [PIPELINE]})
+    fake.on("GET", f"{RUNS}?limit=20", {"runs": [RUN], "next": None})
+    fake.on("GET", f"{RUNS}?pipeline=nyc&state=failed&limit=3", {"runs": [], "next": None})
+
+    assert [row["name"] for row in limnos("pipeline", "list").result] == ["nyc"]
+    assert [(row["id"], row["state"]) for row in limnos("pipeline", "runs").result] == [("r-1", "running")]
+    assert limnos("pipeline", "runs", "nyc", "--state", "failed", "--limit", "3").result == []
+
+
+def test_runs_are_listed_over_pages(fake: FakeServer, limnos: Run) -> None:
+    """Pages are asked for until there are enough."""
+    fake.on("GET", f"{RUNS}?limit=3", {"runs": [RUN, RUN], "next": "40"})
+    fake.on("GET", f"{RUNS}?page=40&limit=1", {"runs": [RUN], "next": "7"})
+
+    assert len(limnos("pipeline", "runs", "--limit", "3").result) == 3
+
+
+def test_a_run_is_shown_whole(fake: FakeServer, limnos: Run) -> None:
+    """As JSON one document; as a table the run, its steps and what was found below each other."""
+    step = {**STEP, "phases_s": {"reading": 0.5, "writing": 1.25}}
+    fake.on("GET", f"{RUNS}/r-1", {**RUN, "phases_s": {"steps": 2.0}, "steps": [step], "findings": [FOUND]})
+
+    shown = limnos("pipeline", "show", "r-1").result
+    table = limnos("pipeline", "show", "r-1", "--output", "table")
+
+    assert (shown["state"], shown["steps"][0]["rows"], shown["findings"][0]["rule"]) == ("running", 7, "not_empty")
+    assert table.code == 0
+    assert all(word in table.out for word in ("host:7", "raw", "done", "not_empty", "2 of 10"))
+    assert all(word in table.out for word in ("steps 2.00", "reading 0.50, writing 1.25"))
+
+
+def test_options_of_a_run_are_shown_as_its_caller_would_write_them(fake: FakeServer, limnos: Run) -> None:
+    """Tables by their names, those that a step only might have written left out; what is not set, and what a runner notes for a resume, is in the JSON alone."""
+    options = {
+        "tables": [["main", "a", "t.u"], ["main", "b"]],
+        "digests": {"a": "x1"},
+        "pins": [],
+        "full": False,
+        "hold": True,
+    }
+    steps = [
+        {**STEP, "output": "main.a.`t.u`", "outputs": [{"table": ["main", "a", "t.u"]}, {"table": ["main", "kept"]}]},
+        {**STEP, "name": "b", "state": "waiting", "output": "main.c"},
+    ]
+    fake.on("GET", f"{RUNS}/r-1", {**RUN, "options": options, "steps": steps})
+
+    table = limnos("pipeline", "show", "r-1", "--output", "table").out
+    document = limnos("pipeline", "show", "r-1").result
+
+    assert "tables = main.a.`t.u`, main.c, main.kept\n" in table
+    assert "hold = yes" in table
+    assert not any(word in table for word in ("digests", "pins", "full"))
+    assert document["options"] == options
+
+
+def test_a_run_is_cancelled(fake: FakeServer, limnos: Run) -> None:
+    """It is told who is asked to stop, or that nobody held the run."""
+    fake.on("POST", f"{RUNS}/r-1/cancel", {**RUN, "state": "cancelling"}).on(
+        "POST", f"{RUNS}/r-1/cancel", {**RUN, "state": "cancelled"}
+    )
+
+    first, second = (limnos("pipeline", "cancel", "r-1", "--output", "table").out for _ in range(2))
+
+    assert "host:7" in first
+    assert second.strip() == "run r-1 is cancelled"
+
+
+def test_findings_of_a_pipeline(fake: FakeServer, limnos: Run) -> None:
+    """What a rule found over the runs, each with its run."""
+    fake.on(
+        "GET",
+        f"{PIPES}/nyc/findings?rule=not_empty&limit=100",
+        {"findings": [{**FOUND, "run": "r-1", "run_state": "failed"}]},
+    )
+
+    (row,) = limnos("pipeline", "findings", "nyc", "--rule", "not_empty").result
+
+    assert (row["broken"], row["run"]) == (2, "r-1")
+
+
+def test_a_pipeline_is_dropped(fake: FakeServer, limnos: Run) -> None:
+    """With its runs, when it is said with `--yes`."""
+    fake.on("DELETE", f"{PIPES}/nyc", {"dropped": "nyc"})
+
+    assert limnos("pipeline", "drop", "nyc", "--yes").result == {"dropped": "nyc"}
+
+
+def test_a_run_that_is_not_there(fake: FakeServer, limnos: Run) -> None:
+    """The hint says where runs are listed."""
+    error = {"code": "not-found", "message": "Run r-9 does not exist in metalake lake: see 'limnos pipeline runs'"}
+    fake.on("GET", f"{RUNS}/r-9", {"error": error}, status=404)
+
+    done = limnos("pipeline", "show", "r-9")
+
+    assert done.code == 3
+    assert "limnos pipeline runs" in done.err
+
+
+@pytest.mark.parametrize("also", ["--hold", "--dry-run"])
+def test_a_backfill_publishes_run_after_run(limnos: Run, also: str) -> None:
+    """Held runs would stand in one another's way, and only the first could be shown: refused before anything is read."""
+    refused = limnos("pipeline", "run", "nowhere.yaml", "--backfill", "day=2026-01-01..2026-01-02", also)
+
+    assert refused.code == 2
+    assert "--backfill publishes one run before the next begins" in refused.err
+
+
+def test_rows_that_differ_are_shown_on_a_terminal_too(limnos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`diff --rows` prints the rows of each table below the counts; JSON has them in its document."""
+    sample = ({"_side": "added", "_times": 1, "id": 7},)
+    found = BranchDifference(table="main.a.t", added=3, removed=0, changed=None, sample=sample)
+    same = BranchDifference(table="main.a.u", added=0, removed=0, changed=0)
+    command = SimpleNamespace(diff_run=lambda *_, **__: (found, same), Spark=lambda **_: None)
+    monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
+
+    table = limnos("pipeline", "diff", "r-1", "--rows", "1", "--output", "table").out
+    document = limnos("pipeline", "diff", "r-1", "--rows", "1").result
+
+    assert "main.a.t: 1 of 3 rows that differ" in table
+    assert table.rstrip().splitlines()[-1].split() == ["added", "1", "7"]
+    assert "main.a.u:" not in table
+    assert [row["sample"] for row in document] == [list(sample), []]  # type: ignore[attr-defined]

@@ -1,0 +1,206 @@
+"""`limnos sql` in scripts: from the command line, files and pipes; what is shown, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import stat
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.cli.sqlpp.sql_prompt import history_at, names_of
+from limnos.client import Client
+from tests.cli.conftest import CommandResult, Run
+from tests.cli.query_service import FakeQueryService, serving
+from tests.client.fake import FakeServer
+
+QUERY = "/query/service"
+
+
+@pytest.fixture
+def service() -> Iterator[FakeQueryService]:
+    """The stand-in."""
+    with serving() as found:
+        yield found
+
+
+def sql(run: Run, service: FakeQueryService, *words: str) -> CommandResult:
+    """Run the command against the stand-in."""
+    return run("sql", "--uri", service.uri, "--user", "ana", *words)
+
+
+def test_rows_as_json(run: Run, service: FakeQueryService) -> None:
+    """One document with every row, numbers as they came."""
+    done = sql(run, service, "-c", "select value x from [1.0, null, {'a': 1}] x")
+
+    assert (done.code, done.result, done.err) == (0, [1.0, None, {"a": 1}], "")
+    assert "1.0" in done.out
+
+
+def test_rows_as_a_table(run: Run, service: FakeQueryService) -> None:
+    """Fields are columns under their own names; what is missing is empty, null is not, what nests is JSON."""
+    done = sql(run, service, "--output", "table", "-c", "select value x from [{'a_b': 'x', 'c': [1]}, {'a_b': null}] x")
+
+    assert [line.split() for line in done.out.splitlines()] == [["a_b", "c"], ["x", "[1]"], ["null"]]
+
+
+def test_values_and_nothing_as_a_table(run: Run, service: FakeQueryService) -> None:
+    """What is no object stands under `value`; an empty result says so apart from the output."""
+    values = sql(run, service, "--output", "table", "-c", "select value x from ['a', 2] x")
+    nothing = sql(run, service, "--output", "table", "-c", "select value x from [] x")
+
+    assert [line.split() for line in values.out.splitlines()] == [["value"], ["a"], ["2"]]
+    assert (nothing.out, nothing.err) == ("", "no rows\n")
+
+
+def test_commands_files_and_what_is_left_in_use(run: Run, service: FakeQueryService, tmp_path: Path) -> None:
+    """All are run in order, each with the dataverse that the one before left in use; the first has that of the command line."""
+    file = tmp_path / "s.sqlpp"
+    file.write_text("select value 3;")
+    done = sql(
+        run, service, "--dataverse", "`a.b`.c", "-c", "use d; select value 1;", "-c", "use e.f;", "-f", str(file)
+    )
+
+    assert done.code == 0
+    assert [body.get("dataverse") for body in service.asked] == [["a.b", "c"], "d", ["e", "f"]]
+    assert [body["timeout"] for body in service.asked] == ["300s"] * 3
+
+
+def test_a_pipe(run: Run, service: FakeQueryService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without anything else standard input is run as one request."""
+    monkeypatch.setattr("sys.stdin", io.StringIO("use a.b;\nselect value 1;\n"))
+
+    done = sql(run, service)
+
+    assert (done.code, done.result, len(service.asked)) == (0, [1], 1)
+
+
+def test_an_error_has_its_place(run: Run, service: FakeQueryService) -> None:
+    """For people the word is underlined, for programs there are line and column; nothing after it is run."""
+    text = "select value 1;\nselect value nope;"
+    people = sql(run, service, "--output", "table", "-c", text, "-c", "select 2;")
+    programs = sql(run, service, "-c", text)
+
+    assert people.code == programs.code == 1
+    assert people.err == (
+        "error: ASX1073: Cannot resolve alias reference for undefined identifier nope (in line 2, at column 14)\n"
+        "   2 | select value nope;\n"
+        "                    ^^^^\n"
+    )
+    assert (programs.error["code"], programs.error["line"], programs.error["column"]) == ("ASX1073", 2, 14)
+    assert len(service.asked) == 2
+
+
+def test_a_failure_behind_rows(run: Run, fake: FakeServer) -> None:
+    """Rows that came are shown, then what went wrong, which is how the command ends."""
+    fake.on(
+        "POST", QUERY,
+        {"results": [1, 2], "errors": [{"code": 1, "msg": "ASX0007: Overflow"}], "status": "fatal", "warnings": [
+            {"code": 1, "msg": "ASX1063: Cannot find dataverse with name a"}
+        ]},
+    )  # fmt: skip
+
+    done = run("sql", "--uri", fake.uri, "-c", "select 1;", "--output", "table")
+
+    assert (done.code, done.out.split()) == (1, ["value", "1", "2"])
+    assert done.err == "warning: ASX1063: Cannot find dataverse with name a\nerror: ASX0007: Overflow\n"
+
+
+def test_a_statement_that_took_too_long(run: Run, fake: FakeServer) -> None:
+    """What was ended at its time is told by the status, as its message has no code of the language."""
+    fake.on("POST", QUERY, {"errors": [{"code": 1, "msg": "The request took: too long"}], "status": "timeout"})
+
+    done = run("sql", "--uri", fake.uri, "-c", "select 1;")
+
+    assert (done.code, done.error["code"]) == (1, "timeout")
+
+
+@pytest.mark.parametrize("status, code", [(401, 4), (403, 4), (503, 6), (500, 1), (404, 1)])
+def test_how_it_ends_when_the_server_refuses(run: Run, fake: FakeServer, status: int, code: int) -> None:
+    """A credential that is not in force, a right that is not there, a server that is busy: each has its exit code."""
+    fake.on("POST", QUERY, {"errors": [{"code": 1, "msg": "no"}], "status": "fatal"}, status=status)
+
+    done = run("sql", "--uri", fake.uri, "-c", "select 1;")
+
+    assert done.code == code
+    assert done.error["message"] == "no"
+
+
+def test_nobody_there(run: Run) -> None:
+    """A server that does not answer is told as by every command."""
+    done = run("sql", "--uri", "http://127.0.0.1:1", "-c", "select 1;")
+
+    assert (done.code, done.error["code"]) == (6, "unavailable")
+
+
+@pytest.mark.parametrize(
+    "words", [("--file", "/no/such"), ("--statement-timeout", "0", "-c", "1;"), ("--dataverse", "a..b", "-c", "1;")]
+)
+def test_flags_that_make_no_sense(run: Run, service: FakeQueryService, words: tuple[str, ...]) -> None:
+    """They are refused before anything is sent."""
+    done = sql(run, service, *words)
+
+    assert (done.code, service.asked) == (2, [])
+
+
+def test_an_interrupt_ends_the_statement_on_the_server(run: Run, service: FakeQueryService) -> None:
+    """Ctrl-C cancels what runs by the id that was sent with it, waits for that, and the command says it was interrupted."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is born deaf to it
+
+    def interrupt() -> None:
+        while not service.waiting:
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    try:
+        done = sql(run, service, "--output", "table", "-c", "select forever();")
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+    assert done.code == 130
+    assert service.cancelled == [service.asked[0]["client_context_id"]]
+    assert done.err == "cancelling\nerror: ASX0041: The request was cancelled\n"
+
+
+def test_the_client_runs_statements(service: FakeQueryService) -> None:
+    """The client gives rows as the JSON that came, sends parameters by name, and cancels what nobody runs in vain."""
+    with Client(service.uri, user="ana") as client:
+        answer = client.sqlpp.run("select value 1.0;", dataverse=("a", "b"), parameters={"x": [1]}, timeout_s=2.5)
+        found = client.sqlpp.cancel("nobody")
+
+    assert [bytes(row) for row in answer.results or ()] == [b"1.0"]
+    assert service.asked == [{"statement": "select value 1.0;", "dataverse": ["a", "b"], "timeout": "2.5s", "$x": [1]}]
+    assert found is False
+
+
+def test_history_is_its_owners(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file can be read by nobody else, also when it was there before; where there can be none, that is said."""
+    path = tmp_path / "new" / "history"
+    path.parent.mkdir()
+    path.write_text("")
+    path.chmod(0o644)
+
+    history_at(path).append_string("select 1;")
+    history_at(tmp_path / "history" / "x").append_string("select 1;")
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    history_at(link)
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "history").stat().st_mode) == 0o700
+    assert "select 1;" in path.read_text()
+    assert "history is not kept" in capsys.readouterr().err
+
+
+def test_names_come_from_canonical_forms() -> None:
+    """A dataverse of the metadata is read part by part; what cannot be one is passed over."""
+    rows = tuple(json.dumps(row).encode() for row in (["a@.b.c", "t"], ["a@", "t"], ["d", ""]))
+
+    assert list(names_of(rows)) == [(("a.b", "c"), "t"), (("d",), "")]  # type: ignore[arg-type]

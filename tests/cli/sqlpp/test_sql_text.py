@@ -1,0 +1,95 @@
+"""Texts of SQL++ in a shell: whole or not, where the error is, which dataverse is left in use."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.cli.sqlpp.sql_text import (
+    active_dataverse,
+    changes_names,
+    is_whole,
+    place_of,
+    takes_words,
+    underline_position,
+)
+from limnos.sqlpp import SqlppError, TextPosition, parse
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select 1;", "select\n1\n;", "use a; select 1;  ", "select ';' ;", "select 1; -- done", "select 1; /* done */", "",
+        "  \n", "select value {'a': {'b': {{1}}}};", "select ~;", "select } ;",
+    ],
+)  # fmt: skip
+def test_whole(text: str) -> None:
+    """It ends with a semicolon, remarks aside; what is no language is sent to be refused."""
+    assert is_whole(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["select 1", "use a; select 1", "select ';", 'select ";', "select `a;", "select 1 -- ;", "select 1 /* ; */", "select /* ;",
+     "select 'a\n;", "select 'it''s;"],
+)  # fmt: skip
+def test_not_yet(text: str) -> None:
+    """A semicolon in a string, a name or a comment ends nothing."""
+    assert not is_whole(text)
+
+
+@pytest.mark.parametrize("text, word", [("select value x fro y;", "fro"), ("select 'a", ""), ("select\n  ~;", "~")])
+def test_place_of_what_the_parser_says(text: str, word: str) -> None:
+    """Each form of a message of the language names its place, which is found and underlined."""
+    with pytest.raises(SqlppError) as told:
+        parse(text)
+
+    place = place_of(told.value.text)
+
+    assert place == told.value.place
+    assert place is not None
+    line, marks = (underline_position(text, place) or "").split("\n")
+    assert marks.strip() == "^" * max(1, len(word))
+    assert line[marks.index("^") :].startswith(word)
+
+
+def test_places_in_other_messages() -> None:
+    """What the binder says ends with its place; what has none has none, whatever it quotes."""
+    assert place_of("ASX1077: Cannot find dataset x (in line 2, at column 15)") == TextPosition(2, 15)
+    assert place_of("ASX1071: A dataverse with this name a already exists.") is None
+
+
+def test_the_mark_stands_under_the_word() -> None:
+    """Tabs are one column and wide characters two; a long line is cut around the place."""
+    assert (
+        underline_position("select\t日本, orders x", TextPosition(1, 12))
+        == "   1 | select 日本, orders x\n" + " " * 20 + "^^^^^^"
+    )
+    long = underline_position("x" * 500 + " bad " + "y" * 500, TextPosition(1, 502))
+    assert long is not None
+    shown, marks = long.split("\n")
+    assert shown[marks.index("^") :].startswith("bad ")
+    assert len(shown) < 140
+    assert marks.count("^") == 3
+    assert underline_position("a", TextPosition(2, 1)) is None
+    assert underline_position("a", TextPosition(1, 9)) is not None
+
+
+def test_which_dataverse_is_in_use() -> None:
+    """The last USE counts, however it is spelled; without one it stays."""
+    assert active_dataverse("use a; USE `b.c`.d; select 1;", None) == ("b.c", "d")
+    assert active_dataverse("select 'use x';", ("a",)) == ("a",)
+    assert active_dataverse("not a statement", ("a",)) == ("a",)
+
+
+def test_where_words_can_be_completed() -> None:
+    """Not in strings, quoted names and comments."""
+    assert takes_words("select value ")
+    assert takes_words("select 'a' from ")
+    assert [takes_words(text) for text in ("select 'a", "-- a", "select 1 // ", "/* ", "select `a")] == [False] * 5
+
+
+def test_what_changes_names() -> None:
+    """Statements that make or drop something; a query does not."""
+    assert changes_names("CREATE dataverse a")
+    assert changes_names("use a; drop dataset t;")
+    assert not changes_names("select created from dropped;")

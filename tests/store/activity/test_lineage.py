@@ -1,0 +1,156 @@
+"""Lineage in the store, on both backends: what runs say replaces and adds up, columns with it, and what hangs on nothing goes."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.store.activity import lineage
+from limnos.store.activity.lineage import (
+    EVERY_FIELD,
+    UNKNOWN_FIELD,
+    ExternalDataset,
+    LineageField,
+    LineageJobRow,
+    LineagePair,
+    columns_read,
+    edges_read,
+    external_datasets_read,
+    places_read,
+)
+from limnos.store.activity.upkeep import orphans_sweep
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace, add_table
+
+FILE = ExternalDataset("s3://bucket", "dir/x")
+
+
+def job(name: str = "j", *, parent: str = "p", at: int = 1) -> LineageJobRow:
+    """A job in a run of its own."""
+    return LineageJobRow("n", name, f"{parent}-{at}", parent, at)
+
+
+def put(
+    lab: StoreLab,
+    world: StoreWorld,
+    target: int,
+    said: LineageJobRow,
+    *sources: int,
+    pairs: tuple[LineagePair, ...] = (),
+) -> int:
+    """Say that a target comes from sources."""
+    return lab.write(lambda tx: tx.lineage.put(target, said, sources=sources, pairs=pairs), zone=world.main.id)
+
+
+def ends(lab: StoreLab, *ids: int, up: bool = True) -> list[tuple[int, int, str]]:
+    """Source, target and job of the edges around some ids."""
+    found = lab.load(edges_read(ids, up=up, limit=100))
+    return [(each.source_id, each.target_id, each.job.name) for each in found]
+
+
+def test_edges_by_job_and_run(lab: StoreLab, world: StoreWorld) -> None:
+    """A newer parent run replaces, the same one adds, an older one is passed over; other jobs stay; both ends are found."""
+    assert put(lab, world, 90, job(parent="one", at=1), 81, 82) == 2
+    assert put(lab, world, 90, job("other", at=1), 83) == 1
+    assert put(lab, world, 90, job(parent="two", at=5), 84) == 1
+    assert put(lab, world, 90, job(parent="two", at=4), 85) == 1
+    assert put(lab, world, 90, job(parent="one", at=3), 86) == 0
+
+    assert ends(lab, 90) == [(83, 90, "other"), (84, 90, "j"), (85, 90, "j")]
+    assert ends(lab, 84, 83, up=False) == [(83, 90, "other"), (84, 90, "j")]
+    (first, *_) = lab.load(edges_read([84], up=False, limit=1))
+    assert (first.said_by, first.job.at, first.job.run) == ("tester", 5, "two-5")
+    assert len(lab.load(edges_read([90], up=True, limit=2))) == 2
+
+
+def test_columns(lab: StoreLab, world: StoreWorld) -> None:
+    """Pairs are found by field id, by name where there is no id, and for every column where the whole target depends on it."""
+    amount, name, whole = LineageField(3, "amount"), LineageField(UNKNOWN_FIELD, "name"), LineageField(EVERY_FIELD, "")
+    pairs = (
+        LineagePair(81, amount, LineageField(1, "a"), "AGGREGATION", True),
+        LineagePair(81, name, LineageField(UNKNOWN_FIELD, "n"), "IDENTITY", True),
+        LineagePair(81, whole, LineageField(2, "f"), "FILTER", False),
+    )
+    put(lab, world, 90, job(), 81, pairs=pairs)
+    put(lab, world, 90, job(at=2), 81, pairs=(*pairs, LineagePair(81, amount, LineageField(9, "z"), "IDENTITY", True)))
+
+    def sources(field: LineageField) -> list[tuple[int, str, bool]]:
+        found = lab.load(columns_read([(90, field)], up=True, limit=100))
+        return [(each.pair.source.id, each.pair.subtype, each.pair.direct) for each in found]
+
+    assert sources(LineageField(3, "renamed")) == [
+        (1, "AGGREGATION", True),
+        (2, "FILTER", False),
+        (9, "IDENTITY", True),
+    ]
+    assert sources(LineageField(7, "name")) == [(UNKNOWN_FIELD, "IDENTITY", True), (2, "FILTER", False)]
+    assert sources(LineageField(7, "other")) == [(2, "FILTER", False)]
+    down = lab.load(columns_read([(81, LineageField(2, "f")), (80, LineageField(1, "a"))], up=False, limit=100))
+    assert [each.pair.target for each in down] == [whole]
+    assert ends(lab, 90) == [(81, 90, "j")]
+    assert lab.load(edges_read([90], up=True, limit=1))[0].kinds == ("AGGREGATION", "FILTER", "IDENTITY")
+    put(lab, world, 90, job(parent="next", at=9), 81)
+    assert sources(LineageField(3, "amount")) == []
+
+
+def test_only_so_many_jobs_and_columns(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a target's jobs those that ran last stay, and of one job's pairs the first ones."""
+    monkeypatch.setattr(lineage, "JOBS_MAX", 3)
+    monkeypatch.setattr(lineage, "COLUMNS_MAX", 2)
+    for number in range(6):
+        put(lab, world, 90, job(f"j{number}", at=number), 81)
+    pairs = tuple(LineagePair(81, LineageField(number, "t"), LineageField(1, "s"), "", True) for number in range(1, 5))
+    put(lab, world, 91, job(), 81, pairs=pairs)
+
+    assert [each[2] for each in ends(lab, 90)] == ["j5", "j4", "j3"]
+    found = lab.load(columns_read([(91, LineageField(number, "t")) for number in range(1, 5)], up=True, limit=100))
+    assert [each.pair.target.id for each in found] == [1, 2]
+
+
+def test_only_so_many_sources_and_exports(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one run names without end is bounded, with its columns: of sources, and of datasets outside that something goes to."""
+    monkeypatch.setattr(lineage, "SOURCES_MAX", 3)
+    monkeypatch.setattr(lineage, "EXPORTS_MAX", 2)
+    for number in range(6):
+        pair = LineagePair(80 + number, LineageField(1, "t"), LineageField(1, "s"), "", True)
+        put(lab, world, 90, job(at=number), 80 + number, pairs=(pair,))
+    files = [
+        lab.write(lambda tx, n=number: tx.lineage.outside(1, ExternalDataset("s3://b", str(n)))) for number in range(4)
+    ]
+    for number, file in enumerate(files):
+        put(lab, world, file, job(at=number), 70)
+    put(lab, world, 91, job(at=0), 70)
+    lab.write(lambda tx: tx.lineage.trim_exports(70), zone=world.main.id)
+
+    assert [each[0] for each in ends(lab, 90)] == [83, 84, 85]
+    assert len(lab.load(columns_read([(90, LineageField(1, "t"))], up=True, limit=100))) == 3
+    assert {each[1] for each in ends(lab, 70, up=False)} == {91, *files[2:]}
+
+
+def test_datasets_outside(lab: StoreLab, world: StoreWorld) -> None:
+    """A dataset outside has one id in a metalake, another one in the next."""
+    first, again = (lab.write(lambda tx: tx.lineage.outside(world.lake.id, FILE)) for _ in range(2))
+    other = lab.write(lambda tx: tx.lineage.outside(999, FILE))
+
+    assert first == again != other
+    assert lab.load(external_datasets_read([first, other, 1])) == {first: FILE, other: FILE}
+
+
+def test_sweep(lab: StoreLab, world: StoreWorld) -> None:
+    """Edges of what is dropped for good go, with their columns and the datasets outside that hang on nothing; trash stays."""
+    space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    source, target, other = (
+        lab.write(lambda tx, name=name: add_table(tx, space, name), zone=world.main.id) for name in ("s", "t", "o")
+    )
+    file = lab.write(lambda tx: tx.lineage.outside(world.lake.id, FILE))
+    pair = LineagePair(source.id, LineageField(1, "a"), LineageField(1, "a"), "", True)
+    put(lab, world, target.id, job(), source.id, file, pairs=(pair,))
+    put(lab, world, other.id, job(), source.id)
+    lab.write(lambda tx: tx.nodes.drop(target, keep_ms=10**9), zone=world.main.id)
+    kept = lab.write(orphans_sweep, zone=world.main.id)
+    lab.write(lambda tx: tx.trash.forget(target.id), zone=world.main.id)
+    swept = lab.write(orphans_sweep, zone=world.main.id)
+
+    assert (kept, swept) == (0, 4)
+    assert ends(lab, source.id, file, up=False) == [(source.id, other.id, "j")]
+    assert lab.load(external_datasets_read([file])) == {}
+    assert lab.load(places_read(["file:///nowhere"])) == {}

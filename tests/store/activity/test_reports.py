@@ -1,0 +1,40 @@
+"""Reports in the store, on both backends: the newest of each table stay, by kind and page, until they expire or the table is gone."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.entities import MetricsReportRow
+from limnos.store.activity import reports
+from limnos.store.activity.reports import reports_expire, reports_put, reports_read
+from limnos.store.activity.upkeep import orphans_sweep
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace
+
+
+def test_reports_come_and_go(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Newest first, of one kind or all, before an id; what is too much, too old or of nothing that lives goes."""
+    monkeypatch.setattr(reports, "PER_TABLE_MAX", 3)
+    space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    found = [
+        MetricsReportRow(0, space.id, "scan" if number % 2 else "commit", "ana", number, number, b"{}")
+        for number in range(5)
+    ]
+    lab.write(lambda tx: reports_put(tx, found, keep_ms=1000), zone=world.main.id)
+    all_of, _ = lab.load(reports_read(space.id, kind="", before=2**53, limit=10))
+    scans, _ = lab.load(reports_read(space.id, kind="scan", before=2**53, limit=10))
+    older, more = lab.load(reports_read(space.id, kind="", before=all_of[0].id, limit=1))
+    expired = lab.write(reports_expire, zone=world.main.id)
+    now_ms = lab.write(lambda tx: tx.now_ms, zone=world.main.id)
+    lab.write(
+        lambda tx: reports_put(tx, [MetricsReportRow(0, space.id, "scan", "ana", now_ms, None, b"{}")], keep_ms=10**9),
+        zone=world.main.id,
+    )
+    kept = lab.write(reports_expire, zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.drop(space), zone=world.main.id)
+
+    assert [each.snapshot_id for each in all_of] == [4, 3, 2]
+    assert [each.snapshot_id for each in scans] == [3]
+    assert ([each.snapshot_id for each in older], more) == ([3], True)
+    assert (expired, kept) == (3, 0)
+    assert lab.write(orphans_sweep, zone=world.main.id) == 1

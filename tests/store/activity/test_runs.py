@@ -1,0 +1,310 @@
+"""Runs in the store: one statement for each change of state, which of two that race has one winner; what is kept and what goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from limnos.model.entities import Node
+from limnos.model.kinds import Kind
+from limnos.model.records import JobTemplateRecord
+from limnos.model.runs import BEFORE, FINISHES, PipelineDeclaration, PipelineRun, RuleFinding, RunStepState
+from limnos.store.activity.pipelines import declaration_put, declaration_read, declarations_prune
+from limnos.store.activity.runs import RunReporter, RunViewer, findings_read, run_whole_read, runs_read
+from limnos.store.activity.upkeep import orphans_sweep
+from limnos.store.tx import Tx
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld
+
+EVERYBODY = RunViewer(True, ())
+DAY_MS = 86_400_000
+
+
+@dataclass
+class Runs:
+    """A pipeline, and short words for what tests do with its runs."""
+
+    lab: StoreLab
+    world: StoreWorld
+    pipeline: Node
+    made: int = 0
+
+    def start(self, *steps: str, owner: int | None = 7, lease_ms: int = 30_000) -> PipelineRun:
+        """Insert a run of user ana."""
+        self.made += 1
+        now = self.lab.store.time.now_ms()
+        run = PipelineRun(
+            0, self.world.lake.id, self.pipeline.id, 1, f"run-{self.made}", "ana", 7, "running", 1, "h:1", now, lease_ms,
+            "{}", "{}", None, None, None, None, now, None, None, None, owner,
+        )  # fmt: skip
+        told = [RunStepState(name, "[]", f"main.a.{name}", "waiting", 0) for name in steps]
+        return self.lab.write(lambda tx: tx.runs.create(run, told), zone=self.world.lake.id)
+
+    def load(self, run: PipelineRun) -> PipelineRun:
+        """Read it again."""
+        return self.lab.load(run_whole_read(run.metalake_id, run.uuid))[0]  # type: ignore[index]
+
+    def list(self, caller: RunViewer = EVERYBODY, **asked: object) -> list[str]:
+        """The ids of those that somebody sees, newest first."""
+        wanted = {"of_pipeline": False, "state": "", "before": 2**53, "limit": 100} | asked
+        now = self.lab.store.time.now_ms()
+        of = self.pipeline.id if wanted["of_pipeline"] else self.world.lake.id
+        return [run.uuid for run in self.lab.load(runs_read(of, caller, now_ms=now, **wanted))]  # type: ignore[arg-type]
+
+    def actor(self, run: PipelineRun, **changes: object) -> RunReporter:
+        """Its process."""
+        return RunReporter(run.metalake_id, run.uuid, run.user, run.user_id, run.attempt)._replace(**changes)  # type: ignore[arg-type]
+
+    def to(self, run: PipelineRun, state: str) -> bool:
+        """Bring it to a state under its attempt."""
+        zone = self.world.main.id if state == "published" else self.world.lake.id
+        return self.lab.write(lambda tx: _to(tx, run, state), zone=zone)
+
+    def age(self, run: PipelineRun, days: int) -> None:
+        """Let it have ended so long ago."""
+        then = self.lab.store.time.now_ms() - days * DAY_MS
+        self.lab.database.sql(f"UPDATE pipeline_run SET ended_at = {then} WHERE id = {run.id}")
+
+    def step(self, run: PipelineRun, name: str, state: str = "done") -> None:
+        """Tell that a step is done."""
+        self.lab.write(lambda tx: tx.runs.step_set(run.id, RunStepState(name, "[]", "", state, 1)))
+
+
+def _to(tx: Tx, run: PipelineRun, state: str) -> bool:
+    if state == "published":
+        return tx.runs.publish(run, attempt=run.attempt, catalog_id=5)
+    if state == "running":
+        return tx.runs.resume(run, holder="h:2", lease_ms=1000)
+    if state == "cancelling":
+        return tx.runs.cancel(run)
+    return tx.runs.finish(run, state, attempt=run.attempt, message=None)
+
+
+def add_pipeline(lab: StoreLab, world: StoreWorld, name: str = "nyc") -> Node:
+    """Make a pipeline."""
+    kind = Kind.JOB_TEMPLATE
+    return lab.write(
+        lambda tx: tx.nodes.create(
+            kind=kind, space=kind.word, name=name, parent_id=world.lake.id, zone=world.lake.id,
+            record=JobTemplateRecord(None, {}, 1, "d"), owner_id=9,
+        ),
+        zone=world.lake.id,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def runs(lab: StoreLab, world: StoreWorld) -> Runs:
+    """A pipeline that principal 9 owns."""
+    return Runs(lab, world, add_pipeline(lab, world))
+
+
+def test_it_is_read_as_it_was_made(runs: Runs) -> None:
+    """A run comes back whole, its steps in their order, waiting."""
+    run = runs.start("b", "a")
+
+    found = runs.lab.load(run_whole_read(run.metalake_id, run.uuid))
+
+    assert found is not None
+    assert (found[0], found[0].owner_id) == (run, 7)
+    assert [(step.name, step.state, step.attempt) for step in found[1]] == [("b", "waiting", 0), ("a", "waiting", 0)]
+    assert runs.lab.load(run_whole_read(run.metalake_id, "none")) is None
+
+
+@pytest.mark.parametrize("state", [*FINISHES, "published", "running"])
+def test_states_come_from_where_they_may(runs: Runs, state: str) -> None:
+    """From each state a run comes to those that the model says, and to no other, on every backend."""
+    came: set[str] = set()
+    for first in ("running", "cancelling", "failed", "cancelled", "held", "discarded", "published"):
+        run = runs.start()
+        if first == "discarded" and not runs.to(run, first):
+            continue
+        if first not in ("running", "discarded"):
+            assert runs.to(run, first)
+        if runs.to(runs.load(run), state):
+            came.add(first)
+        runs.to(runs.load(run), "discarded")
+
+    live = () if state != "running" else ("running", "cancelling")  # somebody holds those
+    assert came == set(BEFORE[state]) - set(live)
+
+
+def test_only_the_newest_attempt_acts(runs: Runs) -> None:
+    """After a resume the statements of the attempt before find nothing, for its user or anybody else."""
+    run = runs.start("s")
+    runs.to(run, "failed")
+    runs.to(run, "running")
+    late, now = runs.actor(run), runs.actor(runs.load(run))
+
+    def beat(actor: RunReporter) -> tuple[str, int] | None:
+        return runs.lab.write(lambda tx: tx.runs.beat(actor, progress=None))
+
+    assert [beat(late), beat(now)] == [None, ("running", 2)]
+    assert [beat(now._replace(user="bob")), beat(now._replace(user_id=8)), beat(now._replace(metalake_id=1))] == [
+        None
+    ] * 3
+    assert runs.lab.write(lambda tx: tx.runs.touch(late)) is None
+    assert [runs.to(run, "failed"), runs.to(run, "published"), runs.to(run, "cancelling")] == [False] * 3
+
+
+def test_a_beat_is_one_statement_and_no_change(runs: Runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asks the database once, and leaves nothing in the feed; progress stays where none is told."""
+    run = runs.start()
+    changes = runs.lab.database.sql("SELECT count(*) FROM change")
+    asked: list[object] = []
+
+    def beat(tx: Tx) -> None:
+        rows = tx.rows
+        monkeypatch.setattr(tx, "rows", lambda *args: asked.append(args) or rows(*args))
+        tx.runs.beat(runs.actor(run), progress='{"s": {}}')
+        tx.runs.beat(runs.actor(run), progress=None)
+
+    runs.lab.write(beat)
+
+    assert len(asked) == 2
+    assert runs.lab.database.sql("SELECT count(*) FROM change") == changes
+    assert runs.load(run).progress == '{"s": {}}'
+
+
+def test_phases_are_the_newest_attempts_word(runs: Runs) -> None:
+    """They are written after the run's end as well, by its own user under its newest attempt; a resume takes them away."""
+    run = runs.start("s")
+    runs.to(run, "published")
+
+    def told(actor: RunReporter, phases: str) -> str | None:
+        runs.lab.write(lambda tx: tx.runs.phases_set(actor, phases))
+        return runs.load(run).phases
+
+    assert told(runs.actor(run), '{"steps": 1}') == '{"steps": 1}'
+    assert told(runs.actor(run)._replace(user="bob"), "{}") == '{"steps": 1}'
+    assert told(runs.actor(run)._replace(attempt=2), "{}") == '{"steps": 1}'
+    again = runs.start("s")
+    runs.to(again, "failed")
+    runs.lab.write(lambda tx: tx.runs.phases_set(runs.actor(again), "{}"))
+    runs.to(again, "running")
+    assert runs.load(again).phases is None
+
+
+def test_what_is_lost_is_failed_for_another(runs: Runs) -> None:
+    """Only runs whose lease is out are failed, and never the one that is to go on."""
+    dead, own = runs.start(lease_ms=-1), runs.start(lease_ms=-1)
+    live = runs.start()
+
+    runs.lab.write(lambda tx: tx.runs.lose(runs.pipeline.id, but=own.id, message="lost"), zone=runs.world.lake.id)
+
+    assert [runs.load(run).state for run in (dead, own, live)] == ["failed", "running", "running"]
+    assert runs.list(state="lost") == [own.uuid]
+    assert runs.list(state="running") == [live.uuid]
+
+
+def test_who_sees_which(runs: Runs) -> None:
+    """Everything, or what one of the caller's principals owns, or the runs of a pipeline that it owns."""
+    mine, other = runs.start(owner=7), runs.start(owner=8)
+
+    assert runs.list() == runs.list(RunViewer(False, (9,))) == [other.uuid, mine.uuid]
+    assert runs.list(RunViewer(False, (7, 70))) == runs.list(RunViewer(False, (7,)), of_pipeline=True) == [mine.uuid]
+    assert runs.list(RunViewer(False, ())) == runs.list(RunViewer(False, (5,))) == []
+    assert runs.list(limit=1) == [other.uuid]
+    assert runs.list(before=other.id) == [mine.uuid]
+
+
+def test_findings_are_replaced_and_listed(runs: Runs) -> None:
+    """A step's findings take the place of those before, and other steps' stay; the newest come first, to who sees the run."""
+    run = runs.start("a", "b")
+
+    def put(step: str, *rules: str) -> None:
+        found = [RuleFinding(step, rule, "{}") for rule in rules]
+        runs.lab.write(lambda tx: tx.runs.findings_set(run.id, runs.pipeline.id, step=step, findings=found))
+
+    def listed(caller: RunViewer = EVERYBODY, rule: str = "", step: str = "", limit: int = 9) -> list[tuple[str, str]]:
+        load = findings_read(runs.pipeline.id, caller, rule=rule, step=step, before=2**53, limit=limit)
+        return [(each.step, each.rule) for each in runs.lab.load(load)]
+
+    put("a", "x", "y")
+    put("b", "x")
+    put("a", "x")
+
+    assert listed() == [("a", "x"), ("b", "x")]
+    assert (listed(rule="y"), listed(step="b"), listed(limit=1)) == ([], [("b", "x")], [("a", "x")])
+    assert (listed(RunViewer(False, (7,))), listed(RunViewer(False, (8,)))) == ([("a", "x"), ("b", "x")], [])
+
+
+def test_old_runs_go_but_what_tells_of_the_tables(runs: Runs) -> None:
+    """Ended runs go after their time. A published one stays while no later published run has done each of its steps."""
+    names = ("failed", "early", "part", "late", "held", "young", "live")
+    made = {name: runs.start("a", "b", lease_ms=-1) for name in names}
+    done = {"early": ("a", "b"), "part": ("b",), "late": ("a",)}
+    for name, steps in done.items():
+        for step in steps:
+            runs.step(made[name], step)
+        assert runs.to(made[name], "published")
+    runs.to(made["failed"], "failed")
+    runs.to(made["held"], "held")
+    runs.to(made["young"], "failed")
+    for name in ("failed", "early", "part", "late"):
+        runs.age(made[name], 100)
+
+    gone = runs.lab.write(lambda tx: tx.runs.prune(keep_ms=90 * DAY_MS, limit=100))
+
+    assert gone == 2
+    assert runs.list() == [made[name].uuid for name in ("live", "young", "held", "late", "part")]
+    left = {row[0] for row in runs.lab.database.sql("SELECT DISTINCT run_id FROM run_step")}
+    assert left == {made[name].id for name in ("live", "young", "held", "late", "part")}
+    owners = {row[0] for row in runs.lab.database.sql("SELECT object_id FROM owner WHERE principal_id = 7")}
+    assert owners == left
+
+
+def test_pruning_goes_on(runs: Runs) -> None:
+    """At most so many at a time, and again until nothing is left."""
+    for _ in range(3):
+        run = runs.start()
+        runs.to(run, "failed")
+        runs.age(run, 100)
+
+    counts = [runs.lab.write(lambda tx: tx.runs.prune(keep_ms=DAY_MS, limit=2)) for _ in range(3)]
+
+    assert counts == [2, 1, 0]
+
+
+def test_versions_last_as_long_as_a_run_of_them(runs: Runs) -> None:
+    """The newest declaration stays, and those that a run was made of."""
+    for version in (1, 2, 3):
+        runs.lab.write(
+            lambda tx, version=version: declaration_put(tx, runs.pipeline.id, version=version, digest="d", text="{}")
+        )
+    run = runs.start()
+
+    gone = [runs.lab.write(declarations_prune) for _ in range(2)]
+
+    def kept() -> list[int]:
+        return [
+            n
+            for n in (1, 2, 3)
+            if isinstance(runs.lab.load(declaration_read(runs.pipeline.id, n)), PipelineDeclaration)
+        ]
+
+    assert (gone, kept(), run.version) == ([1, 0], [1, 3], 1)
+
+
+def test_what_hung_on_a_dropped_pipeline_is_swept(runs: Runs) -> None:
+    """Runs, steps, findings, owners and declarations of a pipeline that was dropped go, and no others'."""
+    other = Runs(runs.lab, runs.world, add_pipeline(runs.lab, runs.world, "other"), made=50)
+    for each in (runs, other):
+        run = each.start("a")
+        found = [RuleFinding("a", "r", "{}")]
+        each.lab.write(
+            lambda tx, run=run, each=each, found=found: tx.runs.findings_set(
+                run.id, each.pipeline.id, step="a", findings=found
+            )
+        )
+        each.lab.write(lambda tx, each=each: declaration_put(tx, each.pipeline.id, version=1, digest="d", text="{}"))
+    runs.lab.write(lambda tx: tx.nodes.drop(tx.nodes.confirm(runs.pipeline)), zone=runs.world.lake.id)
+    runs.lab.write(orphans_sweep)
+
+    counts = [
+        runs.lab.database.sql(f"SELECT count(*) FROM {table}")[0][0]
+        for table in ("pipeline_run", "run_step", "run_finding", "pipeline_version")
+    ]
+    assert counts == [1, 1, 1, 1]
+    assert runs.list() == other.list() == ["run-51"]
+    assert runs.lab.database.sql("SELECT count(*) FROM owner WHERE principal_id = 7")[0][0] == 1

@@ -1,0 +1,118 @@
+"""Rows of locks: what a token is worth to a mutation, and which rows a decision is made from."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import LockLost
+from limnos.names.dataverse import DataverseName
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow
+from limnos.store.activity.sqlpp_locks import lock_status_query
+from limnos.store.tx import Tx
+from tests.backends import StoreLab
+
+READ, MODIFY, WRITE = LockMode.READ, LockMode.MODIFY, LockMode.WRITE
+EXCLUSIVE = LockMode.EXCLUSIVE_MODIFY
+
+
+def key(name: str) -> LockKey:
+    """A dataset's key in a dataverse of two parts."""
+    return LockKey(7, LockKind.DATASET, DataverseName.create(("sales.x", "east")), name)
+
+
+A, B, C = key("a"), key("b"), key("c")
+
+
+def put(lab: StoreLab, token: int, *wishes: tuple[LockKey, LockMode], held: bool = True, holder: str = "me") -> None:
+    """Write a request."""
+
+    def mutation(tx: Tx) -> None:
+        tx.locks.insert(token, holder=holder, wishes=[LockRequest(*wish) for wish in wishes])
+        if held:
+            tx.locks.grant(token)
+
+    lab.write(mutation)
+
+
+def test_rows_are_read_as_they_were_written(lab: StoreLab) -> None:
+    """What is at a request's keys comes back part by part, its own and others', and nothing of other keys."""
+    put(lab, 1, (A, READ), (B, WRITE))
+    put(lab, 2, (A, EXCLUSIVE), (C, READ), held=False)
+
+    assert lab.write(lambda tx: tx.locks.beside(1)) == [
+        LockRow(1, A, READ, READ),
+        LockRow(1, B, WRITE, WRITE),
+        LockRow(2, A, None, EXCLUSIVE),
+    ]
+
+
+def test_who_waits_behind_a_request(lab: StoreLab) -> None:
+    """All keys of those who wait at one of its keys; nothing where nobody does."""
+    put(lab, 1, (A, WRITE))
+    put(lab, 2, (B, WRITE))
+    put(lab, 3, (A, READ), (B, READ), held=False)
+
+    behind = [lab.write(lambda tx, token=token: tx.locks.behind(token)) for token in (1, 2, 9)]
+
+    assert [{(found.token, found.key) for found in rows} for rows in behind] == [
+        {(1, A), (2, B), (3, A), (3, B)},
+        {(1, A), (2, B), (3, A), (3, B)},
+        set(),
+    ]
+
+
+@pytest.mark.parametrize(
+    "token, covers, is_held",
+    [
+        (1, None, True),
+        (1, LockRequest(A, EXCLUSIVE), True),
+        (1, LockRequest(A, MODIFY), True),
+        (1, LockRequest(A, WRITE), False),
+        (1, LockRequest(B, READ), False),
+        (2, None, False),
+        (2, LockRequest(A, READ), False),
+        (3, None, False),
+    ],
+)
+def test_what_a_token_is_worth(lab: StoreLab, token: int, covers: LockRequest | None, *, is_held: bool) -> None:
+    """A mutation goes on when the token holds what it is shown for; not when it only waits, was never, or holds less."""
+    put(lab, 1, (A, EXCLUSIVE))
+    put(lab, 2, (A, READ), held=False)
+
+    def mutation(tx: Tx) -> int:
+        tx.locks.require(token, covers)
+        return tx.next_id()
+
+    if is_held:
+        assert lab.write(mutation)
+        return
+    with pytest.raises(LockLost, match="run it again"):
+        lab.write(mutation)
+
+
+def test_a_lock_that_was_taken_away_fences(lab: StoreLab) -> None:
+    """Once its rows are gone the token is void, and what its mutation wrote before it asked is undone."""
+    put(lab, 1, (A, WRITE))
+    lab.write(lambda tx: tx.locks.delete(1))
+
+    def mutation(tx: Tx) -> None:
+        tx.tasks.create("purge", "{}")
+        tx.locks.require(1)
+
+    with pytest.raises(LockLost):
+        lab.write(mutation)
+    assert lab.database.sql("SELECT count(*) FROM task") == [(0,)]
+
+
+def test_how_requests_of_a_node_stand(lab: StoreLab) -> None:
+    """One query tells for each of a node's requests whether it waits, and how many other nodes are dead."""
+    put(lab, 1, (A, WRITE))
+    put(lab, 2, (A, READ), (B, READ), held=False)
+    put(lab, 3, (A, READ), held=False, holder="other")
+    for holder, lease_ms in (("me", -1), ("other", 60_000), ("third", -1)):
+        lab.write(lambda tx, holder=holder, lease_ms=lease_ms: tx.locks.live(holder, lease_ms=lease_ms))
+
+    rows = lab.find(lock_status_query("me", now_ms=lab.store.time.now_ms()))
+
+    assert {token: int(count) for token, count in rows} == {0: 1, 1: 0, 2: 1}
+    assert lab.write(lambda tx: tx.locks.dead(but="me")) == ["third"]

@@ -1,0 +1,106 @@
+"""Requests of the query service in the store, on both backends: kept for whose they are, ended by marks, swept."""
+
+from __future__ import annotations
+
+from limnos.model.entities import RUNNING, StatementRequest
+from limnos.model.principals import Requester
+from limnos.store.activity.sqlpp_requests import cancelled_query, part_query, request_query, rows_of, runs_query
+from limnos.store.sql import read_rows
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld
+
+ANA = Requester("ana", 7)
+LEASE_MS = 15_000
+
+
+def row(lab: StoreLab, world: StoreWorld, handle: str, **more: object) -> StatementRequest:
+    """A request of ana's that runs, put into the store."""
+    now_ms = lab.write(lambda tx: tx.now_ms, zone=world.main.id)
+    given: dict[str, object] = {
+        "user_name": "ana", "user_id": 7, "request_id": f"r-{handle}", "client_context_id": "mine", "statement": "select 1",
+        "mode": "async", "started_at": now_ms, "holder": "here", "alive_until": now_ms + LEASE_MS, **more,
+    }  # fmt: skip
+    found = StatementRequest(handle, **given)  # type: ignore[arg-type]
+    lab.write(lambda tx: tx.requests.insert(found), zone=world.main.id)
+    return found
+
+
+def find(lab: StoreLab, query: tuple) -> list:
+    """The rows of one statement."""
+    return lab.load(read_rows(query[0], **query[1]))
+
+
+def test_a_request_is_found_by_whose_it_is(lab: StoreLab, world: StoreWorld) -> None:
+    """By handle, name and id together."""
+    kept = row(lab, world, "a")
+
+    assert rows_of(find(lab, request_query("a", ANA))) == [kept]
+    assert kept.asker == ANA
+    for asker in (Requester("bob", 7), Requester("ana", 8)):
+        assert find(lab, request_query("a", asker)) == []
+
+
+def test_parts_are_kept_while_it_runs(lab: StoreLab, world: StoreWorld) -> None:
+    """They count for their user; after the end none is added, and a failure leaves none."""
+    for handle in ("a", "b"):
+        row(lab, world, handle)
+    added = lab.write(lambda tx: tx.requests.add("a", 0, body=b"1\n2", count=2), zone=world.main.id)
+    lab.write(lambda tx: tx.requests.add("b", 0, body=b"1", count=1), zone=world.main.id)
+    kept = lab.write(lambda tx: tx.requests.kept(ANA), zone=world.main.id)
+    for handle, state in (("a", "success"), ("b", "fatal")):
+        lab.write(
+            lambda tx, handle=handle, state=state: tx.requests.end(handle, state=state, outcome=b"[]", keep_ms=10),
+            zone=world.main.id,
+        )
+    late = lab.write(lambda tx: tx.requests.add("a", 1, body=b"3", count=1), zone=world.main.id)
+
+    assert (added, kept, late) == (True, (2, 4), False)
+    (found,) = rows_of(find(lab, request_query("a", ANA)))
+    assert (found.state, found.rows_count, found.size, found.outcome) == ("success", 2, 3, b"[]")
+    assert [bytes(body) for (body,) in find(lab, part_query("a", 0))] == [b"1\n2"]
+    assert find(lab, part_query("b", 0)) == []
+
+
+def test_a_mark_ends_what_runs_on_a_node_that_lives(lab: StoreLab, world: StoreWorld) -> None:
+    """By the request's id, the client's or the handle; of one user, or of everybody."""
+    row(lab, world, "a")
+    row(lab, world, "b", user_name="bob", holder="there")
+    row(lab, world, "dead", alive_until=0)
+
+    def cancel(by: str, wanted: str, *, asker: Requester = ANA, everybody: bool = False) -> list[str]:
+        return lab.write(
+            lambda tx: tx.requests.cancel(by, wanted, asker=asker, everybody=everybody), zone=world.main.id
+        )
+
+    assert cancel("request_id", "r-b") == cancel("handle", "dead") == []
+    assert cancel("client_context_id", "mine") == ["r-a"]
+    assert find(lab, cancelled_query("here")) == [("a",)]
+    assert lab.write(lambda tx: tx.requests.add("a", 0, body=b"1", count=1), zone=world.main.id) is False
+    assert cancel("request_id", "r-b", everybody=True) == ["r-b"]
+    assert find(lab, cancelled_query("there")) == [("b",)]
+
+
+def test_what_runs_is_listed_as_long_as_its_node_lives(lab: StoreLab, world: StoreWorld) -> None:
+    """One's own, or everybody's, the oldest first."""
+    first = row(lab, world, "b", started_at=1)
+    second = row(lab, world, "a", user_name="bob")
+    row(lab, world, "dead", alive_until=0)
+    now_ms = first.alive_until - 1
+
+    assert rows_of(find(lab, runs_query(ANA, everybody=False, now_ms=now_ms))) == [first]
+    assert rows_of(find(lab, runs_query(ANA, everybody=True, now_ms=now_ms))) == [first, second]
+    lab.write(lambda tx: tx.requests.beat("here", lease_ms=10 * LEASE_MS), zone=world.main.id)
+    late = rows_of(find(lab, runs_query(ANA, everybody=True, now_ms=first.alive_until)))
+    assert {each.handle for each in late} == {"dead", "a", "b"}
+
+
+def test_what_is_over_is_swept(lab: StoreLab, world: StoreWorld) -> None:
+    """When its time and its node's lease are over; with its parts."""
+    row(lab, world, "old", alive_until=0)
+    row(lab, world, "lives")
+    row(lab, world, "kept", alive_until=0, expires_at=1 << 50)
+    lab.write(lambda tx: tx.requests.add("old", 0, body=b"1", count=1), zone=world.main.id)
+
+    assert lab.write(lambda tx: tx.requests.expire(10), zone=world.main.id) == 1
+    assert find(lab, request_query("old", ANA)) == find(lab, part_query("old", 0)) == []
+    assert [rows_of(find(lab, request_query(each, ANA)))[0].state for each in ("lives", "kept")] == [RUNNING, RUNNING]

@@ -1,0 +1,185 @@
+"""Tasks: left by a commit, leased for a time, kept by heartbeats, tried again, done."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from limnos.model.permits import upkeep_permit
+from limnos.store.activity.tasks import STATES, LeasedTask, task_counts, task_read, tasks_read
+from limnos.store.tx import Tx
+from tests.backends import StoreLab
+
+
+def lease(tx: Tx) -> LeasedTask | None:
+    """Lease the oldest due task for a minute."""
+    return tx.tasks.lease(lease_ms=60_000)
+
+
+def test_task_is_leased_once(lab: StoreLab) -> None:
+    """A leased task is nobody else's until its lease ends."""
+    lab.write(lambda tx: tx.tasks.create("purge", '{"a":1}'))
+
+    first = lab.write(lease)
+
+    assert (first.kind, first.payload, first.attempts, first.progress) == ("purge", '{"a":1}', 0, None)
+    assert lab.write(lease) is None
+
+
+def test_of_many_workers_each_gets_another_task(lab: StoreLab) -> None:
+    """Workers of two nodes that ask at once get different tasks, oldest first, and none twice."""
+    lab.write(lambda tx: [tx.tasks.create("purge", str(i)) for i in range(3)])
+    nodes = [lab.store, lab.open()]
+    permit = upkeep_permit("tester")
+
+    async def race() -> list[LeasedTask | None]:
+        return await asyncio.gather(*(nodes[i % 2].submit(permit, lease) for i in range(6)))
+
+    found = lab.run(race())
+
+    assert sorted(task.payload for task in found if task is not None) == ["0", "1", "2"]
+
+
+def test_kinds_are_leased_apart(lab: StoreLab) -> None:
+    """Whoever asks for some kinds gets no other, and whoever asks for the others none of them, of whatever kind they are."""
+    for kind in ("purge", "compact", "newer", "compact"):
+        lab.write(lambda tx, kind=kind: tx.tasks.create(kind, "{}"))
+
+    def among(tx: Tx) -> LeasedTask | None:
+        return tx.tasks.lease(lease_ms=60_000, kinds=("compact", "rest"), among=True)
+
+    def beside(tx: Tx) -> LeasedTask | None:
+        return tx.tasks.lease(lease_ms=60_000, kinds=("compact", "rest"))
+
+    found = [[lab.write(call) for _ in range(3)] for call in (among, beside)]
+
+    assert [[each and each.kind for each in some] for some in found] == [
+        ["compact", "compact", None],
+        ["purge", "newer", None],
+    ]
+
+
+def test_dead_workers_task_is_leased_again_with_its_progress(lab: StoreLab) -> None:
+    """When a lease has run out, the next worker gets the task with the progress that was left."""
+    lab.write(lambda tx: tx.tasks.create("purge", "{}"))
+    task = lab.write(lease)
+    lab.write(lambda tx: tx.tasks.progress(task.id, "17", lease_ms=-1))
+
+    again = lab.write(lease)
+
+    assert (again.id, again.attempts, again.progress) == (task.id, 1, "17")
+
+
+def test_heartbeat_keeps_the_lease(lab: StoreLab) -> None:
+    """A heartbeat that comes before the end prolongs the lease."""
+    lab.write(lambda tx: tx.tasks.create("purge", "{}"))
+    task = lab.write(lambda tx: tx.tasks.lease(lease_ms=-1))
+    lab.write(lambda tx: tx.tasks.progress(task.id, "1", lease_ms=60_000))
+
+    assert lab.write(lease) is None
+
+
+def test_failed_task_comes_back_later(lab: StoreLab) -> None:
+    """A task given back is not due before its delay, is due after it, and keeps what went wrong."""
+    lab.write(lambda tx: tx.tasks.create("purge", "{}"))
+    task = lab.write(lease)
+
+    lab.write(lambda tx: tx.tasks.retry(task.id, "no network", delay_ms=60_000))
+    assert lab.write(lease) is None
+    lab.write(lambda tx: tx.tasks.retry(task.id, "no network", delay_ms=-1))
+
+    assert lab.write(lease).attempts == 1
+    assert lab.database.sql("SELECT error FROM task") == [("no network",)]
+
+
+def test_done_task_is_gone(lab: StoreLab) -> None:
+    """A finished task leaves no row."""
+    lab.write(lambda tx: tx.tasks.create("purge", "{}"))
+    task = lab.write(lease)
+
+    lab.write(lambda tx: tx.tasks.done(task.id))
+
+    assert lab.database.sql("SELECT count(*) FROM task") == [(0,)]
+
+
+def test_task_of_a_failed_mutation_never_was(lab: StoreLab) -> None:
+    """A task and its mutation commit together or not at all."""
+
+    def fail(tx: Tx) -> None:
+        tx.tasks.create("purge", "{}")
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        lab.write(fail)
+
+    assert lab.write(lease) is None
+
+
+def states(lab: StoreLab) -> dict[str, list[int]]:
+    """The ids of tasks by state, those that there are."""
+    found = {state: [row.id for row in lab.load(tasks_read(state, after=0, limit=9))] for state in STATES}
+    return {state: ids for state, ids in found.items() if ids}
+
+
+def test_ended_tasks_can_be_seen_and_are_not_leased(lab: StoreLab) -> None:
+    """What was given up or has something to tell stays, is counted, and is nobody's work any more."""
+    lab.write(lambda tx: [tx.tasks.create("purge", "{}") for _ in range(3)])
+    dead, done = (lab.write(lease).id for _ in range(2))
+    lab.write(lambda tx: tx.tasks.end(dead, error="no", result=None))
+    lab.write(lambda tx: tx.tasks.end(done, error=None, result="kept 1"))
+
+    waiting = lab.write(lambda tx: tx.tasks.lease(lease_ms=-1)).id
+
+    assert lab.write(lambda tx: tx.tasks.lease(lease_ms=-1)).id == waiting
+    assert states(lab) == {"dead": [dead], "done": [done], "waiting": [waiting]}
+    assert lab.load(task_counts()) == {("purge", state): 1 for state in STATES}
+    assert lab.load(task_read(dead)).error == "no"
+    assert lab.load(task_read(done)).result == "kept 1"
+    assert lab.load(tasks_read("dead", after=dead, limit=9)) == []
+
+
+def test_dead_task_is_tried_again(lab: StoreLab) -> None:
+    """What was given up can be made due, as can what waits; not what runs, is done, or is not there."""
+    lab.write(lambda tx: [tx.tasks.create("purge", "{}") for _ in range(4)])
+    dead, done, running = (lab.write(lease).id for _ in range(3))
+    lab.write(lambda tx: tx.tasks.end(dead, error="no", result=None))
+    lab.write(lambda tx: tx.tasks.end(done, error=None, result="kept 1"))
+    later = lab.write(lease).id
+    lab.write(lambda tx: tx.tasks.retry(later, "no", delay_ms=60_000))
+
+    told = [lab.write(lambda tx, i=i: tx.tasks.revive(i)) for i in (dead, later, done, running, 1)]
+
+    assert told == [True, True, False, False, False]
+    assert {lab.write(lease).id for _ in range(2)} == {dead, later}
+    assert lab.write(lease) is None
+    assert lab.load(task_read(dead)).attempts == 1
+
+
+def test_done_tasks_are_forgotten_in_time(lab: StoreLab) -> None:
+    """What was done is forgotten; what was given up stays until somebody looks after it."""
+    lab.write(lambda tx: [tx.tasks.create("purge", "{}") for _ in range(2)])
+    dead, done = (lab.write(lease).id for _ in range(2))
+    lab.write(lambda tx: tx.tasks.end(dead, error="no", result=None))
+    lab.write(lambda tx: tx.tasks.end(done, error=None, result="kept 1"))
+
+    kept = lab.write(lambda tx: tx.tasks.forget(keep_ms=60_000))
+    gone = lab.write(lambda tx: tx.tasks.forget(keep_ms=-60_000))
+
+    assert (kept, gone) == (0, 1)
+    assert states(lab) == {"dead": [dead]}
+
+
+def test_recurring_task_is_there_once(lab: StoreLab) -> None:
+    """Of a kind that is done again and again one task is there; when it is given back it is due later, as new."""
+    for _ in range(2):
+        lab.write(lambda tx: tx.tasks.ensure("sweep", "{}", delay_ms=0))
+    task = lab.write(lease)
+
+    lab.write(lambda tx: tx.tasks.again(task.id, payload='{"n":2}', result="3", delay_ms=60_000))
+    lab.write(lambda tx: tx.tasks.ensure("sweep", "{}", delay_ms=0))
+
+    assert lab.write(lease) is None
+    row = lab.load(task_read(task.id))
+    assert (row.payload, row.result, row.attempts, row.ended_at) == ('{"n":2}', "3", 0, None)
+    assert states(lab) == {"waiting": [task.id]}

@@ -1,0 +1,101 @@
+"""Jobs of templates in the store: one node takes each, its end is its own to say, and what is old or hangs on nothing goes."""
+
+from __future__ import annotations
+
+from limnos.model.entities import Node
+from limnos.model.jobs import QUEUED, JobOutput, TemplateJob
+from limnos.store.activity.runs import RunViewer
+from limnos.store.activity.template_jobs import job_output_read, job_read, jobs_due, template_jobs_read
+from limnos.store.activity.upkeep import orphans_sweep
+from tests.backends import StoreLab
+from tests.store.activity.test_runs import add_pipeline
+from tests.store.world import StoreWorld
+
+EVERYBODY = RunViewer(True, ())
+OUTPUT = JobOutput("out", "err", 3, 30)
+
+
+def ask(lab: StoreLab, world: StoreWorld, template: Node, uuid: str, *, owner: int | None = 7) -> TemplateJob:
+    """Insert a job of user ana."""
+    job = TemplateJob(
+        0, world.lake.id, template.id, uuid, "ana", 7, QUEUED, "", 0, 0, None, None, lab.store.time.now_ms(), None, None, owner
+    )  # fmt: skip
+    return lab.write(lambda tx: tx.template_jobs.create(job, conf="{}", work="w"), zone=world.lake.id)
+
+
+def test_one_node_takes_a_job_and_says_its_end(lab: StoreLab, world: StoreWorld) -> None:
+    """The oldest first; whoever does not hold it says nothing of it; an end is said once."""
+    template = add_pipeline(lab, world)
+    first, second = ask(lab, world, template, "j-1"), ask(lab, world, template, "j-2")
+    took = lab.write(lambda tx: tx.template_jobs.claim("h", limit=1, lease_ms=60_000))
+    rest = lab.write(lambda tx: tx.template_jobs.claim("other", limit=5, lease_ms=60_000))
+    ((job, work),) = took
+    beats = [lab.write(lambda tx, who=who: tx.template_jobs.beat(first.id, who)) for who in ("h", "other")]
+    asked = [lab.write(lambda tx: tx.template_jobs.cancel(job), zone=world.lake.id) for _ in range(2)]
+    wanted = lab.write(lambda tx: tx.template_jobs.beat(first.id, "h"))
+    ends = [
+        lab.write(
+            lambda tx: tx.template_jobs.finish(job, "cancelled", message="m", exit_code=-9, output=OUTPUT), zone=world.lake.id
+        )
+        for _ in range(2)
+    ]  # fmt: skip
+    found = lab.load(job_output_read(world.lake.id, "j-1"))
+
+    assert ([each[0].id for each in rest], work, job.state, job.holder) == ([second.id], "w", "started", "h")
+    assert (beats, asked, wanted, ends) == (["started", None], [True, False], "cancelling", [True, False])
+    assert found is not None
+    assert (found[0].state, found[0].exit_code, found[0].message, found[1]) == ("cancelled", -9, "m", OUTPUT)
+    assert lab.load(job_read(world.lake.id, "none")) is None
+
+
+def test_one_that_waits_is_withdrawn_and_one_that_is_lost_is_found(lab: StoreLab, world: StoreWorld) -> None:
+    """What waits is cancelled at once; a lease that is out shows, and the job is due to be told."""
+    template = add_pipeline(lab, world)
+    waits = ask(lab, world, template, "j-1")
+    now = lab.store.time.now_ms()
+    due = lab.load(jobs_due(now))
+    lab.write(lambda tx: tx.template_jobs.cancel(waits), zone=world.lake.id)
+    withdrawn = lab.load(job_read(world.lake.id, "j-1"))
+    ask(lab, world, template, "j-2")
+    lab.write(lambda tx: tx.template_jobs.claim("h", limit=1, lease_ms=0))
+    (lost,) = lab.write(lambda tx: tx.template_jobs.lost(10))
+
+    assert (due, withdrawn and withdrawn.state, lab.load(jobs_due(now - 1)), lab.load(jobs_due(now + 60_000))) == (
+        True, "cancelled", False, True,
+    )  # fmt: skip
+    assert (lost.uuid, lost.state, lost.shown(now + 60_000)) == ("j-2", "started", "failed")
+    assert lab.write(lambda tx: tx.template_jobs.waiting_of(world.lake.id, "ana")) == 1
+    assert lab.write(lambda tx: tx.template_jobs.live_of(template.id)) == lost
+
+
+def test_who_sees_which(lab: StoreLab, world: StoreWorld) -> None:
+    """Owners see theirs, a template's owner all of it, of a metalake or of a template."""
+    template, other = add_pipeline(lab, world), add_pipeline(lab, world, "other")
+    for uuid, of, owner in (("j-1", template, 7), ("j-2", template, 8), ("j-3", other, 7)):
+        ask(lab, world, of, uuid, owner=owner)
+
+    def seen(caller: RunViewer, of: Node | None = None) -> list[str]:
+        load = template_jobs_read((of or world.lake).id, caller, of_template=of is not None, limit=10)
+        return [job.uuid for job in lab.load(load)]
+
+    assert seen(EVERYBODY) == ["j-3", "j-2", "j-1"]
+    assert seen(EVERYBODY, template) == ["j-2", "j-1"]
+    assert (seen(RunViewer(False, (7,))), seen(RunViewer(False, (8,)))) == (["j-3", "j-1"], ["j-2"])
+    assert seen(RunViewer(False, (9,))) == ["j-3", "j-2", "j-1"]
+    assert seen(RunViewer(False, ())) == []
+
+
+def test_old_ones_and_those_of_no_template_go(lab: StoreLab, world: StoreWorld) -> None:
+    """What ended long ago goes, what waits does not; with its template everything does."""
+    template = add_pipeline(lab, world)
+    old, waits = ask(lab, world, template, "j-1"), ask(lab, world, template, "j-2")
+    lab.write(lambda tx: tx.template_jobs.cancel(old), zone=world.lake.id)
+    lab.database.sql("UPDATE template_job SET ended_at = 1 WHERE ended_at IS NOT NULL")
+
+    assert lab.write(lambda tx: tx.template_jobs.prune(keep_ms=1000, limit=10)) == 1
+    assert [each and each.id for each in (lab.load(job_read(world.lake.id, uuid)) for uuid in ("j-1", "j-2"))] == [
+        None, waits.id,
+    ]  # fmt: skip
+    lab.write(lambda tx: tx.nodes.drop(template), zone=world.lake.id)
+    assert lab.write(orphans_sweep, zone=world.lake.id) >= 2
+    assert lab.load(job_read(world.lake.id, "j-2")) is None

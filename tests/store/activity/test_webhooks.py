@@ -1,0 +1,97 @@
+"""Webhooks in the store: held by one at a time, moved by nobody else."""
+
+from __future__ import annotations
+
+from limnos.model.entities import Webhook
+from limnos.store.activity.upkeep import orphans_sweep
+from limnos.store.activity.webhooks import webhooks_due, webhooks_read
+from limnos.store.tx import Tx
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld
+
+
+def make(lab: StoreLab, world: StoreWorld) -> Webhook:
+    """Make one."""
+    return lab.write(
+        lambda tx: tx.webhooks.create(metalake_id=world.lake.id, user_id=7, url="https://h", secret="s", position="p")
+    )
+
+
+def read(lab: StoreLab, world: StoreWorld) -> list[Webhook]:
+    """Those of the metalake."""
+    return lab.load(webhooks_read(world.lake.id))
+
+
+def is_due(lab: StoreLab, ahead_ms: int = 0) -> bool:
+    """Whether one waits, now or later."""
+    return lab.load(webhooks_due(lab.store.time.now_ms() + ahead_ms))
+
+
+def test_it_is_read_as_it_was_made(lab: StoreLab, world: StoreWorld) -> None:
+    """What is read is what was written, by whom."""
+    made = make(lab, world)
+
+    assert read(lab, world) == [made]
+    assert (made.user, made.user_id, made.stopped, made.error, made.delivered_at) == ("tester", 7, False, None, None)
+
+
+def test_one_holds_it(lab: StoreLab, world: StoreWorld) -> None:
+    """It is leased once until the lease ends, and due again then."""
+    make(lab, world)
+
+    def lease(tx: Tx) -> int:
+        return len(tx.webhooks.lease("me", limit=9, lease_ms=60_000))
+
+    assert [lab.write(lease), lab.write(lease)] == [1, 0]
+    assert [is_due(lab), is_due(lab, ahead_ms=61_000)] == [False, True]
+
+
+def test_progress_and_failure_are_the_holders(lab: StoreLab, world: StoreWorld) -> None:
+    """Only who holds it moves the position or says what went wrong; success forgets the failures."""
+    hook = make(lab, world)
+    lab.write(lambda tx: tx.webhooks.lease("me", limit=9, lease_ms=60_000))
+    lab.write(lambda tx: tx.webhooks.failed(hook.id, "other", "no", delay_ms=0))
+    untouched = read(lab, world)[0]
+    lab.write(lambda tx: tx.webhooks.failed(hook.id, "me", "no", delay_ms=0))
+    failed = read(lab, world)[0]
+    lab.write(lambda tx: tx.webhooks.lease("me", limit=9, lease_ms=60_000))
+    moved = [
+        lab.write(
+            lambda tx, who=who: tx.webhooks.reached(hook.id, who, position=f"by {who}", lease_ms=1000, delivered=True)
+        )
+        for who in ("other", "me")
+    ]
+    reached = read(lab, world)[0]
+
+    assert (untouched.attempts, untouched.error) == (0, None)
+    assert (failed.attempts, failed.error, failed.leased_until) == (1, "no", 0)
+    assert moved == [False, True]
+    assert (reached.position, reached.attempts, reached.error) == ("by me", 0, None)
+    assert reached.delivered_at is not None
+
+
+def test_a_stopped_one_waits_for_somebody(lab: StoreLab, world: StoreWorld) -> None:
+    """What stopped is due again when somebody says so, where it was or elsewhere."""
+    hook = make(lab, world)
+    lab.write(lambda tx: tx.webhooks.lease("me", limit=9, lease_ms=60_000))
+    lab.write(lambda tx: tx.webhooks.failed(hook.id, "me", "lost", delay_ms=None))
+    stopped = is_due(lab, ahead_ms=10**12)
+    revived = lab.write(lambda tx: tx.webhooks.retry(world.lake.id, hook.id, position=None))
+
+    assert (stopped, revived, is_due(lab)) == (False, True, True)
+    assert read(lab, world)[0].position == "p"
+    lab.write(lambda tx: tx.webhooks.retry(world.lake.id, hook.id, position="q"))
+    assert (read(lab, world)[0].position, read(lab, world)[0].stopped) == ("q", False)
+
+
+def test_it_is_its_metalakes(lab: StoreLab, world: StoreWorld) -> None:
+    """Under another metalake's id nothing is dropped; with its own metalake it goes."""
+    hook = make(lab, world)
+
+    kept = lab.write(lambda tx: tx.webhooks.drop(world.main.id, hook.id))
+    lab.write(orphans_sweep)
+    there = read(lab, world)
+    lab.write(lambda tx: tx.nodes.drop(world.lake))
+    lab.write(orphans_sweep)
+
+    assert (kept, len(there), read(lab, world)) == (False, 1, [])

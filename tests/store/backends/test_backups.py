@@ -1,0 +1,194 @@
+"""Backups of an SQLite store: whole while it is written to, put back only when they are, and what a restore takes away."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from limnos.model.principals import TokenTrust
+from limnos.store.backends.backups import BadBackup, backup_restore, backup_write
+from tests.backends import StoreLab, sqlite_copy
+from tests.store.test_clock import touch
+
+
+@pytest.fixture
+def lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
+    """A lab on an SQLite file, whose store is open and has written."""
+    lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))
+    assert lab.write(touch) == 1
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def database(lab: StoreLab) -> Path:
+    """The file."""
+    return Path(lab.database.address)
+
+
+def stop(lab: StoreLab) -> None:
+    """Stop the server, as far as there is one here."""
+    for store in lab._stores:
+        lab.run(store.close())
+    lab._stores.clear()
+
+
+def token(lab: StoreLab, name: str) -> int:
+    """Make a token; returns its id."""
+    return lab.write(
+        lambda tx: tx.tokens.create(user="ana", name=name, secret_hash=b"x", expires_at=None, trust=TokenTrust.OPEN).id
+    )
+
+
+def valid(path: Path) -> set[int]:
+    """Return the ids of the tokens that are valid in a file."""
+    with closing(sqlite3.connect(path)) as file:
+        return {row[0] for row in file.execute("SELECT id FROM token WHERE NOT revoked")}
+
+
+def revision(path: Path) -> int:
+    """Return the server's revision in a file."""
+    with closing(sqlite3.connect(path)) as file:
+        found: int = file.execute("SELECT revision FROM clock WHERE zone = 0").fetchone()[0]
+        return found
+
+
+def restore(
+    database: Path, source: Path, *, keeps_tokens: bool = False, vouched: bool = False
+) -> tuple[Path | None, int]:
+    """Put a backup back."""
+    return backup_restore(database, source, keeps_tokens=keeps_tokens, vouched=vouched)
+
+
+def test_backup_has_what_is_in_the_log(lab: StoreLab, database: Path, tmp_path: Path) -> None:
+    """A backup of a store in use has its newest change, is one file of mode 600, and is not written over."""
+    target = tmp_path / "copies" / "b.db"
+    target.parent.mkdir()
+    epoch = lab.epoch()
+
+    backup_write(database, target)
+
+    assert revision(target) == lab.clock(0)[0] == 1
+    assert list(target.parent.iterdir()) == [target]
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert lab.write(touch) == 2
+    with pytest.raises(BadBackup, match="exists and is not written over"):
+        backup_write(database, target)
+    assert lab.epoch() == epoch
+
+
+def test_backup_of_nothing_makes_nothing(tmp_path: Path) -> None:
+    """A store that is not there is not made by looking at it."""
+    with pytest.raises(BadBackup, match="no store"):
+        backup_write(tmp_path / "none.db", tmp_path / "b.db")
+
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_plain_copy_is_refused(lab: StoreLab, database: Path, tmp_path: Path) -> None:
+    """The file alone, copied beside a running server, lacks its newest change, opens well, and is refused for what it is."""
+    copy = tmp_path / "plain.db"
+    shutil.copyfile(database, copy)
+    stop(lab)
+    before = database.read_bytes()
+
+    with pytest.raises(BadBackup, match=r"-wal.*--plain-copy"):
+        restore(database, copy)
+
+    assert revision(copy) == 0
+    assert database.read_bytes() == before
+    restore(database, copy, vouched=True)
+    assert revision(database) == 0
+
+
+@pytest.mark.parametrize("how", ["no database", "cut", "another database", "missing"])
+def test_what_is_no_whole_store_is_refused(lab: StoreLab, database: Path, tmp_path: Path, how: str) -> None:
+    """What is damaged, or no store at all, replaces nothing."""
+    copy = tmp_path / "bad.db"
+    backup_write(database, copy)
+    if how == "no database":
+        copy.write_text("hello")
+    elif how == "cut":
+        copy.write_bytes(copy.read_bytes()[:-8192])
+    else:
+        copy.unlink()
+    if how == "another database":
+        with closing(sqlite3.connect(copy)) as file:
+            file.execute("CREATE TABLE x (y)")
+    stop(lab)
+
+    with pytest.raises(BadBackup):
+        restore(database, copy, vouched=True)
+
+    assert revision(database) == 1
+
+
+def test_store_in_use_is_not_replaced(lab: StoreLab, database: Path, tmp_path: Path) -> None:
+    """While a server has the store open nothing is put in its place, and the server goes on."""
+    copy = tmp_path / "b.db"
+    backup_write(database, copy)
+
+    with pytest.raises(BadBackup, match="A server uses"):
+        restore(database, copy)
+
+    assert lab.write(touch) == 2
+
+
+def test_restore_is_another_store(lab: StoreLab, database: Path, tmp_path: Path) -> None:
+    """What comes back has a new epoch and new ids; what it replaces is kept beside it, whole."""
+    copy = tmp_path / "b.db"
+    backup_write(database, copy)
+    lab.write(touch)
+    epoch, first = lab.epoch(), token(lab, "later")
+    stop(lab)
+
+    replaced, _ = restore(database, copy)
+
+    assert replaced is not None
+    assert (revision(database), revision(replaced)) == (1, 3)
+    assert lab.epoch() != epoch
+    assert lab.database.sql("SELECT next_id > ? FROM store", first) == [(1,)]
+    assert lab.database.sql("PRAGMA user_version") == [(0,)]
+    assert lab.database.sql("PRAGMA journal_mode") == [("wal",)]
+    assert not [each for each in tmp_path.iterdir() if each.name.startswith(".")]
+    opened = StoreLab(lab.database)
+    assert opened.write(touch) == 2
+    opened.close()
+
+
+def test_revoked_token_stays_revoked(lab: StoreLab, database: Path, tmp_path: Path) -> None:
+    """A token that was revoked since the backup is so after the restore, too; the others go on."""
+    kept, lost = token(lab, "kept"), token(lab, "lost")
+    copy = tmp_path / "b.db"
+    backup_write(database, copy)
+    lab.database.sql("UPDATE token SET revoked = 1 WHERE id = ?", lost)
+    stop(lab)
+
+    _, revoked = restore(database, copy)
+
+    assert valid(copy) == {kept, lost}
+    assert (valid(database), revoked) == ({kept}, 1)
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize("there", ["nothing", "a damaged one"])
+def test_tokens_that_nobody_can_tell_of(lab: StoreLab, database: Path, tmp_path: Path, keeps: bool, there: str) -> None:
+    """Where no store is left that tells which tokens are valid, none is, unless somebody asks for it."""
+    made = token(lab, "t")
+    copy = tmp_path / "b.db"
+    backup_write(database, copy)
+    stop(lab)
+    if there == "nothing":
+        database.unlink()
+    else:
+        database.write_bytes(b"broken" * 5000)
+
+    replaced, revoked = restore(database, copy, keeps_tokens=keeps)
+
+    assert (valid(database), revoked) == (({made}, 0) if keeps else (set(), 1))
+    assert (replaced is None) == (there == "nothing")

@@ -1,0 +1,83 @@
+"""The thread that waits: in order, failures told, nobody waited for in vain."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from limnos.store.backends.blocking_thread import BlockingThread
+
+
+@pytest.fixture
+def thread() -> Iterator[BlockingThread]:
+    """A thread that is ended with the test."""
+    made = BlockingThread("waits")
+    yield made
+    made.close()
+
+
+def test_calls_run_in_order_in_the_thread(thread: BlockingThread) -> None:
+    """Each call runs after the one before it, none of them in the loop's thread."""
+    ran: list[tuple[int, str]] = []
+
+    async def main() -> None:
+        await asyncio.gather(
+            *(thread.run(lambda i=i: ran.append((i, threading.current_thread().name))) for i in range(20))
+        )
+
+    asyncio.run(main())
+
+    assert ran == [(i, "waits") for i in range(20)]
+
+
+def test_failure_is_told_and_the_thread_goes_on(thread: BlockingThread) -> None:
+    """What a call raises is raised to whoever waits for it, and the next call runs."""
+
+    async def main() -> list[BaseException | None]:
+        failing = thread.run(lambda: {}["absent"])
+        return await asyncio.gather(failing, thread.run(lambda: None), return_exceptions=True)
+
+    failed, done = asyncio.run(main())
+
+    assert isinstance(failed, KeyError)
+    assert done is None
+
+
+def test_nobody_has_to_wait_for_a_call(thread: BlockingThread) -> None:
+    """A call whose waiter has gone runs to its end, and harms nobody."""
+    entered, go_on, done = threading.Event(), threading.Event(), threading.Event()
+
+    def call() -> None:
+        entered.set()
+        go_on.wait(10)
+        done.set()
+
+    async def main() -> None:
+        waiter = thread.run(call)
+        await asyncio.to_thread(entered.wait, 10)
+        waiter.cancel()
+        go_on.set()
+        await thread.run(lambda: None)
+
+    asyncio.run(main())
+
+    assert done.is_set()
+
+
+def test_close_waits_for_what_was_handed_over() -> None:
+    """Closing is the last call: those before it have run when it returns."""
+    thread = BlockingThread("waits")
+    ran: list[int] = []
+
+    async def main() -> None:
+        for i in range(5):
+            thread.run(lambda i=i: ran.append(i))
+        thread.close()
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+
+    assert ran == [0, 1, 2, 3, 4]

@@ -1,0 +1,151 @@
+"""The gate's own connection: what it gives back, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import psycopg
+import pytest
+
+from limnos.store.backends.gate_connection import GateConnection, open_asker
+from limnos.store.sql import Sql
+from tests.backends import Database, PostgresServer
+
+pytestmark = pytest.mark.integration
+WAIT_S = 20.0
+SUM = Sql("SELECT :first::bigint + :second::bigint, 'it is π'::text, NULL::bigint, NULL::text")
+LISTED = Sql("SELECT each FROM unnest(:all::bigint[]) each WHERE each > :above")
+SLEEP = Sql("SELECT pg_sleep(:seconds::bigint)")
+DIVIDED = Sql("SELECT 7 / :by::bigint")
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> Database:
+    """A database, with nobody else on it."""
+    return postgres_server.fresh_database()
+
+
+def asked(database: Database, story: Callable[[GateConnection], Awaitable[object]]) -> None:
+    """Tell a story of a connection."""
+
+    async def told() -> None:
+        asker = await open_asker(database.address)
+        try:
+            await story(asker)
+        finally:
+            asker.close()
+
+    asyncio.run(told())
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Let the loop turn until something holds."""
+    end = asyncio.get_running_loop().time() + WAIT_S
+    for _ in iter(holds, True):
+        assert asyncio.get_running_loop().time() < end
+        await asyncio.sleep(0.001)
+
+
+def test_values_come_as_they_are(database: Database) -> None:
+    """Whole numbers, texts and nulls come back as such, row by row, the same statement asked again and others in between."""
+
+    async def story(asker: GateConnection) -> None:
+        for first in (-1, 2**62):
+            found = await asker.rows(SUM, {"first": first, "second": 1}, timeout_s=WAIT_S)
+            assert found == [(first + 1, "it is π", None, None)]
+            assert await asker.rows(LISTED, {"all": [3, 1, 5], "above": 2}, timeout_s=WAIT_S) == [(3,), (5,)]
+            assert await asker.rows(LISTED, {"all": [], "above": 2}, timeout_s=WAIT_S) == []
+
+    asked(database, story)
+
+
+def test_question_that_no_socket_takes_at_once(database: Database) -> None:
+    """A question of several megabytes arrives whole, though the socket takes it in pieces."""
+    count = 1_000_000
+
+    async def story(asker: GateConnection) -> None:
+        found = await asker.rows(
+            LISTED, {"all": list(range(10**6, 10**6 + count)), "above": 10**6 + count - 3}, timeout_s=WAIT_S
+        )
+        assert found == [(10**6 + count - 2,), (10**6 + count - 1,)]
+
+    asked(database, story)
+
+
+def test_statement_that_fails_ends_nothing(database: Database) -> None:
+    """What the database refuses is told as its error, and the connection answers the next question."""
+
+    async def story(asker: GateConnection) -> None:
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            await asker.rows(DIVIDED, {"by": 0}, timeout_s=WAIT_S)
+        assert await asker.rows(DIVIDED, {"by": 7}, timeout_s=WAIT_S) == [(1,)]
+        assert not asker.is_closed
+
+    asked(database, story)
+
+
+def test_one_question_at_a_time(database: Database) -> None:
+    """Who asks while another one is being answered is refused, and the other one gets its answer."""
+
+    async def story(asker: GateConnection) -> None:
+        await asker.rows(SUM, {"first": 1, "second": 1}, timeout_s=WAIT_S)
+        first = asyncio.ensure_future(asker.rows(SUM, {"first": 1, "second": 1}, timeout_s=WAIT_S))
+        await asyncio.sleep(0)
+        with pytest.raises(psycopg.OperationalError, match="still being asked"):
+            await asker.rows(SUM, {"first": 5, "second": 5}, timeout_s=WAIT_S)
+        assert (await first)[0][0] == 2
+
+    asked(database, story)
+
+
+@pytest.mark.parametrize("before", [0.01, 60.0])
+def test_answer_that_does_not_come(database: Database, before: float) -> None:
+    """A question that is out for longer than it may is given up and the connection with it, whatever the one before was given."""
+
+    async def story(asker: GateConnection) -> None:
+        await asker.rows(SLEEP, {"seconds": 0}, timeout_s=WAIT_S)
+        if before > 1:
+            await asker.rows(SLEEP, {"seconds": 0}, timeout_s=before)
+        began = asyncio.get_running_loop().time()
+        with pytest.raises(TimeoutError):
+            await asker.rows(SLEEP, {"seconds": 60}, timeout_s=0.05)
+        assert asyncio.get_running_loop().time() - began < WAIT_S
+        assert asker.is_closed
+        with pytest.raises(psycopg.OperationalError, match="closed"):
+            await asker.rows(SLEEP, {"seconds": 0}, timeout_s=WAIT_S)
+
+    asked(database, story)
+
+
+def test_question_may_take_its_own_time(database: Database) -> None:
+    """The time of a short question that was answered does not end a longer one behind it."""
+
+    async def story(asker: GateConnection) -> None:
+        await asker.rows(SLEEP, {"seconds": 0}, timeout_s=0.3)
+        assert len(await asker.rows(SLEEP, {"seconds": 1}, timeout_s=WAIT_S)) == 1
+
+    asked(database, story)
+
+
+def test_connection_that_ends_while_nobody_asks(database: Database) -> None:
+    """That the database ended the connection is noticed before anybody asks on it."""
+
+    async def story(asker: GateConnection) -> None:
+        await asyncio.to_thread(database.sql, "SELECT pg_terminate_backend(?)", asker.backend_pid)
+        await until(lambda: asker.is_closed)
+
+    asked(database, story)
+
+
+def test_connection_that_is_cut_under_a_question(database: Database) -> None:
+    """Who waits for an answer on a connection that is cut is told so."""
+
+    async def story(asker: GateConnection) -> None:
+        waiting = asyncio.ensure_future(asker.rows(SLEEP, {"seconds": 60}, timeout_s=WAIT_S))
+        await until(lambda: asker.line.since is not None)
+        asker.line.cut()
+        with pytest.raises(psycopg.OperationalError, match="cut"):
+            await waiting
+
+    asked(database, story)

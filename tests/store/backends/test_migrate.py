@@ -1,0 +1,190 @@
+"""Migrations: one wins and all serve, newer stores are refused, both backends get one schema."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic import command
+from sqlalchemy import create_engine, inspect
+from sqlalchemy.engine import URL, make_url
+
+from limnos.store import schema
+from limnos.store.backends import migrate as store_migrate
+from limnos.store.backends.migrate import WrongSchema, current_revision, head_revision, migrate
+from tests.backends import FIRST_ID, Database, StoreLab
+
+_STARTS = """
+import sys
+from limnos.store.backends.migrate import migrate
+sys.stdin.readline()
+before, after = migrate(sys.argv[1])
+print(before, after)
+"""
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
+    """A database with nothing in it."""
+    if request.param == "sqlite":
+        return Database("sqlite", str(tmp_path / "empty.db"))
+    return Database("postgres", request.getfixturevalue("postgres_server").empty_database())
+
+
+def test_first_migration_makes_a_store(empty: Database) -> None:
+    """An empty database gets the newest schema; once more does nothing."""
+    assert current_revision(empty.address) is None
+
+    assert migrate(empty.address) == (None, head_revision())
+    assert migrate(empty.address) == (head_revision(), head_revision())
+    assert current_revision(empty.address) == head_revision()
+    assert empty.sql("SELECT zone, revision, access_revision, pruned_to FROM clock") == [(0, 0, 0, 0)]
+    assert empty.sql("SELECT one, format_version FROM store") == [(1, 1)]
+
+
+def test_stores_have_epochs_of_their_own(empty: Database, tmp_path: Path) -> None:
+    """Two new stores differ in their epoch, so that a view of one is never taken for one of the other."""
+    other = Database("sqlite", str(tmp_path / "other.db"))
+
+    migrate(empty.address)
+    migrate(other.address)
+
+    assert empty.sql("SELECT epoch FROM store") != other.sql("SELECT epoch FROM store")
+
+
+def test_many_start_on_an_empty_store(empty: Database) -> None:
+    """Of processes that start at once on an empty store one migrates, the others find it done, and all serve."""
+    command = [sys.executable, "-c", _STARTS, empty.address]
+    started = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+
+    told = sorted(process.communicate(timeout=120)[0].split()[0] for process in started)
+
+    assert [process.returncode for process in started] == [0, 0, 0]
+    assert told == [head_revision(), head_revision(), "None"]
+    lab = StoreLab(empty)
+    assert lab.write(lambda tx: tx.next_id()) >= FIRST_ID
+    lab.close()
+
+
+def test_older_store_is_brought_up_to_date(empty: Database) -> None:
+    """A store that the first release made, with its unused index, gets the schema of today and keeps what is in it."""
+    migrate(empty.address)
+    empty.sql("CREATE INDEX owner_principal ON owner (principal_id)")
+    empty.sql("INSERT INTO owner (object_id, principal_id) VALUES (7, 8)")
+    empty.sql("UPDATE alembic_version SET version_num = '0001'")
+
+    assert migrate(empty.address) == ("0001", head_revision())
+
+    assert empty.sql("SELECT object_id, principal_id FROM owner") == [(7, 8)]
+    empty.sql("CREATE INDEX owner_principal ON owner (principal_id)")  # it was gone
+
+
+def test_unused_table_of_keys_is_replaced(empty: Database) -> None:
+    """Releases before kept a table for keys that none of them wrote to: it gives way to the one that is used."""
+    migrate(empty.address)
+    empty.sql("DROP TABLE idempotency")
+    empty.sql("CREATE TABLE idempotency (zone BIGINT, key TEXT, operation TEXT, status INTEGER, created_at BIGINT)")
+    empty.sql("UPDATE alembic_version SET version_num = '0005'")
+
+    assert migrate(empty.address) == ("0005", head_revision())
+
+    assert empty.sql("SELECT caller, fingerprint, object_id, body, expires_at FROM idempotency") == []
+    assert migrate(empty.address) == (head_revision(), head_revision())
+
+
+def test_newer_store_is_refused(empty: Database) -> None:
+    """A store that a newer release migrated is left alone, in words that say what to start."""
+    migrate(empty.address)
+    empty.sql("UPDATE alembic_version SET version_num = '9999'")
+
+    with pytest.raises(WrongSchema, match="schema 9999, made by a newer release"):
+        migrate(empty.address)
+
+    assert current_revision(empty.address) == "9999"
+
+
+@pytest.mark.parametrize("name", ["with space.db", "100%.db", "what?.db", "num#ber.db", "ünïcode.db", "a:b.db"])
+def test_any_file_name_is_a_store(tmp_path: Path, name: str) -> None:
+    """The path of an SQLite store is taken as it is."""
+    path = tmp_path / name
+
+    migrate(str(path))
+
+    assert path.exists()
+    assert current_revision(str(path)) == head_revision()
+
+
+def test_both_backends_get_the_schema_of_the_code(empty: Database) -> None:
+    """Tables, columns, keys, nullability and indexes of a migrated database are those that the code declares."""
+    migrate(empty.address)
+    url = URL.create("sqlite", database=empty.address) if empty.kind == "sqlite" else make_url(empty.address).set(
+        drivername="postgresql+psycopg"
+    )  # fmt: skip
+    engine = create_engine(url)
+    found = inspect(engine)
+
+    for table in schema.metadata.tables.values():
+        columns = {column["name"]: column["nullable"] for column in found.get_columns(table.name)}
+        assert columns == {column.name: bool(column.nullable) for column in table.columns}, table.name
+        keys = found.get_pk_constraint(table.name)["constrained_columns"]
+        assert keys == [column.name for column in table.primary_key.columns], table.name
+        indexes = {
+            (index["name"], tuple(index["column_names"]), bool(index["unique"]))
+            for index in found.get_indexes(table.name)
+        }
+        assert indexes == {
+            (index.name, tuple(column.name for column in index.columns), bool(index.unique)) for index in table.indexes
+        }, table.name
+    assert set(found.get_table_names()) == {*schema.metadata.tables, "alembic_version"}
+    engine.dispose()
+
+
+def test_names_are_compared_by_bytes(empty: Database) -> None:
+    """Columns that hold names sort by code point, whatever the database's locale is."""
+    migrate(empty.address)
+    for name in ("b", "A", "é", "\ufffd", "\U0001f600"):
+        empty.sql(
+            "INSERT INTO token (id, user_name, name, secret_hash, created_at, revoked) VALUES (?, ?, 'n', ?, 0, ?)",
+            len(name.encode()) * 1000 + ord(name[0]), name, b"", False,
+        )  # fmt: skip
+
+    found = [row[0] for row in empty.sql("SELECT user_name FROM token ORDER BY user_name")]
+
+    assert found == ["A", "b", "é", "\ufffd", "\U0001f600"]
+
+
+def revision_of(database: Database, revision: str) -> None:
+    """Bring a store back to an older schema."""
+    engine = store_migrate._engine(database.address)
+    config = store_migrate._config()
+    with engine.begin() as connection:
+        config.attributes["connection"] = connection
+        command.downgrade(config, revision)
+    engine.dispose()
+
+
+def test_tokens_and_users_of_before_are_kept(empty: Database) -> None:
+    """A store from before tokens kept account of their makers gets the cautious values, and the same schema as a new one."""
+    migrate(empty.address)
+    revision_of(empty, "0002")
+    empty.sql(
+        "INSERT INTO token (id, user_name, name, secret_hash, created_at, revoked) VALUES (7, 'ana', '', ?, 1, ?)",
+        b"",
+        False,
+    )
+    empty.sql(
+        "INSERT INTO principal (id, metalake_id, kind, name, enabled, created_by, created_at, deleted)"
+        " VALUES (8, 1, 30, 'ana', ?, 'admin', 1, 0)", True
+    )  # fmt: skip
+
+    assert migrate(empty.address) == ("0002", head_revision())
+
+    assert empty.sql("SELECT trust, root_id FROM token") == [("believed", None)]
+    assert empty.sql("SELECT tokens_from FROM principal") == [(0,)]
+    test_both_backends_get_the_schema_of_the_code(empty)

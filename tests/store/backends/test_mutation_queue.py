@@ -1,0 +1,93 @@
+"""Company in a commit: writers who began at different moments end up in the same one, and nobody waits in vain for more."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.store.backends.mutation_queue import BATCHES, MutationQueue
+from limnos.store.backends.sqlite import SqliteStore
+from tests.backends import StoreLab, sqlite_copy
+from tests.store.test_clock import move_access, touch
+
+WRITERS, ROUNDS = 4, 12
+COMMIT_S, RETURN_S, PAUSE_S = 0.012, 0.002, 0.006
+"""A commit, a caller's way there and back, and the pause between the two: far apart, for slow machines."""
+
+
+@pytest.fixture
+def lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
+    """A lab on an SQLite file."""
+    made = StoreLab(sqlite_copy(sqlite_template, tmp_path))
+    yield made
+    made.close()
+
+
+def commits_of_two_parties(lab: StoreLab, patch: pytest.MonkeyPatch) -> float:
+    """Let two parties write steadily, the second from the middle of the first one's commit on; count the commits."""
+    store = lab.store
+    assert isinstance(store, SqliteStore)
+    patch.setattr(MutationQueue, "pause_s", PAUSE_S)
+    real = store._commit_now
+
+    def slow() -> None:
+        time.sleep(COMMIT_S)  # in the store's thread: as a disk takes its time
+        real()
+
+    patch.setattr(store, "_commit_now", slow)
+    permit = lab.permit(0)
+
+    async def writer() -> None:
+        for _ in range(ROUNDS):
+            await store.submit(permit, touch)
+            await asyncio.sleep(RETURN_S)
+
+    async def both() -> None:
+        first = [asyncio.create_task(writer()) for _ in range(WRITERS)]
+        await asyncio.sleep(COMMIT_S / 2)
+        await asyncio.gather(*first, *(writer() for _ in range(WRITERS)))
+
+    before = BATCHES[()]
+    lab.run(both())
+    return BATCHES[()] - before
+
+
+def test_two_parties_of_writers_are_brought_together(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a commit or two all writers share every commit; without the pause they take turns to the end."""
+    together = commits_of_two_parties(lab, monkeypatch)
+
+    async def at_once(_self: MutationQueue) -> None:
+        return
+
+    monkeypatch.setattr(MutationQueue, "wait_for_returning_callers", at_once)
+    by_turns = commits_of_two_parties(lab, monkeypatch)
+
+    assert together <= ROUNDS + 5
+    assert by_turns >= 2 * ROUNDS - 4
+
+
+def test_nobody_waits_for_company_after_a_batch_that_was_closed(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Mutations left out because access moved before them follow at once."""
+    paused: list[int] = []
+    real = MutationQueue.wait_for_returning_callers
+
+    async def counted(self: MutationQueue) -> None:
+        paused.append(len(self))
+        await real(self)
+
+    monkeypatch.setattr(MutationQueue, "wait_for_returning_callers", counted)
+    store, permit = lab.store, lab.permit(0)
+
+    async def main() -> list[object]:
+        writes = (store.submit(permit, move_access), store.submit(permit, touch))
+        return await asyncio.gather(*writes, return_exceptions=True)
+
+    first, second = lab.run(main())
+
+    assert first == 1
+    assert isinstance(second, Exception)  # its permit is from before
+    assert paused == [0]  # after the second batch, when nobody was left

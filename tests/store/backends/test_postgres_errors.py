@@ -1,0 +1,430 @@
+"""Trouble: locked files, full disks, lost connections; what was certainly not kept, and what nobody knows."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import asyncpg
+import psycopg
+import pytest
+
+from limnos.model.errors import BadRequest, ServiceUnavailable, StateUnknown
+from limnos.model.permits import upkeep_permit
+from limnos.store.backends import postgres, postgres_errors, sqlite
+from limnos.store.backends.postgres import PostgresStore
+from limnos.store.backends.sqlite import SqliteStore
+from limnos.store.changes import UNKNOWN, GateResult
+from limnos.store.objects.nodes import node_read
+from limnos.store.tx import Tx
+from tests.backends import PostgresServer, StoreLab, sqlite_copy
+from tests.store.test_clock import touch
+
+KILL_ME = "SELECT pg_terminate_backend(pg_backend_pid())"
+KILL_ALL = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+    " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+)
+
+
+@pytest.fixture
+def file_lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
+    """A lab on an SQLite file."""
+    lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def server_lab(postgres_server: PostgresServer) -> Iterator[StoreLab]:
+    """A lab on PostgreSQL."""
+    lab = StoreLab(postgres_server.fresh_database())
+    yield lab
+    lab.close()
+
+
+class Commit:
+    """A write connection whose COMMIT does what the test says; all else is the real one's."""
+
+    def __init__(self, real: sqlite3.Connection, *, commits: bool, error: Exception) -> None:
+        self.real = real
+        self.commits = commits
+        self.error = error
+
+    def execute(self, text: str, *params: object) -> sqlite3.Cursor:
+        """Run a statement; a COMMIT fails, before or after it was done."""
+        if text == "COMMIT":
+            if self.commits:
+                self.real.execute(text)
+            raise self.error
+        return self.real.execute(text, *params)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.real, name)
+
+
+# ---------------------------------------------------------------------------------------------------- SQLite
+
+
+def test_writer_waits_for_another_process(file_lab: StoreLab) -> None:
+    """A mutation waits while another process holds the file's write lock, reads go on, and it succeeds after."""
+    store = file_lab.store
+    other = sqlite3.connect(file_lab.database.address, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert isinstance(store, SqliteStore)
+
+    async def both() -> tuple[bool, int]:
+        waiting = asyncio.create_task(store.submit(file_lab.permit(0), touch))
+        await asyncio.sleep(0.05)
+        assert store.gate(0, ((0, UNKNOWN),)).clocks[0].revision == 0
+        blocked = not waiting.done()
+        other.execute("COMMIT")
+        return blocked, await waiting
+
+    assert file_lab.run(both()) == (True, 1)
+    other.close()
+
+
+def test_writer_gives_up_on_a_lock_that_stays(file_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write lock that stays for too long is Unavailable: nothing was written; the next mutation works."""
+    file_lab.open()
+    monkeypatch.setattr(sqlite, "BUSY_TIMEOUT_MS", 20)
+    other = sqlite3.connect(file_lab.database.address, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+
+    with pytest.raises(ServiceUnavailable, match="Nothing was changed; try again"):
+        file_lab.write(touch)
+
+    other.execute("COMMIT")
+    other.close()
+    assert file_lab.write(touch) == 1
+
+
+def test_full_disk_is_unavailable(file_lab: StoreLab) -> None:
+    """When the disk is full a mutation is Unavailable and leaves nothing; once there is room the next one works."""
+    store = file_lab.store
+    assert isinstance(store, SqliteStore)
+    pages = store._writer.execute("PRAGMA page_count").fetchone()[0]
+    store._writer.execute(f"PRAGMA max_page_count = {pages}")
+
+    with pytest.raises(ServiceUnavailable, match="Nothing was changed"):
+        file_lab.write(lambda tx: [tx.tasks.create("purge", "x" * 100_000) for _ in range(20)])
+
+    store._writer.execute("PRAGMA max_page_count = 1000000")
+    assert file_lab.database.sql("SELECT count(*) FROM task") == [(0,)]
+    assert file_lab.write(touch) == 1
+
+
+def test_commit_that_certainly_failed(file_lab: StoreLab) -> None:
+    """When COMMIT fails with the transaction still open, it is rolled back and the writer told that it may try again."""
+    store = file_lab.store
+    assert isinstance(store, SqliteStore)
+    real = store._writer
+    store._writer = Commit(real, commits=False, error=sqlite3.OperationalError("disk I/O error"))  # type: ignore[assignment]
+
+    with pytest.raises(ServiceUnavailable, match="Nothing was changed"):
+        file_lab.write(touch)
+
+    store._writer = real
+    assert file_lab.clock(0) == (0, 0)
+    assert file_lab.write(touch) == 1
+
+
+@pytest.mark.parametrize("error", [sqlite3.OperationalError("disk I/O error"), OSError("gone")])
+def test_commit_of_unknown_outcome(file_lab: StoreLab, error: Exception) -> None:
+    """When COMMIT fails and no transaction is open any more, nobody knows; the writer is told just that."""
+    store = file_lab.store
+    assert isinstance(store, SqliteStore)
+    real = store._writer
+    store._writer = Commit(real, commits=True, error=error)  # type: ignore[assignment]
+
+    with pytest.raises(StateUnknown, match="look before you repeat it"):
+        file_lab.write(touch)
+
+    store._writer = real
+    assert file_lab.write(touch) == 2
+
+
+def test_everyone_in_a_failed_batch_is_told(file_lab: StoreLab) -> None:
+    """Every writer of a batch whose COMMIT failed hears of it, none is left waiting."""
+    store = file_lab.store
+    assert isinstance(store, SqliteStore)
+    permit = file_lab.permit(0)
+    real = store._writer
+    store._writer = Commit(real, commits=False, error=sqlite3.OperationalError("disk I/O error"))  # type: ignore[assignment]
+
+    async def together() -> list[object]:
+        return await asyncio.gather(*(store.submit(permit, touch) for _ in range(5)), return_exceptions=True)
+
+    told = file_lab.run(together())
+
+    store._writer = real
+    assert [type(each) for each in told] == [ServiceUnavailable] * 5
+
+
+@pytest.mark.parametrize("turns", [0, 1])
+def test_those_that_come_together_commit_together(file_lab: StoreLab, turns: int) -> None:
+    """Writers that reach the store one turn of the loop after the other share one commit."""
+    store = file_lab.store
+    assert isinstance(store, SqliteStore)
+    permit = file_lab.permit(0)
+    seen: list[str] = []
+    store._writer.set_trace_callback(seen.append)
+
+    async def write(number: int) -> None:
+        for _ in range(turns * number):
+            await asyncio.sleep(0)
+        await store.submit(permit, touch)
+
+    async def together() -> None:
+        await asyncio.gather(*(write(number) for number in range(3)))
+
+    file_lab.run(together())
+
+    store._writer.set_trace_callback(None)
+    assert seen.count("COMMIT") == 1
+
+
+def test_writer_that_went_away(file_lab: StoreLab) -> None:
+    """A cancelled writer disturbs nobody in its batch."""
+    store = file_lab.store
+    permit = file_lab.permit(0)
+
+    async def together() -> tuple[int, bool]:
+        tasks = [asyncio.create_task(store.submit(permit, touch)) for _ in range(3)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        done = await asyncio.gather(*tasks, return_exceptions=True)
+        return sum(isinstance(each, int) for each in done), tasks[1].cancelled()
+
+    assert file_lab.run(together()) == (2, True)
+    assert file_lab.write(touch) == file_lab.clock(0)[0]
+
+
+# ------------------------------------------------------------------------------------------------ PostgreSQL
+
+
+@pytest.mark.integration
+def test_idle_connections_that_died(server_lab: StoreLab) -> None:
+    """After the database ended every idle connection, writes, gate and loads work again without a failure."""
+    server_lab.write(touch)
+    server_lab.gate([(0, UNKNOWN)])
+    server_lab.load(node_read(1))
+
+    server_lab.database.sql(KILL_ALL)
+    server_lab.run(asyncio.sleep(0.05))
+
+    assert server_lab.write(touch) == 2
+    assert server_lab.gate([(0, UNKNOWN)]).clocks[0].revision == 2
+    assert server_lab.load(node_read(1)) is None
+
+
+def dying_once(runs: list[int]) -> Callable[[Tx], int]:
+    """A mutation whose connection is ended under its first run; each run is noted."""
+
+    def mutation(tx: Tx) -> int:
+        runs.append(1)
+        if len(runs) == 1:
+            with pytest.raises(psycopg.OperationalError):
+                tx.session.connection.execute(KILL_ME)  # type: ignore[attr-defined]
+        return touch(tx)
+
+    return mutation
+
+
+@pytest.mark.integration
+def test_connection_lost_before_the_commit(server_lab: StoreLab) -> None:
+    """A mutation whose connection died before COMMIT runs again: done once, not twice and not never."""
+    runs: list[int] = []
+
+    assert server_lab.write(dying_once(runs)) == 1
+    assert len(runs) == 2
+    assert server_lab.clock(0)[0] == 1
+
+
+@pytest.mark.integration
+def test_connection_lost_every_time(server_lab: StoreLab) -> None:
+    """A mutation whose connection dies each time is Unavailable, and left nothing."""
+    with pytest.raises(ServiceUnavailable, match="try again"):
+        server_lab.write(lambda tx: tx.session.connection.execute(KILL_ME))  # type: ignore[attr-defined]
+
+    assert server_lab.clock(0) == (0, 0)
+
+
+@pytest.mark.integration
+def test_connection_lost_at_the_commit(server_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the connection dies at COMMIT nobody knows the outcome, and the mutation is not run a second time."""
+    runs = []
+
+    def die(point: str) -> None:
+        if point == "before-commit":
+            server_lab.database.sql(KILL_ALL)
+
+    def mutation(tx: Tx) -> int:
+        runs.append(1)
+        return touch(tx)
+
+    monkeypatch.setattr(postgres, "fault_point", die)
+    with pytest.raises(StateUnknown, match="look before you repeat it"):
+        server_lab.write(mutation)
+
+    monkeypatch.undo()
+    assert runs == [1]
+    assert server_lab.write(touch) == 1
+
+
+def submit_all(lab: StoreLab, *mutations: Callable[[Tx], object]) -> list[object]:
+    """Submit mutations together, so that they meet in one batch; returns what each was told."""
+    permit = lab.permit(0)
+
+    async def together() -> list[object]:
+        return await asyncio.gather(*(lab.store.submit(permit, each) for each in mutations), return_exceptions=True)
+
+    return lab.run(together())
+
+
+TRANSACTIONS = "SELECT count(*), count(DISTINCT xmin::text) FROM change"
+
+
+@pytest.mark.integration
+def test_those_that_come_together_share_a_transaction(server_lab: StoreLab) -> None:
+    """Five writers of one zone on one node: five revisions, one transaction."""
+    assert submit_all(server_lab, *[touch] * 5) == [1, 2, 3, 4, 5]
+
+    assert server_lab.database.sql(TRANSACTIONS) == [(5, 1)]
+
+
+@pytest.mark.integration
+def test_text_that_cannot_be_stored_concerns_its_own_writer(server_lab: StoreLab) -> None:
+    """One job of a batch is refused by the database itself; the others commit."""
+    told = submit_all(server_lab, touch, lambda tx: tx.tasks.create("nul\0", "x"), touch)
+
+    assert isinstance(told[1], BadRequest)
+    assert [told[0], told[2]] == [1, 2]
+    assert server_lab.database.sql("SELECT count(*) FROM task") == [(0,)]
+
+
+@pytest.mark.integration
+def test_connection_lost_in_a_batch(server_lab: StoreLab) -> None:
+    """Everyone's mutation runs again: each is done once, also those that had run before the connection died."""
+    runs: list[int] = []
+
+    assert submit_all(server_lab, touch, dying_once(runs), touch) == [1, 2, 3]
+    assert server_lab.clock(0)[0] == 3
+
+
+@pytest.mark.integration
+def test_commit_lost_in_a_batch(server_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the connection dies at COMMIT everyone hears that nobody knows."""
+
+    def die(point: str) -> None:
+        if point == "before-commit":
+            server_lab.database.sql(KILL_ALL)
+
+    monkeypatch.setattr(postgres, "fault_point", die)
+    told = submit_all(server_lab, touch, touch, touch)
+
+    monkeypatch.undo()
+    assert [type(each) for each in told] == [StateUnknown] * 3
+    assert server_lab.write(touch) == 1
+
+
+@pytest.mark.integration
+def test_writer_of_a_batch_that_went_away(server_lab: StoreLab) -> None:
+    """A cancelled writer disturbs nobody in its batch, and what it had not begun is not done."""
+    store, permit = server_lab.store, server_lab.permit(0)
+
+    async def together() -> list[object]:
+        tasks = [asyncio.create_task(store.submit(permit, touch)) for _ in range(3)]
+        await asyncio.sleep(0)
+        tasks[1].cancel()
+        return await asyncio.gather(*tasks, return_exceptions=True)
+
+    told = server_lab.run(together())
+
+    assert [told[0], told[2]] == [1, 2]
+    assert isinstance(told[1], asyncio.CancelledError)
+    assert server_lab.clock(0)[0] == 2
+
+
+@pytest.mark.integration
+def test_gate_connection_killed_under_a_read(server_lab: StoreLab) -> None:
+    """A gate read whose connection is ended in the middle is asked again on a fresh one, and answered."""
+    store = server_lab.store
+    assert isinstance(store, PostgresStore)
+    server_lab.database.sql("ALTER TABLE clock RENAME TO clock_real")
+    server_lab.database.sql("CREATE VIEW clock AS SELECT c.* FROM clock_real c, pg_sleep(1)")
+
+    async def killed() -> object:
+        reading = asyncio.create_task(store.gate_async(0, ((0, UNKNOWN),)))
+        await asyncio.sleep(0.3)
+        await asyncio.to_thread(server_lab.database.sql, KILL_ALL)
+        return await reading
+
+    told = server_lab.run(killed())
+
+    server_lab.database.sql("DROP VIEW clock")
+    server_lab.database.sql("ALTER TABLE clock_real RENAME TO clock")
+    assert isinstance(told, GateResult)
+    assert told.clocks[0].revision == 0
+
+
+@pytest.mark.integration
+def test_gate_that_never_answers_is_given_up(server_lab: StoreLab) -> None:
+    """A gate question that takes much longer than any should, twice, is Unavailable; the next one works."""
+    store = PostgresStore(server_lab.database.address, silence_s=0.1)
+    server_lab.database.sql("ALTER TABLE clock RENAME TO clock_real")
+    server_lab.database.sql("CREATE VIEW clock AS SELECT c.* FROM clock_real c, pg_sleep(30)")
+
+    async def ask() -> GateResult:
+        with pytest.raises(ServiceUnavailable, match="does not answer"):
+            await store.gate_async(0, ((0, UNKNOWN),))
+        server_lab.database.sql("DROP VIEW clock")
+        server_lab.database.sql("ALTER TABLE clock_real RENAME TO clock")
+        found = await store.gate_async(0, ((0, UNKNOWN),))
+        await store.close()
+        return found
+
+    assert server_lab.run(ask()).clocks[0].revision == 0
+
+
+@pytest.mark.integration
+def test_database_that_is_not_there() -> None:
+    """A database that nobody serves is Unavailable for writes, gate and loads, with a time to come again."""
+    store = PostgresStore("postgresql://nobody@127.0.0.1:1/none")
+
+    async def ask() -> list[object]:
+        tries = [
+            store.submit(upkeep_permit("t"), touch),
+            store.gate_async(0, ((0, UNKNOWN),)),
+            store.load_async(0, ((0, UNKNOWN),), lambda: node_read(1)),
+        ]
+        told = await asyncio.gather(*tries, return_exceptions=True)
+        await store.close()
+        return told
+
+    told = asyncio.run(ask())
+
+    assert [type(each) for each in told] == [ServiceUnavailable] * 3
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        psycopg.OperationalError('connection to server at "h" failed: FATAL:  sorry, too many clients already'),
+        psycopg.OperationalError(
+            "FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute"
+        ),
+        asyncpg.TooManyConnectionsError("sorry, too many clients already"),
+    ],
+)
+def test_a_database_without_a_connection_left_is_told_as_such(error: psycopg.Error | asyncpg.PostgresError) -> None:
+    """It answers: nobody looks for a broken network, and who runs it is told what to set."""
+    told = [postgres_errors.unreachable_error(error).message]
+    if isinstance(error, psycopg.Error):
+        told.append(postgres_errors.transaction_refused_error(error).message)
+
+    assert [text for text in told if "does not answer" in text or "max_connections" not in text] == []
+    assert "does not answer" in postgres_errors.unreachable_error(OSError("Connection refused")).message

@@ -1,0 +1,68 @@
+"""What an export reads of the store: every table is in it, or is left out for a reason that stands here."""
+
+from __future__ import annotations
+
+import re
+
+from limnos.store.exchange import exports, imports
+from limnos.store.schema import metadata
+from limnos.store.sql import Sql
+
+LEFT_OUT = {
+    "audit": "who did what on this server; an import is a deed of its own",
+    "audit_note": "as its lines",
+    "audit_position": "how far this store's feed was told",
+    "change": "what happened, not what is: an import begins a feed of its own",
+    "fileset_place": "what the records of filesets say, to be found by place: an import writes its own",
+    "idempotency": "outcomes for clients that ask this very store again",
+    "import_object": "the state of an import under way",
+    "lineage_column": "said by runs; the datasets of outside systems in it are nobody's objects",
+    "lineage_dataset": "as its columns",
+    "lineage_edge": "as its columns",
+    "metalake_import": "the state of an import under way",
+    "metrics_report": "reports of clients, kept for a few days",
+    "name_change": "the steps of a change of names under way",
+    "name_migration": "the state of a change of names under way",
+    "pipeline_run": "runs of this server's runners",
+    "run_finding": "as the runs",
+    "password": "credentials of this server",
+    "place": "what catalogs, documents and filesets say, to be found by location: an import writes its own",
+    "run_step": "as the runs",
+    "restricted_read": "files rewritten for restricted readers, for an hour",
+    "scan_plan": "plans of scans, for an hour",
+    "snapshot_pin": "snapshots that runs and plans need",
+    "sqlpp_lock": "locks of statements that run now",
+    "sqlpp_lock_node": "nodes that hold such locks",
+    "sqlpp_request": "statements that run now, or did a moment ago",
+    "sqlpp_result": "results that are kept to be fetched",
+    "task": "work of this store's nodes",
+    "template_job": "jobs that this server ran, with processes of its own",
+    "token": "credentials of this server",
+    "trash": "what was dropped; only what is live goes out",
+    "webhook": "addresses outside, with secrets, that would be told twice",
+}
+"""Tables whose rows stay behind, and why."""
+CLOCKS = {"store", "clock"}
+"""Read for the moment that the export is of."""
+
+
+def tables_in(*texts: str) -> set[str]:
+    """The store's tables that statements name."""
+    return {word for text in texts for word in re.findall(r"\b[a-z_]+\b", text)} & set(metadata.tables)
+
+
+def test_every_table_goes_out_or_says_why_not() -> None:
+    """A new table has a statement here or a reason there, and not both."""
+    read = tables_in(*(each.sqlite for each in vars(exports).values() if isinstance(each, Sql)))
+
+    assert sorted({*read, *LEFT_OUT}) == sorted(metadata.tables)
+    assert sorted(read & set(LEFT_OUT)) == []
+
+
+def test_what_goes_out_comes_in() -> None:
+    """Each exported table is written by an import, and emptied again when the import is given up."""
+    read = tables_in(*(each.sqlite for each in vars(exports).values() if isinstance(each, Sql))) - CLOCKS
+    written = [each.sqlite for each in vars(imports).values() if isinstance(each, Sql) and "INSERT" in each.sqlite]
+
+    assert sorted(read - tables_in(*written)) == ["document"], "documents are written by the commits' own statement"
+    assert sorted(read - tables_in(*(each.sqlite for each in imports.WIPES))) == []

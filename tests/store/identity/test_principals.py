@@ -1,0 +1,327 @@
+"""The access graph: users and groups, members, roles, rules, holders, owners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from limnos.model.entities import Grant, Principal, RoleEntity
+from limnos.model.errors import AlreadyExists, NotFound
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.privileges import Privilege
+from limnos.store.activity.upkeep import feed_prune, orphans_sweep
+from limnos.store.identity import roles
+from limnos.store.identity.principals import (
+    groups_of_read,
+    members_read,
+    principal_by_id_read,
+    principal_read,
+    principals_read,
+)
+from limnos.store.identity.roles import (
+    LAST_ID,
+    many_rules_read,
+    role_objects_read,
+    role_read,
+    role_rules_read,
+    roles_of_read,
+    roles_on_read,
+    roles_read,
+    rules_end_read,
+    rules_part_read,
+)
+from limnos.store.objects.owners import owner_read
+from limnos.store.tx import Tx
+from limnos.view.facts import read_facts
+from limnos.view.keys import rules_key
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace, add_table
+
+
+class Graph:
+    """Writes to the metalake's zone, and what they did to its clock."""
+
+    def __init__(self, lab: StoreLab, world: StoreWorld) -> None:
+        self.lab = lab
+        self.world = world
+        self.zone = world.lake.id
+
+    def write(self, mutation: Callable[[Tx], object]) -> object:
+        """Submit a mutation of the metalake's zone."""
+        return self.lab.write(mutation, zone=self.zone)
+
+    def user(self, name: str, **fields: object) -> Principal:
+        """Add a user."""
+        return self.lab.write(lambda tx: tx.principals.create(self.zone, Kind.USER, name, **fields), zone=self.zone)
+
+    def group(self, name: str) -> Principal:
+        """Add a group."""
+        return self.lab.write(lambda tx: tx.principals.create(self.zone, Kind.GROUP, name), zone=self.zone)
+
+    def role(self, name: str) -> RoleEntity:
+        """Add a role without rules."""
+        return self.lab.write(
+            lambda tx: tx.roles.create(self.zone, name, properties={"k": "v"}, owner_id=9), zone=self.zone
+        )
+
+    def moved(self) -> bool:
+        """Say whether the last revision moved access."""
+        revision, access = self.lab.clock(self.zone)
+        return revision == access
+
+
+@pytest.fixture
+def graph(lab: StoreLab, world: StoreWorld) -> Graph:
+    """The access graph of the metalake, empty."""
+    return Graph(lab, world)
+
+
+def rule(object_id: int, privilege: Privilege = Privilege.SELECT_TABLE, *, allowed: bool = True) -> Grant:
+    """A rule on a table."""
+    return Grant(object_id, Kind.TABLE, int(privilege), allowed)
+
+
+def test_user_reads_back(lab: StoreLab, graph: Graph) -> None:
+    """A user is found by name and by id, and is no group."""
+    made = graph.user("ana", external_id="x-1", enabled=False)
+
+    assert lab.load(principal_read(graph.zone, Kind.USER, "ana")) == made
+    assert lab.load(principal_by_id_read(made.id)) == made
+    assert lab.load(principal_read(graph.zone, Kind.GROUP, "ana")) is None
+    assert (made.external_id, made.enabled) == ("x-1", False)
+    assert graph.moved()
+
+
+def test_names_and_external_ids_are_unique_in_a_metalake(graph: Graph) -> None:
+    """A second user of the name or of the external id is refused; a group of the name is not."""
+    graph.user("ana", external_id="x-1")
+
+    for name, external_id in (("ana", None), ("bob", "x-1")):
+        with pytest.raises(AlreadyExists):
+            graph.user(name, external_id=external_id)
+    assert graph.group("ana").kind is Kind.GROUP
+
+
+def test_removed_user_is_gone_with_all_that_hung_on_it(lab: StoreLab, graph: Graph) -> None:
+    """Removing a user ends memberships and roles; one added again under the name has none of them."""
+    ana, staff, role = graph.user("ana"), graph.group("staff"), graph.role("r")
+    graph.write(lambda tx: (tx.principals.join(staff, ana), tx.roles.give(role, ana)))
+
+    graph.write(lambda tx: tx.principals.drop(ana))
+
+    again = graph.user("ana")
+    assert again.id != ana.id
+    assert lab.load(principal_by_id_read(ana.id)) is None
+    assert lab.load(groups_of_read(again.id)) == lab.load(roles_of_read(again.id)) == ()
+    assert lab.load(members_read(staff.id)) == ()
+
+
+def test_disabling_is_seen(lab: StoreLab, graph: Graph) -> None:
+    """A user's state is stored, and changing it moves access."""
+    ana = graph.user("ana")
+
+    graph.write(lambda tx: tx.principals.enable(ana, enabled=False))
+
+    found = lab.load(principal_read(graph.zone, Kind.USER, "ana"))
+    assert found.enabled is False
+    assert graph.moved()
+
+
+def test_successor_knows_where_its_tokens_begin(lab: StoreLab, graph: Graph) -> None:
+    """Who has a name first takes any token for it; who gets it after a removal only those made from then on."""
+    first = graph.user("ana")
+    graph.write(lambda tx: tx.principals.drop(first))
+
+    second, other, group = graph.user("ana"), graph.user("ben"), graph.group("ana")
+
+    assert [each.tokens_from for each in (first, second, other, group)] == [0, second.id, 0, 0]
+    assert lab.load(principal_read(graph.zone, Kind.USER, "ana")) == second
+
+
+def test_principals_are_listed_by_code_point(lab: StoreLab, graph: Graph) -> None:
+    """All users of the metalake, and no group, in the order of code points."""
+    for name in ("b", "A", "é", "\ufffd", "\U0001f600"):
+        graph.user(name)
+    graph.group("g")
+
+    listed = lab.load(principals_read(graph.zone, Kind.USER))
+
+    assert [each.name for each in listed] == ["A", "b", "é", "\ufffd", "\U0001f600"]
+
+
+def test_members_come_and_go(lab: StoreLab, graph: Graph) -> None:
+    """Joining and leaving are idempotent, and only what changed something is in the feed."""
+    ana, staff = graph.user("ana"), graph.group("staff")
+    graph.write(lambda tx: tx.principals.join(staff, ana))
+    joined = lab.clock(graph.zone)
+
+    graph.write(lambda tx: tx.principals.join(staff, ana))
+
+    assert lab.clock(graph.zone) == joined
+    assert lab.load(members_read(staff.id)) == ("ana",)
+    assert lab.load(groups_of_read(ana.id)) == (staff.id,)
+    assert graph.write(lambda tx: tx.principals.leave(staff, ana)) is True
+    assert graph.write(lambda tx: tx.principals.leave(staff, ana)) is False
+    assert lab.load(members_read(staff.id)) == ()
+
+
+def test_removed_group_is_nobodys(lab: StoreLab, graph: Graph) -> None:
+    """A removed group leaves no membership behind."""
+    ana, staff = graph.user("ana"), graph.group("staff")
+    graph.write(lambda tx: tx.principals.join(staff, ana))
+
+    graph.write(lambda tx: tx.principals.drop(staff))
+
+    assert lab.load(groups_of_read(ana.id)) == ()
+
+
+def test_require_names_what_is_missing(graph: Graph) -> None:
+    """A missing group is told with its kind."""
+    with pytest.raises(NotFound, match="Group staff does not exist") as missing:
+        graph.write(lambda tx: tx.principals.require(graph.zone, Kind.GROUP, "staff"))
+
+    assert missing.value.kind == "group"
+
+
+def test_role_reads_back(lab: StoreLab, graph: Graph) -> None:
+    """A role is found by name with its properties and owner, and by id with its rules."""
+    role = graph.role("r")
+
+    assert lab.load(role_read(graph.zone, "r")) == role
+    assert lab.load(role_rules_read(role.id)) == (role, ())
+    assert role.properties == (("k", "v"),)
+    assert lab.load(owner_read(role.id)) == 9
+    with pytest.raises(AlreadyExists):
+        graph.role("r")
+
+
+def test_last_word_on_a_rule_stands(lab: StoreLab, graph: Graph) -> None:
+    """A rule on a privilege and object is allowed or denied, never both; withdrawing asks for the exact one."""
+    role = graph.role("r")
+    graph.write(lambda tx: tx.roles.allow(role, [rule(5), rule(5, Privilege.MODIFY_TABLE), rule(6)]))
+    graph.write(lambda tx: tx.roles.allow(role, [rule(5, allowed=False)]))
+
+    graph.write(lambda tx: tx.roles.withdraw(role, [rule(5), rule(6), rule(7)]))
+
+    grants = lab.load(role_rules_read(role.id))[1]
+    assert set(grants) == {rule(5, allowed=False), rule(5, Privilege.MODIFY_TABLE)}
+    assert lab.load(roles_on_read(5)) == ("r",)
+    assert lab.load(roles_on_read(6)) == ()
+    assert graph.moved()
+
+
+def test_rules_are_read_in_parts(lab: StoreLab, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part ends after the rules of a whole object; a role of many rules is read without them; a change of one object names it."""
+    monkeypatch.setattr(roles, "PART_MAX", 3)
+    role = graph.role("r")
+    many = [rule(at) for at in (5, 6, 7, 8)] + [rule(7, Privilege.MODIFY_TABLE)]
+
+    graph.write(lambda tx: tx.roles.allow(role, many))
+
+    assert lab.load(role_rules_read(role.id))[1] is None
+    assert lab.load(rules_end_read(role.id, 0)) == 7
+    assert len(lab.load(rules_part_read(role.id, (0, 7)))) == 4
+    assert lab.load(rules_end_read(role.id, 7)) == LAST_ID
+    assert lab.load(rules_part_read(role.id, (7, LAST_ID))) == (rule(8),)
+
+
+def test_many_roles_are_read_by_two_statements(lab: StoreLab, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each as it is read by itself: without rules, with few, with many, dropped, never made."""
+    monkeypatch.setattr(roles, "PART_MAX", 3)
+    made = [graph.role(name) for name in ("none", "few", "many", "gone")]
+    graph.write(lambda tx: tx.roles.allow(made[1], [rule(6), rule(5, allowed=False)]))
+    graph.write(lambda tx: tx.roles.allow(made[2], [rule(at) for at in range(5, 15)]))
+    graph.write(lambda tx: tx.roles.drop(made[3]))
+    ids = [*(each.id for each in made), 10**12]
+    before = lab.store.statements
+
+    found = lab.load(many_rules_read(ids))
+
+    assert lab.store.statements - before == 3  # the load's own look at the clock, roles and rules
+    assert found == {each: lab.load(role_rules_read(each)) for each in ids}
+
+
+def test_facts_of_many_roles_are_read_together(lab: StoreLab, graph: Graph) -> None:
+    """However many are wanted at once."""
+    made = [graph.role(f"r{number}") for number in range(30)]
+    before = lab.store.statements
+
+    found = lab.load(read_facts(tuple(rules_key(each.id) for each in made)))
+
+    assert lab.store.statements - before == 3
+    assert found == {rules_key(each.id): lab.load(role_rules_read(each.id)) for each in made}
+
+
+def test_replacing_rules_leaves_none_of_the_old(lab: StoreLab, graph: Graph) -> None:
+    """A replaced role has exactly the new rules."""
+    role = graph.role("r")
+    graph.write(lambda tx: tx.roles.allow(role, [rule(5)]))
+
+    graph.write(lambda tx: tx.roles.replace(role, [rule(6)]))
+
+    assert lab.load(role_rules_read(role.id))[1] == (rule(6),)
+
+
+def test_roles_are_given_to_users_and_groups(lab: StoreLab, graph: Graph) -> None:
+    """Giving and taking are idempotent; a dropped role is held by nobody, and leaves no rule and no owner."""
+    ana, staff, role, other = graph.user("ana"), graph.group("staff"), graph.role("r"), graph.role("s")
+    graph.write(lambda tx: [tx.roles.give(each, ana) for each in (role, other, role)])
+    graph.write(lambda tx: (tx.roles.give(role, staff), tx.roles.allow(role, [rule(5)])))
+    graph.write(lambda tx: tx.roles.take(other, ana))
+    assert lab.load(roles_of_read(ana.id)) == lab.load(roles_of_read(staff.id)) == (role.id,)
+
+    graph.write(lambda tx: tx.roles.drop(role))
+
+    assert lab.load(roles_of_read(ana.id)) == lab.load(roles_of_read(staff.id)) == ()
+    assert lab.load(role_rules_read(role.id)) is None
+    assert lab.load(roles_on_read(5)) == ()
+    assert lab.load(owner_read(role.id)) is None
+    assert [each[0].name for each in lab.load(roles_read(graph.zone))] == ["s"]
+
+
+def test_owner_is_one_principal(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
+    """A second owner replaces the first, and that moves the access revision of the object's zone."""
+    zone = world.main.id
+    node = lab.write(lambda tx: add_namespace(tx, world.main, "a", owner_id=1), zone=zone)
+
+    lab.write(lambda tx: tx.owners.set(node.id, node.kind, 2, parent_id=node.parent_id, space="namespace"), zone=zone)
+
+    assert lab.load(owner_read(node.id)) == 2
+    assert lab.clock(zone) == (2, 2)
+
+
+def test_sweeper_removes_grants_on_the_dead_only(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
+    """Grants on dropped objects are swept once the drop is no longer told; those on living objects and on roles stay."""
+    zone = world.main.id
+    kept, lost = lab.write(lambda tx: [add_namespace(tx, world.main, name) for name in "ab"], zone=zone)
+    role = graph.role("r")
+    on_role = Grant(role.id, Kind.ROLE, int(Privilege.MANAGE_GRANTS), allowed=True)
+    graph.write(lambda tx: tx.roles.allow(role, [rule(kept.id), rule(lost.id), on_role]))
+    lab.write(lambda tx: tx.nodes.drop(lost), zone=zone)
+
+    early = lab.write(orphans_sweep)
+    lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
+    swept = lab.write(orphans_sweep)
+
+    assert (early, swept) == (0, 1)
+    assert {grant.object_id for grant in lab.load(role_rules_read(role.id))[1]} == {kept.id, role.id}
+
+
+def test_objects_of_a_role_come_with_their_paths(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
+    """Each living object of a role is told with everything above it; dead ones are left out."""
+    zone = world.main.id
+    outer = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=zone)
+    table, lost = lab.write(lambda tx: [add_table(tx, outer, name) for name in "tu"], zone=zone)
+    role = graph.role("r")
+    graph.write(lambda tx: tx.roles.allow(role, [rule(table.id), rule(lost.id)]))
+    lab.write(lambda tx: tx.nodes.drop(lost), zone=zone)
+
+    found = lab.load(role_objects_read(role.id))
+
+    assert found == {
+        table.id: (outer.id, Kind.TABLE, "t"),
+        outer.id: (world.main.id, Kind.NAMESPACE, "a"),
+        world.main.id: (world.lake.id, Kind.CATALOG, "main"),
+        world.lake.id: (ROOT_ID, Kind.METALAKE, "lake"),
+    }

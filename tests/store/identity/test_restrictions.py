@@ -1,0 +1,69 @@
+"""Read restrictions in the store, on both backends: set, replaced, removed, counted, kept in the trash and swept after it."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.model.restrictions import RESTRICTIONS_MAX, ColumnMask, Restriction, RestrictionTerms
+from limnos.store.activity.upkeep import orphans_sweep
+from limnos.store.changes import changes_read
+from limnos.store.identity.restrictions import restrictions_read
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace
+
+
+def held(lab: StoreLab, world: StoreWorld) -> list[Restriction]:
+    """All restrictions of the catalog."""
+    found = lab.load(restrictions_read(world.main.id))
+    return [each for those in found.by_object.values() for each in those]
+
+
+def test_restrictions_are_set_replaced_and_removed(lab: StoreLab, world: StoreWorld) -> None:
+    """One of a name replaces the one before; each change names its object and moves access."""
+    zone = world.main.id
+    node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=zone)
+    since = max(each.revision for each in lab.load(changes_read(zone, 0)))
+    terms = RestrictionTerms('{"type":"true"}', (ColumnMask("card", "show-last-4", 3),), to=(5,), unless=(6, 7))
+    lab.write(lambda tx: tx.restrictions.put(node, "eu", terms=RestrictionTerms()), zone=zone)
+    lab.write(lambda tx: tx.restrictions.put(node, "eu", terms=terms), zone=zone)
+    lab.write(lambda tx: tx.restrictions.put(node, "us", terms=RestrictionTerms()), zone=zone)
+
+    assert [(each.object_id, each.name, each.terms) for each in held(lab, world)] == [
+        (node.id, "eu", terms),
+        (node.id, "us", RestrictionTerms()),
+    ]
+    assert [lab.write(lambda tx: tx.restrictions.delete(node, "us"), zone=zone) for _ in range(2)] == [True, False]
+    told = [(each.operation, each.node_id) for each in lab.load(changes_read(zone, since))]
+    assert told == [*[("restrict", node.id)] * 3, ("unrestrict", node.id)]
+
+
+def test_restrictions_stay_with_what_may_come_back(lab: StoreLab, world: StoreWorld) -> None:
+    """What lies in the trash keeps its restrictions; what is gone for good loses them with the sweep."""
+    zone = world.main.id
+    kept, gone = (
+        lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=zone) for name in ("a", "b")
+    )
+    for node in (kept, gone):
+        lab.write(lambda tx, node=node: tx.restrictions.put(node, "eu", terms=RestrictionTerms()), zone=zone)
+    lab.write(lambda tx: tx.nodes.drop(kept, keep_ms=60_000), zone=zone)
+    lab.write(lambda tx: tx.nodes.drop(gone), zone=zone)
+    lab.write(orphans_sweep, zone=0)
+
+    assert [each.object_id for each in held(lab, world)] == [kept.id]
+
+
+def test_a_catalog_has_only_so_many(lab: StoreLab, world: StoreWorld) -> None:
+    """All of a catalog are one fact, so their number is bounded; what is over it is not set."""
+    zone = world.main.id
+    node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=zone)
+
+    def fill(tx: object) -> None:
+        for number in range(RESTRICTIONS_MAX):
+            tx.restrictions.put(node, f"r{number}", terms=RestrictionTerms())  # type: ignore[attr-defined]
+
+    lab.write(fill, zone=zone)
+    with pytest.raises(BadRequest, match=f"at most {RESTRICTIONS_MAX}"):
+        lab.write(lambda tx: tx.restrictions.put(node, "more", terms=RestrictionTerms()), zone=zone)
+
+    assert len(held(lab, world)) == RESTRICTIONS_MAX

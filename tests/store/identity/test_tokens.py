@@ -1,0 +1,64 @@
+"""API tokens: zone 0, hashes only, revoked for good."""
+
+from __future__ import annotations
+
+from limnos.model.principals import TokenTrust
+from limnos.store.identity.tokens import token_read, tokens_read
+from limnos.store.tx import Tx
+from tests.backends import StoreLab
+
+
+def make(tx: Tx, user: str = "ana", *, expires_at: int | None = None) -> int:
+    """Insert a token of a user; returns its id."""
+    return tx.tokens.create(
+        user=user, name="laptop", secret_hash=b"\x00\xff" * 16, expires_at=expires_at, trust=TokenTrust.PROVEN
+    ).id
+
+
+def test_token_reads_back(lab: StoreLab) -> None:
+    """A token is found by id with its hash and expiry; there is no other secret to find."""
+    made = lab.write(
+        lambda tx: tx.tokens.create(
+            user="ana", name="n", secret_hash=b"\x00\xff", expires_at=12345, trust=TokenTrust.OPEN, root_id=7
+        )
+    )
+
+    assert lab.load(token_read(made.id)) == made
+    assert (made.expires_at, made.revoked, made.trust, made.root_id) == (12345, False, TokenTrust.OPEN, 7)
+    assert lab.clock(0) == (1, 1)
+
+
+def test_tokens_are_listed_by_user(lab: StoreLab) -> None:
+    """A user's tokens, or everybody's, in the order in which they were made."""
+    mine, other, late = (lab.write(lambda tx, user=user: make(tx, user)) for user in ("ana", "bob", "ana"))
+
+    assert [token.id for token in lab.load(tokens_read("ana"))] == [mine, late]
+    assert [token.id for token in lab.load(tokens_read(None))] == [mine, other, late]
+    assert lab.load(tokens_read("nobody")) == ()
+
+
+def test_revoking_is_for_good(lab: StoreLab) -> None:
+    """A revoked token stays in the list as revoked; revoking again changes nothing and says so."""
+    token_id = lab.write(make)
+    token = lab.load(token_read(token_id))
+
+    assert lab.write(lambda tx: tx.tokens.revoke(token)) is True
+    clock = lab.clock(0)
+    assert lab.write(lambda tx: tx.tokens.revoke(token)) is False
+
+    assert lab.clock(0) == clock == (2, 2)
+    assert lab.load(token_read(token_id)).revoked is True
+    assert lab.write(lambda tx: tx.tokens.by_id(token_id)).revoked is True
+
+
+def test_tokens_of_the_release_before_are_believed(lab: StoreLab) -> None:
+    """A row that a node of the release before wrote counts as believed, and begins a line of its own."""
+    lab.database.sql(
+        "INSERT INTO token (id, user_name, name, secret_hash, created_at, revoked) VALUES (7, 'ana', '', ?, 1, false)",
+        b"x",
+    )
+
+    found = lab.load(token_read(7))
+
+    assert found is not None
+    assert (found.trust, found.root_id) == (TokenTrust.BELIEVED, 7)

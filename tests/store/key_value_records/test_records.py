@@ -1,0 +1,336 @@
+"""The store of records, on each database of pairs: what the tree of nodes promises, for the part that is served here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.formats.exchange import messages
+from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, NotEmpty, NotFound
+from limnos.model.kinds import ROOT_ID
+from limnos.model.proto.limnos.v1 import export_pb2, schema_pb2
+from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+from limnos.store.key_value_records.records import RecordStore, RecordWrites, id_of, name_of
+from limnos.store.key_value_records.storage import KEY_BYTES_MAX
+from tests.store.pair_stores import KINDS, opener
+from tests.store.world import ASTRAL
+
+LAKE, MAIN, LANCE = 1, 2, 3
+
+
+@pytest.fixture(params=KINDS)
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[RecordStore]:
+    """A metalake with two catalogs."""
+    found = RecordStore(opener(request.param, tmp_path, request)())
+    with found.writing() as writes:
+        writes.put(ExportRecord(metalake=schema_pb2.Metalake(id=LAKE, name="lake")))
+        for catalog_id, name, provider in ((MAIN, "main", "lakehouse-iceberg"), (LANCE, "lance", "lakehouse-generic")):
+            catalog = schema_pb2.Catalog(id=catalog_id, metalake_id=LAKE, name=name, provider=provider)
+            writes.put(ExportRecord(catalog=catalog))
+    yield found
+    found.close()
+
+
+def namespace(object_id: int, name: str, *, parent: int = 0, catalog: int = MAIN, comment: str = "") -> ExportRecord:
+    """A namespace."""
+    made = schema_pb2.Namespace(id=object_id, catalog_id=catalog, name=name, comment=comment)
+    if parent:
+        made.parent_id = parent
+    return ExportRecord(namespace=made)
+
+
+def table(object_id: int, name: str, *, parent: int, catalog: int = MAIN) -> ExportRecord:
+    """A table with a column."""
+    column = schema_pb2.Column(id=1, name="x", type="long")
+    made = schema_pb2.Table(id=object_id, namespace_id=parent, catalog_id=catalog, name=name, columns=[column])
+    return ExportRecord(table=made)
+
+
+def write(store: RecordStore, *records: ExportRecord) -> None:
+    """Put objects, in one transaction."""
+    with store.writing() as writes:
+        for record in records:
+            writes.put(record)
+
+
+def names(store: RecordStore, parent: int, space: str = "namespace") -> list[str]:
+    """The names below an object."""
+    with store.reading() as reads:
+        return [name_of(each) for each in reads.children(parent, space)]
+
+
+def path(store: RecordStore, *parts: str) -> list[int | None]:
+    """The ids on a path of namespaces below catalog `main`; None from the first missing one on."""
+    found: list[int | None] = []
+    with store.reading() as reads:
+        at: int | None = MAIN
+        for part in parts:
+            record = None if at is None else reads.find(at, "namespace", name=part)
+            at = None if record is None else id_of(record)
+            found.append(at)
+    return found
+
+
+def test_what_was_put_reads_back(store: RecordStore) -> None:
+    """By id and by name, to the last field, what a newer release wrote into it too; what is not there is None."""
+    made = namespace(10, "ünïcode 表", comment="c")
+    made.unknown = b"\x00\xff"
+    write(store, made, table(11, "t", parent=10))
+
+    with store.reading() as reads:
+        assert reads.by_id(10) == reads.find(MAIN, "namespace", name="ünïcode 表") == made
+        assert reads.by_id(11) == reads.find(10, "table", name="t") == table(11, "t", parent=10)
+        assert (reads.by_id(12), reads.find(MAIN, "namespace", name="ünïcode")) == (None, None)
+
+
+@pytest.mark.parametrize("depth", range(1, 7))
+def test_a_path_of_any_depth(store: RecordStore, depth: int) -> None:
+    """It is walked by names, and ends where a part is missing."""
+    for step in range(depth):
+        write(store, namespace(10 + step, "abcdef"[step], parent=9 + step if step else 0))
+
+    assert path(store, *"abcdef") == [*range(10, 10 + depth), *[None] * (6 - depth)]
+
+
+def test_names_sort_by_code_point(store: RecordStore) -> None:
+    """Astral characters last, upper case before lower, no locale; a name that begins another before it."""
+    sent = [ASTRAL, "\ufffd", "é", "z", "a", "Z", "a b", "a:b", "a%b", "ａ", "ab"]
+
+    write(store, *(namespace(10 + place, name) for place, name in enumerate(sent)))
+
+    assert names(store, MAIN) == sorted(sent)
+
+
+def test_a_name_is_unique_in_its_space(store: RecordStore) -> None:
+    """A taken name is refused with the kind of who asks, and the refusal leaves nothing; another space has the name free."""
+    write(store, namespace(10, "a"), table(11, "a", parent=10))
+
+    with pytest.raises(AlreadyExists, match="Namespace already exists: a"):
+        write(store, namespace(12, "b"), namespace(13, "a"))
+
+    assert names(store, MAIN) == ["a"]
+    write(store, namespace(13, "A"), namespace(14, "a", parent=10))
+    assert (names(store, MAIN), names(store, 10), names(store, 10, "table")) == (["A", "a"], ["a"], ["a"])
+
+
+def test_a_lance_catalog_has_one_space(store: RecordStore) -> None:
+    """No two objects of one name lie below a namespace there."""
+    write(store, namespace(10, "a", catalog=LANCE), table(11, "x", parent=10, catalog=LANCE))
+
+    with pytest.raises(AlreadyExists):
+        write(store, namespace(12, "x", parent=10, catalog=LANCE))
+
+
+def test_a_move_takes_along_what_lies_below(store: RecordStore) -> None:
+    """The old name is free, the new one leads there, and ids stay."""
+    write(store, namespace(10, "a"), namespace(11, "b", parent=10), namespace(12, "c", parent=11), namespace(13, "t"))
+
+    write(store, namespace(11, "B", parent=13))
+
+    assert path(store, "t", "B", "c") == [13, 11, 12]
+    assert path(store, "a", "b") == [10, None]
+    write(store, namespace(14, "b", parent=10))
+    with pytest.raises(AlreadyExists):
+        write(store, namespace(14, "B", parent=13))
+
+
+def test_nothing_lies_in_itself_or_nowhere(store: RecordStore) -> None:
+    """A move below itself is refused however deep, and so is a parent that is not there."""
+    write(store, namespace(10, "a"), namespace(11, "b", parent=10), namespace(12, "c", parent=11))
+
+    for parent in (10, 11, 12):
+        with pytest.raises(BadRequest, match="a would lie in itself"):
+            write(store, namespace(10, "a", parent=parent))
+    with pytest.raises(NotFound, match="There is no object 77"):
+        write(store, namespace(13, "d", parent=77))
+    assert path(store, *"abc") == [10, 11, 12]
+
+
+def test_what_is_not_empty_is_not_dropped(store: RecordStore) -> None:
+    """The refusal names what is in it; when that has gone it goes, and its name may be taken again."""
+    write(store, namespace(10, "a"), table(11, "t", parent=10))
+
+    with pytest.raises(NotEmpty, match="drop its table t first"), store.writing() as writes:
+        writes.drop(10)
+    with store.writing() as writes:
+        writes.drop(11)
+        writes.drop(10)
+    with pytest.raises(NotFound), store.writing() as writes:
+        writes.drop(10)
+
+    assert path(store, "a") == [None]
+    write(store, namespace(12, "a"))
+    assert path(store, "a") == [12]
+
+
+def test_what_hangs_on_an_object_goes_with_it(store: RecordStore) -> None:
+    """In its order; nothing hangs on what is not there."""
+    role = ExportRecord(role=export_pb2.Role(id=20, name="reading"))
+    grants = [messages.grant(20, on, privilege="use_schema", allowed=on != 11) for on in (MAIN, 11, 10)]
+    write(store, namespace(10, "a"), namespace(11, "b"), role)
+    with store.writing() as writes:
+        for grant in grants:
+            writes.hang(grant)
+
+    with store.reading() as reads:
+        assert list(reads.hanging(20)) == grants
+        assert list(reads.hanging(10)) == []
+    with pytest.raises(NotFound, match="There is no object 21 for a grant to hang on"), store.writing() as writes:
+        writes.hang(messages.grant(21, 10, privilege="use_schema", allowed=True))
+    with store.writing() as writes:
+        writes.drop(20)
+    with store.reading() as reads:
+        assert list(reads.hanging(20)) == []
+
+
+def test_revisions_are_dense_and_one_writer_wins(store: RecordStore) -> None:
+    """Who expects an older revision is refused, with nothing written; a transaction that fails takes no revision."""
+    with store.reading() as reads:
+        begun = reads.revision
+
+    with store.writing(expected=begun) as writes:
+        writes.put(namespace(10, "a"))
+    with (
+        pytest.raises(CommitConflict, match=f"at revision {begun + 1}, not at {begun}"),
+        store.writing(expected=begun) as writes,
+    ):
+        writes.put(namespace(11, "b"))
+    with pytest.raises(AlreadyExists):
+        write(store, namespace(11, "a"))
+
+    with store.reading() as reads:
+        assert reads.revision == begun + 1
+    assert names(store, MAIN) == ["a"]
+
+
+def test_a_crowd_compares_and_swaps(store: RecordStore) -> None:
+    """Eight threads, each until ten of its own objects are in: every revision is one object, and none is lost."""
+
+    def work(first: int) -> None:
+        for object_id in range(first, first + 10):
+            while not _swapped(store, namespace(object_id, f"n{object_id}")):
+                pass
+
+    with store.reading() as reads:
+        begun = reads.revision
+    threads = [threading.Thread(target=work, args=(100 * (1 + each),)) for each in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with store.reading() as reads:
+        assert reads.revision == begun + 80
+    assert len(names(store, MAIN)) == 80
+
+
+def _swapped(store: RecordStore, record: ExportRecord) -> bool:
+    with store.reading() as reads:
+        revision = reads.revision
+    try:
+        with store.writing(expected=revision) as writes:
+            writes.put(record)
+    except CommitConflict:
+        return False
+    return True
+
+
+def test_a_key_that_no_database_takes_is_refused(store: RecordStore) -> None:
+    """On each alike."""
+    with pytest.raises(BadRequest, match="longer than a key can be"):
+        write(store, namespace(10, "x" * KEY_BYTES_MAX))
+
+
+def test_an_object_of_a_newer_kind_is_refused(store: RecordStore) -> None:
+    """In words that say what to do."""
+    entity = export_pb2.Entity(id=10, parent_id=MAIN, catalog_id=MAIN, kind="dashboard", name="d")
+    with pytest.raises(BadRequest, match="no kind 'dashboard': take a newer one"):
+        write(store, ExportRecord(entity=entity))
+
+
+def export(*records: ExportRecord, count: int | None = None) -> list[ExportRecord]:
+    """An export of a metalake and these records."""
+    head = messages.header(metalake="other", product="0", now_ms=1, epoch=1, revisions=(1, 1))
+    lake = ExportRecord(metalake=schema_pb2.Metalake(id=5, name="other"))
+    return [head, lake, *records, messages.trailer(len(records) + 2 if count is None else count)]
+
+
+def test_an_export_takes_the_place_of_all(store: RecordStore) -> None:
+    """Of one metalake; the revision goes on, and the same export comes out."""
+    catalog = ExportRecord(catalog=schema_pb2.Catalog(id=6, metalake_id=5, name="c"))
+    sent = export(catalog, namespace(7, "a", catalog=6))
+    with store.writing() as writes:
+        before = writes.revision
+        assert writes.replace(sent) == 5
+
+    with store.reading() as reads:
+        assert list(reads.everything()) == sent
+        assert [name_of(each) for each in reads.children(ROOT_ID)] == ["other"]
+        assert (reads.by_id(MAIN), reads.revision) == (None, before + 1)
+
+
+def test_an_earlier_moment_and_another_metalake_are_refused(store: RecordStore) -> None:
+    """What is there stays; the same moment again is taken."""
+    sent = export()
+    elsewhere, earlier = export(), export()
+    elsewhere[0].header.epoch = 2
+    earlier[0].header.metalake_revision = 0
+    with store.writing() as writes:
+        writes.replace(sent)
+
+    for refused, match in ((elsewhere, "take this export elsewhere"), (earlier, "of a later moment of metalake other")):
+        with pytest.raises(CommitConflict, match=match), store.writing() as writes:
+            writes.replace(refused)
+    with store.writing() as writes:
+        assert writes.replace(sent) == 3
+
+
+def test_a_path_leads_to_what_has_its_name(store: RecordStore) -> None:
+    """To one of each space where several have it; to nothing where a part is missing; without parts to the metalake."""
+    write(store, namespace(10, "a"), namespace(11, "x", parent=10), table(12, "x", parent=10))
+    write(store, namespace(13, "s", catalog=LANCE), table(14, "x", parent=13, catalog=LANCE))
+
+    with store.reading() as reads:
+        found = [
+            [id_of(each) for each in reads.walk(parts)]
+            for parts in ((), ("main",), ("main", "a", "x"), ("lance", "s", "x"), ("main", "b", "x"))
+        ]
+
+    assert found == [[LAKE], [MAIN], [11, 12], [14], []]
+
+
+@pytest.mark.parametrize(
+    "broken, match",
+    [
+        (export()[:-1], "was cut: it has 2 records and no end"),
+        (export(count=9), "was cut: it has 3 records"),
+        (export()[1:], "Record 1 is not where an export has it"),
+        ([*export(), export()[0]], "Record 4 is not where"),
+        (export(namespace(7, "a", catalog=6)), "There is no object 6 for a to lie in"),
+        ([], "was cut: it has 0 records"),
+    ],
+)
+def test_an_export_that_is_none_leaves_all_as_it_was(
+    store: RecordStore, broken: list[ExportRecord], match: str
+) -> None:
+    """Cut, miscounted, without head, with another one behind it, with a parent that is missing, empty."""
+
+    def take(writes: RecordWrites) -> None:
+        writes.replace(broken)
+
+    with pytest.raises((BadRequest, NotFound), match=match), store.writing() as writes:
+        take(writes)
+
+    assert names(store, LAKE, "catalog") == ["lance", "main"]
+
+
+def test_nothing_comes_out_of_an_empty_store(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """It says so."""
+    store = RecordStore(opener("lmdb", tmp_path, request)())
+
+    with pytest.raises(NotFound, match="no export was taken in yet"), store.reading() as reads:
+        next(reads.everything())
+    store.close()

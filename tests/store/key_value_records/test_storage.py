@@ -1,0 +1,193 @@
+"""What every database of pairs must do, on each backend: order, moments, transactions that are whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.model.errors import ServiceUnavailable
+from limnos.store.key_value_records.lmdb_storage import LmdbKeyValueStore
+from limnos.store.key_value_records.sql_storage import ROWS_AT_ONCE, SqlKeyValueStore
+from limnos.store.key_value_records.storage import KEY_BYTES_MAX, KeyValueStore, KeyValueTransaction, prefix_end
+from tests.store.pair_stores import KINDS, Open, opener
+
+
+@pytest.fixture(params=KINDS)
+def opens(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
+    """What opens the database, once more when it was closed."""
+    return opener(request.param, tmp_path, request)
+
+
+@pytest.fixture
+def pairs(opens: Open) -> Iterator[KeyValueStore]:
+    """An empty database."""
+    found = opens()
+    yield found
+    found.close()
+
+
+def put(pairs: KeyValueStore, *keys: bytes) -> None:
+    """Write pairs whose values are their keys turned round."""
+    with pairs.writing() as writing:
+        for key in keys:
+            writing.put(key, key[::-1])
+
+
+def keys(pairs: KeyValueStore, prefix: bytes = b"", after: bytes = b"") -> list[bytes]:
+    """The keys of a scan."""
+    with pairs.reading() as reading:
+        return [key for key, _ in reading.scan(prefix, after=after)]
+
+
+def test_what_was_written_is_read_and_outlives_the_handle(pairs: KeyValueStore, opens: Open) -> None:
+    """Values are bytes of any sort, the empty one too; the longest key fits; what is not there is None."""
+    longest, sample = b"k" * KEY_BYTES_MAX, bytes(range(256)) * 100
+    with pairs.writing() as writing:
+        for key, value in ((b"a", b""), (b"\x00", sample), (longest, b"v")):
+            writing.put(key, value)
+        writing.put(b"a", b"again")
+    pairs.close()
+    again = opens()
+
+    with again.reading() as reading:
+        found = [reading.get(key) for key in (b"a", b"\x00", longest, b"none")]
+    again.close()
+    assert found == [b"again", sample, b"v", None]
+
+
+def test_a_scan_goes_in_order_of_bytes(pairs: KeyValueStore) -> None:
+    """As unsigned bytes, a prefix before what it begins; from behind a key, within a prefix, also one that ends with the last byte."""
+    sent = [b"a", b"ab", b"a\xff", b"a\xff\xff", b"a\xff\x00", b"b", b"\xff", b"\xff\xff", b"\x00", b"\x7f", b"\x80"]
+
+    put(pairs, *sent)
+
+    assert keys(pairs) == sorted(sent)
+    assert keys(pairs, b"a") == [b"a", b"ab", b"a\xff", b"a\xff\x00", b"a\xff\xff"]
+    assert keys(pairs, b"a\xff", b"a\xff") == [b"a\xff\x00", b"a\xff\xff"]
+    assert keys(pairs, b"\xff") == [b"\xff", b"\xff\xff"]
+    assert keys(pairs, b"c") == []
+
+
+def test_a_long_scan_is_whole(pairs: KeyValueStore) -> None:
+    """However the backend cuts it into pages."""
+    many = [number.to_bytes(4, "big") for number in range(ROWS_AT_ONCE * 2 + 7)]
+
+    put(pairs, *many, b"x")
+
+    assert keys(pairs, b"\x00") == many
+
+
+def test_a_transaction_reads_what_it_wrote_and_is_undone_when_it_fails(pairs: KeyValueStore) -> None:
+    """Its reads see its own writes; after a failure nothing is there of them, and what was there before is."""
+    put(pairs, b"kept", b"gone")
+
+    with pytest.raises(KeyError), pairs.writing() as writing:
+        _change_and_fail(writing)
+
+    assert keys(pairs) == [b"gone", b"kept"]
+
+
+def _change_and_fail(writing: KeyValueTransaction) -> None:
+    writing.put(b"new", b"1")
+    assert writing.delete(b"gone")
+    assert not writing.delete(b"gone")
+    assert [key for key, _ in writing.scan(b"")] == [b"kept", b"new"]
+    writing.clear()
+    assert writing.get(b"kept") is None
+    raise KeyError
+
+
+def test_a_reader_keeps_its_moment(pairs: KeyValueStore) -> None:
+    """What is committed while it reads it does not see; the next reader does. Neither waits for the other."""
+    put(pairs, b"a", b"b")
+
+    with pairs.reading() as reading:
+        assert reading.get(b"a") == b"a"
+        other = threading.Thread(target=put, args=(pairs, b"a2", b"c"))
+        other.start()
+        other.join(timeout=30)
+        assert not other.is_alive()
+        seen = [key for key, _ in reading.scan(b"")]
+
+    assert seen == [b"a", b"b"]
+    assert keys(pairs) == [b"a", b"a2", b"b", b"c"]
+
+
+def test_writers_come_one_after_the_other(pairs: KeyValueStore) -> None:
+    """Eight threads count up together, and no step is lost."""
+
+    def count() -> None:
+        for _ in range(20):
+            with pairs.writing() as writing:
+                number = int(writing.get(b"n") or b"0")
+                writing.put(b"n", str(number + 1).encode())
+
+    threads = [threading.Thread(target=count) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    with pairs.reading() as reading:
+        assert reading.get(b"n") == b"160"
+
+
+_DIES = """
+import os, signal, sys
+from pathlib import Path
+from limnos.store.key_value_records.lmdb_storage import LmdbKeyValueStore
+from limnos.store.key_value_records.sql_storage import SqlKeyValueStore
+kind, place = sys.argv[1:]
+pairs = LmdbKeyValueStore(Path(place)) if kind == "lmdb" else SqlKeyValueStore(place)
+with pairs.writing() as writing:
+    writing.put(b"whole", b"1")
+with pairs.writing() as writing:
+    for number in range(20_000):
+        writing.put(b"part%d" % number, b"x" * 100)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("kind", ["lmdb", "sqlite"])
+def test_a_writer_that_is_killed_leaves_its_commits_and_nothing_else(kind: str, tmp_path: Path) -> None:
+    """And nobody who comes after waits for it."""
+    place = tmp_path / "records"
+    done = subprocess.run([sys.executable, "-c", _DIES, kind, str(place)], check=False, env=dict(os.environ))
+    assert done.returncode == -signal.SIGKILL
+
+    pairs: KeyValueStore = LmdbKeyValueStore(place) if kind == "lmdb" else SqlKeyValueStore(str(place))
+    assert keys(pairs) == [b"whole"]
+    put(pairs, b"after")
+    assert keys(pairs) == [b"after", b"whole"]
+    pairs.close()
+
+
+def test_what_the_database_cannot_do_is_told(tmp_path: Path) -> None:
+    """In our words: a file that is none of LMDB's, one that is none of SQLite's."""
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    (folder / "data.mdb").write_bytes(b"nothing of LMDB" * 1000)
+    file = tmp_path / "broken.db"
+    file.write_bytes(b"nothing of SQLite" * 1000)
+
+    with pytest.raises(ServiceUnavailable, match="LMDB did not do it"):
+        LmdbKeyValueStore(folder)
+    with pytest.raises(ServiceUnavailable, match="not a database"):
+        SqlKeyValueStore(str(file))
+
+
+@given(prefix=st.binary(max_size=4), key=st.binary(max_size=6))
+def test_what_is_behind_a_prefix(prefix: bytes, key: bytes) -> None:
+    """A key begins with a prefix just when it is not before it, and before what is behind it."""
+    end = prefix_end(prefix)
+
+    assert key.startswith(prefix) == (key >= prefix and (end is None or key < end))

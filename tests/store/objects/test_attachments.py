@@ -1,0 +1,128 @@
+"""What tags are on: rows that come and go, the change that each leaves, and the sweep behind what was dropped."""
+
+from __future__ import annotations
+
+from limnos.model.attachments import Attachment
+from limnos.model.entities import Node
+from limnos.model.kinds import Kind
+from limnos.model.records import PolicyRecord, TagRecord
+from limnos.store.activity.upkeep import orphans_sweep
+from limnos.store.changes import changes_read
+from limnos.store.objects.attachments import attached_objects_read, attached_read
+from limnos.store.tx import Tx
+from limnos.view.facts import touched_keys
+from limnos.view.keys import attached_key
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace
+
+
+def add_tag(tx: Tx, lake: Node, name: str) -> Node:
+    """Insert a tag."""
+    record = TagRecord(None, {})
+    return tx.nodes.create(kind=Kind.TAG, space="tag", name=name, parent_id=lake.id, zone=lake.id, record=record)
+
+
+def test_attachments_come_and_go(lab: StoreLab, world: StoreWorld) -> None:
+    """Attaching and detaching say whether they changed anything; only what did leaves a change, with the object's key."""
+    tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=world.lake.id)
+    told = [
+        lab.write(
+            lambda tx, turn=turn: getattr(tx.attachments(Kind.TAG), turn)(tag.id, world.main.id), zone=world.lake.id
+        )
+        for turn in ("attach", "attach", "detach", "detach")
+    ]
+    changes = [each for each in lab.load(changes_read(world.lake.id, 0)) if each.operation in ("attach", "detach")]
+
+    assert told == [True, False, True, False]
+    assert [touched_keys(each) for each in changes] == [[attached_key(Kind.TAG, world.main.id)]] * 2
+
+
+def test_objects_are_named_whatever_catalog_they_lie_in(lab: StoreLab, world: StoreWorld) -> None:
+    """A tag's objects come with all that is above them; a dropped one is there by its id alone."""
+    tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=world.lake.id)
+    space = lab.write(lambda tx: add_namespace(tx, world.side, "a"), zone=world.side.id)
+    for object_id in (world.main.id, space.id):
+        lab.write(lambda tx, on=object_id: tx.attachments(Kind.TAG).attach(tag.id, on), zone=world.lake.id)
+    ids, nodes = lab.load(attached_objects_read(Kind.TAG, tag.id))
+    lab.write(lambda tx: tx.nodes.drop(space), zone=world.side.id)
+    after = lab.load(attached_objects_read(Kind.TAG, tag.id))
+
+    assert ids == ((world.main.id, 0), (space.id, 0))
+    assert [nodes[each][2] for each in (world.main.id, space.id, world.side.id, world.lake.id)] == [
+        "main",
+        "a",
+        "side",
+        "lake",
+    ]
+    assert after[0] == ids
+    assert space.id not in after[1]
+
+
+def test_sweep_takes_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
+    """Rows of a dropped object or a dropped tag go; the others stay."""
+    red, blue = (lab.write(lambda tx, n=name: add_tag(tx, world.lake, n), zone=world.lake.id) for name in ("r", "b"))
+    space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    for tag, object_id in ((red, world.main.id), (red, space.id), (blue, world.main.id)):
+        lab.write(lambda tx, t=tag, on=object_id: tx.attachments(Kind.TAG).attach(t.id, on), zone=world.lake.id)
+    lab.write(lambda tx: tx.nodes.drop(space), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.drop(blue), zone=world.lake.id)
+
+    assert lab.write(orphans_sweep, zone=world.lake.id) == 2
+    assert lab.load(attached_read(Kind.TAG, world.main.id)) == (Attachment(red.id, 0),)
+    assert lab.load(attached_read(Kind.TAG, space.id)) == ()
+
+
+def test_columns_and_values(lab: StoreLab, world: StoreWorld) -> None:
+    """What is on a column stands apart from what is on its table, kind by kind; values keep the order in which they were written."""
+    lake = world.lake.id
+    tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=lake)
+    record = PolicyRecord(None, {}, "custom", enabled=True, content="{}")
+    made = {"kind": Kind.POLICY, "space": "policy", "name": "p", "parent_id": lake, "zone": lake, "record": record}
+    policy = lab.write(lambda tx: tx.nodes.create(**made), zone=lake)
+    table = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id).id
+
+    def fill(tx: Tx) -> list[bool]:
+        rows = tx.attachments(Kind.TAG)
+        told = [rows.attach(tag.id, table, field_id=field) for field in (0, 3, 3)]
+        told.append(tx.attachments(Kind.POLICY).attach(policy.id, table, field_id=3))
+        rows.set_values(tag.id, table, values=("b", "a"), field_id=3)
+        rows.set_values(tag.id, table, values=("b",))
+        return told
+
+    told = lab.write(fill, zone=lake)
+    read = [lab.load(attached_read(kind, table)) for kind in (Kind.TAG, Kind.POLICY)]
+    there = [lab.load(attached_objects_read(Kind.TAG, tag.id, value=value))[0] for value in (None, "a", "b", "B")]
+    values = lab.write(
+        lambda tx: [tx.attachments(Kind.TAG).values(tag.id, table, field_id=field) for field in (0, 3, 4)], zone=lake
+    )
+    names = lab.write(lambda tx: [tx.attachments(Kind.TAG).on(table, field_id=field) for field in (0, 3, 4)], zone=lake)
+    gone = lab.write(
+        lambda tx: [tx.attachments(Kind.TAG).detach(tag.id, table, field_id=field) for field in (3, 3)], zone=lake
+    )
+
+    assert told == [True, True, False, True]
+    assert read == [(Attachment(tag.id, 0, ("b",)), Attachment(tag.id, 3, ("b", "a"))), (Attachment(policy.id, 3),)]
+    assert there == [((table, 0), (table, 3)), ((table, 3),), ((table, 0), (table, 3)), ()]
+    assert (values, names) == ([("b",), ("b", "a"), None], [[(tag.id, "red")], [(tag.id, "red")], []])
+    assert (gone, lab.load(attached_read(Kind.TAG, table))) == ([True, False], (Attachment(tag.id, 0, ("b",)),))
+
+
+def test_sweep_takes_columns_and_values(lab: StoreLab, world: StoreWorld) -> None:
+    """With a table go the attachments of its columns and all values there; with a tag, those of the tag."""
+    lake = world.lake.id
+    red, blue = (lab.write(lambda tx, n=name: add_tag(tx, world.lake, n), zone=lake) for name in ("r", "b"))
+    spaces = [lab.write(lambda tx, n=name: add_namespace(tx, world.main, n), zone=world.main.id) for name in "ab"]
+
+    def fill(tx: Tx) -> None:
+        rows = tx.attachments(Kind.TAG)
+        for space in spaces:
+            for tag in (red, blue):
+                rows.attach(tag.id, space.id, field_id=1)
+                rows.set_values(tag.id, space.id, values=("v",), field_id=1)
+
+    lab.write(fill, zone=lake)
+    lab.write(lambda tx: tx.nodes.drop(spaces[0]), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.drop(blue), zone=lake)
+
+    assert lab.write(orphans_sweep, zone=lake) == 6
+    assert [lab.load(attached_read(Kind.TAG, space.id)) for space in spaces] == [(), (Attachment(red.id, 1, ("v",)),)]

@@ -1,0 +1,190 @@
+"""Metadata documents: compare-and-swap, and one table at a location."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import msgspec
+import pytest
+
+from limnos.model.entities import MetadataDocument
+from limnos.model.errors import BadRequest
+from limnos.store.objects.documents import document_bodies_read, document_read
+from limnos.store.tx import Tx
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld
+
+
+def document(node_id: int, *, version: int = 1, location: str | None = None) -> MetadataDocument:
+    """A document whose body is bytes that are no text."""
+    place = location or f"file:/w/{node_id}"
+    return MetadataDocument(
+        node_id, version, f"uuid-{node_id}", place, f"{place}/metadata/{version}", bytes(range(256))
+    )
+
+
+def test_document_reads_back(lab: StoreLab, world: StoreWorld) -> None:
+    """A document's bytes come back as they were; a missing one is None."""
+    lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
+
+    assert lab.load(document_read(7)) == document(7)
+    assert lab.load(document_read(8)) is None
+    assert lab.load(document_bodies_read([7, 8])) == {7: document(7).body}
+
+
+def test_swap_takes_the_expected_version_only(lab: StoreLab, world: StoreWorld) -> None:
+    """A swap replaces the version it was built on and says so; another one it leaves alone."""
+    lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
+    newer = msgspec.structs.replace(document(7, version=2), body=b"{}")
+
+    assert lab.write(lambda tx: tx.documents.swap(newer, expected=1), zone=world.main.id) is True
+    assert lab.write(lambda tx: tx.documents.swap(document(7), expected=1), zone=world.main.id) is False
+    assert lab.load(document_read(7)) == newer
+
+
+def test_of_rivals_one_wins(lab: StoreLab, world: StoreWorld) -> None:
+    """Of ten swaps built on one version, on two nodes, one succeeds."""
+    lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
+    nodes = [lab.store, lab.open()]
+    permit = lab.permit(world.main.id)
+
+    def swap(tx: Tx) -> bool:
+        return tx.documents.swap(document(7, version=2), expected=1)
+
+    async def race() -> list[bool]:
+        return await asyncio.gather(*(nodes[i % 2].submit(permit, swap) for i in range(10)))
+
+    assert sorted(lab.run(race())) == [False] * 9 + [True]
+    assert lab.load(document_read(7)).version == 2
+
+
+def test_location_has_one_table(lab: StoreLab, world: StoreWorld) -> None:
+    """A second table at a location is refused on create and on swap, and nothing is written."""
+    lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
+    lab.write(lambda tx: tx.documents.create(document(8)), zone=world.main.id)
+    taken = document(7).location
+
+    with pytest.raises(BadRequest, match="choose a location of its own"):
+        lab.write(lambda tx: tx.documents.create(document(9, location=taken)), zone=world.main.id)
+    with pytest.raises(BadRequest, match="choose a location of its own"):
+        lab.write(lambda tx: tx.documents.swap(document(8, version=2, location=taken), expected=1), zone=world.main.id)
+
+    assert lab.load(document_read(9)) is None
+    assert lab.load(document_read(8)) == document(8)
+
+
+def test_location_is_free_after_a_drop(lab: StoreLab, world: StoreWorld) -> None:
+    """Once a document is deleted its location may be taken, as register after drop does."""
+    lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
+    lab.write(lambda tx: tx.documents.delete(7), zone=world.main.id)
+
+    lab.write(lambda tx: tx.documents.create(document(8, location=document(7).location)), zone=world.main.id)
+
+    assert lab.load(document_read(7)) is None
+
+
+def test_rivals_for_a_location_in_two_catalogs(lab: StoreLab, world: StoreWorld) -> None:
+    """Two tables of two catalogs racing to one location: one is made, the other refused, neither breaks."""
+    nodes = [lab.store, lab.open()]
+    place = "file:/w/contested"
+
+    async def race() -> list[object]:
+        tries = [
+            node.submit(lab.permit(catalog.id), lambda tx, i=i: tx.documents.create(document(7 + i, location=place)))
+            for i, (node, catalog) in enumerate(zip(nodes, (world.main, world.side), strict=True))
+        ]
+        return await asyncio.gather(*tries, return_exceptions=True)
+
+    told = lab.run(race())
+
+    assert sorted(type(each).__name__ for each in told) == ["BadRequest", "NoneType"]
+
+
+def test_rival_moves_to_a_location_in_two_catalogs(lab: StoreLab, world: StoreWorld) -> None:
+    """Two tables of two catalogs moving to one location at once: one moves, the other is refused in clear words."""
+    nodes = [lab.store, lab.open()]
+    place = "file:/w/contested"
+    lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
+    lab.write(lambda tx: tx.documents.create(document(8)), zone=world.side.id)
+
+    async def race() -> list[object]:
+        tries = [
+            node.submit(
+                lab.permit(catalog.id),
+                lambda tx, i=i: tx.documents.swap(document(7 + i, version=2, location=place), expected=1),
+            )
+            for i, (node, catalog) in enumerate(zip(nodes, (world.main, world.side), strict=True))
+        ]
+        return await asyncio.gather(*tries, return_exceptions=True)
+
+    told = lab.run(race())
+
+    assert sorted(type(each).__name__ for each in told) == ["BadRequest", "bool"]
+
+
+NESTED = [
+    ("file:///w/a", "file:///w/a/b"), ("file:///w/a/b/c", "file:///w/a"), ("s3://b", "s3://b/k/t"), ("s3://b/k", "s3://b"),
+    ("file:///w/a/", "file:///w/a//b"), ("s3://b/k//x", "s3://b/k"),
+]  # fmt: skip
+BESIDE = [
+    ("file:///w/a", "file:///w/ab"), ("file:///w/a", "file:///w/a-b/c"), ("file:///w/a/b", "file:///w/a.b"), ("s3://b/k", "s3://bk"),
+    ("file:///w/a", "s3://w/a/b"), ("file:///w/a", "file:///w/a0"), ("file:///w/a0/b", "file:///w/a"), ("file:///w/é", "file:///w/e/x"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("first, second", [(a.rstrip("/"), b) for a, b in NESTED])
+def test_locations_do_not_nest(lab: StoreLab, world: StoreWorld, first: str, second: str) -> None:
+    """A location inside another table's, or around it, is refused on create and on swap, in other catalogs too."""
+    lab.write(lambda tx: tx.documents.create(document(7, location=first)), zone=world.main.id)
+    lab.write(lambda tx: tx.documents.create(document(8)), zone=world.side.id)
+
+    with pytest.raises(BadRequest, match="tables do not share files: choose a location of its own"):
+        lab.write(lambda tx: tx.documents.create(document(9, location=second)), zone=world.side.id)
+    with pytest.raises(BadRequest, match="tables do not share files"):
+        lab.write(lambda tx: tx.documents.swap(document(8, version=2, location=second), expected=1), zone=world.side.id)
+
+    assert lab.load(document_read(9)) is None
+    assert lab.load(document_read(8)) == document(8)
+
+
+@pytest.mark.parametrize("first, second", BESIDE)
+def test_neighbours_do_not_nest(lab: StoreLab, world: StoreWorld, first: str, second: str) -> None:
+    """Names that only begin alike, or sort next to each other, are neighbours."""
+    lab.write(lambda tx: tx.documents.create(document(7, location=first)), zone=world.main.id)
+
+    lab.write(lambda tx: tx.documents.create(document(8, location=second)), zone=world.main.id)
+
+    assert lab.load(document_read(8)).location == second
+
+
+def test_a_table_may_move_within_its_own_location(lab: StoreLab, world: StoreWorld) -> None:
+    """A table is not in its own way."""
+    lab.write(lambda tx: tx.documents.create(document(7, location="file:///w/a")), zone=world.main.id)
+    deeper = document(7, version=2, location="file:///w/a/b")
+
+    assert lab.write(lambda tx: tx.documents.swap(deeper, expected=1), zone=world.main.id) is True
+
+
+@pytest.mark.parametrize("first, second", [("file:///w/a", "file:///w/a/b"), ("file:///w/a/b", "file:///w/a")])
+def test_rivals_that_would_nest_in_two_catalogs(lab: StoreLab, world: StoreWorld, first: str, second: str) -> None:
+    """Of two tables of two catalogs, made at once on two nodes, one inside the other, the later one is refused."""
+    nodes, began, ended = [lab.store, lab.open()], threading.Event(), threading.Event()
+
+    def slow(tx: Tx) -> None:
+        tx.documents.create(document(7, location=first))
+        began.set()
+        if lab.database.kind == "postgres":  # on SQLite a mutation has the file to itself
+            ended.wait(0.5)  # a rival that need not wait for this transaction is through by then
+
+    async def race() -> list[object]:
+        one = asyncio.create_task(nodes[0].submit(lab.permit(world.main.id), slow))
+        await asyncio.to_thread(began.wait)
+        other = nodes[1].submit(lab.permit(world.side.id), lambda tx: tx.documents.create(document(8, location=second)))
+        told = (await asyncio.gather(other, return_exceptions=True))[0]
+        ended.set()
+        await one
+        return [told]
+
+    assert [type(each).__name__ for each in lab.run(race())] == ["BadRequest"]
+    assert lab.load(document_read(8)) is None

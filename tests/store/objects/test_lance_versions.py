@@ -1,0 +1,116 @@
+"""Versions of Lance tables in the store: in order, settled from below, and gone with their table."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+
+from sqlalchemy.dialects.sqlite import dialect as sqlite_dialect
+from sqlalchemy.schema import CreateTable
+
+from limnos.model.kinds import Kind
+from limnos.model.lance import LanceVersion
+from limnos.model.records import BLANK_TABLE
+from limnos.store.activity.upkeep import orphans_sweep
+from limnos.store.objects.lance_versions import (
+    INSERT,
+    SETTLE,
+    UNSETTLED,
+    LanceVersionWrites,
+    lance_branches_read,
+    lance_top_read,
+    lance_unsettled_read,
+    lance_version_read,
+    lance_versions_read,
+)
+from limnos.store.schema import lance_version
+from limnos.store.sql import Sql, Value
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld
+
+
+def row(version: int, branch: str = "") -> LanceVersion:
+    """A version."""
+    return LanceVersion(branch, version, 2, f"staged-{version}", 10, None, "{}", 5, settled=False)
+
+
+def test_versions_are_read_in_order(lab: StoreLab, world: StoreWorld) -> None:
+    """Upwards and downwards, after one, so many; each branch by itself; a number that is taken is not given again."""
+    for each in (row(1), row(2), row(3), row(7, "dev")):
+        assert lab.write(lambda tx, each=each: tx.lance_versions.create(9, each), zone=world.main.id)
+    assert not lab.write(lambda tx: tx.lance_versions.create(9, row(3)), zone=world.main.id)
+
+    def read(*, after: int | None = None, descending: bool = False, limit: int = 10) -> list[int]:
+        found = lab.load(lance_versions_read(9, "", after=after, descending=descending, limit=limit))
+        return [each.version for each in found]
+
+    assert (read(), read(descending=True), read(after=1), read(after=3, descending=True, limit=1)) == (
+        [1, 2, 3],
+        [3, 2, 1],
+        [2, 3],
+        [2],
+    )
+    assert lab.load(lance_version_read(9, "", version=2)) == row(2)
+    assert lab.load(lance_version_read(9, "dev", version=2)) is None
+    assert lab.load(lance_top_read(9, "dev")) == row(7, "dev")
+    assert lab.load(lance_branches_read(9)) == ["", "dev"]
+
+
+def test_versions_are_settled_and_deleted(lab: StoreLab, world: StoreWorld) -> None:
+    """Settling is up to a version, of one branch; deleting is of ranges, and of whole branches."""
+    lab.write(lambda tx: tx.lance_versions.create_all(9, [row(1), row(2), row(3), row(1, "dev")]), zone=world.main.id)
+    lab.write(lambda tx: tx.lance_versions.settle(9, "", version=2), zone=world.main.id)
+
+    assert [each.version for each in lab.load(lance_unsettled_read(9, ""))] == [3]
+    assert [each.version for each in lab.load(lance_unsettled_read(9, "dev"))] == [1]
+    assert lab.write(lambda tx: tx.lance_versions.delete(9, "", start=1, end=3), zone=world.main.id) == 2
+    assert lab.write(lambda tx: tx.lance_versions.delete_branch(9, "dev"), zone=world.main.id) == 1
+    assert lab.load(lance_branches_read(9)) == [""]
+
+
+def test_sweep_takes_versions_of_what_is_gone(lab: StoreLab, world: StoreWorld) -> None:
+    """Those of a table that was dropped for good go; those of one in the trash stay, as it may come back."""
+    kept, gone = (
+        lab.write(
+            lambda tx, name=name: tx.nodes.create(
+                kind=Kind.TABLE, space="table", name=name, parent_id=world.main.id, zone=world.main.id, record=BLANK_TABLE
+            ),
+            zone=world.main.id,
+        )
+        for name in ("kept", "gone")
+    )  # fmt: skip
+    for node in (kept, gone):
+        lab.write(lambda tx, node=node: tx.lance_versions.create(node.id, row(1)), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.drop(kept, keep_ms=1000), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.drop(gone), zone=world.main.id)
+
+    lab.write(orphans_sweep, zone=world.main.id)
+
+    assert lab.load(lance_top_read(kept.id, "")) == row(1)
+    assert lab.load(lance_top_read(gone.id, "")) is None
+
+
+def steps(rows: int, statement: Sql, **more: Value) -> int:
+    """How many steps SQLite's machine takes for a statement on a branch of so many versions, of which all but the newest are settled."""
+    taken = [0]
+
+    def count() -> int:
+        taken[0] += 1
+        return 0
+
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(str(CreateTable(lance_version).compile(dialect=sqlite_dialect())))
+        connection.executemany(
+            INSERT.sqlite, [INSERT.values(LanceVersionWrites._params(9, row(each))) for each in range(1, rows + 1)]
+        )
+        connection.execute("UPDATE lance_version SET settled = 1 WHERE version < ?", (rows,))
+        connection.set_progress_handler(count, 1)
+        connection.execute(statement.sqlite, statement.values({"id": 9, "branch": "", "yes": True, **more})).fetchall()
+        connection.set_progress_handler(None, 0)
+    return taken[0]
+
+
+def test_what_is_on_its_way_is_found_without_the_history() -> None:
+    """Each commit asks for the versions that are not settled, and settles them: neither reads those that are settled."""
+    for statement, few, many in ((UNSETTLED, {}, {}), (SETTLE, {"version": 10}, {"version": 1000})):
+        assert steps(1000, statement, **many) == steps(10, statement, **few)

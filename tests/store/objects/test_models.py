@@ -1,0 +1,47 @@
+"""Versions of models as rows: found by number and alias, an alias in one place only, swept behind a dropped model."""
+
+from __future__ import annotations
+
+from limnos.model.model_versions import ModelVersion, ModelVersionReference
+from limnos.store.activity.upkeep import orphans_sweep
+from limnos.store.objects.models import model_numbers_read, model_version_read, model_versions_read
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace
+
+
+def version(number: int, *aliases: str) -> ModelVersion:
+    """A version with one URI."""
+    return ModelVersion(number, None, {"k": "v"}, {"unknown": f"s3://x/{number}"}, aliases)
+
+
+def test_found_by_number_and_alias(lab: StoreLab, world: StoreWorld) -> None:
+    """Versions are listed by number with their aliases; an alias that leads elsewhere is told, and taken away where it leads."""
+    model = lab.write(lambda tx: add_namespace(tx, world.main, "m"), zone=world.main.id)
+    taken = [
+        lab.write(lambda tx, it=it: tx.models.insert(model.id, it), zone=world.main.id)
+        for it in (version(0, "new", "old"), version(1, "new"), version(2, "best"))
+    ]
+    listed = lab.load(model_versions_read(model.id))
+    by_alias = lab.load(model_version_read(model.id, ModelVersionReference("best", is_alias=True)))
+    lab.write(lambda tx: tx.models.unname(model.id, 1, aliases=["new", "old"]), zone=world.main.id)
+    kept = lab.load(model_version_read(model.id, ModelVersionReference("old", is_alias=True)))
+    lab.write(lambda tx: tx.models.delete(model.id, 0), zone=world.main.id)
+
+    assert taken == [None, "new", None]
+    assert [(each.version, each.aliases) for each in listed] == [(0, ("new", "old")), (1, ()), (2, ("best",))]
+    assert by_alias is not None
+    assert (by_alias.version, by_alias.uris) == (2, {"unknown": "s3://x/2"})
+    assert kept is not None
+    assert lab.load(model_numbers_read(model.id)) == [1, 2]
+    assert lab.load(model_version_read(model.id, ModelVersionReference("old", is_alias=True))) is None
+    assert lab.load(model_version_read(model.id, ModelVersionReference("nine", is_alias=False))) is None
+
+
+def test_sweep_takes_those_of_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
+    """Versions and aliases of a model that is gone go."""
+    model = lab.write(lambda tx: add_namespace(tx, world.main, "m"), zone=world.main.id)
+    lab.write(lambda tx: tx.models.insert(model.id, version(0, "new")), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.drop(model), zone=world.main.id)
+
+    assert lab.write(orphans_sweep, zone=world.lake.id) == 2
+    assert lab.load(model_numbers_read(model.id)) == []

@@ -1,0 +1,268 @@
+"""The tree: create, hold, find, place, drop; names, name spaces, paths."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, NotEmpty, StalePermit
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.records import NamespaceRecord
+from limnos.store.objects.nodes import listing_read, live_nodes_read, node_read, path_read
+from limnos.store.tx import Tx
+from tests.backends import StoreLab
+from tests.store.world import ASTRAL, NAMESPACE, StoreWorld, add_namespace, add_table
+
+
+def chain(tx: Tx, parent: Node, names: str) -> list[Node]:
+    """Insert namespaces one below the other, named by single letters."""
+    made = [parent]
+    for name in names:
+        made.append(add_namespace(tx, made[-1], name))
+    return made[1:]
+
+
+def steps(names: str, last: str = "namespace") -> list[tuple[str, str]]:
+    """The (name space, name) pairs of a path of single letters."""
+    return [("namespace" if i < len(names) - 1 else last, name) for i, name in enumerate(names)]
+
+
+def test_created_node_reads_back(lab: StoreLab, world: StoreWorld) -> None:
+    """What a create returns is what a read by id finds after it, to the last field."""
+    record = NamespaceRecord(comment="ünïcode", properties={"k": "v"})
+
+    made = lab.write(
+        lambda tx: tx.nodes.create(
+            kind=Kind.NAMESPACE, space="namespace", name="a", parent_id=world.main.id, zone=world.main.id,
+            record=record, implicit=True,
+        ),
+        zone=world.main.id,
+    )  # fmt: skip
+
+    found = lab.load(node_read(made.id))
+    assert found == made
+    assert (found.record.comment, found.implicit, found.created_by) == ("ünïcode", True, "tester")
+
+
+@pytest.mark.parametrize("depth", range(1, 7))
+def test_path_of_any_depth_is_one_statement(lab: StoreLab, world: StoreWorld, depth: int) -> None:
+    """A path of one to six parts is walked by one statement, and gives every node on the way."""
+    made = lab.write(lambda tx: chain(tx, world.main, "abcdef"[:depth]), zone=world.main.id)
+    before = lab.store.statements
+
+    found = lab.load(path_read(world.main.id, steps("abcdef"[:depth])))
+
+    assert found == made
+    assert lab.store.statements - before == 2  # the load's own look at the clock, and the path
+
+
+@pytest.mark.parametrize("missing", range(1, 7))
+def test_path_ends_where_a_part_is_missing(lab: StoreLab, world: StoreWorld, missing: int) -> None:
+    """Of a path whose n-th part is missing the parts before it are found, it and the rest are None."""
+    made = lab.write(lambda tx: chain(tx, world.main, "abcdef"[: missing - 1]), zone=world.main.id)
+
+    found = lab.load(path_read(world.main.id, steps("abcdef")))
+
+    assert found == [*made, *[None] * (7 - missing)]
+
+
+def test_path_does_not_pass_through_the_dead(lab: StoreLab, world: StoreWorld) -> None:
+    """A dropped node on the way hides what once lay below it."""
+    outer, inner = lab.write(lambda tx: chain(tx, world.main, "ab"), zone=world.main.id)
+    lab.write(lambda tx: (tx.nodes.drop(inner), tx.nodes.drop(outer)), zone=world.main.id)
+
+    assert lab.load(path_read(world.main.id, steps("ab"))) == [None, None]
+    assert lab.load(node_read(inner.id)) is None
+
+
+def test_many_nodes_are_one_statement(lab: StoreLab, world: StoreWorld) -> None:
+    """Nodes are read by their ids, without those that are dropped or never were."""
+    made = [lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=world.main.id) for name in "abc"]
+    lab.write(lambda tx: tx.nodes.drop(made[1]), zone=world.main.id)
+    before = lab.store.statements
+
+    found = lab.load(live_nodes_read([*(each.id for each in made), 10**12]))
+
+    assert sorted(found, key=lambda each: each.name) == [made[0], made[2]]
+    assert lab.store.statements - before == 2  # the load's own look at the clock, and the nodes
+    assert lab.load(live_nodes_read([])) == []
+
+
+def test_names_sort_by_code_point(lab: StoreLab, world: StoreWorld) -> None:
+    """A listing is sorted by code point: astral characters last, upper case before lower, no locale."""
+    names = [ASTRAL, "\ufffd", "é", "z", "a", "Z", "a b", "a:b", "a%b", "ａ"]
+
+    lab.write(lambda tx: [add_namespace(tx, world.main, name) for name in names], zone=world.main.id)
+
+    listing = lab.load(listing_read(world.main.id, "namespace", Kind.NAMESPACE))
+    assert list(listing.names) == sorted(names)
+    assert listing.names[-1] == ASTRAL
+
+
+def test_listing_runs_in_parallel_columns(lab: StoreLab, world: StoreWorld) -> None:
+    """Names, ids, owners and JSON spellings of a listing belong together; nothing owns what has no owner."""
+    owned = lab.write(lambda tx: add_namespace(tx, world.main, 'b"', owner_id=77), zone=world.main.id)
+    free = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+
+    listing = lab.load(listing_read(world.main.id, "namespace", Kind.NAMESPACE))
+
+    assert listing.names == ("a", 'b"')
+    assert listing.ids == (free.id, owned.id)
+    assert listing.owners == (None, 77)
+    assert listing.encoded == (b'"a"', b'"b\\""')
+
+
+def test_empty_listing(lab: StoreLab, world: StoreWorld) -> None:
+    """A container without children of the kind has an empty listing."""
+    lab.write(lambda tx: add_table(tx, add_namespace(tx, world.main, "a"), "t"), zone=world.main.id)
+
+    assert lab.load(listing_read(world.main.id, "table", Kind.TABLE)).names == ()
+
+
+def test_name_is_unique_among_the_living(lab: StoreLab, world: StoreWorld) -> None:
+    """A taken name is refused with the kind of what holds it, and the refusal leaves nothing."""
+    lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    clock = lab.clock(world.main.id)
+
+    with pytest.raises(AlreadyExists) as refused:
+        lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+
+    assert refused.value.kind == "namespace"
+    assert lab.clock(world.main.id) == clock
+
+
+def test_dropped_name_is_free_again(lab: StoreLab, world: StoreWorld) -> None:
+    """A name may be dropped and taken again and again; every successor has an id of its own."""
+    ids = set()
+    for _ in range(3):
+        node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+        ids.add(node.id)
+        lab.write(lambda tx, node=node: tx.nodes.drop(node), zone=world.main.id)
+
+    assert len(ids) == 3
+
+
+def test_name_spaces_are_apart(lab: StoreLab, world: StoreWorld) -> None:
+    """A namespace and a table may have one name under one parent; a table and a view share a name space."""
+    outer = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    inner = lab.write(lambda tx: add_namespace(tx, outer, "x"), zone=world.main.id)
+    table = lab.write(lambda tx: add_table(tx, outer, "x"), zone=world.main.id)
+
+    assert lab.load(path_read(outer.id, [("namespace", "x")])) == [inner]
+    assert lab.load(path_read(outer.id, [("table", "x")])) == [table]
+
+
+def test_case_and_normalisation_are_kept(lab: StoreLab, world: StoreWorld) -> None:
+    """Names that differ in case or in Unicode form are different names."""
+    names = ("a", "A", "\u00e9", "e\u0301")
+
+    lab.write(lambda tx: [add_namespace(tx, world.main, name) for name in names], zone=world.main.id)
+
+    found = [lab.load(path_read(world.main.id, [("namespace", name)]))[0] for name in names]
+    assert [node.name for node in found] == list(names)
+
+
+def test_place_writes_one_row(lab: StoreLab, world: StoreWorld) -> None:
+    """A move takes the whole subtree along by writing one row of the tree."""
+    a, b, c = lab.write(lambda tx: chain(tx, world.main, "abc"), zone=world.main.id)
+    target = lab.write(lambda tx: add_namespace(tx, world.main, "t"), zone=world.main.id)
+
+    lab.write(lambda tx: tx.nodes.move(b, parent_id=target.id, name="B", moves_access=True), zone=world.main.id)
+
+    moved = lab.load(path_read(world.main.id, [("namespace", name) for name in ("t", "B", "c")]))
+    assert [node.id for node in moved] == [target.id, b.id, c.id]
+    assert lab.load(path_read(world.main.id, steps("abc")))[1:] == [None, None]
+    revision = lab.clock(world.main.id)[0]
+    assert lab.database.sql("SELECT id FROM node WHERE revision = ? AND zone = ?", revision, world.main.id) == [(b.id,)]
+    assert lab.load(node_read(a.id)) == a
+
+
+def test_place_refuses_a_taken_name(lab: StoreLab, world: StoreWorld) -> None:
+    """A move onto a name that lives is refused; onto its own name it is none."""
+    a = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    lab.write(lambda tx: add_namespace(tx, world.main, "b"), zone=world.main.id)
+
+    with pytest.raises(AlreadyExists):
+        lab.write(
+            lambda tx: tx.nodes.move(a, parent_id=world.main.id, name="b", moves_access=False), zone=world.main.id
+        )
+
+    lab.write(lambda tx: tx.nodes.move(a, parent_id=world.main.id, name="a", moves_access=False), zone=world.main.id)
+    assert lab.load(node_read(a.id)).name == "a"
+
+
+@pytest.mark.parametrize("how", ["rename", "move", "drop", "successor"])
+def test_hold_refuses_what_has_moved(lab: StoreLab, world: StoreWorld, how: str) -> None:
+    """A node is held by id, parent and name: whoever decided on an older one is sent back to the gate."""
+    outer, node = lab.write(lambda tx: chain(tx, world.main, "ab"), zone=world.main.id)
+
+    def change(tx: Tx) -> None:
+        if how in ("drop", "successor"):
+            tx.nodes.drop(node)
+        if how == "successor":
+            add_namespace(tx, outer, "b")
+        if how in ("rename", "move"):
+            parent = world.main.id if how == "move" else outer.id
+            tx.nodes.move(node, parent_id=parent, name="c" if how == "rename" else "b", moves_access=False)
+
+    lab.write(change, zone=world.main.id)
+
+    with pytest.raises(StalePermit):
+        lab.write(lambda tx: tx.nodes.confirm(node), zone=world.main.id)
+
+
+def test_hold_returns_what_is_stored_now(lab: StoreLab, world: StoreWorld) -> None:
+    """A held node carries the record that stands, not the one that was decided on."""
+    node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    changed = NamespaceRecord(comment="new", properties={})
+    lab.write(lambda tx: tx.nodes.write_record(node, changed), zone=world.main.id)
+
+    held = lab.write(lambda tx: tx.nodes.confirm(node), zone=world.main.id)
+
+    assert held.record == lab.load(node_read(node.id)).record
+    assert held.record.comment == "new"
+    assert (held.modified_by, held.revision) == ("tester", lab.clock(world.main.id)[0])
+
+
+def test_require_empty(lab: StoreLab, world: StoreWorld) -> None:
+    """A container with a live child is not empty, and the refusal names the child; a dead child does not count."""
+    outer, inner = lab.write(lambda tx: chain(tx, world.main, "ab"), zone=world.main.id)
+
+    with pytest.raises(NotEmpty, match="drop its namespace b first"):
+        lab.write(lambda tx: tx.nodes.require_empty(outer), zone=world.main.id)
+
+    lab.write(lambda tx: tx.nodes.drop(inner), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.require_empty(outer), zone=world.main.id)
+    with pytest.raises(NotEmpty, match="drop its namespace a first, or else"):
+        lab.write(lambda tx: tx.nodes.require_empty(world.main, ", or else"), zone=world.main.id)
+
+
+def test_cycles_are_seen(lab: StoreLab, world: StoreWorld) -> None:
+    """A node lies below itself and below everything above it, and below nothing else."""
+    a, b, c = lab.write(lambda tx: chain(tx, world.main, "abc"), zone=world.main.id)
+
+    def ask(tx: Tx) -> list[bool]:
+        return [tx.nodes.is_below(c.id, a.id), tx.nodes.is_below(b.id, b.id), tx.nodes.is_below(a.id, c.id)]
+
+    assert lab.write(ask, zone=world.main.id) == [True, True, False]
+
+
+def test_drop_takes_the_owner_along(lab: StoreLab, world: StoreWorld) -> None:
+    """A dropped node leaves no owner row, and its grants stay for the sweeper."""
+    node = lab.write(lambda tx: add_namespace(tx, world.main, "a", owner_id=5), zone=world.main.id)
+
+    lab.write(lambda tx: tx.nodes.drop(node), zone=world.main.id)
+
+    assert lab.database.sql("SELECT 1 FROM owner WHERE object_id = ?", node.id) == []
+
+
+def test_metalakes_hang_on_the_root(lab: StoreLab, world: StoreWorld) -> None:
+    """Two metalakes of one name cannot live, as they hang on a root id and not on NULL."""
+    with pytest.raises(AlreadyExists):
+        lab.write(
+            lambda tx: tx.nodes.create(
+                kind=Kind.METALAKE, space="metalake", name="lake", parent_id=ROOT_ID, zone=ROOT_ID, record=NAMESPACE
+            )
+        )
+
+    assert lab.load(path_read(ROOT_ID, [("metalake", "lake")]))[0].id == world.lake.id

@@ -1,0 +1,36 @@
+"""Protection in the store, on both backends: the statement that drops looks for it, at the node and above it."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import ProtectedObject
+from limnos.store.objects.protection import protection_read
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace
+
+
+def test_drop_looks_above(lab: StoreLab, world: StoreWorld) -> None:
+    """A node goes unless it, or something above it with all below, is protected; the nearest one is told; none is left over."""
+    outer = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    inner = lab.write(lambda tx: add_namespace(tx, outer, "b"), zone=world.main.id)
+    lab.write(lambda tx: tx.protection.set(outer, below=False), zone=world.main.id)
+    alone = lab.load(protection_read(inner.id))
+    lab.write(lambda tx: tx.protection.set(outer, below=True), zone=world.main.id)
+    lab.write(lambda tx: tx.protection.set(outer, below=False), zone=world.main.id)
+    with pytest.raises(
+        ProtectedObject, match=r"Namespace b cannot go, as namespace main\.a is protected, with everything below it"
+    ):
+        lab.write(lambda tx: tx.nodes.drop(inner), zone=world.main.id)
+    with pytest.raises(ProtectedObject, match=r"Catalog main cannot go, as namespace main\.a is protected"):
+        lab.write(lambda tx: tx.nodes.drop(world.main), zone=world.lake.id)
+    with pytest.raises(ProtectedObject):
+        lab.write(lambda tx: tx.nodes.drop(world.lake), zone=0)
+    told = lab.load(protection_read(inner.id))
+    cleared = [lab.write(lambda tx: tx.protection.clear(outer), zone=world.main.id) for _ in range(2)]
+    lab.write(lambda tx: tx.nodes.drop(inner), zone=world.main.id)
+
+    assert alone is None
+    assert told is not None
+    assert (told.node_id, told.below) == (outer.id, True)
+    assert cleared == [True, False]

@@ -1,0 +1,63 @@
+"""Statistics as rows: written over, read by range in the order of names, deleted, and swept behind what was dropped."""
+
+from __future__ import annotations
+
+from limnos.model.statistics import PartitionRange
+from limnos.store.activity.upkeep import orphans_sweep
+from limnos.store.objects.statistics import partition_statistics_read, statistics_read
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace
+
+PARTITIONS = ("B", "a", "b", "ä")
+"""In the order of their code points."""
+
+
+def test_written_read_and_deleted(lab: StoreLab, world: StoreWorld) -> None:
+    """A value written again is the new one, by who wrote it; ranges go by code points on every backend."""
+    space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    values = [("", "custom-n", "1"), *((name, "custom-n", "2") for name in reversed(PARTITIONS))]
+    lab.write(lambda tx: tx.statistics.put(space.id, values), zone=world.main.id)
+    lab.write(lambda tx: tx.statistics.put(space.id, [("", "custom-n", "3")]), zone=world.main.id)
+    own = lab.load(statistics_read(space.id))
+    ranges = [
+        PartitionRange("B", None),
+        PartitionRange(None, "b"),
+        PartitionRange("B", "b", above_too=False, below_too=True),
+        PartitionRange("x", "y"),
+    ]
+    found = [[each.partition for each in lab.load(partition_statistics_read(space.id, it, limit=9))] for it in ranges]
+    first = lab.load(partition_statistics_read(space.id, PartitionRange("B", None), limit=1))
+    gone = [("a", "custom-n"), ("a", "custom-gone")]
+    deleted = [lab.write(lambda tx: tx.statistics.delete(space.id, gone), zone=world.main.id) for _ in range(2)]
+
+    assert [(each.name, each.value) for each in own] == [("custom-n", "3")]
+    assert own[0].modified_by == own[0].created_by
+    assert found == [list(PARTITIONS), ["B", "a"], ["a", "b"], []]
+    assert [each.partition for each in first] == ["B"]
+    assert deleted == [1, 0]
+
+
+def test_sweep_takes_those_of_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
+    """Statistics of something that is gone go; the others stay."""
+    spaces = [lab.write(lambda tx, n=name: add_namespace(tx, world.main, n), zone=world.main.id) for name in "ab"]
+    for space in spaces:
+        lab.write(lambda tx, on=space.id: tx.statistics.put(on, [("", "custom-n", "1")]), zone=world.main.id)
+    lab.write(lambda tx: tx.nodes.drop(spaces[0]), zone=world.main.id)
+
+    assert lab.write(orphans_sweep, zone=world.lake.id) == 1
+    assert [len(lab.load(statistics_read(space.id))) for space in spaces] == [0, 1]
+
+
+def test_of_columns(lab: StoreLab, world: StoreWorld) -> None:
+    """Statistics of a column stand apart from the table's and from another column's, and are swept with the table."""
+    space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    for field, value in ((0, "0"), (1, "1"), (2, "2"), (1, "3")):
+        put = [("", "custom-n", value)]
+        lab.write(lambda tx, p=put, f=field: tx.statistics.put(space.id, p, field_id=f), zone=world.main.id)
+    read = [[each.value for each in lab.load(statistics_read(space.id, field_id=field))] for field in (0, 1, 2, 3)]
+    gone = [("", "custom-n"), ("", "custom-gone")]
+    deleted = [lab.write(lambda tx: tx.statistics.delete(space.id, gone, field_id=1), zone=world.main.id) for _ in "ab"]
+    lab.write(lambda tx: tx.nodes.drop(space), zone=world.main.id)
+
+    assert (read, deleted) == ([["0"], ["3"], ["2"], []], [1, 0])
+    assert lab.write(orphans_sweep, zone=world.lake.id) == 2
