@@ -1,4 +1,7 @@
-"""`python -m bench`: measures and prints; exit code 1 only when an operation fails, for a benchmark is not a test."""
+"""`python -m bench`: measures and prints.
+
+The exit code is 1 only if an operation fails, because a benchmark is no test.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def plan_of(given: argparse.Namespace) -> Plan:
-    """Turn the options into a plan. Raises ValueError."""
+    """Build a plan from the options. Raises ValueError."""
 
     def nodes(size: str, store: str) -> int:
         return min(SIZES[size][store], QUICK_LARGE) if given.quick else SIZES[size][store]
@@ -78,7 +81,7 @@ def plan_of(given: argparse.Namespace) -> Plan:
 
 
 def compare_all(words: tuple[str, ...], folder: Path, *, plan: Plan) -> Iterator[list[Compared]]:
-    """Measure the comparisons whose keys begin with any of the words; all for none. Raises LoadError, StartError."""
+    """Measure the comparisons whose keys begin with any of the words, or all. Raises LoadError, StartError."""
     for keys, world in WORLDS:
         if chosen := [key for key in keys if report.is_chosen(key, words)]:
             with world(folder) as comparisons:
@@ -88,7 +91,7 @@ def compare_all(words: tuple[str, ...], folder: Path, *, plan: Plan) -> Iterator
 
 
 def main() -> int:
-    """Measure, print, keep."""
+    """Measure, print, and store the results."""
     given = options()
     try:
         plan = plan_of(given)

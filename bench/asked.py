@@ -1,4 +1,4 @@
-"""What a server has been asked so far, by operation, as its metrics tell.
+"""Request counts of a server by operation, from its metrics.
 
 Imports the standard library only.
 """
@@ -14,7 +14,10 @@ _OPERATION = re.compile(r'operation="([^"]*)"')
 
 
 def asked(uri: str, token: str) -> Counter[str]:
-    """Requests by operation, whatever came of them, but those for metrics. The difference of two is what was asked between."""
+    """Return requests by operation, with any outcome, except those for metrics.
+
+    Subtract two results for an interval.
+    """
     request = urllib.request.Request(f"{uri}/metrics", headers={"Authorization": f"Bearer {token}"})
     with urllib.request.urlopen(request) as answer:
         text = answer.read().decode()

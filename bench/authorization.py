@@ -1,7 +1,8 @@
-"""`python -m bench.authorization`: what deciding costs when many ask at once: statements per request, hit rates, and following changes.
+"""`python -m bench.authorization`: the cost of access decisions under load: statements per request, cache hit rates, changes.
 
-Prints and judges nothing by itself. One server on loopback over each store, access control on; callers who hold their rights by roles load and look for
-tables on 128 connections, first on a quiet store, then while somebody changes users and so moves what every decision rests on.
+Prints figures without judging them. One server on loopback per store, with access control on. Callers with rights
+through roles load tables and check for them on 128 connections: first on a quiet store, then while users are added,
+which invalidates every decision.
 """
 
 from __future__ import annotations
@@ -32,11 +33,11 @@ COUNTED: Final = {
     "cold": "limnos_cold_reads_total", "kept": "limnos_answers_kept_total",
 }  # fmt: skip
 COLD_STATEMENTS: Final = 3
-"""Of one cold read: the changes, and what is missing of a path and of a document. An upper bound for these requests."""
+"""Statements of a cache miss: the changes, and missing facts of a path and a document. An upper bound here."""
 
 
 class Found(NamedTuple):
-    """What a run came to: requests, CPU µs for each, the one in the middle and the slowest of a hundred in ms, and what was counted meanwhile."""
+    """The result of a run: requests, CPU µs per request, median and 99th percentile in ms, and counters."""
 
     requests: int
     cpu_us: float
@@ -45,7 +46,7 @@ class Found(NamedTuple):
     counted: dict[str, float]
 
     def told(self) -> str:
-        """A line of it."""
+        """Format a result as a line."""
         per = {word: value / self.requests for word, value in self.counted.items()}
         statements = per["asked"] - per["shared"] + COLD_STATEMENTS * per["cold"]
         return (
@@ -68,7 +69,7 @@ def counters(server: Server) -> dict[str, float]:
 
 
 def requests_of(server: Server, method: str) -> tuple[bytes, ...]:
-    """Ask for each of some tables, as a user who may by a role."""
+    """Build requests for some tables, by a user with rights through a role."""
     credential = base64.b64encode(b"reader:").decode()
     return tuple(
         f"{method} /iceberg/v1/lake.main/namespaces/hot0/tables/t{number} HTTP/1.1\r\nHost: {server.host}:{server.port}\r\n"
@@ -78,7 +79,7 @@ def requests_of(server: Server, method: str) -> tuple[bytes, ...]:
 
 
 def measured(server: Server, method: str, *, seconds: float, connections: int) -> Found:
-    """Send them on all connections for a while."""
+    """Send the requests on all connections for some seconds."""
     requests = requests_of(server, method)
     load = Load(
         host=server.host, port=server.port, requests=requests * (connections // TABLES), connections=connections, once=False, warm=20,
@@ -95,7 +96,7 @@ def measured(server: Server, method: str, *, seconds: float, connections: int) -
 
 @contextmanager
 def changing(server: Server, per_second: float) -> Iterator[list[float]]:
-    """Add users meanwhile, so many a second: each moves the access revision of the metalake. Gives how long each took."""
+    """Add users at a rate; each one moves the metalake's access revision. Returns the duration of each request."""
     done, took = threading.Event(), list[float]()
     headers = {"Authorization": f"Bearer {server.admin_token}", "Content-Type": "application/json"}
 
@@ -121,7 +122,7 @@ def changing(server: Server, per_second: float) -> Iterator[list[float]]:
 
 
 def measure_all(place: Place, given: argparse.Namespace, *, database_pid: int | None) -> None:
-    """Plant a store, and measure and print what asking costs over it."""
+    """Fill a store, measure, and print."""
     prepare(place, Shape(1000), database_pid=database_pid)
     with running_server(place, database_pid=database_pid) as server:
         for method in ("HEAD", "GET"):

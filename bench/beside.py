@@ -1,7 +1,7 @@
-"""A load with company: another client sends at its own pace meanwhile, and what that costs by itself is taken off.
+"""A load with a second client that sends at its own pace; the second client's own cost is subtracted.
 
-May import `load`. What the company costs by itself is taken from a run of it alone in the same round, on one connection and without
-pauses: there, as beside the load, no two of its requests share a commit, and none pays for waking an idle server.
+May import `load`. The second client's own cost is measured alone in the same round, on one connection and without
+pauses. There, as beside the load, none of its requests share a commit, and none has to wake an idle server.
 """
 
 from __future__ import annotations
@@ -15,13 +15,16 @@ if TYPE_CHECKING:
     from bench.load import Answered, Clock, Generator, Load
 
 MARGIN_S = 0.1
-"""The company goes on for so much longer than the load."""
+"""Seconds by which the second client outlasts the load."""
 
 
 def run_beside(
     generator: Generator, load: Load, clocks: Sequence[Clock], *, company: Generator, beside: Load
 ) -> tuple[Answered, tuple[int, ...]]:
-    """Warm and measure a load with company; returns what came back and by how much each clock grew for it. Raises LoadError."""
+    """Warm up and measure a load beside a second client.
+
+    Returns answers and clock increases of the load. Raises LoadError.
+    """
     alone, alone_ns = company.run(replace(beside, per_second=None), clocks)
     generator.warm(load)
     company.warm(replace(beside, seconds=load.seconds + MARGIN_S))

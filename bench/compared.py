@@ -1,7 +1,7 @@
-"""What a thing costs beside the same without it, in one run: sides that are asked in turn, and the ratio of each to the first.
+"""Comparisons: the cost of a feature relative to the same work without it, measured in turns in one run.
 
-May import `load`, `cpu` and what spells requests. Servers and what is asked of them are `worlds`. The machine's noise falls on all sides of a comparison
-alike, so the ratio says more than the figures; the best round of each side stands. Linux only.
+May import `load`, `cpu` and what spells requests. `worlds` has the servers and requests. The machine's noise affects
+all sides alike, so ratios are more reliable than figures; the best round of each side counts. Linux only.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ WARM_EACH = 20
 
 
 class Side(NamedTuple):
-    """One of the things that are compared: `run` asks for some seconds, and returns CPU µs of the server for each request."""
+    """One side of a comparison. `run` sends requests for some seconds and returns the server's CPU µs per request."""
 
     title: str
     run: Callable[[float], float]
     peak_mb: Callable[[], int] | None = None
-    """The most memory that the server's processes have had so far, where that is told."""
+    """Peak memory of the server's processes, if it is measured."""
 
 
 class Comparison(NamedTuple):
-    """Sides of one thing; what each of them should be at most, as a multiple of the first, and the first in µs."""
+    """The sides of a comparison; the limit of each as a multiple of the first, and of the first in µs."""
 
     key: str
     title: str
@@ -42,7 +42,7 @@ class Comparison(NamedTuple):
 
 
 class Compared(NamedTuple):
-    """What one side took."""
+    """The result of one side."""
 
     key: str
     title: str
@@ -54,7 +54,7 @@ class Compared(NamedTuple):
 
 
 class Served:
-    """A server of the comparisons' own, its admin, and a generator that asks it."""
+    """A server of the comparisons, its admin, and a load generator."""
 
     def __init__(self, data: Path, env: Mapping[str, str]) -> None:
         self.data = data
@@ -75,17 +75,17 @@ class Served:
         self._generator.__exit__(kind, error, trace)
 
     def ask(self, path: str, body: object = None) -> bytes:
-        """Ask once, as the admin."""
+        """Send one request as the admin."""
         return ask(self.uri, self.token, path, body)
 
     def spelled(
         self, method: str, path: str, *, token: str | None = None, body: object = None, more: tuple[str, ...] = ()
     ) -> bytes:
-        """Spell a request of the admin, or of who holds another token."""
+        """Build a request of the admin, or of the holder of another token."""
         return spelled(self.host, method, path, proof=f"Bearer {token or self.token}", body=body, more=more)
 
     def cost(self, requests: Sequence[bytes], *, seconds: float, once: bool = False) -> float:
-        """Send requests over all connections for some seconds: CPU µs of each."""
+        """Send requests over all connections for some seconds. Returns CPU µs per request."""
         parts = urlsplit(self.uri)
         load = Load(
             host=parts.hostname or "", port=parts.port or 0, requests=tuple(requests), connections=CONNECTIONS, once=once,
@@ -95,7 +95,7 @@ class Served:
         return used_ns / 1000 / answered.count
 
     def own_cost(self, work: Callable[[], None], *, times: int) -> float:
-        """Let something be done so often, one after another: CPU µs of the server for each."""
+        """Run an action repeatedly. Returns the server's CPU µs per run."""
         clock = TreeCpu([self.pid])
         before = clock.look()
         for _ in range(times):
@@ -104,7 +104,7 @@ class Served:
         return (clock.look() - before) / 1000 / times
 
     def peak_mb(self) -> int:
-        """The most memory that each process of the server has had, together."""
+        """Return the sum of the peak memory of the server's processes."""
         return sum(_peak_kb(pid) for pid in descendants([self.pid])) // 1024
 
 

@@ -1,4 +1,4 @@
-"""CPU time of process trees, from /proc: what the scheduler says each thread has run.
+"""CPU time of process trees, from /proc: the scheduler's run time of each thread.
 
 Imports the standard library only. Knows nothing of what the processes do. Linux only.
 """
@@ -17,10 +17,10 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 
 
 class TreeCpu:
-    """Run time of some processes and all their descendants, threads and processes that came and went included.
+    """Run time of processes and all of their descendants, including threads and processes that have ended.
 
-    A thread's time is taken at each look; what it ran between the last look and its end is lost, so a long
-    measurement should look now and then.
+    A thread's time is read at each look; what it ran between the last look and its end is lost. So long measurements
+    should look periodically.
     """
 
     def __init__(self, roots: Sequence[int]) -> None:
@@ -29,7 +29,7 @@ class TreeCpu:
         self._ended_ns = 0
 
     def look(self) -> int:
-        """Read the clocks of all threads; returns nanoseconds of CPU so far, growing only."""
+        """Read the clocks of all threads. Returns a growing number of CPU nanoseconds."""
         for pid in descendants(self.roots):
             for tid in _threads(pid):
                 now = _run_ns(pid, tid)
@@ -83,7 +83,7 @@ def _threads(pid: int) -> list[int]:
 
 
 def _run_ns(pid: int, tid: int) -> int | None:
-    """Return a thread's run time: the scheduler's nanoseconds, or clock ticks on kernels that do not tell them."""
+    """Return a thread's run time in nanoseconds, or by clock ticks on kernels without it."""
     schedstat = _read(f"/proc/{pid}/task/{tid}/schedstat")
     if schedstat:
         return int(schedstat.split()[0])
@@ -95,9 +95,9 @@ def _run_ns(pid: int, tid: int) -> int | None:
 
 
 def processes_s(roots: Sequence[int]) -> float:
-    """Seconds of CPU of the roots and every process below them so far, by whole processes and to clock ticks.
+    """Return CPU seconds of the processes and their descendants, by whole processes and in clock ticks.
 
-    Threads that ended count, and children that ended and were waited for; for work of seconds in processes that stay.
+    Ended threads and children that were waited for are included. For work of seconds in lasting processes.
     """
     ticks = 0
     for pid in descendants(roots):

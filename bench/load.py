@@ -1,7 +1,7 @@
-"""The load generator: keep-alive connections over plain sockets and epoll, in a process of its own.
+"""The load generator: keep-alive connections over plain sockets and epoll, in a separate process.
 
-Imports the standard library only. Requests are bytes made before; of a response only the status and the length are
-read. Each connection has one request in flight. Talks to loopback only.
+Imports the standard library only. Requests are prepared bytes; of a response only status and length are read. Each
+connection has one request in flight. Loopback only.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 
 RECEIVE_BYTES = 1 << 18
 SILENCE_MAX_S = 60.0
-"""How long the server may stay silent before a run fails."""
+"""Seconds without an answer after which a run fails."""
 _CHECK_EVERY_S = 0.1
 
 
 class LoadError(Exception):
-    """A request was refused, or the server closed a connection or fell silent: the run means nothing."""
+    """A request was refused, or the server closed a connection or did not answer: the run is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What to send. Connection k of n sends `requests[k::n]` in order, from the start again unless `once`.
+    """A load. Connection k of n sends `requests[k::n]` in order, and starts again unless `once`.
 
-    It is warmed by `warm` requests of each connection, and then measured until `seconds` are over or `count_max`
-    requests are sent, whichever comes first.
+    Each connection first sends `warm` requests. Then it is measured for `seconds`, or until `count_max` requests are
+    sent.
     """
 
     host: str
@@ -48,12 +48,12 @@ class Load:
     seconds: float
     count_max: int
     per_second: float | None = None
-    """Send no faster than so; with one connection only."""
+    """Maximum rate; with one connection only."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """What came back: number of responses, wall seconds, latencies in milliseconds, mean bytes of a response."""
+    """The result: number of responses, wall seconds, latencies in milliseconds, mean bytes of a response."""
 
     count: int
     seconds: float
@@ -63,7 +63,7 @@ class Answered:
 
 
 class Clock(Protocol):
-    """Something that only grows."""
+    """A growing counter."""
 
     def look(self) -> int:
         """Read it."""
@@ -71,7 +71,7 @@ class Clock(Protocol):
 
 
 class _Connection:
-    """One keep-alive connection and its place in its own requests."""
+    """A keep-alive connection and its position in its requests."""
 
     __slots__ = ("cursor", "head", "left", "once", "requests", "sent_ns", "socket", "total_bytes")
 
@@ -87,7 +87,7 @@ class _Connection:
         self.total_bytes = 0
 
     def send(self) -> bool:
-        """Send the next request; says no when there is none left."""
+        """Send the next request. Returns False if none is left."""
         if self.cursor == len(self.requests):
             if self.once or not self.requests:
                 return False
@@ -99,7 +99,7 @@ class _Connection:
         return True
 
     def receive(self) -> bool:
-        """Take what has arrived; says whether the response is complete. Raises LoadError."""
+        """Read available bytes. Returns whether the response is complete. Raises LoadError."""
         data = self.socket.recv(RECEIVE_BYTES)
         if not data:
             raise LoadError(f"the server closed the connection after {self._request()}")
@@ -127,7 +127,7 @@ class _Connection:
         return int(head[start + 17 : head.index(b"\r\n", start + 17)])
 
     def _fail(self) -> None:
-        """Raise with the status and the beginning of the body."""
+        """Raise LoadError with the status and the beginning of the body."""
         while self.left > 0 and len(self.head) < 4096:
             more = self.socket.recv(RECEIVE_BYTES)
             if not more:
@@ -143,7 +143,7 @@ class _Connection:
 
 
 class _Run:
-    """All connections of one load."""
+    """All connections of a load."""
 
     def __init__(self, load: Load) -> None:
         if not ipaddress.ip_address(load.host).is_loopback:
@@ -162,7 +162,7 @@ class _Run:
             connection.socket.close()
 
     def drive(self, goes_on: Callable[[_Connection], bool], latencies: array[int] | None) -> None:
-        """Let every connection send as long as `goes_on` says so, and take all answers."""
+        """Let all connections send while `goes_on` returns true, and receive all answers."""
         clock = time.perf_counter_ns
         flying = sum(goes_on(each) and each.send() for each in self.connections.values())
         while flying:
@@ -223,7 +223,7 @@ def _at(ordered: list[int], share: float) -> int:
 
 
 def _serve(pipe: Pipe) -> None:
-    """The generator's process: a load comes, is warmed, is measured on a word, is answered; None ends it."""
+    """The generator's process: receive a load, warm up, measure on request, answer; None ends it."""
     while (load := cast("Load | None", pipe.recv())) is not None:
         gc.collect()
         gc.disable()
@@ -243,7 +243,7 @@ def _serve(pipe: Pipe) -> None:
 
 
 class Generator:
-    """The load generator's process, as the benchmark sees it."""
+    """The benchmark's handle of the load generator's process."""
 
     def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")
@@ -265,15 +265,15 @@ class Generator:
             self._process.terminate()
 
     def run(self, load: Load, clocks: Sequence[Clock]) -> tuple[Answered, tuple[int, ...]]:
-        """Warm and measure; returns what came back and by how much each clock grew meanwhile. Raises LoadError.
+        """Warm up and measure. Returns the result and the increase of each clock. Raises LoadError.
 
-        The clocks are also looked at now and then during the run, for what must be read before a thread ends.
+        Clocks are also read during the run, for threads that end in it.
         """
         self.warm(load)
         return self.run_warm(clocks)
 
     def run_warm(self, clocks: Sequence[Clock]) -> tuple[Answered, tuple[int, ...]]:
-        """Measure what is warm."""
+        """Measure a load that is already warm."""
         before = [clock.look() for clock in clocks]
         self.go()
         while not self._pipe.poll(_CHECK_EVERY_S):
@@ -288,11 +288,11 @@ class Generator:
         self._take()
 
     def go(self) -> None:
-        """Begin to measure, and do not wait for the end."""
+        """Start to measure, without waiting for the end."""
         self._pipe.send("go")
 
     def answered(self) -> Answered:
-        """Wait for the end. Raises LoadError."""
+        """Wait for the result. Raises LoadError."""
         answered = self._take()
         assert isinstance(answered, Answered)
         return answered

@@ -1,9 +1,9 @@
-"""What a request costs that does nothing: the server library alone, and the file system alone.
+"""The cost of a request that does nothing: the server library alone, and the file system alone.
 
-`python -m bench.yardstick` answers 6 KB to everything; prints `ready URL`. What these cost at the same moment tells how
-much of a figure is the machine's mood: other work on the same cores makes every request dearer, on a laptop by half, on
-a crowded host threefold, and ext4 without a journal makes files four times as slowly in the minutes after masses of them
-were deleted.
+`python -m bench.yardstick` answers every request with 6 KB and prints `ready URL`. Measured at the same moment, these
+costs show the machine's influence on a figure. Other work on the same cores makes every request dearer, on a laptop by
+half, on a crowded host threefold. ext4 without a journal creates files four times as slowly in the minutes after mass
+deletions.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ _START: Final[Message] = {
 async def application(
     scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]
 ) -> None:
-    """Answer without looking."""
+    """Answer without reading the request."""
     await send(_START)
     await send({"type": "http.response.body", "body": BODY})
 
 
 def files_us(folder: Path, *, directories: int, size: int, count: int = 100) -> float:
-    """CPU µs of this process to make directories, one inside the other, and a file in there; nothing is deleted."""
+    """Return this process's CPU µs to create nested directories and a file in them. Nothing is deleted."""
     data, root = b"x" * size, Path(tempfile.mkdtemp(prefix="alone-", dir=folder))
     before = time.process_time_ns()
     for number in range(count):

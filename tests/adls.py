@@ -1,7 +1,8 @@
-"""A store like Azure's, its sign-in and its delegation keys in this process, over TLS, which hold every signature to the directory and the permissions that were signed.
+"""An Azure-like object store for tests, with sign-in and user delegation keys, over TLS in this process.
 
-It has as much of the Blob API as whole files need. What a signature may do is worked out here from the words in it, and that it is one by signing those words again, with the
-directory that the request itself names. Who comes as the account, or as its program, may do everything.
+It implements the part of the Blob API that whole files need. Each shared access signature is restricted to its signed
+directory and permissions. The server verifies a signature by signing its fields again with the directory that the
+request names. The account's key, and its program, may do everything.
 """
 
 from __future__ import annotations
@@ -82,38 +83,38 @@ _SIGNED_BY_LENT = [
     "rscl",
     "rsct",
 ]
-"""What is signed, a line each; @ is the directory."""
+"""The signed fields, one per line; @ is the directory."""
 
 
 @dataclass
 class AdlsServer:
-    """The server: its host, its objects, who signed in, what it lent and refused."""
+    """The server: host, objects, sign-ins, issued signatures and refusals."""
 
     host: str = ""
     authority: Path = Path()
     files: dict[str, bytes] = field(default_factory=dict)
     blocks: dict[tuple[str, str], bytes] = field(default_factory=dict)
-    """Parts of files that are being written, by their names."""
+    """Uncommitted blocks of files, by block id."""
     refused: list[str] = field(default_factory=list)
     lent: int = 0
     away: int = 0
-    """The status that the sign-in and the delegation of keys answer everything with, if not 0."""
+    """Status of all answers of the sign-in and key endpoints, if not 0."""
     key: str = base64.b64encode(b"the key of an account, 64 bytes long, as those of Azure's are...").decode()
     lent_key: str = base64.b64encode(b"a key that is lent to a program").decode()
 
     @property
     def by_key(self) -> dict[str, str]:
-        """What a catalog's properties say of the store, under the account's key."""
+        """Catalog properties that reach the store with the account's key."""
         return {"adls.account-host": self.host, "adls.account-key": self.key, "adls.vended-credentials-enabled": "true"}
 
     @property
     def by_program(self) -> dict[str, str]:
-        """The same, as a program of the account's."""
+        """Catalog properties that reach the store as a program of the account."""
         told = {"adls.tenant-id": TENANT, "adls.client-id": PROGRAM, "adls.client-secret": SECRET}
         return {"adls.account-host": self.host, "adls.vended-credentials-enabled": "true", **told}
 
     def may(self, words: dict[str, str], wanted: str, path: str) -> bool:
-        """Say whether a signature opens a path for one of some permissions."""
+        """Return whether a signature permits one of some permissions on a path."""
         depth = int(words["sdd"]) if words.get("sr") == "d" else 0
         parts = path.split("/")
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -137,7 +138,7 @@ class AdlsServer:
 
 @contextmanager
 def adls(folder: Path) -> Iterator[AdlsServer]:
-    """Serve such a store with a certificate of an authority of its own, in a folder."""
+    """Serve a store with a certificate of its own authority, in a folder."""
     authority = Authority(folder)
     authority.give(folder / "cert.pem", folder / "key.pem")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -164,10 +165,10 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def answer(self, status: int, body: bytes = b"", **headers: str) -> None:
-        """Answer with headers that are told with underscores for hyphens; none of a body for who asks without."""
+        """Send an answer. Underscores in header names become hyphens; a HEAD request gets no body."""
         self.send_response(status)
         told = {"content_length": str(len(body)), "content_type": "application/octet-stream"} | headers
         for name, value in told.items():
@@ -178,17 +179,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     @property
     def query(self) -> dict[str, str]:
-        """What is asked, each word once."""
+        """The query parameters, each once."""
         return {key: values[0] for key, values in parse_qs(urlsplit(self.path).query, keep_blank_values=True).items()}
 
     @property
     def place(self) -> str:
-        """The path in the container, or the prefix that is listed."""
+        """The path in the container, or the prefix of a list."""
         path = unquote(urlsplit(self.path).path).removeprefix(f"/{CONTAINER}").lstrip("/")
         return self.query.get("prefix", "") if self.query.get("comp") == "list" else path
 
     def is_refused(self, wanted: str) -> bool:
-        """Refuse what a signature does not open, and who has none and is not the account."""
+        """Refuse requests that the signature does not permit, and callers without a signature or the account's key."""
         told = self.headers.get("authorization", "")
         words = self.query
         own = told.startswith(f"SharedKey {ACCOUNT}:") or told == "Bearer own"
@@ -278,7 +279,7 @@ class _Handler(BaseHTTPRequestHandler):
             )
 
     def listed(self) -> bytes:
-        """List names below a prefix, and what stands before the next sign that separates."""
+        """List names below a prefix, and common prefixes up to the delimiter."""
         prefix, sign = self.place, self.query.get("delimiter", "")
         found = [each for each in sorted(self.store.files) if each.startswith(prefix)]
         folded = sorted(
@@ -295,7 +296,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def _about(data: bytes) -> dict[str, str]:
-    """What is told of an object beside it."""
+    """Return the properties of an object."""
     return {
         "etag": '"e"', "last_modified": "Thu, 01 Jan 2026 00:00:00 GMT", "x_ms_blob_type": "BlockBlob",
         "x_ms_blob_content_length": str(len(data)), "x_ms_creation_time": "Thu, 01 Jan 2026 00:00:00 GMT",

@@ -1,4 +1,4 @@
-"""An authority of certificates for tests: one's own, made anew for each run."""
+"""A certificate authority for tests, created for each run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DAY = dt.timedelta(days=1)
 
 
 class Authority:
-    """Gives out certificates for this machine; `file` is what clients believe."""
+    """Issues certificates for this machine. `file` is the authority's certificate, which clients trust."""
 
     def __init__(self, directory: Path, name: str = "Authority of a test") -> None:
         self._name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
@@ -26,7 +26,10 @@ class Authority:
         self.file.write_bytes(made.sign(self._key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
 
     def give(self, certificate: Path, key: Path, *, starts: float = -1, ends: float = 30, rsa_key: bool = False) -> int:
-        """Write a pair for localhost, each file in one step; times in days from now. Returns the serial number."""
+        """Write a pair of files for localhost, each atomically.
+
+        Times are in days from now. Returns the serial number.
+        """
         own: Key = (
             rsa.generate_private_key(public_exponent=65537, key_size=2048)
             if rsa_key
@@ -55,13 +58,13 @@ class Authority:
 
 
 def text_of(key: Key, password: bytes | None = None) -> bytes:
-    """Spell a key as PEM, encrypted if there is a password."""
+    """Return a key as PEM, encrypted if there is a password."""
     hidden = serialization.NoEncryption() if password is None else serialization.BestAvailableEncryption(password)
     return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, hidden)
 
 
 def put(file: Path, content: bytes) -> None:
-    """Put a file there in one step, as tools that renew certificates do."""
+    """Write a file atomically, as tools that renew certificates do."""
     beside = file.with_suffix(".new")
     beside.write_bytes(content)
     beside.replace(file)

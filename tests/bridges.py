@@ -1,4 +1,4 @@
-"""A port of the loopback that leads to a server's socket, and can fall silent or be cut: a source that is away."""
+"""A TCP proxy on loopback to a server's socket, which can fall silent or be cut: an unreachable source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import psycopg
 
 
 class Bridge:
-    """Pumps bytes both ways until it is closed. `silent`: what comes is swallowed; `cut`: nobody listens."""
+    """Forwards bytes in both directions until it is closed. `silent`: bytes are dropped; `cut`: the port is closed."""
 
     def __init__(self, target: Path | int) -> None:
         self._target = target
@@ -20,25 +20,25 @@ class Bridge:
         self.port: int = self._listener.getsockname()[1]
         self.silent = False
         self.heard: bytearray | None = None
-        """What came from clients, if somebody listens."""
+        """Bytes from clients, if they are recorded."""
         self._open: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
         self._start(self._serve)
 
     def cut(self) -> None:
-        """Close the port and every connection."""
+        """Close the port and all connections."""
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._let_go()
 
     def mend(self) -> None:
-        """Listen again, at the same port."""
+        """Listen again on the same port."""
         self._listener = socket.create_server(("127.0.0.1", self.port))
         self._start(self._serve)
 
     def close(self) -> None:
-        """Cut, and wait for the threads."""
+        """Close the port, and wait for the threads."""
         self.cut()
         for thread in self._threads:
             thread.join(5)
@@ -69,7 +69,7 @@ class Bridge:
             self._start(self._carry, client, server)
 
     def _reach(self) -> socket.socket:
-        """Connect to a socket in the file system, or to a port of the loopback."""
+        """Connect to a Unix socket, or to a port of loopback."""
         if isinstance(self._target, int):
             return socket.create_connection(("127.0.0.1", self._target))
         server = socket.socket(socket.AF_UNIX)
@@ -97,7 +97,7 @@ class Bridge:
 
 @contextmanager
 def bridge_to(database: str) -> Iterator[Bridge]:
-    """Lead a port to the socket of a PostgreSQL server."""
+    """Forward a port to the socket of a PostgreSQL server."""
     with psycopg.connect(database) as connection:
         row = connection.execute("SHOW unix_socket_directories").fetchone()
     assert row is not None
@@ -109,7 +109,7 @@ def bridge_to(database: str) -> Iterator[Bridge]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports of the loopback that nobody has, all different."""
+    """Return different free ports of loopback."""
     with ExitStack() as held:
         sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
         return [each.getsockname()[1] for each in sockets]

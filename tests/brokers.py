@@ -1,7 +1,7 @@
-"""A Kafka broker for tests: the real one, of archives that `kafka.lock` pins, in one Java process with its controller.
+"""A Kafka broker for tests: the real one, from archives pinned in `kafka.lock`, in one Java process.
 
-It has three doors: one that leads through a bridge, so that it can be silent or cut, one for looking at it behind a server's back, and one with users and
-passwords. Started once for a test process; each test has topics of names of its own.
+It has three listeners: one through a bridge, so that it can fall silent or be cut; a direct one for the test; and one
+with users and passwords. It starts once per test process; each test uses its own topic names.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _ID = "MkU3OEVBNTcwNTJENDM2Qg"
 
 
 class KafkaServer:
-    """A broker. `bridge.port` is where it says it is, `port` its own, `login_port` that for users."""
+    """A broker. `bridge.port` is its advertised port, `port` the direct one, `login_port` the one for users."""
 
     def __init__(self, folder: Path) -> None:
         self.port, self.login_port, controller, inner = free_ports(4)
@@ -64,11 +64,11 @@ class KafkaServer:
         raise AssertionError(f"the broker does not start: {self._log.read_text()[-2000:]}")
 
     def client(self) -> AdminClient:
-        """A client that goes straight to it."""
+        """Return a client on the direct listener."""
         return AdminClient({"bootstrap.servers": f"127.0.0.1:{self.port}", "log_level": 0})
 
     def close(self) -> None:
-        """End it."""
+        """Stop it."""
         self.bridge.close()
         self._process.kill()
         self._process.wait()
@@ -92,7 +92,7 @@ def _settings(folder: Path, bridged: tuple[int, int], port: int, login_port: int
 
 @contextmanager
 def kafka_server() -> Iterator[KafkaServer]:
-    """Start a broker, and end it."""
+    """Run a broker for the body of a `with`."""
     memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None  # thousands of small files, of which nothing is to last
     with tempfile.TemporaryDirectory(prefix="limnos-kafka-", dir=memory, ignore_cleanup_errors=True) as folder:
         server = KafkaServer(Path(folder))

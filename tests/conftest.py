@@ -1,4 +1,4 @@
-"""What every test shares: settings of hypothesis, marks by folder, and a run that skips a test is no success."""
+"""Shared fixtures and hooks: settings of Hypothesis, marks by folder, and a failure of runs that skip tests."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ settings.load_profile("limnos")
 
 _HERE = Path(__file__).parent
 _MARKS = {"integration": ("integration", "nodes", "faults"), "spark": ("demo",)}
-"""Folders below tests/ whose tests all carry a mark; elsewhere a test carries its own."""
+"""Folders below tests/ whose tests all have a mark. In other folders a test has its own marks."""
 _SPARK_FIXTURES = frozenset({"spark", "here"})
-"""Who asks for one of these runs in the suite of one process: a second Spark would cost half a gigabyte."""
+"""Tests with one of these fixtures run in the suite of one process: a second Spark would cost half a gigabyte."""
 
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[PostgresServer]:
-    """PostgreSQL for this test process, started when the first test wants it."""
+    """PostgreSQL for this test process, started on first use."""
     from tests.backends import postgres_server
 
     with postgres_server() as server:
@@ -45,7 +45,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def kafka_server() -> Iterator[KafkaServer]:
-    """A Kafka broker for this test process, started when the first test wants it."""
+    """A Kafka broker for this test process, started on first use."""
     from tests.brokers import kafka_server
 
     with kafka_server() as server:
@@ -54,7 +54,7 @@ def kafka_server() -> Iterator[KafkaServer]:
 
 @pytest.fixture(scope="session")
 def maria_server() -> Iterator[MariaServer]:
-    """A MariaDB server for this test process, started when the first test wants it."""
+    """A MariaDB server for this test process, started on first use."""
     from tests.mariadbs import maria_server
 
     with maria_server() as server:
@@ -63,7 +63,7 @@ def maria_server() -> Iterator[MariaServer]:
 
 @pytest.fixture(scope="session")
 def hive_server() -> Iterator[HiveServer]:
-    """A Hive metastore for this test process, started when the first test wants it."""
+    """A Hive metastore for this test process, started on first use."""
     from tests.metastores import hive_server
 
     with hive_server() as server:
@@ -72,7 +72,7 @@ def hive_server() -> Iterator[HiveServer]:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A migrated SQLite file, to be copied."""
+    """A migrated SQLite file to copy."""
     from tests.backends import sqlite_template
 
     return sqlite_template(tmp_path_factory.mktemp("sqlite"))
@@ -80,7 +80,7 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.integration)])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> Database:
-    """A fresh database; whoever asks for it runs once for each backend."""
+    """A fresh database. Tests with this fixture run once for each backend."""
     from tests.backends import sqlite_copy
 
     if request.param == "sqlite":
@@ -101,13 +101,13 @@ def lab(database: Database) -> Iterator[StoreLab]:
 
 @pytest.fixture(scope="module")
 def zone(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Put the machine into a time zone while a module's tests run."""
+    """Set the machine's time zone while a module's tests run."""
     with machine_in(request.param):
         yield request.param
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run the tests of modules about times once in each zone; fast ones alone, as servers and Spark have their own clocks."""
+    """Run tests of modules about times once per zone; only fast ones, as servers and Spark have their own clocks."""
     path = Path(metafunc.module.__file__ or "")
     marks = {mark.name for mark in metafunc.definition.iter_markers()}
     if path.is_relative_to(_HERE) and is_zoned(path.relative_to(_HERE)) and not marks & {"integration", "spark"}:
@@ -116,7 +116,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a run ask for a sample; `make test` does."""
+    """Add the option for a sample of the tests; `make test` uses it."""
     parser.addoption(
         "--sampled", action="store_true", help="of what is large, one part in seven; the commit says which"
     )
@@ -124,18 +124,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Choose the part once, for all processes of a run."""
+    """Choose the sample's part once, for all processes of a run."""
     if config.option.sampled and config.option.part is None:
         config.option.part = part_of_commit(_HERE)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say which part runs, so that a failure can be seen again."""
+    """Print which part runs, so that a failure can be reproduced."""
     return f"sampled: part {config.option.part} of 0 to 6" if config.option.sampled else ""
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """Let a run that is told to end take down what it started, servers and databases, as one that is interrupted does."""
+    """Let a terminated run stop its servers and databases, like an interrupted one."""
 
     def stop(*_: object) -> None:
         session.shouldstop = (
@@ -149,9 +149,9 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
-    """Mark the tests that start servers or Spark, by their folder or by what they ask for; then take the sample, if one is asked for.
+    """Mark the tests that start servers or Spark, by folder or by fixtures; then take the sample, if requested.
 
-    The sample is taken of what the other options (`-k`, `-m`) leave.
+    The sample is taken from the tests that other options (`-k`, `-m`) leave.
     """
     for item in items:
         if _SPARK_FIXTURES & set(getattr(item, "fixturenames", ())):
@@ -169,7 +169,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _put_spark_first(items: list[pytest.Item]) -> None:
-    """Order tests for processes that share them: the longest piece begins first. Raises UsageError for Spark in another module."""
+    """Order tests for several processes: the longest group begins first.
+
+    Raises UsageError for Spark in another module.
+    """
     from tests.scheduling import needs_spark
 
     for item in items:
@@ -180,7 +183,7 @@ def _put_spark_first(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
-    """Share out the tests of `--dist loadgroup`: all that need Spark to one process, all others by module."""
+    """Distribute the tests of `--dist loadgroup`: those with Spark to one process, all others by module."""
     if config.getvalue("dist") != "loadgroup":
         return None
     from tests.scheduling import ModulesAndSpark
@@ -189,7 +192,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Fail a run in which a test was skipped: nothing is skipped here."""
+    """Fail a run in which a test was skipped. No test may be skipped."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     if reporter is not None and reporter.stats.get("skipped") and session.exitstatus == pytest.ExitCode.OK:
         reporter.write_line("a test was skipped: make it run everywhere, or take it out", red=True)
@@ -197,6 +200,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 
 def pytest_unconfigure() -> None:
-    """From here on nothing is left to be taken down, and an interrupt would only disturb the end."""
+    """Nothing is left to stop from here on, so an interrupt would only disturb the end."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,7 +1,7 @@
-"""Disks that are full, by the door that SQLite leaves open for tests: the system calls of its VFS can be replaced.
+"""Full disks for tests, by replacing system calls of SQLite's VFS, which SQLite allows for tests.
 
-What the kernel says of a full disk (ENOSPC) is said here for every write of SQLite's, as long as somebody says so; all
-else is the real thing. Nobody needs a file system of their own for it, nor rights to mount one.
+While a test says so, every write of SQLite fails with ENOSPC, as on a full disk; everything else is real. This needs no
+file system of its own and no rights to mount one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Vfs(ctypes.Structure):
 
 
 class Disk:
-    """Every disk that SQLite writes to in this process, full as long as `is_full` says so; `give_back` ends it."""
+    """Simulates full disks for SQLite in this process while `is_full` is set; `give_back` ends it."""
 
     def __init__(self, is_full: Callable[[], bool]) -> None:
         library = ctypes.CDLL(getattr(_sqlite3, "__file__", None))
@@ -46,7 +46,7 @@ class Disk:
         self._vfs = library.sqlite3_vfs_find(None)
         self._kept: dict[bytes, tuple[object, int]] = {}
         self.refused = 0
-        """How many writes were."""
+        """Number of refused writes."""
         for name, kind in _CALLS.items():
             found = self._vfs.contents.get_call(self._vfs, name)
             if found:
@@ -66,6 +66,6 @@ class Disk:
         return write
 
     def give_back(self) -> None:
-        """Let SQLite write by itself again."""
+        """Restore SQLite's own system calls."""
         for name, (_, found) in self._kept.items():
             self._vfs.contents.set_call(self._vfs, name, found)

@@ -1,7 +1,7 @@
-"""A store like Google's and its token service in this process, which hold every token to its access boundary.
+"""A Google-like object store with its token service in this process, which enforces tokens' access boundaries.
 
-It has as much of the JSON API as whole files need. What a token within a boundary may do is worked out here from the boundary's own words: roles, and conditions on the object's
-name and on the prefix of a list. The account's own token may do everything.
+It implements the part of the JSON API that whole files need. Permissions of a token are computed from its boundary:
+roles, and conditions on the object's name and on a list's prefix. The account's own token may do everything.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _LISTED = re.compile(r"api\.getAttribute\('storage\.googleapis\.com/objectListPr
 
 @dataclass
 class GcsServer:
-    """The server: its address, its objects, the tokens that it gave out with their boundaries, and what it refused."""
+    """The server: address, objects, issued tokens with their boundaries, and refusals."""
 
     uri: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
@@ -43,14 +43,14 @@ class GcsServer:
     exchanges: int = 0
     life_s: int = 3600
     away: int = 0
-    """The status that the token service answers everything with, if not 0."""
+    """Status of all answers of the token service, if not 0."""
     key: rsa.RSAPrivateKey = field(
         default_factory=lambda: rsa.generate_private_key(public_exponent=65537, key_size=2048)
     )
 
     @property
     def properties(self) -> dict[str, str]:
-        """What a catalog's properties say of the store."""
+        """Catalog properties that reach the store."""
         private = self.key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -66,7 +66,7 @@ class GcsServer:
         }  # fmt: skip
 
     def may(self, token: str, verb: str, *, key: str = "", prefix: str = "") -> bool:
-        """Say whether a token may do something."""
+        """Return whether a token may do something."""
         if token not in self.tokens or token in self.ended:
             return False
         rules = self.tokens[token]
@@ -76,7 +76,7 @@ class GcsServer:
         return found
 
     def given(self, rules: list[dict[str, Any]] | None) -> dict[str, object]:
-        """Give out a token."""
+        """Issue a token."""
         token = f"token-{len(self.tokens)}"
         self.tokens[token] = rules
         return {"access_token": token, "token_type": "Bearer", "expires_in": self.life_s}
@@ -121,10 +121,10 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def answer(self, status: int, body: object = None) -> None:
-        """Answer with bytes or JSON."""
+        """Send an answer of bytes or JSON."""
         data = body if isinstance(body, bytes) else json.dumps({} if body is None else body).encode()
         self.send_response(status)
         self.send_header("content-type", "application/octet-stream" if isinstance(body, bytes) else "application/json")
@@ -137,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(int(self.headers.get("content-length") or 0))
 
     def is_refused(self, verb: str, *, key: str = "", prefix: str = "") -> bool:
-        """Refuse what the token may not do."""
+        """Refuse requests that the token does not permit."""
         if self.store.may(self.headers.get("authorization", "").removeprefix("Bearer "), verb, key=key, prefix=prefix):
             return False
         self.answer(403, {"error": {"code": 403, "message": "denied"}})
@@ -163,14 +163,14 @@ class _Handler(BaseHTTPRequestHandler):
         return self.answer(200, self.about(key))
 
     def own(self, told: dict[str, str]) -> dict[str, object]:
-        """Give the account its own token, for an assertion that its key has signed."""
+        """Issue the account's own token for an assertion signed with its key."""
         signed, _, signature = told["assertion"].rpartition(".")
         mark = urlsafe_b64decode(signature + "=" * (-len(signature) % 4))
         self.store.key.public_key().verify(mark, signed.encode(), padding.PKCS1v15(), hashes.SHA256())
         return self.store.given(None)
 
     def exchanged(self, told: dict[str, str]) -> dict[str, object]:
-        """Give a token within a boundary for the account's own."""
+        """Exchange the account's token for one with a boundary."""
         assert self.store.tokens[told["subject_token"]] is None
         self.store.exchanges += 1
         return self.store.given(json.loads(unquote(told["options"]))["accessBoundary"]["accessBoundaryRules"])
@@ -195,7 +195,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.answer(200 if self.store.files.pop(key, None) is not None else 404)
 
     def listed(self, prefix: str, query: dict[str, list[str]]) -> dict[str, object]:
-        """List names below a prefix, and what stands before the next sign that separates."""
+        """List names below a prefix, and common prefixes up to the delimiter."""
         sign = query.get("delimiter", [""])[0]
         found = [each for each in sorted(self.store.files) if each.startswith(prefix)]
         folded = {each[: each.index(sign, len(prefix)) + 1] for each in found if sign and sign in each[len(prefix) :]}
@@ -203,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
         return {"items": items, "prefixes": sorted(folded)}
 
     def about(self, key: str) -> dict[str, object]:
-        """Tell of an object."""
+        """Return the metadata of an object."""
         return {
             "name": key,
             "bucket": BUCKET,

@@ -1,6 +1,6 @@
-"""Nodes without a server process: store, view, gate and services, put together as `app` does, for one test's loop.
+"""Nodes without a server process: store, view, freshness gate and services, built as `app` does, on one test's loop.
 
-Files are not written unless a test asks for it: what the rooms below `http` do to names and rights needs none.
+Files are written only if a test requests it: what the rooms below `http` do to names and rights needs none.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False,
 
 
 class NoFiles(FileOperations):
-    """Files that are taken and not kept."""
+    """A file store that discards its files."""
 
     async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
-        """Nothing is there to be read."""
+        """No file exists."""
         raise AssertionError(f"nobody reads {location} here")
 
     async def write(self, location: str, data: bytes, properties: Mapping[str, str], *, first: bool = False) -> None:
-        """Take a file."""
+        """Discard a file."""
 
     async def delete(self, location: str, properties: Mapping[str, str]) -> None:
-        """Forget a file."""
+        """Do nothing."""
 
 
 class Node:
-    """One node: its store, view, gate and services."""
+    """A node: its store, view, freshness gate and services."""
 
     def __init__(
         self,
@@ -81,23 +81,23 @@ class Node:
         self.woken += 1
 
     def ctx(self, user: str | Credential = ADMIN, request_id: str = "r") -> Context:
-        """A request of a user, or under a credential."""
+        """A request context of a user, or of a credential."""
         return Context(self.services, user if isinstance(user, Credential) else Credential(user), request_id)
 
 
 async def fill(ctx: Context) -> None:
-    """Make metalake `lake` with catalog `main`, owned by who asks."""
+    """Create metalake `lake` with catalog `main`, owned by the caller."""
     await metalake_create(ctx, name=LAKE, comment=None, properties={})
     await add_catalog(ctx, "main")
 
 
 async def add_catalog(ctx: Context, name: str, *, metalake: str = LAKE, provider: str = ICEBERG) -> None:
-    """Make a catalog."""
+    """Create a catalog."""
     await catalog_create(
         ctx, metalake=metalake, name=name, catalog_type=None, provider=provider, comment=None, properties={}
     )
 
 
 def new_table(name: str, location: str | None = None) -> TableRequest:
-    """What a client asks for when it makes a table of one column."""
+    """Return the request body that creates a table of one column."""
     return TableRequest(name, location, SCHEMA, None, None, None)

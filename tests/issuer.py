@@ -1,7 +1,7 @@
-"""An issuer of tokens for tests: Authlib's authorization server behind a real socket, with discovery, keys and client credentials.
+"""An OpenID Connect issuer for tests: Authlib's authorization server on a real socket, with discovery and keys.
 
-A client's id is the user's name, its secret `secret of NAME`. Keys rotate, the issuer goes away or falls silent when a test says so.
-People sign in by the public client `TERMINAL`, on a device: a test says yes or no for them (`answers`).
+A client's id is the user's name, its secret `secret of NAME`. Tests can rotate keys and make the issuer unreachable or
+silent. People sign in through the public client `TERMINAL` by the device flow; a test answers for them (`answers`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logging.getLogger("werkzeug").setLevel(logging.ERROR)  # no line for each reques
 
 
 class Application(ClientMixin):  # type: ignore[misc]
-    """A client of the issuer, as Authlib wants it."""
+    """A client of the issuer, for Authlib."""
 
     def __init__(self, name: str) -> None:
         self.client_id = name
@@ -49,11 +49,11 @@ class Application(ClientMixin):  # type: ignore[misc]
         return client_secret == f"secret of {self.client_id}"
 
     def check_endpoint_auth_method(self, method: str, endpoint: str) -> bool:
-        """Any way to authenticate is fine, but that only the terminal's client has no secret."""
+        """Allow any method of authentication. Only the terminal's client has no secret."""
         return (method == "none") is (self.client_id == TERMINAL)
 
     def check_grant_type(self, grant_type: str) -> bool:
-        """Client credentials, or what a terminal does."""
+        """Allow client credentials, and the grants of a terminal."""
         if self.client_id == TERMINAL:
             return grant_type in (DEVICE_CODE_GRANT_TYPE, "refresh_token")
         return grant_type == "client_credentials"
@@ -64,71 +64,72 @@ class Application(ClientMixin):  # type: ignore[misc]
 
 
 class Credentials(grants.ClientCredentialsGrant):  # type: ignore[misc]
-    """Secrets come in a header or in the form."""
+    """Secrets in a header or in the form."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = ("client_secret_basic", "client_secret_post")
 
 
 class Person:
-    """A user of the issuer, as Authlib wants it."""
+    """A user of the issuer, for Authlib."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def get_user_id(self) -> str:
-        """What tokens say as `sub`."""
+        """The value of the claim `sub`."""
         return self.name
 
 
 class RefreshToken:
-    """What a session is refreshed with, as Authlib wants it; each is good once."""
+    """A refresh token, for Authlib. Each can be used once."""
 
     def __init__(self, text: str, user: str) -> None:
         self.text, self.user = text, user
 
     def check_client(self, client: Application) -> bool:
-        """Whether it is the client's."""
+        """Return whether it belongs to the client."""
         return client.client_id == TERMINAL
 
     def get_scope(self) -> str:
-        """What it is for."""
+        """Its scope."""
         return "openid offline_access"
 
 
 class Issuer:
-    """What a test does to the issuer. `groups` are those its tokens tell, by user."""
+    """Controls of the issuer for tests. `groups` are the users' groups in its tokens."""
 
     def __init__(self) -> None:
         self.groups: dict[str, list[str]] = {}
         self.key = new_key("first")
         self.published = [self.key]
         self.asked = 0
-        """How often its keys were fetched."""
+        """Number of times that its keys were fetched."""
         self.silent = threading.Event()
         self.broken = False
         self.life_s = LIFE_S
         self.answers: list[tuple[str, bool] | str | None] = []
-        """What happens at each question of a terminal, in this order: a user says yes or no, a word of RFC 8628, or nothing yet."""
+        """The answers to a terminal's polls, in order: a user's yes or no, an error of RFC 8628, or None for pending.
+        """
         self.kept: dict[str, RefreshToken] = {}
-        """By what sessions are refreshed now."""
+        """Current refresh tokens of sessions."""
         self.begun: dict[str, DeviceCredentialDict] = {}
         self.server = make_server("127.0.0.1", 0, self._app(), threaded=True)
         self.url = f"http://127.0.0.1:{self.server.server_port}"
 
     @property
     def token_url(self) -> str:
-        """Where clients get tokens."""
+        """The token endpoint."""
         return f"{self.url}/token"
 
     def token(self, user: str, **claims: object) -> str:
-        """Give out a token without asking for a secret; `claims` come on top."""
+        """Issue a token without asking for a secret. `claims` are added."""
         now = int(time.time())
         told = {"iss": self.url, "aud": AUDIENCE, "sub": user, "iat": now, "exp": now + self.life_s, **claims}
         told.setdefault("groups", self.groups.get(user, []))
         return jwt.encode({"alg": "RS256", "kid": self.key.kid}, told, self.key)
 
     def rotate(self, name: str, *, keep: bool = True) -> None:
-        """Sign with a new key from now on; the ones before stay published or go."""
+        """Sign with a new key from now on. Older keys stay published or are removed."""
         key = new_key(name)
         self.published = [key, *(self.published if keep else [])]
         self.key = key
@@ -192,7 +193,7 @@ class Issuer:
         return app
 
     silent_now = False
-    """Whether it takes connections and says nothing, until `silent` is set."""
+    """Accept connections but do not answer until `silent` is set."""
 
 
 def _beginning(issuer: Issuer) -> type[DeviceAuthorizationEndpoint]:
@@ -257,7 +258,7 @@ def _revoking(issuer: Issuer) -> type[RevocationEndpoint]:
 
 
 def new_key(name: str) -> jwk.RSAKey:
-    """Make a key with an id."""
+    """Create a key with an id."""
     return jwk.RSAKey.generate_key(2048, parameters={"kid": name, "use": "sig", "alg": "RS256"})
 
 

@@ -1,4 +1,4 @@
-"""Manifests and their lists as tests want them: of any version, with deletes and damage, without any data behind them."""
+"""Manifests and manifest lists for tests: any version, with deletes and damage, and without data files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Fields = Mapping[str, object]
 
 
 def data_file(path: str, **more: object) -> dict[str, object]:
-    """A file as a manifest tells of it: Parquet, of ten rows, without a partition, unless it says more. Maps are plain ones."""
+    """Return a data file's entry in a manifest: by default Parquet, ten rows, unpartitioned. Maps are plain ones."""
     told: dict[str, object] = {
         "content": DATA, "file_path": path, "file_format": "PARQUET", "partition": {}, "record_count": 10, "file_size_in_bytes": 1_000,
     }  # fmt: skip
@@ -31,7 +31,7 @@ def data_file(path: str, **more: object) -> dict[str, object]:
 def entry(
     file: Fields, *, status: int = ADDED, snapshot: int | None = None, sequence: int | None = None
 ) -> dict[str, object]:
-    """An entry; what it does not say it takes from its manifest."""
+    """Return an entry. Absent fields are inherited from its manifest."""
     return {
         "status": status,
         "snapshot_id": snapshot,
@@ -44,7 +44,7 @@ def entry(
 def manifest(
     entries: Iterable[Fields], *, partition: StructType | None = None, version: int = 2, codec: str = "deflate"
 ) -> bytes:
-    """A manifest's bytes."""
+    """Return a manifest's bytes."""
     fields = [
         NestedField(102, "partition", partition or StructType(), required=True) if each.field_id == 102 else each
         for each in DATA_FILE_TYPE[version].fields  # type: ignore[index]
@@ -56,7 +56,7 @@ def manifest(
 def listed(
     path: str, data: bytes, *, deletes: bool = False, sequence: int = 1, snapshot: int = 1, **more: object
 ) -> dict[str, object]:
-    """A manifest as its list tells of it."""
+    """Return a manifest's entry in a manifest list."""
     return {
         "manifest_path": path, "manifest_length": len(data), "partition_spec_id": 0, "content": int(deletes), "sequence_number": sequence,
         "min_sequence_number": 0, "added_snapshot_id": snapshot, "added_files_count": 1, "existing_files_count": 0, "deleted_files_count": 0,
@@ -66,7 +66,7 @@ def listed(
 
 
 def manifest_list(manifests: Iterable[Fields], *, version: int = 3) -> bytes:
-    """A manifest list's bytes."""
+    """Return a manifest list's bytes."""
     schema = MANIFEST_LIST_FILE_SCHEMAS[version]  # type: ignore[index]
     return _written(
         AvroSchemaConversion().iceberg_to_avro(schema, schema_name="manifest_file"), manifests, codec="deflate"

@@ -1,6 +1,7 @@
-"""A MariaDB server for tests: the real one, of an archive that `mariadb.lock` pins.
+"""A MariaDB server for tests: the real one, from an archive pinned in `mariadb.lock`.
 
-It is reached through a bridge, so that it can be silent or cut. Started once for a test process; each test has databases of names of its own.
+Clients reach it through a bridge, so that it can fall silent or be cut. It starts once per test process; each test uses
+its own database names.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _WANTED = ("/bin/mariadbd", "/share/english/", "/share/charsets/", *(f"/share/{n
 
 
 class MariaServer:
-    """A server. `bridge.port` is where others reach it, `port` its own."""
+    """A server. `bridge.port` is the port for the code under test, `port` its own."""
 
     def __init__(self, folder: Path, *, small: bool = False) -> None:
         (self.port,) = free_ports(1)
@@ -60,7 +61,7 @@ class MariaServer:
         raise AssertionError(f"the server does not start: {self._log.read_text()[-2000:]}")
 
     def sql(self, *statements: str) -> tuple[tuple[object, ...], ...]:
-        """Run statements in the server itself; returns the rows of the last."""
+        """Run statements directly in the server. Returns the rows of the last one."""
         with (
             closing(
                 pymysql.connect(host="127.0.0.1", port=self.port, user=USER, password=PASSWORD, autocommit=True)
@@ -72,14 +73,14 @@ class MariaServer:
             return tuple(cursor.fetchall())
 
     def close(self) -> None:
-        """End it."""
+        """Stop it."""
         self.bridge.close()
         self._process.kill()
         self._process.wait()
 
 
 def _unpacked(place: Path) -> Path:
-    """Unpack what a server needs."""
+    """Unpack the files that a server needs."""
     (archive,) = class_path(cache_directory(), LOCK)
     with zipfile.ZipFile(archive) as files:
         for name in files.namelist():
@@ -102,7 +103,7 @@ def _tables(base: Path) -> str:
 
 @contextmanager
 def maria_server(*, small: bool = False) -> Iterator[MariaServer]:
-    """Start a server, and end it. `small`: it keeps names in small letters."""
+    """Run a server for the body of a `with`. `small`: it stores names in lower case."""
     memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="limnos-maria-", dir=memory, ignore_cleanup_errors=True) as folder:
         server = MariaServer(Path(folder), small=small)

@@ -1,6 +1,7 @@
-"""A Hive metastore for tests: the real one, of the archives that come with PySpark, over a database in its memory.
+"""A Hive metastore for tests: the real one, from PySpark's archives, with an in-memory database.
 
-It is reached through a bridge, so that it can be silent or cut. Started once for a test process; each test has schemas of names of its own.
+Clients reach it through a bridge, so that it can fall silent or be cut. It starts once per test process; each test uses
+its own schema names.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _MEMORY = Path("/dev/shm")
 
 
 class HiveServer:
-    """A metastore. `bridge.port` is where others reach it, `port` its own."""
+    """A metastore. `bridge.port` is the port for the code under test, `port` its own."""
 
     def __init__(self, folder: Path) -> None:
         (self.port,) = free_ports(1)
@@ -63,7 +64,7 @@ class HiveServer:
 
     @contextmanager
     def client(self) -> Iterator[Client]:
-        """A client that goes straight to it."""
+        """Return a client without the bridge."""
         socket = TSocket("127.0.0.1", self.port)
         socket.setTimeout(120_000)
         transport = TBufferedTransport(socket)
@@ -74,7 +75,7 @@ class HiveServer:
             transport.close()
 
     def close(self) -> None:
-        """End it."""
+        """Stop it."""
         self.bridge.close()
         self._process.kill()
         self._process.wait()
@@ -93,7 +94,7 @@ def _settings(warehouse: Path) -> str:
 
 @contextmanager
 def hive_server() -> Iterator[HiveServer]:
-    """Start a metastore, and end it."""
+    """Run a metastore for the body of a `with`."""
     memory = _MEMORY if os.access(_MEMORY, os.W_OK) else None
     with tempfile.TemporaryDirectory(prefix="limnos-hive-", dir=memory, ignore_cleanup_errors=True) as folder:
         server = HiveServer(Path(folder))

@@ -1,8 +1,8 @@
-"""An object store and its token service in this process, which hold every session to its policy.
+"""An S3-like object store and its token service in this process, which enforce sessions' policies.
 
-moto keeps objects and gives out sessions; that a session may do what its policy says and nothing else is decided here, from the request as it
-comes over the wire. The key `key` is the store's owner, who may do everything. With authorization on, moto itself looks at every signature, and at what users' and roles' own
-policies say: what a session's policy says counts beside that, as an intersection.
+moto keeps objects and issues sessions. Whether a session's policy permits a request is decided here, from the request
+as it was sent. The key `key` is the store's owner, who may do everything. With authorization on, moto itself checks
+every signature and the policies of users and roles; a session's policy then counts in addition, as an intersection.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ACCESS_KEY = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/")
 
 @dataclass
 class RequestFault:
-    """Requests of a method, of names that a pattern is found in, are refused with a status: so many of them, after some that pass."""
+    """Refuses requests of a method whose names match a pattern, with a status: some, after others that pass."""
 
     method: str
     pattern: str
@@ -51,7 +51,7 @@ class RequestFault:
     seen: int = 0
 
     def has(self, environ: Environ) -> bool:
-        """Say whether a request is refused."""
+        """Return whether a request is refused."""
         if environ["REQUEST_METHOD"] != self.method or not re.search(self.pattern, _path_of(environ)):
             return False
         self.seen += 1
@@ -60,33 +60,33 @@ class RequestFault:
 
 @dataclass
 class ObjectStoreServer:
-    """The server: its address, what was asked of it, and what it refused."""
+    """The server: its address, its received requests, and its refusals."""
 
     uri: str = ""
     keys: tuple[str, str] = ("key", "secret")
-    """The owner's."""
+    """The owner's access key and secret."""
     asked: Counter[str] = field(default_factory=Counter)
-    """Requests by access key and action."""
+    """Number of requests by access key and action."""
     refused: list[str] = field(default_factory=list)
     is_away: bool = False
-    """The token service answers nothing but 503."""
+    """The token service answers every request with 503."""
     is_lax: bool = False
-    """Sessions are not held to their policies, as in stores that know none."""
+    """Sessions' policies are not enforced, as in stores without session policies."""
     life_s: int | None = None
-    """How long sessions last that are given out now, whatever is asked for: less than Amazon gives, too."""
+    """Lifetime of sessions issued from now on, whatever is requested; it may be shorter than Amazon allows."""
     trouble: RequestFault | None = None
-    """What is refused though whoever asks may do it."""
+    """Refusals of requests that the caller may make."""
 
     @property
     def properties(self) -> dict[str, str]:
-        """What a catalog's properties say of the store; with a role."""
+        """Catalog properties that reach the store, optionally with a role."""
         return {
             "s3.endpoint": self.uri, "s3.region": "us-east-1", "s3.path-style-access": "true", "s3.access-key-id": self.keys[0],
             "s3.secret-access-key": self.keys[1], "s3-role-arn": ROLE,
         }  # fmt: skip
 
     def client(self, *keys: str) -> Any:  # noqa: ANN401 - boto3 has no types
-        """A plain client, the owner's unless it is given keys and a token."""
+        """Return a plain client: the owner's unless keys and a token are given."""
         key, secret, token = keys or (*self.keys, None)
         return boto3.client(
             "s3", endpoint_url=self.uri, aws_access_key_id=key, aws_secret_access_key=secret, aws_session_token=token,
@@ -94,7 +94,7 @@ class ObjectStoreServer:
         )  # fmt: skip
 
     def names(self, prefix: str = "") -> list[str]:
-        """The names of all objects below a prefix."""
+        """Return the names of all objects below a prefix."""
         client = self.client()
         found = [
             each["Key"]
@@ -106,18 +106,18 @@ class ObjectStoreServer:
 
     @staticmethod
     def sessions() -> list[AssumedRole]:
-        """Every session that was given out."""
+        """All issued sessions."""
         return list(sts_backends[ACCOUNT]["aws"].assumed_roles)
 
     def end_all(self) -> None:
-        """Let every session be over."""
+        """Expire all sessions."""
         for each in self.sessions():
             each.expiration = utcnow() - timedelta(seconds=1)
 
 
 @contextmanager
 def authorized() -> Iterator[ObjectStoreServer]:
-    """Serve an object store with authorization on: the owner is a user, and the role opens one bucket of two."""
+    """Serve an object store with authorization on: the owner is a user, and the role permits one of two buckets."""
     with objects() as found:
         words = {
             "endpoint_url": found.uri,
@@ -157,12 +157,12 @@ def _policy(*statements: dict[str, Any]) -> str:
 
 
 _serving: list[ObjectStoreServer] = []
-"""The stores that are up. moto keeps one set of buckets for the whole process, which the last one to end empties."""
+"""Running stores. moto has one set of buckets for the process, which the last store to stop empties."""
 
 
 @contextmanager
 def objects() -> Iterator[ObjectStoreServer]:
-    """Serve an object store with one bucket, which is empty unless another store of this process is up."""
+    """Serve an object store with one bucket. It is empty unless another store of this process runs."""
     found = ObjectStoreServer()
     _serving.append(found)
     logging.getLogger("werkzeug").setLevel(logging.ERROR)  # a line for each request
@@ -213,7 +213,7 @@ def _guarded(found: ObjectStoreServer, app: Callable[..., Any]) -> Callable[...,
 
 
 def _shortened(answer: bytes, life_s: int) -> bytes:
-    """Have a session that was just given out end sooner, and say so."""
+    """Shorten the lifetime of a session that was just issued."""
     key = re.search(rb"<AccessKeyId>([^<]+)<", answer)
     assert key, answer
     session = next(each for each in ObjectStoreServer.sessions() if each.access_key_id == key[1].decode())
@@ -234,7 +234,7 @@ def _path_of(environ: Environ) -> str:
 
 
 def _wants(environ: Environ) -> Iterator[tuple[str, str, str | None]]:
-    """Return what a request does to which resource, and the prefix that it lists."""
+    """Return a request's action, resource and list prefix."""
     path = _path_of(environ)
     bucket, _, key = path.partition("/")
     query = parse_qs(environ.get("QUERY_STRING", ""), keep_blank_values=True)
@@ -267,7 +267,7 @@ def _deleted(environ: Environ) -> list[str]:
 
 
 def _may(environ: Environ, key: str, *, action: str, resource: str, prefix: str | None) -> bool:
-    """Say whether a session may do something: it is not over, its token is right, and its policy says so."""
+    """Return whether a session permits an action: it has not expired, its token is right, and its policy allows it."""
     session = next((each for each in ObjectStoreServer.sessions() if each.access_key_id == key), None)
     if session is None or environ.get("HTTP_X_AMZ_SECURITY_TOKEN") != session.session_token:
         return False

@@ -1,8 +1,8 @@
-"""Sampling of tests: `make test` takes one part in seven of what is large, `make test-full` takes all of it.
+"""Sampling of tests: `make test` runs one part in seven of large groups, `make test-full` runs all tests.
 
-Three things are large, and each is sampled by itself: the parameters of a test, the tests of a module that start servers,
-PostgreSQL or Spark, and the modules marked `heavy`, each of which takes half a minute or more however few of its tests run.
-A sample is never empty. The part follows the commit, so seven commits in a row try nearly everything, and one commit always
+Three kinds of groups are large, and each is sampled by itself: a test's parameters, the tests of a module that starts
+servers, PostgreSQL or Spark, and the modules marked `heavy`, which take half a minute or more for any of their tests. A
+sample is never empty. The commit selects the part: seven commits in a row try nearly everything, and a commit always
 tries the same. Must know nothing of any single test.
 """
 
@@ -23,15 +23,15 @@ PARTS: Final = 7
 HEAVY: Final = "heavy"
 """The mark of a module that takes half a minute or more for any of its tests."""
 HEAVY_MIN: Final = 2
-"""How many of the heavy modules run at least."""
+"""Minimum number of heavy modules that run."""
 CASES_MIN: Final = {"": 10, "integration": 2, "spark": 2}
-"""How many tests of a family run at least, by suite: a fast one costs milliseconds, one with servers a second."""
+"""Minimum number of tests of a group, by suite: a fast test costs milliseconds, one with servers a second."""
 
 
 def part_of_commit(folder: Path) -> int:
-    """Return the part, 0 to 6, that belongs to the checked-out commit; 0 where there is no repository.
+    """Return the part, 0 to 6, of the checked-out commit; 0 without a repository.
 
-    `LIMNOS_TEST_PART` names another one.
+    `LIMNOS_TEST_PART` selects another one.
     """
     if named := os.environ.get("LIMNOS_TEST_PART"):
         return int(named) % PARTS
@@ -45,7 +45,7 @@ def part_of_commit(folder: Path) -> int:
 
 
 def sample(items: Sequence[pytest.Item], part: int) -> tuple[list[pytest.Item], list[pytest.Item]]:
-    """Return the tests that the part runs and those that it leaves out, each in their order."""
+    """Return the tests of the part and the other tests, each in their order."""
     heavy = {_module(item) for item in items if item.get_closest_marker(HEAVY) is not None}
     absent = heavy - _seventh(heavy, part, least=HEAVY_MIN)
     families: dict[tuple[str, int], list[str]] = defaultdict(list)
@@ -61,7 +61,7 @@ def _module(item: pytest.Item) -> str:
 
 
 def _family(item: pytest.Item) -> tuple[str, int]:
-    """Return what a test is sampled with, and how many of those run at least."""
+    """Return a test's group, and the minimum number of its tests that run."""
     for suite in ("spark", "integration"):
         if item.get_closest_marker(suite) is not None:
             return f"{_module(item)} {suite}", CASES_MIN[suite]
@@ -69,9 +69,9 @@ def _family(item: pytest.Item) -> tuple[str, int]:
 
 
 def _seventh(names: Collection[str], part: int, *, least: int) -> set[str]:
-    """Return each seventh name of a family, from a place that the part says, and the next ones up to `least`.
+    """Return every seventh name of a group, from an offset given by the part, and the next ones up to `least`.
 
-    The order is that of a hash of the names, so that neighbours, which are alike, are spread over the parts.
+    Names are ordered by a hash, so that similar neighbours are spread over the parts.
     """
     mixed = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
     turns = [name for shift in range(PARTS) for name in mixed[(part + shift) % PARTS :: PARTS]]

@@ -1,8 +1,9 @@
-"""Who runs which tests when several processes share them: modules whole, and everything that needs Spark in one process.
+"""Distribution of tests to processes: whole modules, and all tests with Spark to one process.
 
-A module's tests share servers, so they stay together; a second Spark would cost half a gigabyte and its start. The process that
-hands out tests knows their names alone and no marks, so modules that need Spark are told by their text; whoever collects them
-checks that. (The groups of pytest-xdist 3.8 do not reach names of pytest 9.) Must know nothing of any single test.
+A module's tests share servers, so they stay together; a second Spark would cost half a gigabyte and its start. The
+process that distributes tests knows their names but not their marks, so modules with Spark are recognised by their
+text; the collecting process checks that. (The groups of pytest-xdist 3.8 do not work with names of pytest 9.) Must know
+nothing of any single test.
 """
 
 from __future__ import annotations
@@ -26,18 +27,18 @@ SPARK: Final = "spark"
 
 @cache
 def needs_spark(module: str) -> bool:
-    """Say whether some test of a module, by its path from the root, needs Spark."""
+    """Return whether a test of a module, given by its path from the root, needs Spark."""
     return module.startswith(_FOLDERS) or _TEXT.search((_ROOT / module).read_text(encoding="utf-8")) is not None
 
 
 class ModulesAndSpark(LoadScopeScheduling):
-    """Gives each process a module at a time, in the order of their collection; the modules that need Spark are one piece."""
+    """Gives each process a module at a time, in the order of collection. The modules with Spark are one unit."""
 
     def __init__(self, config: pytest.Config, log: Producer | None = None) -> None:
         super().__init__(config, log)
         config.option.loadscopereorder = False
 
     def _split_scope(self, nodeid: str) -> str:
-        """Return what a test is handed out with: Spark's, or those of its module."""
+        """Return the unit of a test: Spark's, or its module."""
         module = nodeid.partition("::")[0]
         return SPARK if needs_spark(module) else module

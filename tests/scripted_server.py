@@ -1,4 +1,4 @@
-"""An HTTP server that answers what a test says, and remembers what it was asked: a source that is strange, wrong or hostile."""
+"""An HTTP server with scripted answers that records its requests: a strange, wrong or hostile source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 
 class ScriptedAnswer(NamedTuple):
-    """An answer; `body` that is no bytes is JSON. `writes` sends it by itself, with head and all."""
+    """An answer. A `body` that is not bytes is sent as JSON. `writes` sends everything itself, including the head."""
 
     status: int = 200
     body: object = None
@@ -20,7 +20,7 @@ class ScriptedAnswer(NamedTuple):
 
 
 class ScriptedRequest(NamedTuple):
-    """A request as it came."""
+    """A received request."""
 
     method: str
     target: str
@@ -29,7 +29,7 @@ class ScriptedRequest(NamedTuple):
 
 
 class ScriptedServer:
-    """`answers` by method and target (with its query, else without); what has none is 404 of no type."""
+    """`answers` has answers by method and target, with or without its query; other requests get a plain 404."""
 
     def __init__(self) -> None:
         self.answers: dict[str, ScriptedAnswer | list[ScriptedAnswer]] = {}
@@ -47,11 +47,11 @@ class ScriptedServer:
         self._thread.join(10)
 
     def targets(self) -> list[str]:
-        """What was asked, but for the configuration."""
+        """The targets of received requests, without those for the configuration."""
         return [f"{each.method} {each.target}" for each in self.asked if "/v1/config" not in each.target]
 
     def next(self, method: str, target: str) -> ScriptedAnswer:
-        """Return the answer to a request; of several the next one, and the last again and again."""
+        """Return the next answer to a request; the last one is repeated."""
         found = self.answers.get(f"{method} {target}") or self.answers.get(f"{method} {target.partition('?')[0]}")
         if isinstance(found, list):
             found = found.pop(0) if len(found) > 1 else found[0]
@@ -88,14 +88,14 @@ class ScriptedServer:
             do_GET = do_POST = do_HEAD = do_DELETE = _answer  # noqa: N815 - http.server's names
 
             def log_message(self, *_: object) -> None:
-                """Say nothing."""
+                """Log nothing."""
 
         return Handler
 
 
 @contextmanager
 def scripted() -> Iterator[ScriptedServer]:
-    """Serve for the time of the body."""
+    """Serve for the body of a `with`."""
     found = ScriptedServer()
     try:
         yield found

@@ -1,6 +1,6 @@
-"""Time zones of tests: modules about times run once in UTC and once where clocks are behind it and change twice a year.
+"""Time zones of tests: modules about times run in UTC and in a zone behind it with daylight saving time.
 
-A value that depends on the machine's zone is wrong in one of the two, on every run and on any machine.
+A value that depends on the machine's zone is wrong in one of the two, on every run and any machine.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ MODULES: Final = frozenset(
         "store/test_time_sources.py",
     }
 )  # fmt: skip
-"""Tests of what reads, writes, compares or shows a time: values of queries, logs, retention, expiry, signatures, schedules."""
+"""Tests of code with times: query values, logs, retention, expiry, signatures, schedules."""
 
 
 def is_zoned(path: Path) -> bool:
-    """Say whether a module below `tests` runs in each zone."""
+    """Return whether a module below `tests` runs in each zone."""
     name = path.as_posix()
     return name in MODULES or name.startswith(tuple(f"{each}/" for each in FOLDERS))
 
 
 @contextmanager
 def machine_in(zone: str) -> Iterator[None]:
-    """Let this process and those that it starts be in a zone, until the body ends."""
+    """Set the time zone of this process and its children for the body of a `with`."""
     before = os.environ.get("TZ")
     os.environ["TZ"] = zone
     time.tzset()

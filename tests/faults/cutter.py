@@ -1,6 +1,6 @@
-"""A proxy before a node that loses answers, as networks do: it cuts a request off before the node has it, or after it was answered.
+"""A proxy in front of a node that loses answers: it cuts a request before the node receives it, or after its answer.
 
-Some proxies mean well: they send a request whose answer they lost once more (`twice`), or ask the client to (`busy`).
+Some proxies repeat a request whose answer they lost (`twice`), or ask the client to do so (`busy`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BUSY = b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-length: 0
 
 
 class CutterRequest(NamedTuple):
-    """A request that came by: its first line's words, its key, and where it was cut off."""
+    """A request: method and path, idempotency key, and where it was cut."""
 
     method: str
     path: str
@@ -32,7 +32,7 @@ class CutterRequest(NamedTuple):
 
 
 class Cutter:
-    """Listens on loopback and passes requests on to a node, one connection for each. `cut` says which is lost next."""
+    """Listens on loopback and forwards requests to a node, one connection each. `cut` selects the next one to lose."""
 
     def __init__(self, uri: str) -> None:
         parts = urlsplit(uri)
@@ -53,13 +53,13 @@ class Cutter:
         self._listener.close()
 
     def cut(self, when: When, *, matches: Callable[[str, str], bool] | None = None) -> None:
-        """Cut off the next request that changes something, or the next one that `matches` its method and path."""
+        """Cut the next request that changes something, or the next one that `matches` method and path."""
         with self._lock:
             self._cuts.append((when, matches or (lambda method, _: method in CHANGING)))
 
     @property
     def pending(self) -> int:
-        """How many cuts nobody came for."""
+        """Number of cuts that no request has met yet."""
         return len(self._cuts)
 
     def _accept(self) -> None:
@@ -71,7 +71,7 @@ class Cutter:
             threading.Thread(target=self._serve, args=(near,), daemon=True).start()
 
     def _serve(self, near: socket.socket) -> None:
-        """Pass requests of one connection on until it ends or is cut."""
+        """Forward the requests of one connection until it ends or is cut."""
         with near, near.makefile("rb") as read, suppress(OSError, http.client.HTTPException):
             while line := read.readline(LINE_MAX):
                 method, path, _ = line.decode("latin-1").split(" ", 2)
@@ -100,7 +100,7 @@ class Cutter:
         return None
 
     def _ask(self, method: str, path: str, headers: http.client.HTTPMessage, body: bytes) -> bytes:
-        """Ask the node and spell its answer, with its length."""
+        """Forward a request and return the complete answer."""
         far = http.client.HTTPConnection(*self._node, timeout=60)
         try:
             far.putrequest(method, path, skip_host=True, skip_accept_encoding=True)

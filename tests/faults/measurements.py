@@ -1,4 +1,4 @@
-"""What the proofs measure and print: seconds until a node answers again, and how long a refusal takes."""
+"""Measurements of fault tests: seconds until a node answers again, and durations of refusals."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from tests.nodes.wire import WireAnswer
 
 
 def timed(work: Callable[[], WireAnswer]) -> tuple[WireAnswer, float]:
-    """Return an answer and how long it took."""
+    """Return an answer and its duration."""
     began = time.monotonic()
     return work(), time.monotonic() - began
 
 
 def note(**seconds: float) -> None:
-    """Write down what was measured, for whoever runs the proofs."""
+    """Record a measurement for the run's output."""
     if path := os.environ.get("LIMNOS_TEST_FIGURES"):
         with Path(path).open("a") as file:
             file.writelines(json.dumps([name, round(value, 2)]) + "\n" for name, value in seconds.items())
