@@ -1,7 +1,7 @@
-"""What AsterixDB's administration answers and has a meaning here: version, state, libraries, requests under way.
+"""AsterixDB's administration routes that have a meaning here: version, state, libraries, running requests.
 
-May import `model`, `services` and this package. Everybody sees and ends requests of their own, on whatever node they run; service admins
-those of everybody.
+May import `model`, `services` and this package. Knows no statement. Users see and cancel their own requests, on
+whatever node they run; service admins those of all users.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 
 async def version(_request: Request, ctx: Context) -> Response:
-    """Answer what serves here."""
+    """Return the server's version."""
     await caller_require(ctx)
     return json_response({"git.build.version": f"limnos {installed('limnos')}"})
 
 
 async def cluster(_request: Request, ctx: Context) -> Response:
-    """Answer that statements are taken."""
+    """Return that the server accepts statements."""
     await caller_require(ctx)
     return json_response({"state": "ACTIVE", "ncs": [], "metadata_node": "limnos"})
 
 
 async def libraries(_request: Request, ctx: Context) -> Response:
-    """List libraries of functions: there are none, as functions are written in SQL++ here."""
+    """Return an empty list of function libraries: functions are written in SQL++ here."""
     await caller_require(ctx)
     return json_response([])
 
 
 async def requests_list(_request: Request, ctx: Context) -> Response:
-    """List requests that run on any node: the caller's own, for a service admin all."""
+    """List the requests that run on any node: the caller's own, for a service admin all."""
     asker = await caller_require(ctx)
     found = await REQUESTS.of(ctx.services).everywhere(asker, everybody=_sees_all(ctx, asker))
     return json_response(
@@ -55,7 +55,7 @@ async def requests_list(_request: Request, ctx: Context) -> Response:
 
 
 async def request_cancel(request: Request, ctx: Context) -> Response:
-    """End a request that runs on any node, by its id or by the client's own."""
+    """Cancel a request that runs on any node, by its id or by the client's own."""
     asker = await caller_require(ctx)
     wanted, own = request.query("request_id"), request.query("client_context_id")
     if not wanted and not own:

@@ -1,7 +1,7 @@
-"""`/connector`: what AsterixDB's connectors ask of a dataset before they read its files.
+"""`/connector`: the data that AsterixDB's connectors need about a dataset before they read its files.
 
-May import `model`, `services`, `sqlpp` and this package. The parameter `dataverseName` is sent once for each part. What AsterixDB answers 200 with an
-error inside is 400 here.
+May import `model`, `services`, `sqlpp` and this package. Knows no file. The parameter `dataverseName` is sent once for
+each part. Errors that AsterixDB answers with 200 and an error inside are 400 here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NEEDED = 49
 
 
 async def connector(request: Request, ctx: Context) -> Response:
-    """Answer a dataset's key, type and location."""
+    """Return a dataset's key, type and location."""
     await caller_require(ctx)
     try:
         sent = await request_parameters_of(request)
@@ -57,5 +57,5 @@ def _encode_dataset(told: DatasetInfo) -> dict[str, object]:
 
 
 def _type(type_: tree.TypeExpression) -> str:
-    """A type in SQL++'s own words."""
+    """Return a type in SQL++."""
     return render(type_)

@@ -1,7 +1,8 @@
-"""Which status each failure of the query service gets, and how it is told.
+"""The status and the error entry of each error of the query service.
 
-May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. A refusal is told in AsterixDB's form: a list of errors whose code
-is always 1, the number standing in the text. What AsterixDB answers 500 for is 400 here when the caller's statement is its cause.
+May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Knows no statement. An error
+has AsterixDB's form: a list of errors whose code is always 1, with the number in the text. Errors for which AsterixDB
+answers 500 are 400 here if the caller's statement is their cause.
 """
 
 from __future__ import annotations
@@ -54,19 +55,19 @@ Failure = LimnosError | InvalidName | SqlppError | RequestEnded
 
 
 def public_failure(failure: Failure) -> Failure:
-    """What a caller is told of: a metalake that is not there is refused as one that is somebody else's."""
+    """Return the error that a caller may see: a missing metalake is refused like one that the caller may not use."""
     if isinstance(failure, (SqlppError, RequestEnded)):
         return failure
     return AuthenticationFailed(_MISSING) if lacks_credential(failure) else hidden_metalake(failure)
 
 
 def error_entry(failure: Failure) -> dict[str, object]:
-    """One entry of a body's `errors`, or of its `warnings`."""
+    """Return one entry of a body's `errors` or `warnings`."""
     return {"code": 1, "msg": unescape_percent(str(public_failure(failure)))}
 
 
 def status_of(failure: Failure, operation: str = "") -> int:
-    """The HTTP status of a failure that nothing was sent before."""
+    """Return the HTTP status of an error that occurred before anything was sent."""
     found = public_failure(failure)
     if isinstance(found, SqlppError):
         if isinstance(found, EngineUnavailable) or found.number == NO_ENGINE:
@@ -82,14 +83,14 @@ def status_of(failure: Failure, operation: str = "") -> int:
 
 
 def headers_of(failure: Failure, status: int) -> tuple[tuple[bytes, bytes], ...]:
-    """The headers that a status asks for."""
+    """Return the headers that belong to a status."""
     if status in (429, 503):
         return ((b"retry-after", b"%d" % getattr(failure, "retry_after_s", STORAGE_RETRY_AFTER_S)),)
     return ((b"www-authenticate", b"Bearer"),) if status == 401 else ()
 
 
 def error_response(failure: Failure, *, request_id: str, operation: str) -> Response:
-    """The answer to a request that failed before anything of its statements could be told."""
+    """Return the response to a request that failed before any result of its statements."""
     status = status_of(failure, operation)
     entry = error_entry(failure)
     body = {"requestID": request_id, "errors": [entry], "status": "fatal"}

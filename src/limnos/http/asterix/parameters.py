@@ -1,7 +1,8 @@
-"""What a request to the query service says: in its address, as a form or as JSON.
+"""The parameters of a request to the query service: in its address, as a form or as JSON.
 
-May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Of a parameter that is sent several times the first counts, but for
-`dataverse`, whose values are the parts of one name. In JSON that is a string for one part, an array for more; a string is never split.
+May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Knows no statement. The first
+value of a repeated parameter counts, except for `dataverse`, whose values are the parts of one name. In JSON that is a
+string for one part, an array for more; a string is never split.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BAD_VALUE: Final = 47
 BAD_JSON: Final = 48
 NO_STATEMENT: Final = 40
 MODES: Final = ("immediate", "deferred", "async")
-"""Results come with the answer; or they are kept under a handle, which is answered when they are made, or at once."""
+"""Delivery of results: with the response; or under a handle, which is returned when they are complete, or at once."""
 PLAN_FORMATS: Final = ("json", "string")
 FORM: Final = b"application/x-www-form-urlencoded"
 _DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ns|us|µs|ms|s|m|h)?", re.ASCII | re.IGNORECASE)
@@ -38,7 +39,7 @@ _INT_MAX: Final = 1 << 63
 
 
 class QueryRequest(NamedTuple):
-    """What is asked of the query service."""
+    """A parsed request to the query service."""
 
     statement: str
     mode: str
@@ -53,18 +54,18 @@ class QueryRequest(NamedTuple):
 
 
 class RequestParameters:
-    """The parameters of a request, however they came: each with its values, which are JSON where the body is."""
+    """The parameters of a request in any encoding: each with its values, which are JSON values if the body is JSON."""
 
     def __init__(self, values: Mapping[str, list[object]]) -> None:
         self._values = values
 
     def first(self, name: str) -> object:
-        """The first value of a parameter; None when it was not sent."""
+        """Return the first value of a parameter, or None."""
         found = self._values.get(name)
         return found[0] if found else None
 
     def text(self, name: str) -> str | None:
-        """The same as text. Raises SqlppError for JSON that is none."""
+        """Return the first value as text, or None. Raises SqlppError for a JSON value that is not text."""
         found = self._values.get(name)
         value = found[0] if found else None
         if value is None or isinstance(value, str):
@@ -74,7 +75,7 @@ class RequestParameters:
         raise bad_value(name, value)
 
     def word(self, name: str, words: tuple[str, ...]) -> str:
-        """A word of a few, in any case; the first of them when none was sent. Raises SqlppError."""
+        """Return one of `words`, in any case; the first of them by default. Raises SqlppError."""
         text = self.text(name)
         if not text:
             return words[0]
@@ -83,11 +84,11 @@ class RequestParameters:
         return text.lower()
 
     def flag(self, name: str) -> bool:
-        """A parameter that is true or false. Raises SqlppError."""
+        """Return a boolean parameter. Raises SqlppError."""
         return self.word(name, ("false", "true")) == "true"
 
     def name(self, parameter: str) -> Levels | None:
-        """The name of a dataverse; None when none was sent. Raises SqlppError for a name that none may have."""
+        """Return the name of a dataverse, or None. Raises SqlppError for an illegal name."""
         values = self._values.get(parameter)
         if not values or values == [None]:
             return None
@@ -99,7 +100,7 @@ class RequestParameters:
         return decode_levels(list(parts))
 
     def parameters(self) -> dict[str | int, Value]:
-        """The values of `$x` and of `args`. Raises SqlppError."""
+        """Return the values of `$x` and of `args`. Raises SqlppError."""
         found: dict[str | int, Value] = {}
         for name in self._values:
             if name.startswith("$") and len(name) > 1:
@@ -112,7 +113,7 @@ class RequestParameters:
         return found
 
     def _json(self, name: str) -> Value:
-        """The value of a parameter; a text of a form is JSON."""
+        """Return the value of a parameter. Text of a form is parsed as JSON."""
         return value_of(self.first(name))
 
 
@@ -128,13 +129,13 @@ class FormParameters(RequestParameters):
 
 
 def bad_value(name: str, value: object) -> SqlppError:
-    """A parameter has a value that it can't have."""
+    """Build the error for a parameter with an invalid value."""
     shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     return SqlppError(BAD_VALUE, f"Invalid value for parameter '{visible(shorten(name))}': {visible(shorten(shown))}")
 
 
 def value_of(held: object) -> Value:
-    """The value of a decoded JSON; a whole number that no bigint holds is a double."""
+    """Return the SQL++ value of a decoded JSON value. An integer too large for a bigint becomes a double."""
     if isinstance(held, dict):
         return {str(name): value_of(item) for name, item in held.items()}
     if isinstance(held, list):
@@ -145,7 +146,7 @@ def value_of(held: object) -> Value:
 
 
 async def request_parameters_of(request: Request) -> RequestParameters:
-    """Read what a request sent. Raises SqlppError, TooLarge."""
+    """Parse the parameters of a request. Raises SqlppError, TooLarge."""
     if request.method in ("GET", "HEAD"):
         return FormParameters(_pairs(request.query_string))
     kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
@@ -162,7 +163,7 @@ async def request_parameters_of(request: Request) -> RequestParameters:
 
 
 def _pairs(text: bytes) -> dict[str, list[object]]:
-    """The values of a form by their names, in their order."""
+    """Return the values of a form by name, in order."""
     found: dict[str, list[object]] = {}
     for pair in text.split(b"&"):
         if pair:
@@ -172,7 +173,7 @@ def _pairs(text: bytes) -> dict[str, list[object]]:
 
 
 def query_request_of(sent: RequestParameters, *, reads: bool) -> QueryRequest:
-    """Make what is asked for of what was sent; `reads`: by its method the request may only read. Raises SqlppError."""
+    """Build the query request from its parameters. `reads`: the method allows only reading. Raises SqlppError."""
     statement = sent.text("statement")
     if not statement or not statement.strip():
         raise SqlppError(NO_STATEMENT, "No statement provided")
@@ -191,7 +192,7 @@ def query_request_of(sent: RequestParameters, *, reads: bool) -> QueryRequest:
 
 
 def _duration(text: str | None) -> int | None:
-    """Milliseconds of `10s`, `500ms`, `2m`; a number by itself is milliseconds. Raises SqlppError."""
+    """Parse `10s`, `500ms` or `2m` into milliseconds; a bare number is milliseconds. Raises SqlppError."""
     if not text:
         return None
     found = _DURATION.fullmatch(text.strip())

@@ -1,6 +1,7 @@
-"""The protocol as the application sees it: the query service, and what its clients ask beside it.
+"""SQL++ as a protocol: the query service, and the routes that its clients need beside it.
 
-May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`.
+May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Knows no
+statement.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 BODY_BYTES_MAX: Final = 8 << 20
-"""A statement has at most 1 MiB, which an encoding may make three times as long, and parameters come beside it."""
+"""A statement has at most 1 MiB, which an encoding may triple, and parameters come in addition."""
 GRACE_S: Final = 10.0
-"""What an answer may take beyond its statements' own time."""
+"""Seconds that a response may take beyond the statements' own time limit."""
 
 
 def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
-    """All routes; `timeout_s` is the longest time for one request's statements."""
+    """Return all routes. `timeout_s` is the time limit for one request's statements."""
     asks = (Action.CATALOG_LOAD,)
     deadline_s = timeout_s + GRACE_S
     return (
@@ -61,9 +62,9 @@ class AsterixProtocol:
         self.router: Router[Handler] = Router("", routes(timeout_s))
 
     def place_of(self, _path: str, _request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Say what a path names: the catalog of dataverses."""
+        """Return the object that a path names: the catalog of dataverses."""
         return RequestScope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
-        """Give a failure its status and body."""
+        """Return the response for an error."""
         return error_response(error, request_id=request_id, operation=operation)

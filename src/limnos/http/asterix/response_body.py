@@ -1,7 +1,7 @@
-"""The body of an answer of the query service, whole or in pieces: results first, then how it went.
+"""The body of a query service's response, complete or in pieces: first the results, then the outcome.
 
-May import msgspec, `services` for how a request ends, `sqlpp` and this package. What was sent cannot be taken back: a failure
-after the first results is told behind them, with status 200.
+May import msgspec, `services` for how a request ends, `sqlpp` and this package. Knows no connection. Sent bytes cannot
+be taken back: an error after the first results is reported after them, with status 200.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SIGNATURE: Final = b'"signature":{"*":"*"},'
 
 
 class QueryResponseBody:
-    """What has to be told of a request, while it runs."""
+    """Builds the body while the request runs."""
 
     def __init__(self, *, request_id: str, client_context_id: str | None, pretty: bool, gives: bool) -> None:
         self.request_id = request_id
@@ -38,11 +38,11 @@ class QueryResponseBody:
         self._ran = self._began
 
     def started(self) -> None:
-        """Everything is read; from here on it runs."""
+        """Record that parsing has ended and execution begins."""
         self._ran = time.perf_counter()
 
     def head(self) -> bytes:
-        """What stands before the first result."""
+        """Return the text before the first result."""
         named: dict[str, object] = {"requestID": self.request_id}
         if self.client_context_id is not None:
             named["clientContextID"] = self.client_context_id
@@ -50,13 +50,13 @@ class QueryResponseBody:
         return fields + _SIGNATURE + b'"results":[' if self.gives else fields
 
     def counted(self, lines: Iterable[bytes]) -> None:
-        """Count results that are kept, not sent."""
+        """Count results that are stored, not sent."""
         for line in lines:
             self.size += len(line)
             self.count += 1
 
     def rows(self, lines: Iterable[bytes]) -> bytes:
-        """Results, each behind a comma but the very first."""
+        """Return results, each after a comma except the very first."""
         made: list[bytes] = []
         for line in lines:
             self.size += len(line)
@@ -66,15 +66,15 @@ class QueryResponseBody:
         return b"".join(made)
 
     def tail(self, warnings: Iterable[SqlppError] = (), failure: Failure | None = None) -> bytes:
-        """What stands behind the last result."""
+        """Return the text after the last result."""
         return self.behind(self.outcome(warnings, failure))
 
     def behind(self, outcome: bytes) -> bytes:
-        """The same, of an outcome that was told already."""
+        """Return the text after the last result, for a stored outcome."""
         return (b"\n]," if self.gives else b"") + outcome[1:]
 
     def outcome(self, warnings: Iterable[SqlppError] = (), failure: Failure | None = None) -> bytes:
-        """How it went, as a JSON object: status, what is wrong, figures."""
+        """Return the outcome as a JSON object: status, errors, warnings, metrics."""
         rest: dict[str, object] = {}
         listed = [error_entry(each) for each in warnings]
         if listed:
@@ -86,12 +86,12 @@ class QueryResponseBody:
         return msgspec.json.encode(rest)
 
     def pointing(self, status: str, handle: str) -> bytes:
-        """A whole body that says where more is to be had."""
+        """Return a complete body with a handle for the rest."""
         self.gives = False
         return self.head() + msgspec.json.encode({"status": status, "handle": handle})[1:]
 
     def refused(self, warnings: Iterable[SqlppError], failure: Failure) -> bytes:
-        """A whole body that has no results."""
+        """Return a complete body without results."""
         self.gives, self.count, self.size = False, 0, 0
         return self.head() + self.tail(warnings, failure)
 
@@ -109,7 +109,7 @@ class QueryResponseBody:
 
 
 def status_word(failure: Failure | None) -> str:
-    """The body's own status."""
+    """Return the status in the body."""
     if failure is None:
         return "success"
     return "timeout" if isinstance(failure, RequestEnded) and failure.late else "fatal"

@@ -1,7 +1,8 @@
-"""Results that are fetched later: how a request goes, what it gave, and an end to either.
+"""Results that are fetched later: the status of a request, its results, and discarding them.
 
-May import `model`, `services` and this package. A handle is the address of one of these routes. It is for whoever asked for the result alone, and
-absent to everybody else. While a request runs its result is not there yet (409); what became of one whose node is gone nobody knows.
+May import `model`, `services` and this package. Knows no statement. A handle is the address of one of these routes. It
+works only for the user who sent the request; for others it does not exist. While a request runs, its result is not
+available (409). The outcome of a request whose node is gone is unknown.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ LOST: Final = (
 
 
 class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
-    """How a request went, as it is kept: the HTTP status it would have had, whether it has results, what stands behind them."""
+    """A stored outcome: the HTTP status that the request would have had, whether it has results, and the text after
+    them.
+    """
 
     http: int
     gives: bool
@@ -41,7 +44,7 @@ class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
 
 
 def handle_address(request: Request, what: str, *, handle: str) -> str:
-    """Where a handle is asked for, at the address that the client knows this server by."""
+    """Return the address of a handle, with the host by which the client reached this server."""
     path = f"/query/service/{what}/{handle}"
     host = request.headers.get(b"host", b"").decode("latin-1")
     scheme = "https" if request.headers.get(b"x-forwarded-proto", b"").lower() == b"https" else "http"
@@ -54,7 +57,7 @@ async def _find(request: Request, ctx: Context) -> StatementRequest:
 
 
 async def status(request: Request, ctx: Context) -> Response:
-    """Answer how a request goes: `running`, how it failed, or where its result is."""
+    """Return the status of a request: `running`, its failure, or the handle of its result."""
     row = await _find(request, ctx)
     if is_lost(ctx, row):
         return _without_results(row, "fatal", message=LOST)
@@ -66,7 +69,7 @@ async def status(request: Request, ctx: Context) -> Response:
 
 
 async def result(request: Request, ctx: Context) -> Response:
-    """Answer a request's results as it would have answered them itself."""
+    """Return a request's results, as the request itself would have returned them."""
     row = await _find(request, ctx)
     if is_lost(ctx, row):
         return _without_results(row, "fatal", message=LOST, code=410)
@@ -89,14 +92,14 @@ async def _pieces(
     try:
         async for lines in result_lines(ctx, row):
             yield body.rows(lines)
-    except LimnosError as failure:  # a part is missing: the outcome of the request is not that of this answer
+    except LimnosError as failure:  # a part is missing: this response fails, whatever the request's outcome was
         yield body.tail((), failure)
     else:
         yield body.behind(bytes(outcome.behind))
 
 
 def _without_results(row: StatementRequest, word: str, *, message: str, code: int = 200) -> Response:
-    """An answer about a request that has no outcome."""
+    """Return a response about a request that has no outcome."""
     return json_response({"requestID": row.request_id, "errors": [{"code": 1, "msg": message}], "status": word}, code)
 
 
@@ -105,7 +108,7 @@ def _outcome(row: StatementRequest) -> QueryOutcome:
 
 
 async def discard(request: Request, ctx: Context) -> Response:
-    """Forget a result; a request that still runs is ended."""
+    """Delete a result; cancel a request that still runs."""
     row = await _find(request, ctx)
     await result_discard(ctx, row)
     return Response(200, msgspec.json.encode({"discarded": row.handle}), (JSON,))

@@ -1,7 +1,8 @@
-"""The query service: statements in, results out.
+"""The query service: executes statements and returns their results.
 
-May import `model`, `names`, `services`, `sqlpp`, `telemetry` and this package. Small answers are sent whole, with the status of what became of them; larger
-ones in pieces, as they are made. With `mode` deferred or async they are kept, and the answer is a handle.
+May import `model`, `names`, `services`, `sqlpp`, `telemetry` and this package. Knows no engine. Small responses are
+sent completely, with the status of their outcome; larger ones in pieces, as they are produced. With `mode` deferred or
+async results are stored, and the response is a handle.
 """
 
 from __future__ import annotations
@@ -37,12 +38,12 @@ if TYPE_CHECKING:
 
 log = get_logger("limnos.http")
 WHOLE_BYTES: Final = 1 << 18
-"""Results up to this size are gathered and sent whole."""
+"""Results up to this size are collected and sent at once."""
 _FAILURES: Final = (SqlppError, RequestEnded, LimnosError, InvalidName)
 
 
 async def query_service(request: Request, ctx: Context) -> Response:
-    """Carry statements out, and answer their results. With GET they may only read."""
+    """Execute statements, and return their results. GET may only read."""
     try:
         asker = await caller_require(ctx)
         asked = query_request_of(await request_parameters_of(request), reads=request.method != "POST")
@@ -63,7 +64,7 @@ async def query_service(request: Request, ctx: Context) -> Response:
 
 
 class _QueryRun:
-    """One request's statements on their way to an answer."""
+    """The execution of one request's statements."""
 
     def __init__(
         self, ctx: Context, asked: QueryRequest, *, body: QueryResponseBody, running: Running, now_ms: int
@@ -77,7 +78,7 @@ class _QueryRun:
         )  # fmt: skip
 
     async def batches(self) -> AsyncGenerator[list[bytes], None]:
-        """The results, in batches. Raises what a statement raises."""
+        """Yield the results in batches. Raises the errors of statements."""
         requests = REQUESTS.of(self.ctx.services)
         requests.add(self.running)
         try:
@@ -91,7 +92,7 @@ class _QueryRun:
             await requests.remove(self.running)
 
     async def parse(self) -> tuple[ParsedStatement, ...]:
-        """Read the statements. Raises SqlppError."""
+        """Parse the statements. Raises SqlppError."""
         parsed = await statements_of(self.ctx, self.asked.statement, read_only=self.asked.read_only)
         self.body.gives = any(has_results(each.statement) for each in parsed)
         self.body.started()
@@ -112,7 +113,7 @@ class _QueryRun:
 
 
 async def _respond(run: _QueryRun) -> Response:
-    """Gather results; send them whole if they are few, else begin to send them."""
+    """Collect results. Send them at once if they are few, else start a stream."""
     body, batches = run.body, run.batches()
     gathered: list[bytes] = []
     size = 0
@@ -130,7 +131,7 @@ async def _respond(run: _QueryRun) -> Response:
 async def _pieces(
     run: _QueryRun, gathered: list[bytes], *, batches: AsyncGenerator[list[bytes], None]
 ) -> AsyncGenerator[bytes, None]:
-    """The body of an answer that is sent as it is made."""
+    """Yield the body of a streamed response."""
     body = run.body
     failure: Failure | None = None
     async with aclosing(batches):
@@ -141,14 +142,14 @@ async def _pieces(
                 yield body.rows(batch)
         except _FAILURES as error:
             failure = error
-        except Exception:  # what was sent stays sent: without an end that says so the rest would be missed by nobody
+        except Exception:  # part of the body is sent: only a proper end tells the client that the rest is missing
             log.exception("unexpected failure", operation="query-service", request_id=run.running.id)
             failure = _unexpected_error(run)
     yield body.tail(run.session.warnings, failure)
 
 
 def _unexpected_error(run: _QueryRun) -> LimnosError:
-    """What a caller is told of an error that nobody foresaw."""
+    """Return the error that a caller sees for an unexpected exception."""
     return LimnosError(f"Something unexpected happened; tell your administrator the request id {run.running.id}")
 
 
@@ -160,11 +161,11 @@ def _refusal_response(run: _QueryRun, failure: Failure) -> Response:
 
 
 async def _respond_with_handle(run: _QueryRun, request: Request) -> Response:
-    """Have results kept under a handle, and answer that: with async at once, with deferred when they are there."""
+    """Store results under a handle, and return it: for async at once, for deferred when they are complete."""
     keeping = ResultWriter(run.ctx, run.running, timeout_s=run.timeout_s)
     handle = run.running.handle
     try:
-        await run.parse()  # what can't be read is refused, not kept
+        await run.parse()  # a syntax error is answered directly, without a handle
         await keeping.begin()
     except _FAILURES as failure:
         return _refusal_response(run, failure)
@@ -179,7 +180,7 @@ async def _respond_with_handle(run: _QueryRun, request: Request) -> Response:
 
 
 async def _keep(run: _QueryRun, keeping: ResultWriter) -> Failure | None:
-    """Carry statements out and keep what they give; says what went wrong."""
+    """Execute statements and store their results. Returns the error, or None."""
     failed: Failure | None = None
     try:
         async with aclosing(run.batches()) as batches:
@@ -192,7 +193,7 @@ async def _keep(run: _QueryRun, keeping: ResultWriter) -> Failure | None:
     except Exception:
         log.exception("unexpected failure", operation="query-service", request_id=run.running.id)
         failed = _unexpected_error(run)
-    if failed is not None and run.asked.mode == "deferred":  # nobody ever hears of the handle
+    if failed is not None and run.asked.mode == "deferred":  # the client never learns the handle
         await keeping.give_up()
         return failed
     body = run.body.outcome(run.session.warnings, failed)

@@ -1,4 +1,5 @@
-"""Gravitino REST under `/api`: what Gravitino's clients of version 1.3 call to administer.
+"""Gravitino REST under `/api`: the administration API of Gravitino's clients of version 1.3.
 
-A module for each resource with its routes; `dto` encodes, `errors` gives failures their codes, `told` wraps handlers.
+Each resource has a module with its routes. `dto` encodes results, `errors` gives errors their codes, `handler_wrappers`
+wraps handlers.
 """

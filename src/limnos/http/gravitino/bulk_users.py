@@ -1,6 +1,6 @@
-"""Many users at once: add and remove. Each is a change of its own, so what cannot be done to one is told and keeps no other back.
+"""Adding and removing many users at once. Each is a separate change, so a failure for one does not affect the others.
 
-May import `model`, `services` and this package.
+May import `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 ITEMS_MAX: Final = 100
 _OF_ONE = (BadRequest, AlreadyExists, NotFound)
-"""Failures that are one user's alone."""
+"""Errors that concern a single user."""
 
 
 class UsersAdd(GravitinoRequestBody, frozen=True):
@@ -43,9 +43,10 @@ class UsersRemove(GravitinoRequestBody, frozen=True):
 
 
 async def _each(names: Sequence[str], do: Callable[[int], Awaitable[object]], *, word: str) -> Response:
-    """Do something for each of several users, and tell what became of it.
+    """Run `do` for each of several users, and return the outcome of each.
 
-    A failure that is no user's own ends the work: nothing done yet, nothing is answered but that; else the rest is told to have failed like it.
+    An error that concerns no single user ends the work. If nothing was done yet, it is the response; otherwise the
+    remaining users are reported as failed with it.
     """
     done: list[object] = []
     errors: list[dict[str, object]] = []
@@ -68,14 +69,14 @@ async def _each(names: Sequence[str], do: Callable[[int], Awaitable[object]], *,
 
 
 async def _check(ctx: Context, metalake: str, *, count: int) -> None:
-    """Refuse who may not manage users, and too many items, before anything is done."""
+    """Refuse a caller who may not manage users, and too many items, before anything is done."""
     await users.users_require(ctx, metalake=metalake)
     if not 0 < count <= ITEMS_MAX:
         raise BadRequest(f"A request names 1 to {ITEMS_MAX} users, not {count}")
 
 
 async def users_add(request: Request, ctx: Context, *, body: UsersAdd) -> Response:
-    """Add users; answers those that were added, and what was wrong with the others."""
+    """Add users. Returns those that were added, and the errors of the others."""
     (metalake,) = names_of(request)
     await _check(ctx, metalake, count=len(body.users))
 
@@ -91,7 +92,7 @@ async def users_add(request: Request, ctx: Context, *, body: UsersAdd) -> Respon
 
 
 async def users_remove(request: Request, ctx: Context, *, body: UsersRemove) -> Response:
-    """Remove users; answers the names of those that were there, and what was wrong with the others."""
+    """Remove users. Returns the names of those that existed, and the errors of the others."""
     (metalake,) = names_of(request)
     await _check(ctx, metalake, count=len(body.names))
 

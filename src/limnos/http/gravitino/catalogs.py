@@ -1,6 +1,6 @@
 """Catalogs: list, create, test the connection, load, alter, enable and disable, drop.
 
-May import `access`, `model`, `names`, `services` and this package.
+May import `access`, `model`, `names`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class CatalogCreate(GravitinoRequestBody, frozen=True):
-    """The body of a create, and of a test of one."""
+    """The body of a create, and of a connection test."""
 
     name: str
     type: str | None = None
@@ -41,7 +41,9 @@ class CatalogCreate(GravitinoRequestBody, frozen=True):
 
 
 async def catalogs_list(request: Request, ctx: Context) -> Response:
-    """Answer names of catalogs, those among them that only hold something for the caller; with `details` all about those that the caller may use."""
+    """Return names of catalogs, including those with only some visible object; with `details` only usable catalogs,
+    in full.
+    """
     (metalake,) = names_of(request)
     if request.query_flag("details"):
         found = await ctx.read(RequestScope(metalake), catalogs.catalogs_list)
@@ -50,7 +52,7 @@ async def catalogs_list(request: Request, ctx: Context) -> Response:
 
 
 async def catalog_create(request: Request, ctx: Context, body: CatalogCreate) -> Response:
-    """Make a catalog."""
+    """Create a catalog."""
     (metalake,) = names_of(request)
     node = await catalogs.catalog_create(
         ctx,
@@ -65,7 +67,7 @@ async def catalog_create(request: Request, ctx: Context, body: CatalogCreate) ->
 
 
 async def connection_test(request: Request, ctx: Context, body: CatalogCreate) -> Response:
-    """Answer whether a catalog could be made so."""
+    """Return whether a catalog could be created with this body."""
     (metalake,) = names_of(request)
 
     async def test() -> None:
@@ -84,7 +86,7 @@ async def connection_test(request: Request, ctx: Context, body: CatalogCreate) -
 
 
 async def catalog_test(request: Request, ctx: Context) -> Response:
-    """Answer whether a catalog works; a body may name changes to try it with."""
+    """Return whether a catalog works. A body may have changes to test it with."""
     metalake, name = names_of(request)
     data = await request.body()
     edits = edits_of(Request.decode(data, EntityUpdates).updates) if data.strip() else PropertyEdits()
@@ -95,7 +97,7 @@ async def catalog_test(request: Request, ctx: Context) -> Response:
 
 
 async def _test_response(test: Awaitable[None], sentence: str) -> Response:
-    """A test that fails is an answer, 200 with an error body; only who may not test is refused by status."""
+    """Answer a test: a failed one is 200 with an error body. Only a caller who may not test is refused by status."""
     try:
         await test
     except (PermissionDenied, AuthenticationFailed):
@@ -111,7 +113,7 @@ async def _test_response(test: Awaitable[None], sentence: str) -> Response:
 
 
 async def catalog_load(request: Request, ctx: Context) -> Response:
-    """Answer one catalog."""
+    """Return one catalog."""
     metalake, name = names_of(request)
     return ok(catalog=dto.catalog(await ctx.read(RequestScope(metalake, name), catalogs.catalog_load)))
 
@@ -131,7 +133,7 @@ async def catalog_set(request: Request, ctx: Context, body: InUseRequest) -> Res
 
 
 async def catalog_drop(request: Request, ctx: Context) -> Response:
-    """Drop a catalog; a missing one is no failure."""
+    """Drop a catalog; a missing one is no error."""
     metalake, name = names_of(request)
     try:
         await catalogs.catalog_drop(ctx, metalake=metalake, name=name, force=request.query_flag("force"))

@@ -1,6 +1,6 @@
-"""Credentials for an object's files: those that its catalog gives out, to whom the object is open.
+"""Vended credentials for the files of a table or fileset.
 
-May import `services` and this package.
+May import `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOCATION = b"current-location-name"
 
 
 async def credentials_list(request: Request, ctx: Context) -> Response:
-    """Answer the credentials for a table's or fileset's files; nothing where none are given out."""
+    """Return the credentials for a table's or fileset's files; none if its catalog vends none."""
     location = request.headers.get(_LOCATION, b"").decode("latin-1") or None
     found = await credentials.object_credentials(ctx, object_of(request), location=location)
     told = {"code": 0, "credentials": [] if found is None else [dto.credential(found)]}

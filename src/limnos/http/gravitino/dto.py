@@ -1,6 +1,7 @@
-"""Encoders: what the services return, in Gravitino's words (dto classes of 1.3). Fields without a value are left out.
+"""Encoders of service results as Gravitino's DTO classes (version 1.3). Fields without a value are left out.
 
-May import `model`, `names`, `formats`, `sources` and `services` values. Enum words are lower case and times ISO-8601, as clients demand.
+May import `model`, `names`, `formats`, `sources` and `services` values. Knows no route. Enum words are in lower case
+and times in ISO-8601, as clients require.
 """
 
 from __future__ import annotations
@@ -52,26 +53,26 @@ if TYPE_CHECKING:
     Json = dict[str, object]
 
 _TYPES = {"RELATIONAL": "relational", "FILE": "fileset", "STREAM": "messaging", "ML": "model"}
-"""The catalog types of the records, in Gravitino's words."""
+"""The catalog types of records, in Gravitino's words."""
 
 
 def ok(**fields: object) -> Response:
-    """Answer a success: code 0 and what there is to say."""
+    """Return a success response: code 0 and the fields."""
     return json_response({"code": 0, **fields})
 
 
 def compact(**fields: object) -> Json:
-    """Leave out what has no value."""
+    """Return the fields that have a value."""
     return {key: value for key, value in fields.items() if value is not None}
 
 
 def identifiers(namespace: Sequence[str], names: Iterable[str]) -> Response:
-    """Answer a list of names below a namespace of names."""
+    """Return a response with a list of names below a namespace."""
     return ok(identifiers=[{"namespace": list(namespace), "name": name} for name in names])
 
 
 def audit(item: Node | Principal | RoleEntity | ModelVersion | Statistic) -> Json:
-    """Tell who made and last changed something, and when."""
+    """Encode the creator and the last modifier, with times."""
     return compact(
         creator=item.created_by,
         createTime=instant(item.created_at),
@@ -88,7 +89,7 @@ def metalake(node: Node) -> Json:
 
 
 def catalog(node: Node) -> Json:
-    """Encode a catalog, with the properties that its service shows."""
+    """Encode a catalog, with the properties that the service shows."""
     record = cast("CatalogRecord", node.record)
     return compact(
         name=node.name,
@@ -105,7 +106,7 @@ def _word(*, flag: bool) -> str:
 
 
 def schema(node: Node, name: str) -> Json:
-    """Encode a namespace under its whole logical name."""
+    """Encode a namespace under its full logical name."""
     record = cast("NamespaceRecord", node.record)
     return compact(name=name, comment=record.comment, properties=dict(record.properties), audit=audit(node))
 
@@ -132,7 +133,7 @@ def policy(node: Node) -> Json:
 
 
 def model(node: Node) -> Json:
-    """Encode a model; the latest version is the number that the next one gets, as upstream counts."""
+    """Encode a model. Its latest version is the number of the next one, as Gravitino counts."""
     record = cast("ModelRecord", node.record)
     return {**_describe_object(node, record), "latestVersion": record.next_version}
 
@@ -153,7 +154,7 @@ def function(node: Node) -> Json:
 
 
 def fileset(node: Node) -> Json:
-    """Encode a fileset; its one location is the one without a name, else the default one."""
+    """Encode a fileset. Its single location is the unnamed one, else the default one."""
     record = cast("FilesetRecord", node.record)
     default = record.properties.get(DEFAULT_NAME, UNKNOWN)
     return {
@@ -164,14 +165,14 @@ def fileset(node: Node) -> Json:
 
 
 def file_info(found: FileInfo) -> Json:
-    """Encode something in a directory of a fileset."""
+    """Encode an entry of a fileset's directory."""
     return {
         "name": found.name, "isDir": found.is_directory, "size": found.size, "lastModified": found.modified_ms, "path": found.path,
     }  # fmt: skip
 
 
 def model_version(found: ModelVersion) -> Json:
-    """Encode a version of a model; `uri` is the one without a name."""
+    """Encode a version of a model. `uri` is the unnamed one."""
     return compact(
         version=found.version, comment=found.comment, aliases=list(found.aliases), uri=found.uris.get(UNKNOWN_URI),
         uris=dict(found.uris), properties=dict(found.properties), audit=audit(found),
@@ -179,7 +180,7 @@ def model_version(found: ModelVersion) -> Json:
 
 
 def job_template(node: Node) -> Json:
-    """Encode a job template. A pipeline is one of Spark; what is its own stands in the custom fields."""
+    """Encode a job template. A pipeline is shown as a Spark template; its own fields are custom fields."""
     record = cast("JobTemplateRecord", node.record)
     if record.job_type:
         content = msgspec.to_builtins(content_read(record.content))
@@ -196,18 +197,18 @@ _NOTHING: Mapping[str, object] = {
     "executable": "", "arguments": [], "environments": {}, "customFields": {}, "scripts": [], "className": None, "jars": [], "files": [],
     "archives": [], "configs": {},
 }  # fmt: skip
-"""What a template says where it says nothing."""
+"""The defaults of a template."""
 
 
 _STATUSES = {
     "running": "started", "cancelling": "cancelling", "lost": "failed", "held": "started", "failed": "failed",
     "cancelled": "cancelled", "discarded": "cancelled", "published": "succeeded",
 }  # fmt: skip
-"""The states of runs in Gravitino's words: what is held has not ended, what is discarded left nothing."""
+"""The states of runs in Gravitino's words: a held run has not ended, a discarded one left nothing."""
 
 
 def job(run: PipelineRun, *, template: str, state: str) -> Json:
-    """Encode a run."""
+    """Encode a run of a pipeline."""
     told = compact(
         creator=run.user, createTime=instant(run.started_at), lastModifiedTime=instant(run.ended_at or run.resumed_at)
     )
@@ -218,7 +219,7 @@ def job(run: PipelineRun, *, template: str, state: str) -> Json:
 
 
 def template_job(job: TemplateJob, *, template: str, state: str) -> Json:
-    """Encode a job that a node runs by itself."""
+    """Encode a job that a node runs."""
     changed = job.ended_at or job.started_at
     told = compact(creator=job.user, createTime=instant(job.queued_at), lastModifiedTime=instant(changed))
     times = compact(
@@ -228,7 +229,7 @@ def template_job(job: TemplateJob, *, template: str, state: str) -> Json:
 
 
 def statistic(found: Statistic) -> Json:
-    """Encode a statistic; each is somebody's, none the server's own."""
+    """Encode a statistic. All are custom ones; the server computes none."""
     value = msgspec.json.decode(found.value)
     return {"name": found.name, "value": value, "reserved": False, "modifiable": True, "audit": audit(found)}
 
@@ -258,7 +259,7 @@ def metadata_object(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> J
 
 
 def user(holder: RoleHolder) -> Json:
-    """Encode a user with the roles held directly."""
+    """Encode a user with the roles that it holds directly."""
     return {**group(holder), "enabled": holder.principal.enabled}
 
 
@@ -269,7 +270,7 @@ def group(holder: RoleHolder) -> Json:
 
 
 def role(entity: RoleEntity, objects: msgspec.Raw) -> Json:
-    """Encode a role with what it grants, which is encoded already."""
+    """Encode a role with its objects, which are encoded already."""
     return {
         "name": entity.name,
         "properties": dict(entity.properties),
@@ -292,13 +293,13 @@ def _securable(found: RoleObject, codec: LogicalCodec) -> Json:
 
 
 def full_name(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> str:
-    """Spell an object so that it has one reading: names with dots stand in back-quotes."""
+    """Return an object's full name with exactly one reading: names with dots are in back-quotes."""
     head, *rest = path
     if kind is Kind.METALAKE or kind.form is KindGroup.APART:
         return head
     column = rest.pop() if kind is Kind.COLUMN else None
     leaf = None if kind in (Kind.CATALOG, Kind.NAMESPACE) else rest.pop()
-    spelled = replace(codec, nested=len(rest) > 1)  # a name of one level is spelled as it is, also where none nest
+    spelled = replace(codec, nested=len(rest) > 1)  # one level is its own spelling, also in a flat catalog
     return render_quoted(FullName(head, tuple(rest), leaf, column), codec=spelled)
 
 

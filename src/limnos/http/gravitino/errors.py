@@ -1,7 +1,7 @@
-"""Gravitino's error body: code, Java exception name and HTTP status for each kind of failure (ErrorConstants 1.3).
+"""Gravitino's error body: code, Java exception name and HTTP status for each kind of error (ErrorConstants 1.3).
 
-May import `model`, `names` and the shared modules of `limnos.http`. Knows no resource: the sentence in front of the
-reason comes in the error's context. When a refusal is 403 and when 404 is told in docs/decisions/0005.
+May import `model`, `names` and the shared modules of `limnos.http`. Knows no resource: the first sentence of a message
+comes from the error's context. docs/decisions/0005 says when a refusal is 403 and when 404.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from limnos.model.kind_table import KIND_TABLE
 from limnos.names.errors import InvalidName, Reason
 
 SUBJECT = "subject"
-"""Where the context of an error holds "Failed to operate …"."""
+"""The key of "Failed to operate …" in an error's context."""
 
 _WORDS = {kind.word: row.gravitino_error for kind, row in KIND_TABLE.items() if row.gravitino_error} | {
     "object": "MetadataObject", "model_version": "ModelVersion", "model_version_uri": "ModelVersionURIName", "location_name": "LocationName",
 }  # fmt: skip
-"""Our kind of object, and the word in Gravitino's exception names."""
+"""The word for each kind in Gravitino's exception names."""
 
 _THERE = {
     "tag_attachment": "TagAlreadyAssociatedException", "policy_attachment": "PolicyAlreadyAssociatedException",
     "alias": "ModelVersionAliasesAlreadyExistException",
 }  # fmt: skip
-"""What is there already and is no object, and its exception."""
+"""Things other than objects that may exist already, with their exceptions."""
 
 _IDENTIFIER_REASONS: frozenset[Reason] = frozenset(
     {"ambiguous", "bad-escape", "bad-quotes", "bad-utf8", "not-nested", "too-few-parts", "too-many-parts"}
 )
-"""The spelling names no one object; every other reason is about a name that breaks a rule."""
+"""Reasons for which the identifier is ambiguous or unreadable. All others mean that a name breaks a rule."""
 
 
 class UnknownVersion(errors.UnsupportedOperation):
-    """A media type of a protocol version that is not served: 406."""
+    """The media type is of a protocol version that is not supported: 406."""
 
 
 _TABLE: tuple[tuple[type[LimnosError], int, int, str], ...] = (
@@ -75,7 +75,7 @@ _BY_KIND: tuple[tuple[type[LimnosError], int, int, str], ...] = (
 
 
 def error_response(failure: LimnosError | InvalidName) -> Response:
-    """Give a failure its status and body."""
+    """Return the response for an error."""
     error = hidden_metalake(failure)
     status, _, _ = classify(error)
     headers: tuple[tuple[bytes, bytes], ...] = ()
@@ -87,7 +87,7 @@ def error_response(failure: LimnosError | InvalidName) -> Response:
 
 
 def error_body(error: LimnosError | InvalidName) -> dict[str, object]:
-    """Spell a failure as Gravitino's error body; a refusal also carries its decision, which clients ignore."""
+    """Encode an error as Gravitino's body. A refusal also has its decision, which clients ignore."""
     _, code, name = classify(error)
     body: dict[str, object] = {"code": code, "type": name, "message": _message(error)}
     decision = visible_decision_json(error)
@@ -95,7 +95,7 @@ def error_body(error: LimnosError | InvalidName) -> dict[str, object]:
 
 
 def classify(error: LimnosError | InvalidName) -> tuple[int, int, str]:
-    """Return HTTP status, Gravitino's code and the exception's simple name."""
+    """Return HTTP status, Gravitino's code and the simple name of the exception."""
     if isinstance(error, InvalidName):
         by_identifier = error.reason in _IDENTIFIER_REASONS
         return 400, 1001, "IllegalNameIdentifierException" if by_identifier else "IllegalArgumentException"
@@ -115,9 +115,11 @@ def classify(error: LimnosError | InvalidName) -> tuple[int, int, str]:
 
 
 def _message(error: LimnosError | InvalidName) -> str:
-    """Put the sentence of the operation before the reason; percent signs doubled, for clients format it as printf does.
+    """Put the sentence of the operation before the reason, with percent signs doubled: clients format it as printf
+    does.
 
-    A refusal stands by itself, as upstream's comes from a filter before the operation. Decisions double theirs already.
+    A refusal has no such sentence, as in Gravitino, where a filter before the operation refuses. Decisions double their
+    percent signs already.
     """
     text = str(error) or "no reason was given"
     subject = "" if isinstance(error, InvalidName) else error.context.get(SUBJECT)

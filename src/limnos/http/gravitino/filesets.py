@@ -1,6 +1,6 @@
-"""Filesets of a schema: create, list, load, alter, drop; where a file of one lies, and what is in a directory of one.
+"""Filesets of a schema: create, list, load, alter, drop; the location of a file, and the entries of a directory.
 
-May import `access`, `model`, `services` and this package.
+May import `access`, `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TYPES = {"managed": False, "external": True}
 
 
 class FilesetCreate(NamedBody, frozen=True):
-    """The body of a create; `storageLocation` is one without a name."""
+    """The body of a create. `storageLocation` is the unnamed location."""
 
     comment: str | None = None
     type: str | None = None
@@ -46,11 +46,11 @@ class FilesetCreate(NamedBody, frozen=True):
 
 
 class RemoveComment(VariedUpdate, frozen=True, tag="removeComment"):
-    """No comment."""
+    """The change that removes the comment."""
 
 
 class FilesetUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a fileset; its locations never change."""
+    """Changes of a fileset. Its locations never change."""
 
     updates: list[RenameUpdate | UpdateComment | RemoveComment | SetProperty | RemoveProperty]
 
@@ -59,7 +59,7 @@ _LEAF = NamespaceObjectRoutes(Kind.FILESET, dto.fileset)
 
 
 async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate) -> Response:
-    """Make a fileset."""
+    """Create a fileset."""
     place, kind = place_of(request), (body.type or "managed").lower()
     path = await place.path(ctx, body.name)
     if kind not in _TYPES:
@@ -78,14 +78,14 @@ async def fileset_alter(request: Request, ctx: Context, *, body: FilesetUpdates)
 
 
 async def fileset_drop(request: Request, ctx: Context) -> Response:
-    """Drop a fileset; a missing one is no failure."""
+    """Drop a fileset; a missing one is no error."""
     place, name = object_path_of(request)
     path = await place.path(ctx, name)
     return await drop_response(filesets.fileset_drop(ctx, place.scope, path=path), Kind.FILESET.word)
 
 
 async def file_location(request: Request, ctx: Context) -> Response:
-    """Answer where a file of a fileset lies."""
+    """Return the location of a file of a fileset."""
     place, _ = object_path_of(request)
     path, sub_path, location = await _parse_file_path(request, ctx)
     found = await filesets.fileset_location(ctx, place.scope, path=path, sub_path=sub_path, name=location)
@@ -93,7 +93,7 @@ async def file_location(request: Request, ctx: Context) -> Response:
 
 
 async def files_list(request: Request, ctx: Context) -> Response:
-    """Answer what lies directly in a directory of a fileset."""
+    """Return the entries of a directory of a fileset."""
     place, _ = object_path_of(request)
     path, sub_path, location = await _parse_file_path(request, ctx)
     found = await filesets.fileset_files(ctx, place.scope, path=path, sub_path=sub_path or "/", name=location)
@@ -101,7 +101,7 @@ async def files_list(request: Request, ctx: Context) -> Response:
 
 
 async def _parse_file_path(request: Request, ctx: Context) -> tuple[tuple[str, ...], str | None, str | None]:
-    """Return the fileset, the path within it and the name of the location that a request is about."""
+    """Return the fileset, the path within it and the name of the location that a request names."""
     place, name = object_path_of(request)
     return await place.path(ctx, name), request.query("sub_path"), request.query("location_name") or None
 

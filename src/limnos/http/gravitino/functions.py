@@ -1,6 +1,7 @@
 """Functions of a schema: register, list, load, alter, drop.
 
-May import `access`, `formats`, `model`, `services` and this package. What a definition says is told in `formats.gravitino`.
+May import `access`, `formats`, `model`, `services` and this package. Knows no definition: `formats.gravitino` parses
+it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ class FunctionRegister(GravitinoRequestBody, frozen=True):
 
 
 class FunctionUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a function, which keeps its name."""
+    """Changes of a function. Its name never changes."""
 
     updates: list[UpdateComment | FunctionChange]
 
@@ -46,7 +47,7 @@ _LEAF = NamespaceObjectRoutes(Kind.FUNCTION, dto.function)
 
 
 async def functions_list(request: Request, ctx: Context) -> Response:
-    """Answer the functions of a schema that the caller may see: their names, or with `details` all of them."""
+    """Return the functions of a schema that the caller may see: their names, or with `details` in full."""
     if not request.query_flag("details"):
         return await _LEAF.list(request, ctx)
     place = place_of(request)
@@ -81,7 +82,7 @@ async def function_alter(request: Request, ctx: Context, *, body: FunctionUpdate
 
 
 async def function_drop(request: Request, ctx: Context) -> Response:
-    """Drop a function; a missing one is no failure."""
+    """Drop a function; a missing one is no error."""
     place, name = object_path_of(request)
     path = await place.path(ctx, name)
     return await drop_response(functions.function_drop(ctx, place.scope, path=path), Kind.FUNCTION.word)

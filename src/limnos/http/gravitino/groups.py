@@ -1,6 +1,6 @@
-"""Groups of a metalake: list, add, load, remove. Their members are the own API's, since Gravitino has no words for them.
+"""Groups of a metalake: list, add, load, remove. The admin API manages their members; Gravitino has no routes for them.
 
-May import `model`, `services` and this package.
+May import `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class GroupAdd(GravitinoRequestBody, frozen=True):
 
 
 async def group_add(request: Request, ctx: Context, body: GroupAdd) -> Response:
-    """Make a group."""
+    """Create a group."""
     (metalake,) = names_of(request)
     holder = await users.principal_add(
         ctx, metalake=metalake, kind=Kind.GROUP, name=body.name, external_id=body.external_id

@@ -1,5 +1,4 @@
-"""Wrappers around handlers: the version of the media type, the body's shape, and "Failed to operate …" in front of
-errors.
+"""Wrappers of handlers: the version of the media type, the type of the body, and "Failed to operate …" before errors.
 
 May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Knows no resource.
 """
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 _VERSION = re.compile(rb"application/vnd\.gravitino\.v(\d+)\+json")
 _SERVED = frozenset({b"1", b"2"})
-"""Version 2 differs from 1 in one body alone, that of attaching tags."""
+"""Version 2 differs from version 1 in one body only, that of attaching tags."""
 _ACCESS_OFF = (
     "Access control is off, so there are no users, groups, roles, grants or owners to manage: set access.enabled "
     "(start the server with --access on)"
@@ -35,12 +34,14 @@ _ACCESS_OFF = (
 
 
 class GravitinoRequestBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """A request body: unknown fields are refused, as Gravitino's server does."""
+    """A request body. Unknown fields are refused, as by Gravitino's server."""
 
 
 @contextmanager
 def catalog_not_found_as_object() -> Iterator[None]:
-    """Answer NoSuchMetadataObjectException where a catalog is missing: clients expect it for every kind of securable object."""
+    """Answer NoSuchMetadataObjectException for a missing catalog: clients expect it for every kind of securable
+    object.
+    """
     try:
         yield
     except NotFound as error:
@@ -50,16 +51,16 @@ def catalog_not_found_as_object() -> Iterator[None]:
 
 
 class NamedBody(GravitinoRequestBody, frozen=True):
-    """The body that makes a schema, table or fileset.
+    """The body that creates a schema, table or fileset.
 
-    The name is percent-decoded once: released clients, the Python one and the Java one, encode it in the body as they do in a path, and no
-    name that is made here may hold a percent sign.
+    The name is percent-decoded once. Released Python and Java clients encode it in the body as they do in a path, and
+    no name created here may contain a percent sign.
     """
 
     name: str
 
     def __post_init__(self) -> None:
-        """Decode the name where it is encoded."""
+        """Decode the name if it is encoded."""
         msgspec.structs.force_setattr(self, "name", unquote_once_if_encoded(self.name))
 
 
@@ -68,7 +69,7 @@ B_contra = TypeVar("B_contra", contravariant=True)
 
 
 class BodyHandler(Protocol[B_contra]):
-    """A handler that takes a decoded body."""
+    """A handler that gets a decoded body."""
 
     def __call__(self, request: Request, ctx: Context, /, *, body: B_contra) -> Awaitable[Response]:
         """Answer a request."""
@@ -76,12 +77,12 @@ class BodyHandler(Protocol[B_contra]):
 
 
 def names_of(request: Request) -> tuple[str, ...]:
-    """Decode the names in a request's path, once. Raises InvalidName."""
+    """Return the names in a request's path, decoded once. Raises InvalidName."""
     return tuple([unquote_form(raw) for raw in request.params])
 
 
 def check_version(request: Request) -> None:
-    """Refuse a version of the protocol that is not served; `Accept` is looked at before `Content-Type`."""
+    """Refuse an unsupported version of the protocol. `Accept` is checked before `Content-Type`."""
     for header in (b"accept", b"content-type"):
         found = _VERSION.search(request.headers.get(header, b""))
         if found is not None:
@@ -91,9 +92,9 @@ def check_version(request: Request) -> None:
 
 
 def wrap_handler(sentence: str, handler: Handler, *, access: bool = False) -> Handler:
-    """Wrap a handler: its failures begin with a sentence whose `{0}`, `{1}` … are the names in the path.
+    """Wrap a handler: its errors begin with `sentence`, whose `{0}`, `{1}` … are the names in the path.
 
-    `access` marks what does not exist while access control is off.
+    `access` marks routes that do not exist while access control is off.
     """
 
     async def call(request: Request, ctx: Context) -> Response:
@@ -114,7 +115,7 @@ def wrap_body_handler(
     *,
     access: bool = False,
 ) -> Handler:
-    """Wrap a handler that takes a decoded body, which the sentence may use as `{body.name}`."""
+    """Wrap a handler that gets a decoded body, which the sentence may use as `{body.name}`."""
 
     async def call(request: Request, ctx: Context) -> Response:
         check_version(request)
@@ -143,7 +144,7 @@ def _with_subject(error: LimnosError | InvalidName, sentence: str) -> LimnosErro
 
 
 def _decode_path_for_message(request: Request) -> list[str]:
-    """Decode the names in a path for a message, whatever they are."""
+    """Return the names in a path for a message, even malformed ones."""
     shown = []
     for raw in request.params:
         try:

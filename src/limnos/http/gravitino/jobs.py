@@ -1,6 +1,6 @@
-"""Job templates and jobs: those that a server runs by itself, and pipelines with their runs, which are declared and run elsewhere.
+"""Job templates and jobs: those that the server runs, and pipelines with their runs, which runners carry out.
 
-May import `model`, `services` and this package.
+May import `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class UpdateTemplate(VariedUpdate, frozen=True, tag="updateTemplate"):
-    """What a template runs, in part: what is null stays."""
+    """A change of a template's content. Null fields stay unchanged."""
 
     new_template: dict[str, object]
 
@@ -41,20 +41,20 @@ class TemplateUpdates(GravitinoRequestBody, frozen=True):
 
 
 class TemplateRegister(GravitinoRequestBody, frozen=True):
-    """A template to be made."""
+    """A template to create."""
 
     job_template: dict[str, object]
 
 
 class JobRun(GravitinoRequestBody, frozen=True):
-    """A job to be started."""
+    """A job to start."""
 
     job_template_name: str
     job_conf: dict[str, str] | None = None
 
 
 async def templates_list(request: Request, ctx: Context) -> Response:
-    """Answer the templates that the caller may use: their names, or with `details` all of them."""
+    """Return the templates that the caller may use: their names, or with `details` in full."""
     found = await ctx.read(RequestScope(*names_of(request)), job_templates.templates_list)
     if request.query_flag("details"):
         return ok(jobTemplates=[dto.job_template(each) for each in found])
@@ -62,7 +62,7 @@ async def templates_list(request: Request, ctx: Context) -> Response:
 
 
 async def template_register(request: Request, ctx: Context, *, body: TemplateRegister) -> Response:
-    """Make a template of a program or of a Spark application; a pipeline is declared over the own API."""
+    """Create a template of a program or of a Spark application. Pipelines are declared over the admin API."""
     (metalake,) = names_of(request)
     fields = dict(body.job_template)
     name, job_type = (_text(fields.pop(key, None), key) for key in ("name", "jobType"))
@@ -80,14 +80,14 @@ def _text(value: object, key: str) -> str:
 
 
 async def template_load(request: Request, ctx: Context) -> Response:
-    """Answer one template."""
+    """Return one template."""
     metalake, name = names_of(request)
     found = await ctx.read(RequestScope(metalake), lambda request_view: job_templates.template_find(request_view, name))
     return ok(jobTemplate=dto.job_template(found))
 
 
 async def template_alter(request: Request, ctx: Context, *, body: TemplateUpdates) -> Response:
-    """Rename a template, change its comment, or what it runs; what a pipeline runs is declared elsewhere."""
+    """Change a template's name, comment or content. The content of a pipeline is declared over the admin API."""
     metalake, name = names_of(request)
     edits = edits_of([each for each in body.updates if not isinstance(each, UpdateTemplate)])
     updates = [each.new_template for each in body.updates if isinstance(each, UpdateTemplate)]
@@ -96,20 +96,20 @@ async def template_alter(request: Request, ctx: Context, *, body: TemplateUpdate
 
 
 async def template_drop(request: Request, ctx: Context) -> Response:
-    """Drop a template with its jobs; a missing one is no failure."""
+    """Drop a template with its jobs; a missing one is no error."""
     metalake, name = names_of(request)
     return await drop_response(job_templates.template_drop(ctx, metalake=metalake, name=name), KIND.word)
 
 
 async def jobs_list(request: Request, ctx: Context) -> Response:
-    """Answer the newest jobs that the caller sees, of a template if it is named: a thousand at most."""
+    """Return the newest jobs that the caller sees, at most a thousand; of one template if it is named."""
     (metalake,) = names_of(request)
     found = await jobs.jobs_list(ctx, metalake=metalake, template=request.query("jobTemplateName"))
     return ok(jobs=[_job(each) for each in found])
 
 
 async def job_run(request: Request, ctx: Context, *, body: JobRun) -> Response:
-    """Ask for a job of a template, with values for the places that it leaves open."""
+    """Start a job of a template, with values for its placeholders."""
     (metalake,) = names_of(request)
     if not body.job_template_name:
         raise BadRequest("Field jobTemplateName is empty: name a template")
@@ -118,14 +118,14 @@ async def job_run(request: Request, ctx: Context, *, body: JobRun) -> Response:
 
 
 async def job_load(request: Request, ctx: Context) -> Response:
-    """Answer one job."""
+    """Return one job."""
     metalake, uuid = names_of(request)
     found = await jobs.job_load(ctx, metalake=metalake, uuid=uuid)
     return ok(job=_job(found or await runs.run_load(ctx, metalake=metalake, uuid=uuid)))
 
 
 async def job_cancel(request: Request, ctx: Context) -> Response:
-    """Ask a job to stop; one that has ended is answered as it is."""
+    """Ask a job to stop. A job that has ended is returned unchanged."""
     metalake, uuid = names_of(request)
     found = await jobs.job_cancel(ctx, metalake=metalake, uuid=uuid)
     return ok(job=_job(found or await _run_cancel(ctx, metalake, uuid=uuid)))

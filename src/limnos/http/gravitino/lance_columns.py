@@ -1,7 +1,7 @@
 """Columns of Lance tables in Gravitino's JSON types (JsonUtils of 1.3; reference section 2.1).
 
-May import msgspec. Pure. What comes in are fields with Lance's logical names of types, as whoever reads the tables tells them; what
-Gravitino has no type for is told as `external`, under Lance's own name.
+May import msgspec. Pure. The input are fields with Lance's logical type names. A type that Gravitino lacks is
+`external`, with Lance's own name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class _LanceField(msgspec.Struct):
 
 
 def columns_of(fields: bytes) -> list[Json]:
-    """Tell the columns of a table."""
+    """Encode the columns of a table."""
     return [
         {**_encode_field(each), "autoIncrement": False} for each in msgspec.json.decode(fields, type=list[_LanceField])
     ]

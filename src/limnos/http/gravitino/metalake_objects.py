@@ -1,4 +1,4 @@
-"""What the routes of tags and policies have in common: listed, loaded and dropped in a metalake, and attached to objects.
+"""Shared handlers of tags and policies: listed, loaded and dropped in a metalake, and attached to objects.
 
 May import `model`, `services` and this package. Knows neither of the two.
 """
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
 
 
 def object_of(request: Request) -> AttachmentTarget:
-    """Return the object that a request is about. Raises BadRequest, InvalidName."""
+    """Return the object that a request names. Raises BadRequest, InvalidName."""
     metalake, kind, full_name = names_of(request)[:3]
     return AttachmentTarget(metalake, parse_kind(kind), full_name)
 
 
 class MetalakeObjectRoutes(NamedTuple):
-    """A kind that lies beside the tree, and how one is told: the handlers that are the same for each."""
+    """A kind of metalake object with its encoder, and the handlers that all such kinds share."""
 
     kind: Kind
     encode: Callable[[Node], dict[str, object]]
 
     async def list(self, request: Request, ctx: Context) -> Response:
-        """Answer each {kind} that the caller may load: its name, or with `details` all of it."""
+        """Return each {kind} that the caller may load: its name, or with `details` all of it."""
         details = request.query_flag("details")
         found = await ctx.read(
             RequestScope(*names_of(request)),
@@ -50,7 +50,7 @@ class MetalakeObjectRoutes(NamedTuple):
         return self._listed([self.encode(each) if details else each.name for each in found], details=details)
 
     async def load(self, request: Request, ctx: Context) -> Response:
-        """Answer one {kind}."""
+        """Return one {kind}."""
         metalake, name = names_of(request)
         node = await ctx.read(
             RequestScope(metalake),
@@ -59,37 +59,37 @@ class MetalakeObjectRoutes(NamedTuple):
         return self.told(node)
 
     async def drop(self, request: Request, ctx: Context) -> Response:
-        """Drop one {kind}; a missing one is no failure."""
+        """Drop one {kind}; a missing one is no error."""
         metalake, name = names_of(request)
         return await drop_response(
             metalake_objects.metalake_object_drop(ctx, metalake=metalake, kind=self.kind, name=name), self.kind.word
         )
 
     async def objects(self, request: Request, ctx: Context, *, value: str | None = None) -> Response:
-        """Answer the objects that one {kind} is on, of those that the caller may know of; a tag with a value: that have it."""
+        """Return the visible objects that one {kind} is attached to; with a value, those where the tag has it."""
         metalake, name = names_of(request)
         found = await attachments.attached_objects_list(ctx, metalake=metalake, kind=self.kind, name=name, value=value)
         codec = codec_for(ctx.services.defaults)
         return ok(metadataObjects=[dto.metadata_object(each.kind, each.path, codec) for each in found])
 
     async def list_on(self, request: Request, ctx: Context) -> Response:
-        """Answer each {kind} of an object, inherited ones among them: its name, or with `details` all of it."""
+        """Return each {kind} of an object, inherited ones included: its name, or with `details` all of it."""
         details = request.query_flag("details")
         found = await attachments.attachments_list(ctx, object_of(request), kind=self.kind)
         return self._listed([self._on(each) if details else each.node.name for each in found], details=details)
 
     async def load_on(self, request: Request, ctx: Context) -> Response:
-        """Answer one {kind} of an object."""
+        """Return one {kind} of an object."""
         on, name = object_of(request), names_of(request)[3]
         found = await attachments.attachment_load(ctx, on, kind=self.kind, name=name)
         return ok(**{self.kind.word: self._on(found)})
 
     def told(self, node: Node) -> Response:
-        """Answer with one."""
+        """Return a response with one object."""
         return ok(**{self.kind.word: self.encode(node)})
 
     def _on(self, found: ObjectAttachment) -> dict[str, object]:
-        """Encode one as an object has it."""
+        """Encode one as it is attached to an object."""
         values = {"assignmentValues": found.values} if self.kind is Kind.TAG else {}
         return {**self.encode(found.node), "inherited": found.inherited, **values}
 

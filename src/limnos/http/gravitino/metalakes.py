@@ -1,6 +1,6 @@
 """Metalakes: list, create, load, alter, enable and disable, drop.
 
-May import `access`, `model`, `services` and this package.
+May import `access`, `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class MetalakeCreate(GravitinoRequestBody, frozen=True):
 
 
 async def metalakes_list(_request: Request, ctx: Context) -> Response:
-    """Answer the metalakes that the caller is a user of."""
+    """Return the metalakes of which the caller is a user."""
     return ok(metalakes=[dto.metalake(node) for node in await metalakes.metalakes_visible(ctx)])
 
 
 async def metalake_create(_request: Request, ctx: Context, body: MetalakeCreate) -> Response:
-    """Make a metalake."""
+    """Create a metalake."""
     node = await metalakes.metalake_create(
         ctx, name=body.name, comment=body.comment, properties=check_properties(body.properties)
     )
@@ -46,7 +46,7 @@ async def metalake_create(_request: Request, ctx: Context, body: MetalakeCreate)
 
 
 async def metalake_load(request: Request, ctx: Context) -> Response:
-    """Answer one metalake."""
+    """Return one metalake."""
     (name,) = names_of(request)
     return ok(metalake=dto.metalake(await ctx.read(RequestScope(name), metalakes.metalake_load)))
 
@@ -65,7 +65,7 @@ async def metalake_set(request: Request, ctx: Context, body: InUseRequest) -> Re
 
 
 async def metalake_drop(request: Request, ctx: Context) -> Response:
-    """Drop a metalake. A missing one is no failure, but only without access control: with it, nobody is its user (403)."""
+    """Drop a metalake. A missing one is no error without access control; with it, nobody is its user (403)."""
     (name,) = names_of(request)
     try:
         await metalakes.metalake_drop(ctx, name=name, force=request.query_flag("force"))

@@ -1,6 +1,6 @@
 """Models of a schema and their versions: register, list, load, alter, delete; link, and load by number or by alias.
 
-May import `access`, `model`, `names`, `services` and this package.
+May import `access`, `model`, `names`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class ModelRegister(GravitinoRequestBody, frozen=True):
 
 
 class VersionLink(GravitinoRequestBody, frozen=True):
-    """The body of a link; `uri` is one without a name."""
+    """The body of a link. `uri` is the unnamed URI."""
 
     uri: str | None = None
     uris: dict[str, str] | None = None
@@ -58,27 +58,27 @@ class VersionLink(GravitinoRequestBody, frozen=True):
 
 
 class UpdateUri(VariedUpdate, frozen=True, tag="updateUri"):
-    """Another place for a URI of a name."""
+    """A new value for a named URI."""
 
     new_uri: str
     uri_name: str | None = None
 
 
 class AddUri(VariedUpdate, frozen=True, tag="addUri"):
-    """A URI more."""
+    """An additional URI."""
 
     uri: str
     uri_name: str | None = None
 
 
 class RemoveUri(VariedUpdate, frozen=True, tag="removeUri"):
-    """A URI less."""
+    """A URI to remove."""
 
     uri_name: str
 
 
 class UpdateAliases(VariedUpdate, frozen=True, tag="updateAliases"):
-    """Aliases more and less."""
+    """Aliases to add and to remove."""
 
     aliases_to_add: list[str] | None = None
     aliases_to_remove: list[str] | None = None
@@ -94,7 +94,7 @@ _LEAF = NamespaceObjectRoutes(Kind.MODEL, dto.model)
 
 
 async def model_register(request: Request, ctx: Context, *, body: ModelRegister) -> Response:
-    """Make a model; it has no version yet."""
+    """Create a model without versions."""
     record = ModelRecord(body.comment, check_properties(body.properties))
     return await _LEAF.make(request, ctx, name=body.name, record=record)
 
@@ -105,7 +105,7 @@ async def model_alter(request: Request, ctx: Context, *, body: EntityUpdates) ->
 
 
 async def versions_list(request: Request, ctx: Context) -> Response:
-    """Answer a model's versions: their numbers, or with `details` all of them."""
+    """Return a model's versions: their numbers, or with `details` in full."""
     place, name = object_path_of(request)
     path = await place.path(ctx, name)
     if request.query_flag("details"):
@@ -115,7 +115,7 @@ async def versions_list(request: Request, ctx: Context) -> Response:
 
 
 async def version_link(request: Request, ctx: Context, *, body: VersionLink) -> Response:
-    """Give a model another version."""
+    """Add a version to a model."""
     place, name = object_path_of(request)
     await models.version_link(
         ctx, place.scope, path=await place.path(ctx, name), uris=models.uris_of(body.uri, body.uris),
@@ -136,12 +136,12 @@ async def _load(request: Request, ctx: Context, *, is_alias: bool) -> Response:
 
 
 async def version_load(request: Request, ctx: Context) -> Response:
-    """Answer a version by its number."""
+    """Return a version by its number."""
     return await _load(request, ctx, is_alias=False)
 
 
 async def alias_load(request: Request, ctx: Context) -> Response:
-    """Answer the version that an alias leads to."""
+    """Return the version with an alias."""
     return await _load(request, ctx, is_alias=True)
 
 
@@ -153,12 +153,12 @@ async def _uri(request: Request, ctx: Context, *, is_alias: bool) -> Response:
 
 
 async def version_uri(request: Request, ctx: Context) -> Response:
-    """Answer where a version lies."""
+    """Return a URI of a version."""
     return await _uri(request, ctx, is_alias=False)
 
 
 async def alias_uri(request: Request, ctx: Context) -> Response:
-    """Answer where the version lies that an alias leads to."""
+    """Return a URI of the version with an alias."""
     return await _uri(request, ctx, is_alias=True)
 
 
@@ -171,7 +171,7 @@ async def _alter(request: Request, ctx: Context, *, body: VersionUpdates, is_ali
 
 
 def _edits(body: VersionUpdates) -> VersionEdits:
-    """Put changes together; those of one kind apply in their order."""
+    """Combine the changes; those of one kind apply in their order."""
     plain = [each for each in body.updates if isinstance(each, (UpdateComment, SetProperty, RemoveProperty))]
     found = VersionEdits(edits_of(plain))
     for each in body.updates:
@@ -196,7 +196,7 @@ async def version_alter(request: Request, ctx: Context, *, body: VersionUpdates)
 
 
 async def alias_alter(request: Request, ctx: Context, *, body: VersionUpdates) -> Response:
-    """Apply changes to the version that an alias leads to."""
+    """Apply changes to the version with an alias."""
     return await _alter(request, ctx, body=body, is_alias=True)
 
 
@@ -210,12 +210,12 @@ async def _delete(request: Request, ctx: Context, *, is_alias: bool) -> Response
 
 
 async def version_delete(request: Request, ctx: Context) -> Response:
-    """Delete a version; a missing one is no failure."""
+    """Delete a version; a missing one is no error."""
     return await _delete(request, ctx, is_alias=False)
 
 
 async def alias_delete(request: Request, ctx: Context) -> Response:
-    """Delete the version that an alias leads to; where there is none, that is no failure."""
+    """Delete the version with an alias; a missing one is no error."""
     return await _delete(request, ctx, is_alias=True)
 
 

@@ -1,5 +1,5 @@
-"""What the routes of filesets, topics, models, functions and tables have in common: where a request points, what is done to each kind alike, and
-drops that find nothing.
+"""Shared handlers of filesets, topics, models, functions and tables: paths, common operations, and drops of missing
+objects.
 
 May import `model`, `names`, `services` and this package. Knows no resource.
 """
@@ -40,48 +40,48 @@ class SchemaPath(NamedTuple):
 
     @property
     def scope(self) -> RequestScope:
-        """The catalog it is in."""
+        """The catalog of the schema."""
         return RequestScope(self.metalake, self.catalog)
 
     @property
     def names(self) -> list[str]:
-        """Its three names, as lists of identifiers tell them."""
+        """Metalake, catalog and schema, as lists of identifiers have them."""
         return [self.metalake, self.catalog, self.schema]
 
     def levels(self, request_view: RequestView) -> Levels:
-        """Its levels below the catalog. Raises InvalidName."""
+        """Return its levels below the catalog. Raises InvalidName."""
         return codec_of(request_view).split(self.schema)
 
     async def find(self, ctx: Context, name: str) -> tuple[Levels, bool]:
-        """The levels of something in it, and whether an outside system has it."""
+        """Return the levels of an object in it, and whether an external system holds the object."""
         return await ctx.read(
             self.scope, lambda request_view: ((*self.levels(request_view), name), is_sourced(request_view))
         )
 
     async def path(self, ctx: Context, name: str) -> Levels:
-        """The levels of something in it."""
+        """Return the levels of an object in it."""
         return (*await ctx.read(self.scope, self.levels), name)
 
 
 def place_of(request: Request) -> SchemaPath:
-    """Return the schema that a request is about. Raises InvalidName."""
+    """Return the schema that a request names. Raises InvalidName."""
     return SchemaPath(*names_of(request)[:3])
 
 
 def object_path_of(request: Request) -> tuple[SchemaPath, str]:
-    """Return the schema and the name of what a request is about."""
+    """Return the schema and the name of the object that a request names."""
     names = names_of(request)
     return SchemaPath(*names[:3]), names[3]
 
 
 class NamespaceObjectRoutes(NamedTuple):
-    """A kind of object in schemas, and how one is told: the handlers that are the same for each."""
+    """A kind of object in schemas with its encoder, and the handlers that all such kinds share."""
 
     kind: Kind
     encode: Callable[[Node], dict[str, object]]
 
     async def list(self, request: Request, ctx: Context) -> Response:
-        """Answer the name of each {kind} of a schema that the caller may see."""
+        """Return the name of each {kind} of a schema that the caller may see."""
         place = place_of(request)
         found = await ctx.read(
             place.scope,
@@ -92,7 +92,7 @@ class NamespaceObjectRoutes(NamedTuple):
         return identifiers(place.names, found)
 
     async def make(self, request: Request, ctx: Context, *, name: str, record: NodeRecord) -> Response:
-        """Make one."""
+        """Create an object."""
         place = place_of(request)
         path = await place.path(ctx, name)
         return self.told(
@@ -102,7 +102,7 @@ class NamespaceObjectRoutes(NamedTuple):
         )
 
     async def load(self, request: Request, ctx: Context) -> Response:
-        """Answer one {kind}."""
+        """Return one {kind}."""
         place, name = object_path_of(request)
         node = await ctx.read(
             place.scope,
@@ -113,7 +113,7 @@ class NamespaceObjectRoutes(NamedTuple):
         return self.told(node)
 
     async def change(self, request: Request, ctx: Context, *, updates: Sequence[EntityUpdate]) -> Response:
-        """Apply changes of its name, comment and properties."""
+        """Change an object's name, comment or properties."""
         place, name = object_path_of(request)
         path = await place.path(ctx, name)
         return self.told(
@@ -123,7 +123,7 @@ class NamespaceObjectRoutes(NamedTuple):
         )
 
     async def drop(self, request: Request, ctx: Context) -> Response:
-        """Drop one {kind}; a missing one is no failure."""
+        """Drop one {kind}; a missing one is no error."""
         place, name = object_path_of(request)
         path = await place.path(ctx, name)
         return await drop_response(
@@ -131,12 +131,12 @@ class NamespaceObjectRoutes(NamedTuple):
         )
 
     def told(self, node: Node) -> Response:
-        """Answer with one."""
+        """Return a response with one object."""
         return ok(**{self.kind.word: self.encode(node)})
 
 
 async def drop_response(drop: Awaitable[None], *kinds: str) -> Response:
-    """Answer a drop; that nothing of the kinds is there is no failure."""
+    """Answer a drop. A missing object of these kinds is no error."""
     try:
         await drop
     except NotFound as error:

@@ -1,6 +1,6 @@
 """Owners of objects: load and set.
 
-May import `model`, `services` and this package.
+May import `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _KINDS = {"user": Kind.USER, "group": Kind.GROUP}
 
 
 class OwnerSet(GravitinoRequestBody, frozen=True):
-    """The new owner: a user or group, in any case."""
+    """The new owner: a user or group; the type in any case."""
 
     name: str
     type: str
 
 
 async def owner_load(request: Request, ctx: Context) -> Response:
-    """Answer who owns an object; nothing for what nobody owns."""
+    """Return the owner of an object; none if it has no owner."""
     metalake, kind, full_name = names_of(request)
     with catalog_not_found_as_object():
         found = await owners.owner_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
@@ -47,7 +47,7 @@ async def owner_load(request: Request, ctx: Context) -> Response:
 
 
 async def owner_set(request: Request, ctx: Context, body: OwnerSet) -> Response:
-    """Give an object another owner."""
+    """Set the owner of an object."""
     metalake, kind, full_name = names_of(request)
     owner_kind = _KINDS.get(body.type.lower())
     if owner_kind is None:

@@ -1,6 +1,6 @@
-"""Permissions: roles given to users and groups, and what roles grant on objects.
+"""Permissions: grants of roles to users and groups, and of privileges to roles.
 
-May import `access`, `model`, `services` and this package.
+May import `access`, `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class RoleNames(GravitinoRequestBody, frozen=True):
-    """Roles to give or take."""
+    """Roles to grant or revoke."""
 
     role_names: list[str]
 
@@ -43,13 +43,13 @@ class PrivilegesRequest(GravitinoRequestBody, frozen=True):
 
 
 class RoleOverrideRequest(GravitinoRequestBody, frozen=True):
-    """Everything a role shall grant from now on."""
+    """All privileges that a role has from now on."""
 
     overrides: list[SecurableObject]
 
 
 async def roles_change(request: Request, ctx: Context, body: RoleNames, *, kind: Kind, gives: bool) -> Response:
-    """Give roles to a user or group, or take them; again is fine."""
+    """Grant roles to a user or group, or revoke them. A repetition has no effect."""
     metalake, name = names_of(request)
     if not body.role_names:
         raise BadRequest("The list roleNames is empty: name at least one role")
@@ -60,7 +60,7 @@ async def roles_change(request: Request, ctx: Context, body: RoleNames, *, kind:
 
 
 async def privileges_change(request: Request, ctx: Context, body: PrivilegesRequest, *, grants_them: bool) -> Response:
-    """Grant privileges on an object to a role, or revoke them; again is fine."""
+    """Grant privileges on an object to a role, or revoke them. A repetition has no effect."""
     metalake, role, kind, full_name = names_of(request)
     if not body.privileges:
         raise BadRequest("The list privileges is empty: name at least one privilege")
@@ -76,7 +76,7 @@ async def privileges_change(request: Request, ctx: Context, body: PrivilegesRequ
 
 
 async def role_override(request: Request, ctx: Context, body: RoleOverrideRequest) -> Response:
-    """Replace everything a role grants."""
+    """Replace all privileges of a role."""
     metalake, role = names_of(request)
     found = await grants.rules_override(ctx, metalake=metalake, role=role, wishes=wishes_of(body.overrides))
     return ok(role=await role_json(ctx, found))

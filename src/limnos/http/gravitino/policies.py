@@ -1,6 +1,7 @@
-"""Policies of a metalake: list, create, load, alter, enable and disable, drop, what they are on; and the policies on an object.
+"""Policies of a metalake: list, create, load, alter, enable and disable, drop; their objects, and the policies of an
+object.
 
-May import `access`, `model`, `services` and this package.
+May import `access`, `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class PolicyCreate(GravitinoRequestBody, frozen=True):
 
 
 class UpdateContent(VariedUpdate, frozen=True, tag="updateContent"):
-    """Other content, of the same type."""
+    """New content of the same policy type."""
 
     policy_type: str
     new_content: dict[str, object]
@@ -51,13 +52,13 @@ class PolicyUpdates(GravitinoRequestBody, frozen=True):
 
 
 class PolicySet(GravitinoRequestBody, frozen=True):
-    """Whether a policy is to be in force."""
+    """Whether a policy is enabled."""
 
     enable: bool
 
 
 class PoliciesAssociate(GravitinoRequestBody, frozen=True):
-    """Names of what to attach to an object and of what to detach from it."""
+    """Names of policies to attach to an object, and to detach from it."""
 
     policies_to_add: list[str] | None = None
     policies_to_remove: list[str] | None = None
@@ -67,14 +68,14 @@ _POLICY = MetalakeObjectRoutes(Kind.POLICY, dto.policy)
 
 
 async def policy_create(request: Request, ctx: Context, *, body: PolicyCreate) -> Response:
-    """Make a policy."""
+    """Create a policy."""
     (metalake,) = names_of(request)
     asked = PolicyRequest(body.policy_type, body.content, body.comment, enabled=body.enabled is not False)
     return _POLICY.told(await policies.policy_create(ctx, metalake=metalake, name=body.name, request=asked))
 
 
 async def policy_alter(request: Request, ctx: Context, *, body: PolicyUpdates) -> Response:
-    """Apply changes to a policy; of several contents the last stands."""
+    """Apply changes to a policy. Of several contents the last one counts."""
     metalake, name = names_of(request)
     edits = edits_of([each for each in body.updates if not isinstance(each, UpdateContent)])
     contents = [
@@ -85,14 +86,14 @@ async def policy_alter(request: Request, ctx: Context, *, body: PolicyUpdates) -
 
 
 async def policy_set(request: Request, ctx: Context, *, body: PolicySet) -> Response:
-    """Enable or disable a policy; again is fine."""
+    """Enable or disable a policy. A repetition has no effect."""
     metalake, name = names_of(request)
     await policies.policy_alter(ctx, metalake=metalake, name=name, edits=PropertyEdits(), enabled=body.enable)
     return ok()
 
 
 async def policies_associate(request: Request, ctx: Context, *, body: PoliciesAssociate) -> Response:
-    """Attach policies to an object and detach others; answer the names of those that are on it then."""
+    """Attach policies to an object and detach others. Returns the names of those attached afterwards."""
     adds, removes = body.policies_to_add, body.policies_to_remove
     if adds is None and removes is None:
         raise BadRequest("Nothing is asked for: give policiesToAdd, policiesToRemove or both")

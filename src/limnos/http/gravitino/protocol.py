@@ -1,6 +1,6 @@
-"""The protocol as the application sees it: all routes below `/api`, and the error shape.
+"""Gravitino REST as a protocol: all routes below `/api`, and the error body.
 
-May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`.
+May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Knows no rule.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ class GravitinoProtocol:
         self.router: Router[Handler] = Router(ROOT, [route for module in _MODULES for route in module.ROUTES])
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Say what a path names: the server, a metalake or a catalog; what lies deeper is left to the decision."""
+        """Return the scope of a path: the server, a metalake or a catalog. The decision finds deeper objects."""
         return scope_of_path(path, request), None, ()
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
-        """Give a failure its status and body; the request id is in the header."""
+        """Return the response for an error. The request id is in the header."""
         return error_response(error)

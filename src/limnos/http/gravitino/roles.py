@@ -1,6 +1,6 @@
-"""Roles of a metalake: list, create with what they grant, load, drop; and the roles on an object.
+"""Roles of a metalake: list, create with privileges, load, drop; and the roles on an object.
 
-May import `access`, `model`, `services` and this package.
+May import `access`, `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class RoleCreate(GravitinoRequestBody, frozen=True):
-    """The body of a create; the list of objects may be empty, but not missing."""
+    """The body of a create. The list of objects may be empty, but not missing."""
 
     name: str
     securable_objects: list[SecurableObject]
@@ -40,13 +40,13 @@ class RoleCreate(GravitinoRequestBody, frozen=True):
 
 
 async def roles_list(request: Request, ctx: Context) -> Response:
-    """Answer the names of the roles that the caller may load."""
+    """Return the names of the roles that the caller may load."""
     found = await ctx.read(RequestScope(*names_of(request)), roles.roles_list)
     return ok(names=[role.name for role in found])
 
 
 async def role_create(request: Request, ctx: Context, body: RoleCreate) -> Response:
-    """Make a role."""
+    """Create a role."""
     (metalake,) = names_of(request)
     found = await roles.role_create(
         ctx,
@@ -59,14 +59,14 @@ async def role_create(request: Request, ctx: Context, body: RoleCreate) -> Respo
 
 
 async def role_load(request: Request, ctx: Context) -> Response:
-    """Answer one role."""
+    """Return one role."""
     metalake, name = names_of(request)
     found = await ctx.read(RequestScope(metalake), lambda request_view: roles.role_load(request_view, name))
     return ok(role=await role_json(ctx, found))
 
 
 async def role_drop(request: Request, ctx: Context) -> Response:
-    """Drop a role; a missing one is no failure. Two releases of Gravitino read the answer under two names."""
+    """Drop a role; a missing one is no error. Two releases of Gravitino read the result under two names."""
     metalake, name = names_of(request)
     try:
         await roles.role_drop(ctx, metalake=metalake, name=name)
@@ -78,7 +78,7 @@ async def role_drop(request: Request, ctx: Context) -> Response:
 
 
 async def object_roles(request: Request, ctx: Context) -> Response:
-    """Answer the names of the roles that grant something on an object, of those that the caller may load."""
+    """Return the names of the roles with a rule on an object that the caller may load."""
     metalake, kind, full_name = names_of(request)
     with catalog_not_found_as_object():
         names = await roles.roles_on_object(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)

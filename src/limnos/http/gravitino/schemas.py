@@ -1,6 +1,6 @@
-"""Schemas: our namespaces under their logical names (`A:B:C`). List by parent, create with parents, load, alter, drop.
+"""Schemas: namespaces under their logical names (`A:B:C`). List by parent, create with parents, load, alter, drop.
 
-May import `access`, `model`, `names`, `services` and this package.
+May import `access`, `model`, `names`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ if TYPE_CHECKING:
     from limnos.services.request.request_view import RequestView
 
 COMMENT = "comment"
-"""The property by which Iceberg's clients know a namespace's comment; here it is a field of its own."""
+"""The property in which Iceberg's clients keep a namespace's comment; here it is a separate field."""
 
 ROOT_COMMENT = "What lies directly in the catalog"
-"""Of the schema that stands for a Lance catalog itself."""
+"""The comment of the schema that represents a Lance catalog itself."""
 
 
 class _DirectoryListing(NamedTuple):
-    """A directory that a catalog shows: what is listed of it, and the schema that stands for the catalog itself, for who sees that."""
+    """The listing of a directory that a catalog shows, and the schema for the catalog itself, if the caller sees it."""
 
     sight: CatalogDirectory
     codec: LogicalCodec
@@ -65,14 +65,14 @@ class _DirectoryListing(NamedTuple):
 
 
 class _SourceListing(NamedTuple):
-    """A catalog that shows another system: what the caller sees of its schemas."""
+    """The schemas of an external system that the caller sees."""
 
     seen: VisibleSourceNames
     codec: LogicalCodec
 
 
 def _render_schema_name(codec: LogicalCodec, levels: Levels) -> str | None:
-    """Spell a schema of a source; None for a name that would read as another one."""
+    """Return the name of a source's schema, or None if it would read as another one."""
     try:
         return codec.join(levels)
     except InvalidName:
@@ -87,7 +87,7 @@ class SchemaCreate(NamedBody, frozen=True):
 
 
 async def schemas_list(request: Request, ctx: Context) -> Response:
-    """Answer the schemas right below the catalog, or below `parentSchema`, by their whole names."""
+    """Return the schemas directly below the catalog, or below `parentSchema`, by their full names."""
     metalake, catalog = names_of(request)
     parent = (request.query("parentSchema") or "").strip()
 
@@ -121,7 +121,7 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
 
 
 async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> Response:
-    """Make a schema and its missing parents."""
+    """Create a schema and its missing parents."""
     metalake, catalog = names_of(request)
     scope = RequestScope(metalake, catalog)
     codec, sourced = await ctx.read(scope, lambda request_view: (codec_of(request_view), is_sourced(request_view)))
@@ -139,25 +139,28 @@ async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> R
 
 
 def _check_new_name(codec: LogicalCodec, part: str) -> str:
-    """Check a part by Gravitino's pattern; where names hold the separator, as any other character of the pattern. Raises InvalidName."""
+    """Check a part against Gravitino's pattern. Raises InvalidName.
+
+    In a catalog whose names may contain the separator, it counts like the pattern's other special characters.
+    """
     if not codec.holds_separator:
         return check_gravitino_name(part)
     try:
         check_gravitino_name(part.replace(codec.separator, "_"))
     except InvalidName:
-        return check_gravitino_name(part)  # says it of the name itself
+        return check_gravitino_name(part)  # its message is about the name itself
     return part
 
 
 def _source_schema(found: source_schemas.FederatedSchema, name: str) -> dict[str, object]:
-    """Tell a schema of a source; who made it is known of what stands for it."""
+    """Encode a schema of a source. Creator and times come from its placeholder node."""
     told = found.told
     audit = dto.audit(found.catalog if found.node is None else found.node)
     return compact(name=name, comment=told.comment, properties=told.properties, audit=audit)
 
 
 async def schema_load(request: Request, ctx: Context) -> Response:
-    """Answer one schema."""
+    """Return one schema."""
     metalake, catalog, name = names_of(request)
 
     def read(request_view: RequestView) -> dict[str, object] | tuple[CatalogDirectory, Levels] | SourceLookup:
@@ -180,12 +183,12 @@ async def schema_load(request: Request, ctx: Context) -> Response:
 
 
 async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) -> Response:
-    """Set and remove properties of a schema, of that one only."""
+    """Set and remove properties of a schema, not of those below it."""
     metalake, catalog, name = names_of(request)
     scope = RequestScope(metalake, catalog)
     levels, sourced = await _changed_levels(ctx, scope, name=name)
     edits = edits_of(body.updates)
-    if sourced:  # there the comment is a property like any other
+    if sourced:  # in a source the comment is an ordinary property
         altered = await source_schemas.schema_alter(
             ctx, scope, path=levels, sets=dict(edits.sets), removes=edits.removes
         )
@@ -195,7 +198,10 @@ async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) ->
 
 
 async def _changed_levels(ctx: Context, scope: RequestScope, *, name: str) -> tuple[Levels, bool]:
-    """Read the name of a schema that is to be changed, and whether it is a source's. Raises Unsupported for the one that stands for its catalog."""
+    """Return the levels of a schema to change, and whether it belongs to a source.
+
+    Raises UnsupportedOperation for the schema that represents its catalog.
+    """
 
     def read(request_view: RequestView) -> tuple[Levels, bool]:
         levels = codec_of(request_view).split(name)
@@ -206,7 +212,7 @@ async def _changed_levels(ctx: Context, scope: RequestScope, *, name: str) -> tu
 
 
 def _without_comment(edits: PropertyEdits) -> PropertyEdits:
-    """Read changes of the property `comment` as changes of the comment."""
+    """Turn changes of the property `comment` into changes of the comment."""
     if COMMENT not in edits.sets and COMMENT not in edits.removes:
         return edits
     sets = {key: value for key, value in edits.sets.items() if key != COMMENT}
@@ -216,7 +222,9 @@ def _without_comment(edits: PropertyEdits) -> PropertyEdits:
 
 
 async def schema_drop(request: Request, ctx: Context) -> Response:
-    """Drop an empty schema, or with `cascade` its content too, where the provider does that; a missing one is no failure."""
+    """Drop an empty schema, or with `cascade` its content too, if the provider supports that; a missing one is no
+    error.
+    """
     metalake, catalog, name = names_of(request)
     cascade = request.query_flag("cascade")
     scope = RequestScope(metalake, catalog)

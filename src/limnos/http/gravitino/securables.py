@@ -1,6 +1,6 @@
-"""Securable objects in bodies: read into the wishes of the services; and roles written with theirs.
+"""Securable objects in bodies: parsed into privilege requests; and roles encoded with their objects.
 
-May import `model`, `services` and this package.
+May import `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class PrivilegeBody(GravitinoRequestBody, frozen=True):
-    """A privilege, allowed or denied; words in any case."""
+    """A privilege, allowed or denied, in any case."""
 
     name: str
     condition: str
@@ -40,18 +40,18 @@ class SecurableObject(GravitinoRequestBody, frozen=True):
 
 
 def wish_of(kind: str, full_name: str, privileges: Sequence[PrivilegeBody]) -> PrivilegeRequest:
-    """Read what is asked for on one object. Raises BadRequest, IllegalPrivilege."""
+    """Parse the requested privileges on one object. Raises BadRequest, IllegalPrivilege."""
     rules = tuple((parse_privilege(each.name), parse_condition(each.condition)) for each in privileges)
     return PrivilegeRequest(parse_kind(kind), full_name, rules)
 
 
 def wishes_of(objects: Sequence[SecurableObject]) -> tuple[PrivilegeRequest, ...]:
-    """Read what is asked for on several objects."""
+    """Parse the requested privileges on several objects."""
     return tuple(wish_of(each.type, each.full_name, each.privileges) for each in objects)
 
 
 async def role_json(ctx: Context, found: RoleWithRules) -> dict[str, object]:
-    """Encode a role with the names of its objects, list by list, so that a role of many holds nobody up."""
+    """Encode a role with the names of its objects, part by part, so that a large role does not block other requests."""
     codec = codec_for(ctx.services.defaults)
     async with aclosing(role_objects(ctx, found)) as lists:
         encoded = [msgspec.json.encode(dto.securables(objects, codec))[1:-1] async for objects in lists]

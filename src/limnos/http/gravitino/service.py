@@ -1,6 +1,6 @@
-"""Service routes: version, health, who the caller is.
+"""Service routes: version, health, the caller's name.
 
-May import `services` and the shared modules of `limnos.http`.
+May import `services` and the shared modules of `limnos.http`. Knows no resource.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ VERSION = {"version": "1.3.1", "compileDate": "01/01/2026 00:00:00", "gitCommit"
 
 
 async def version(_request: Request, ctx: Context) -> Response:
-    """Answer which Gravitino release this server speaks for, to any valid credential."""
+    """Return the Gravitino release that this server is compatible with, to any valid credential."""
     await ctx.read(RequestScope(), lambda request_view: request_view.user)
     return ok(version=VERSION)
 
 
 async def me(_request: Request, ctx: Context) -> Response:
-    """Answer who the caller is taken for."""
+    """Return the caller's user name."""
     return ok(principal=await ctx.read(RequestScope(), lambda request_view: request_view.user))
 
 

@@ -1,6 +1,6 @@
-"""Statistics of tables, of their partitions and columns: list, update, drop; a drop is a POST, as Gravitino has it.
+"""Statistics of tables, partitions and columns: list, update, drop. A drop is a POST, as in Gravitino.
 
-May import `access`, `model`, `services` and this package.
+May import `access`, `model`, `services` and this package. Knows no meaning of a statistic.
 """
 
 from __future__ import annotations
@@ -26,64 +26,64 @@ if TYPE_CHECKING:
 
 
 class StatisticsUpdate(GravitinoRequestBody, frozen=True):
-    """Values by names."""
+    """Values by name."""
 
     updates: dict[str, object]
 
 
 class StatisticsDrop(GravitinoRequestBody, frozen=True):
-    """Names of what is to go."""
+    """Names of statistics to drop."""
 
     names: list[str]
 
 
 class PartitionUpdate(GravitinoRequestBody, frozen=True):
-    """Values by names, of one partition."""
+    """Values by name, of one partition."""
 
     partition_name: str
     statistics: dict[str, object]
 
 
 class PartitionsUpdate(GravitinoRequestBody, frozen=True):
-    """The same of several partitions."""
+    """Values of several partitions."""
 
     updates: list[PartitionUpdate]
 
 
 class PartitionDrop(GravitinoRequestBody, frozen=True):
-    """Names of what is to go from one partition."""
+    """Names of statistics to drop from one partition."""
 
     partition_name: str
     statistic_names: list[str]
 
 
 class PartitionsDrop(GravitinoRequestBody, frozen=True):
-    """The same of several partitions."""
+    """Names of statistics to drop from several partitions."""
 
     drops: list[PartitionDrop]
 
 
 async def statistics_list(request: Request, ctx: Context) -> Response:
-    """Answer a table's own statistics."""
+    """Return a table's own statistics."""
     found = await statistics.statistics_list(ctx, object_of(request))
     return ok(statistics=[dto.statistic(each) for each in found])
 
 
 async def statistics_update(request: Request, ctx: Context, *, body: StatisticsUpdate) -> Response:
-    """Write statistics of a table; others stay."""
+    """Write statistics of a table; its others stay."""
     values = [("", name, value) for name, value in body.updates.items()]
     await statistics.statistics_update(ctx, object_of(request), values=values)
     return ok()
 
 
 async def statistics_drop(request: Request, ctx: Context, *, body: StatisticsDrop) -> Response:
-    """Drop statistics of a table; that none was there is no failure."""
+    """Drop statistics of a table; missing ones are no error."""
     names = [("", name) for name in body.names]
     return ok(dropped=await statistics.statistics_drop(ctx, object_of(request), names=names))
 
 
 async def partition_statistics_list(request: Request, ctx: Context) -> Response:
-    """Answer the statistics of a range of partitions, by the partitions' names."""
+    """Return the statistics of a range of partitions, by partition name."""
     within = PartitionRange(
         request.query("from"), request.query("to"), above_too=request.query_flag("fromInclusive", default=True),
         below_too=request.query_flag("toInclusive"),
@@ -106,7 +106,7 @@ async def partition_statistics_update(request: Request, ctx: Context, *, body: P
 
 
 async def partition_statistics_drop(request: Request, ctx: Context, *, body: PartitionsDrop) -> Response:
-    """Drop statistics of partitions; that none was there is no failure."""
+    """Drop statistics of partitions; missing ones are no error."""
     names = [(_partition(each.partition_name), name) for each in body.drops for name in each.statistic_names]
     return ok(dropped=await statistics.statistics_drop(ctx, object_of(request), names=names))
 

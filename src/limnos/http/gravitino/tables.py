@@ -1,7 +1,8 @@
-"""Tables of a schema, of whichever format: the same objects that Iceberg REST and Lance REST serve, under the same rules.
+"""Tables of a schema, of any format: the same objects that Iceberg REST and Lance REST serve, under the same rules.
 
-May import `access`, `formats`, `model`, `names`, `services` and this package. Iceberg tables are made, changed and dropped here too; what a
-change says is told in `formats.gravitino`, what it does is a commit like any other. Lance tables are listed and loaded.
+May import `access`, `formats`, `model`, `names`, `services` and this package. Iceberg tables are created, changed and
+dropped here too. `formats.gravitino` parses a change, which becomes a commit like any other. Lance tables are only
+listed and loaded.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ class TableCreate(NamedBody, frozen=True):
 
 
 class RenameTable(VariedUpdate, frozen=True, tag="rename"):
-    """Another name, and another schema if one is named."""
+    """A new name, and a new schema if one is given."""
 
     new_name: str
     new_schema_name: str | None = None
@@ -103,7 +104,7 @@ class TableUpdates(GravitinoRequestBody, frozen=True):
 
 
 async def tables_list(request: Request, ctx: Context) -> Response:
-    """Answer the tables of a schema that the caller may see."""
+    """Return the tables of a schema that the caller may see."""
     metalake, catalog, schema = names_of(request)
 
     def read(request_view: RequestView) -> Response | list[str] | tuple[CatalogDirectory, Levels] | VisibleSourceNames:
@@ -129,14 +130,17 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 
 class _RestrictedTable(NamedTuple):
-    """A table as somebody may see it whom read restrictions bind."""
+    """A table as a restricted user sees it."""
 
     node: Node
     sight: restricted_tables.TableVisibility
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
-    """Answer one table with its columns; a Lance table's are read from its files. `privileges` may ask for more than a load."""
+    """Return one table with its columns; a Lance table's are read from its files.
+
+    `privileges` may require more than a load.
+    """
     metalake, catalog, schema, name = names_of(request)
     scope, action = RequestScope(metalake, catalog), _action(request)
 
@@ -174,7 +178,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
 
 
 def _action(request: Request) -> Action:
-    """Say what a load asks for: whoever names the privilege to modify gets the table only with that."""
+    """Return the action of a load: with the privilege to modify in the query, the caller needs that right."""
     text = request.query("privileges") or ""
     asked = {parse_privilege(each) for each in text.split(",") if each.strip()}
     if not asked <= {Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE}:
@@ -183,7 +187,7 @@ def _action(request: Request) -> Action:
 
 
 async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> Response:
-    """Make a table: an Iceberg table, or one of the source that the catalog shows."""
+    """Create an Iceberg table, or a table of the external system that the catalog shows."""
     place = place_of(request)
     scope = place.scope
     path, draft = await iceberg_tables.new_table_located(
@@ -206,9 +210,7 @@ async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> 
         document.node_id, 0, 0, Kind.TABLE, "", asked.name, ICEBERG, False, draft.permit.actor, ctx.services.store.time.now_ms(), None, None, 0,
         BLANK_TABLE,
     )  # fmt: skip
-    return ok(
-        table=_iceberg_table(node, document)
-    )  # nothing is read after the commit: it would be one more thing to fail
+    return ok(table=_iceberg_table(node, document))  # nothing is read after the commit: that could fail
 
 
 async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> Response:
@@ -234,7 +236,7 @@ async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> 
 
 
 def _require_changing(request_view: RequestView, path: Levels, *, action: Action) -> None:
-    """Refuse to change a table of another format, to who may change it. Raises NotFound, Forbidden, Unsupported."""
+    """Refuse to change a table of another format. Raises NotFound, PermissionDenied, UnsupportedOperation."""
     if format_of(request_view) == LANCE:
         tables.table_find(request_view, path[:-1], path[-1], action, wanted=LANCE)
         raise UnsupportedOperation(
@@ -270,7 +272,7 @@ async def _rename_source_table(ctx: Context, place: SchemaPath, *, path: Levels,
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
-    """Drop a table, with `purge` its files too; a missing one is no failure."""
+    """Drop a table, with `purge` also its files; a missing one is no error."""
     place, name = object_path_of(request)
     (path, sourced), purge = await place.find(ctx, name), request.query_flag("purge")
     if sourced:
@@ -282,7 +284,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def partitions(request: Request, ctx: Context) -> Response:
-    """Say that partitions are not served, to who may load the table; with a change, to who may alter it."""
+    """Answer that partitions are not supported, to a caller who may load the table (for a change: who may alter it)."""
     place, name = object_path_of(request)
     path, _ = await place.find(ctx, name)
     action = Action.TABLE_LOAD if request.method == "GET" else Action.TABLE_ALTER
@@ -303,7 +305,7 @@ def _iceberg_table(node: Node, document: MetadataDocument) -> Json:
 
 
 def _source_table(found: source_tables.FederatedTable, *, name: str) -> Json:
-    """Tell a table of a source; who made it is known of what stands for it."""
+    """Encode a table of a source. Creator and times come from its placeholder node."""
     told, audit = found.told, dto.audit(found.catalog if found.node is None else found.node)
     layout = told.layout or {"distribution": distribution_of(None), "sortOrders": [], "partitioning": []}
     shown = compact(
@@ -318,7 +320,10 @@ def _source_table(found: source_tables.FederatedTable, *, name: str) -> Json:
 
 
 def _lance_table(state: TableDescription, *, name: str) -> Json:
-    """Tell a Lance table by its name, which is not its node's in a directory; one without data has no columns yet."""
+    """Encode a Lance table under `name`, which may differ from its node's in a directory.
+
+    Without data it has no columns yet.
+    """
     table, found = state.table, state.found
     properties = {**table.record.properties, "format": LANCE, "location": table.location}
     if found is not None:

@@ -1,6 +1,6 @@
-"""Tags of a metalake: list, create, load, alter, drop, what they are on; and the tags on an object.
+"""Tags of a metalake: list, create, load, alter, drop; their objects, and the tags of an object.
 
-May import `access`, `model`, `services` and this package.
+May import `access`, `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class TagCreate(GravitinoRequestBody, frozen=True):
 
 
 class TagItem(GravitinoRequestBody, frozen=True):
-    """A tag with a value to add or take away, or without one, as version 2 of the protocol spells it."""
+    """A tag to attach or detach, with or without a value, as version 2 of the protocol spells it."""
 
     name: str
     value: str | None = None
 
 
 class TagsAssociate(GravitinoRequestBody, frozen=True):
-    """What to attach to an object and what to detach from it: names, or with version 2 pairs of a tag and a value."""
+    """Tags to attach to an object and to detach from it: names, or with version 2 pairs of tag and value."""
 
     tags_to_add: list[str | TagItem] | None = None
     tags_to_remove: list[str | TagItem] | None = None
@@ -54,7 +54,7 @@ _TAG = MetalakeObjectRoutes(Kind.TAG, dto.tag)
 
 
 async def tag_create(request: Request, ctx: Context, *, body: TagCreate) -> Response:
-    """Make a tag."""
+    """Create a tag."""
     (metalake,) = names_of(request)
     record = tag_record(body.comment, body.properties or {}, allowed_values=body.allowed_values)
     return _TAG.told(
@@ -74,7 +74,7 @@ async def tag_alter(request: Request, ctx: Context, *, body: EntityUpdates) -> R
 
 
 async def tags_associate(request: Request, ctx: Context, *, body: TagsAssociate) -> Response:
-    """Attach tags to an object and detach others; answer the names of those that are on it then."""
+    """Attach tags to an object and detach others. Returns the names of those attached afterwards."""
     if body.tags_to_add is None and body.tags_to_remove is None:
         raise BadRequest("Nothing is asked for: give tagsToAdd, tagsToRemove or both")
     adds, removes = body.tags_to_add or [], body.tags_to_remove or []
@@ -96,7 +96,7 @@ def _pairs(items: list[str | TagItem]) -> tuple[TagValuePair, ...]:
 
 
 async def tag_objects(request: Request, ctx: Context) -> Response:
-    """Answer the objects that a tag is on, or has the given value on, of those that the caller may know of."""
+    """Return the visible objects that a tag is attached to, or on which it has the given value."""
     value = request.query("value")
     return await _TAG.objects(request, ctx, value=None if value is None else tag_values.check_value(value))
 
@@ -107,7 +107,7 @@ _ONE = "Failed to operate tag {1} operation [%s] under metalake [{0}]"
 _ON = "Failed to operate tag(s) operation [%s] under object [{1} {2}]"
 _OBJECTS = "/metalakes/{m}/objects/{type}/{fullName}/tags"
 _OLD = "/metalakes/{m}/tags/{type}/{fullName}"
-"""Deprecated twins of the routes about objects, which older clients call."""
+"""Deprecated duplicates of the routes about objects, for older clients."""
 _list_on = wrap_handler(_ON % "LIST", _TAG.list_on)
 _load_on = wrap_handler(_ON % "GET", _TAG.load_on)
 _associate = wrap_body_handler(_ON % "ASSOCIATE", TagsAssociate, tags_associate)

@@ -1,7 +1,7 @@
 """Topics of a schema: create, list, load, alter, drop.
 
-May import `access`, `model`, `services` and this package. In a catalog of provider `messaging` a topic is what the server is told of one; a catalog that
-shows another system has that one's.
+May import `access`, `model`, `services` and this package. Knows no rule. In a catalog of provider `messaging`, topics
+are only records of the server. A connector catalog shows the topics of its external system.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TopicCreate(GravitinoRequestBody, frozen=True):
 
 
 class TopicUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a topic, which keeps its name."""
+    """Changes of a topic. Its name never changes."""
 
     updates: list[UpdateComment | SetProperty | RemoveProperty]
 
@@ -50,7 +50,7 @@ _LEAF = NamespaceObjectRoutes(Kind.TOPIC, dto.topic)
 
 
 async def topics_list(request: Request, ctx: Context) -> Response:
-    """Answer the name of each topic of a schema that the caller may see."""
+    """Return the name of each topic of a schema that the caller may see."""
     place = place_of(request)
 
     def read(request_view: RequestView) -> list[str] | VisibleSourceNames:
@@ -64,7 +64,7 @@ async def topics_list(request: Request, ctx: Context) -> Response:
 
 
 async def topic_create(request: Request, ctx: Context, *, body: TopicCreate) -> Response:
-    """Make a topic."""
+    """Create a topic."""
     place, properties = place_of(request), check_properties(body.properties)
     path, sourced = await place.find(ctx, body.name)
     if sourced:
@@ -76,7 +76,7 @@ async def topic_create(request: Request, ctx: Context, *, body: TopicCreate) -> 
 
 
 async def topic_load(request: Request, ctx: Context) -> Response:
-    """Answer one topic."""
+    """Return one topic."""
     place, name = object_path_of(request)
 
     def read(request_view: RequestView) -> Node | SourceLookup:
@@ -102,7 +102,7 @@ async def topic_alter(request: Request, ctx: Context, *, body: TopicUpdates) -> 
 
 
 async def topic_drop(request: Request, ctx: Context) -> Response:
-    """Drop a topic; a missing one is no failure."""
+    """Drop a topic; a missing one is no error."""
     place, name = object_path_of(request)
     path, sourced = await place.find(ctx, name)
     if sourced:
@@ -111,7 +111,7 @@ async def topic_drop(request: Request, ctx: Context) -> Response:
 
 
 def _source_topic_response(found: source_topics.FederatedTopic, name: str) -> Response:
-    """Answer with a topic of a source; who made it is known of what stands for it."""
+    """Return a response with a topic of a source. Creator and times come from its placeholder node."""
     audit = dto.audit(found.catalog if found.node is None else found.node)
     return ok(topic=compact(name=name, comment=found.comment, properties=found.told.properties, audit=audit))
 

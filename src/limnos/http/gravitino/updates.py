@@ -1,7 +1,7 @@
-"""Update requests: lists of changes with an `@type`, read into the services' `PropertyEdits` (Gravitino's *UpdateRequest classes).
+"""Update requests: lists of changes with an `@type`, parsed into `PropertyEdits` (Gravitino's *UpdateRequest classes).
 
-May import `model`, `services.request.properties` and this package. The changes apply in their order; of two on one thing the
-later stands.
+May import `model`, `services.request.property_edits` and this package. Knows no resource. Changes apply in order; of
+two changes of one thing the later counts.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from limnos.model.errors import BadRequest
 from limnos.services.request.property_edits import PropertyEdits
 
 IN_USE = "in-use"
-"""A property that only enabling and disabling writes."""
+"""A property that only enabling and disabling may write."""
 
 
 class VariedUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
@@ -23,26 +23,26 @@ class VariedUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rena
 
 
 class RenameUpdate(VariedUpdate, frozen=True, tag="rename"):
-    """Another name."""
+    """A new name."""
 
     new_name: str
 
 
 class UpdateComment(VariedUpdate, frozen=True, tag="updateComment"):
-    """Another comment, or none."""
+    """A new comment, or none."""
 
     new_comment: str | None = None
 
 
 class SetProperty(VariedUpdate, frozen=True, tag="setProperty"):
-    """A property's new value."""
+    """A new value of a property."""
 
     property: str
     value: str
 
 
 class RemoveProperty(VariedUpdate, frozen=True, tag="removeProperty"):
-    """A property less; that it is not there is fine."""
+    """A property to remove; a missing one is no error."""
 
     property: str
 
@@ -58,19 +58,19 @@ class EntityUpdates(GravitinoRequestBody, frozen=True):
 
 
 class PropertyUpdates(GravitinoRequestBody, frozen=True):
-    """Changes of a schema: Gravitino knows no other ones."""
+    """Changes of a schema: properties only, as in Gravitino."""
 
     updates: list[PropertyUpdate]
 
 
 class InUseRequest(GravitinoRequestBody, frozen=True):
-    """Whether something is to be in use."""
+    """Whether an object is enabled."""
 
     in_use: bool
 
 
 def edits_of(updates: Sequence[EntityUpdate]) -> PropertyEdits:
-    """Put changes together, one after the other. Raises BadRequest for a property that is not the caller's to set."""
+    """Combine the changes in order. Raises BadRequest for a property that callers may not set."""
     name: str | None = None
     comment: str | None = None
     clears = False
@@ -91,7 +91,7 @@ def edits_of(updates: Sequence[EntityUpdate]) -> PropertyEdits:
 
 
 def check_key(key: str) -> str:
-    """Check a property's name."""
+    """Check a property's name. Raises BadRequest."""
     if not key:
         raise BadRequest("A property needs a name: it is empty")
     if key == IN_USE:
@@ -100,5 +100,5 @@ def check_key(key: str) -> str:
 
 
 def check_properties(properties: dict[str, str] | None) -> dict[str, str]:
-    """Check the properties of something new."""
+    """Check the properties of a new object. Raises BadRequest."""
     return {check_key(key): value for key, value in (properties or {}).items()}

@@ -1,6 +1,6 @@
-"""Users of a metalake: list, add, load, remove. Groups have the same routes in `groups`, by the same functions.
+"""Users of a metalake: list, add, load, remove. `groups` has the same routes for groups, with the same functions.
 
-May import `model`, `services` and this package.
+May import `model`, `services` and this package. Knows no rule.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class UserAdd(GravitinoRequestBody, frozen=True):
 
 
 async def principals_list(request: Request, ctx: Context, kind: Kind) -> Response:
-    """Answer the users or groups that the caller may see: names, or with `details` all there is."""
+    """Return the users or groups that the caller may see: names, or with `details` in full."""
     scope = RequestScope(*names_of(request))
     if not request.query_flag("details"):
         found = await ctx.read(scope, lambda request_view: users.principals_list(request_view, kind))
@@ -48,19 +48,19 @@ async def principals_list(request: Request, ctx: Context, kind: Kind) -> Respons
     encode, encoded = _ENCODERS[kind], []
     for begin in range(0, len(holders), _AT_ONCE):
         encoded += [encode(each) for each in holders[begin : begin + _AT_ONCE]]
-        await asyncio.sleep(0)  # the answer is settled: let others have their turn
+        await asyncio.sleep(0)  # let other requests run between the parts
     return ok(**{f"{kind.word}s": encoded})
 
 
 async def principal_load(request: Request, ctx: Context, kind: Kind) -> Response:
-    """Answer one user or group."""
+    """Return one user or group."""
     metalake, name = names_of(request)
     holder = await ctx.read(RequestScope(metalake), lambda request_view: users.principal_load(request_view, kind, name))
     return ok(**{kind.word: _ENCODERS[kind](holder)})
 
 
 async def principal_remove(request: Request, ctx: Context, kind: Kind) -> Response:
-    """Remove a user or group; a missing one is no failure."""
+    """Remove a user or group; a missing one is no error."""
     metalake, name = names_of(request)
     try:
         await users.principal_remove(ctx, metalake=metalake, kind=kind, name=name)
@@ -72,7 +72,7 @@ async def principal_remove(request: Request, ctx: Context, kind: Kind) -> Respon
 
 
 async def user_add(request: Request, ctx: Context, body: UserAdd) -> Response:
-    """Make somebody a user of the metalake."""
+    """Add a user to the metalake."""
     (metalake,) = names_of(request)
     holder = await users.principal_add(
         ctx,

@@ -1,8 +1,8 @@
 """Views of a schema: the same objects that Iceberg REST serves, under the same rules. List, create, load, alter, drop.
 
-May import `access`, `formats`, `model`, `names`, `services` and this package. Upstream asks nobody for a right here and gives
-views no owner; here each route asks for what its twin over Iceberg REST asks for. Those of a catalog that shows another Iceberg
-catalog are that one's.
+May import `access`, `formats`, `model`, `names`, `services` and this package. Gravitino checks no rights here and gives
+views no owner; here each route requires the same right as over Iceberg REST. Views of a connector catalog to another
+Iceberg catalog belong to that one.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 class ViewText(GravitinoRequestBody, frozen=True):
-    """What a view shows: its columns, its texts, and where their names are looked for."""
+    """The content of a view: its columns, its texts, and the defaults for resolving their names."""
 
     columns: tuple[dict[str, object], ...] = ()
     representations: tuple[ViewRepresentation, ...] = ()
@@ -76,7 +76,7 @@ class ViewCreate(ViewText, frozen=True, kw_only=True):
 
 
 class ReplaceView(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type", tag="replaceView"):  # fmt: skip
-    """Another text, with its columns and comment."""
+    """A new text, with its columns and comment."""
 
     columns: tuple[dict[str, object], ...] = ()
     representations: tuple[ViewRepresentation, ...] = ()
@@ -92,7 +92,7 @@ class ViewUpdates(GravitinoRequestBody, frozen=True):
 
 
 class _ViewSchemaPath(NamedTuple):
-    """A schema that a path names, how its catalog spells schemas, and whether that one shows another catalog."""
+    """The schema of a path, the codec of its catalog, and whether the catalog shows another one."""
 
     scope: RequestScope
     namespace: Levels
@@ -100,7 +100,7 @@ class _ViewSchemaPath(NamedTuple):
     is_elsewhere: bool
 
     def told(self, name: str, told: GravitinoView, *, audit: Json) -> Json:
-        """Tell a view in Gravitino's words."""
+        """Encode a view for Gravitino's clients."""
         return compact(
             name=name,
             comment=told.comment,
@@ -113,16 +113,16 @@ class _ViewSchemaPath(NamedTuple):
         )
 
     def own(self, node: Node, document: MetadataDocument) -> Json:
-        """Tell a view of the tree's own."""
+        """Encode a view of the tree."""
         return self.told(node.name, gravitino_view_of(document.body), audit=dto.audit(node))
 
     def of_source(self, found: source_views.FederatedView, name: str) -> Response:
-        """Answer with a view of a source; who made it is known of what stands for it."""
+        """Return a response with a view of a source. Creator and times come from its placeholder node."""
         audit = dto.audit(found.catalog if found.node is None else found.node)
         return ok(view=self.told(name, found.told, audit=audit))
 
     def version(self, text: ViewText | ReplaceView, *, now_ms: int) -> Json:
-        """Write the version of a view that says a text."""
+        """Build the Iceberg view version of a text."""
         default = self.codec.split(text.default_schema, what="defaultSchema") if text.default_schema else ()
         return version_of(
             text.representations, default_catalog=text.default_catalog, default_namespace=default, now_ms=now_ms
@@ -135,13 +135,13 @@ def _find_view_schema(request_view: RequestView, schema: str) -> _ViewSchemaPath
 
 
 async def _view_schema_of(request: Request, ctx: Context) -> _ViewSchemaPath:
-    """Read where a view lies."""
+    """Return the schema of the view that a request names."""
     metalake, catalog, schema, *_ = names_of(request)
     return await ctx.read(RequestScope(metalake, catalog), lambda request_view: _find_view_schema(request_view, schema))
 
 
 async def views_list(request: Request, ctx: Context) -> Response:
-    """Answer the views of a schema that the caller may see."""
+    """Return the views of a schema that the caller may see."""
     metalake, catalog, schema = names_of(request)
 
     def read(request_view: RequestView) -> list[str] | VisibleSourceNames:
@@ -156,7 +156,7 @@ async def views_list(request: Request, ctx: Context) -> Response:
 
 
 async def view_load(request: Request, ctx: Context) -> Response:
-    """Answer one view."""
+    """Return one view."""
     metalake, catalog, schema, name = names_of(request)
 
     def read(request_view: RequestView) -> Json | tuple[_ViewSchemaPath, SourceLookup]:
@@ -174,7 +174,7 @@ async def view_load(request: Request, ctx: Context) -> Response:
 
 
 async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Response:
-    """Make a view."""
+    """Create a view."""
     place = await _view_schema_of(request, ctx)
     properties = check_properties(body.properties) | ({} if body.comment is None else {COMMENT: body.comment})
     version = place.version(body, now_ms=ctx.services.store.time.now_ms())
@@ -214,7 +214,7 @@ async def _rename_view(ctx: Context, place: _ViewSchemaPath, *, name: str, new: 
 
 
 def _iceberg_updates(update: EntityUpdate | ReplaceView, place: _ViewSchemaPath, *, now_ms: int) -> list[object]:
-    """Say a change as Iceberg does."""
+    """Translate a change into Iceberg's updates."""
     match update:
         case SetProperty(key, value):
             return [{"action": "set-properties", "updates": {check_key(key): value}}]
@@ -226,7 +226,7 @@ def _iceberg_updates(update: EntityUpdate | ReplaceView, place: _ViewSchemaPath,
 
 
 async def view_drop(request: Request, ctx: Context) -> Response:
-    """Drop a view; a missing one is no failure."""
+    """Drop a view; a missing one is no error."""
     place, name = await _view_schema_of(request, ctx), names_of(request)[-1]
     if place.is_elsewhere:
         return await drop_response(source_views.view_drop(ctx, place.scope, path=(*place.namespace, name)), "view")

@@ -1,6 +1,6 @@
 """GET /v1/config: what a client must know before anything else.
 
-May import `model`, `names`, `services` and the shared modules of `limnos.http`.
+May import `model`, `names`, `services` and the shared modules of `limnos.http`. Knows no table.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 async def config_load(
     request: Request, ctx: Context, *, endpoints: tuple[str, ...], passed_on: tuple[str, ...]
 ) -> Response:
-    """Answer for the catalog that `warehouse` names; one that the caller may not use does not exist.
+    """Return the configuration of the catalog that `warehouse` names.
 
-    `passed_on` are the endpoints that are served of a catalog which shows another one.
+    A catalog that the caller may not use does not exist. `passed_on` are the endpoints that are served for a catalog
+    which shows another one.
     """
     defaults = ctx.services.defaults
     metalake, catalog = iceberg.decode_warehouse(request.query("warehouse") or defaults.catalog)
@@ -65,19 +66,21 @@ async def config_load(
         "overrides": {"prefix": prefix, "namespace-separator": iceberg.SEPARATOR_ADVERTISED},
         "endpoints": endpoints,
     }
-    if defaults.idempotency_s:  # with it clients send keys by themselves
+    if defaults.idempotency_s:  # clients then send idempotency keys on their own
         told["idempotency-key-lifetime"] = lifetime_text(defaults.idempotency_s)
     return json_response(told)
 
 
 def lifetime_text(seconds: int) -> str:
-    """Spell a duration as ISO 8601 does: hours, minutes and seconds, each if there are some."""
+    """Spell a duration as ISO 8601: hours, minutes and seconds, without zero parts."""
     parts = ((seconds // 3600, "H"), (seconds // 60 % 60, "M"), (seconds % 60, "S"))
     return "PT" + "".join(f"{count}{unit}" for count, unit in parts if count)
 
 
 async def _federated_config(ctx: Context, scope: RequestScope, *, served: tuple[str, ...]) -> Response:
-    """Answer for a catalog that shows another one: of what is served here, that which the source offers."""
+    """Return the configuration of a catalog that shows another one: the served endpoints that the source offers,
+    too.
+    """
     offered = await source_endpoints(ctx, scope)
     told = [each for each in served if _is_offered(each.replace("/v1/{prefix}", "", 1), offered)]
     prefix = iceberg.encode_prefix(scope.metalake or "", scope.catalog or "")

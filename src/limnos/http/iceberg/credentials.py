@@ -1,6 +1,6 @@
-"""Callers without a credential: who is told 401 instead of 403.
+"""Callers without a credential: which refusals become 401 instead of 403.
 
-May import `names`, `model` and the shared modules of `limnos.http`.
+May import `names`, `model` and the shared modules of `limnos.http`. Knows no rule.
 """
 
 from __future__ import annotations
@@ -20,5 +20,8 @@ _MISSING = (
 
 
 def as_unauthenticated(error: LimnosError | InvalidName) -> LimnosError | InvalidName:
-    """Return a refusal of nobody in particular as the question who asks; any other failure as it is."""
+    """Turn a refusal that is due to a missing credential into AuthenticationFailed.
+
+    Other errors are returned unchanged.
+    """
     return AuthenticationFailed(_MISSING) if lacks_credential(error) else error

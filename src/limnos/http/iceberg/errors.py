@@ -1,6 +1,7 @@
-"""Iceberg's error envelope, and which status and type each failure gets.
+"""Iceberg's error body, and the status and type of each error.
 
-May import `model`, `names` and the shared modules of `limnos.http`. Clients look at the status first, then the type.
+May import `model`, `names` and the shared modules of `limnos.http`. Knows no route. Clients check the status first,
+then the type.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
     (errors.HeadTooLarge, 431, "BadRequestException"),
     (errors.PropertyConflict, 422, "UnprocessableEntityException"),
     (errors.StateUnknown, 500, "CommitStateUnknownException"),
-    (errors.StorageMisconfigured, 400, "BadRequestException"),  # 503 and 502 are repeated by clients
+    (errors.StorageMisconfigured, 400, "BadRequestException"),  # clients would retry a 503 or 502
     (errors.StorageFailed, 503, "ServiceUnavailableException"),  # metadata files are read and written before a commit
     (errors.TooManyAttempts, 429, "TooManyRequestsException"),
     (errors.ServiceUnavailable, 503, "ServiceUnavailableException"),
@@ -53,7 +54,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
 
 
 def error_response(failure: LimnosError | InvalidName, *, operation: str) -> Response:
-    """Give a failure its status and body. A metalake that is not there is refused as one that is somebody else's."""
+    """Return the response for an error. A missing metalake is refused like one that the caller may not use."""
     error = hidden_metalake(as_unauthenticated(failure))
     status, kind = _status(error, operation)
     body = {"error": {"message": str(error), "type": kind, "code": status}}
@@ -79,7 +80,7 @@ def _status(error: LimnosError | InvalidName, operation: str) -> tuple[int, str]
     if isinstance(error, errors.SourceFailed):
         return _of_source(error, operation)
     if isinstance(error, errors.InvalidTable) and operation in PLANS:
-        return 500, "ServiceFailureException"  # 409 would be a conflict, which another try may settle
+        return 500, "ServiceFailureException"  # 409 would mean a conflict that a retry may resolve
     for kind, status, name in _TABLE:
         if isinstance(error, kind):
             return status, name
@@ -87,7 +88,11 @@ def _status(error: LimnosError | InvalidName, operation: str) -> tuple[int, str]
 
 
 def _of_source(error: errors.SourceFailed, operation: str) -> tuple[int, str]:
-    """Say that a source failed: 502, which for a commit would mean that nobody knows what became of it, while it is certain that nothing did."""
+    """Return status and type for a failed source: 502, except for commits.
+
+    Clients take a 502 for a commit as an unknown outcome, although certainly nothing was done. So commits get 403 or
+    503.
+    """
     if operation not in _COMMITS:
         return 502, "BadGatewayException"
     if isinstance(error, errors.SourceRefused):

@@ -1,8 +1,10 @@
-"""Catalogs that show another Iceberg REST catalog: which handler serves a route for them, after the tree has said that it is not its affair.
+"""Routing for catalogs that show another Iceberg REST catalog: which handler serves a route for them.
 
-May import this package, `model` and `services`. A handler there comes after the one for the tree, which has read the body and decided already.
+May import this package, `model` and `services`. Knows no body. Such a handler runs after the handler of the tree, which
+has read the body, decided, and found that the object belongs to the source.
 
-403 or 404: who may not do something gets 403 whether it is there or not; who makes tables or views in its namespace learns that it is not.
+403 or 404: a caller without a right gets 403, whether the object exists or not. A caller who creates tables or views in
+its namespace learns that it does not exist.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 
 
 def serve_federated(route: Route[Handler]) -> Route[Handler]:
-    """Return the route with catalogs that show another one served: when the tree says that it is not its affair."""
+    """Return the route with a fallback for catalogs that show another one."""
     handler, there = route.handler, HANDLERS.get(route.operation)
     if there is None:
         return route
@@ -64,7 +66,7 @@ def serve_federated(route: Route[Handler]) -> Route[Handler]:
         except ExternalCatalogError as elsewhere:
             if elsewhere.provider not in REST_PROVIDERS:
                 raise
-        ctx.once = None  # what the source does is not ours to repeat
+        ctx.once = None  # a change of the source has no stored outcome here
         return await there(request, ctx)
 
     return route._replace(handler=handle)

@@ -1,8 +1,10 @@
-"""Bodies between a client and another Iceberg REST catalog: what of a request goes there, and what of its answer comes back.
+"""Bodies between a client and another Iceberg REST catalog: the parts of a request and of a response that are passed
+on.
 
-May import `formats`, `model`, `names`, `services`, `sources` for the shape of a request, and the shared modules of `limnos.http`. No byte of a caller's request
-names anything to the source: what two readers might understand in two ways is read here and written anew. Of a source's answer goes on what is the
-table's; credentials and configuration only as the catalog says (decision record 0083).
+May import `formats`, `model`, `names`, `services`, `sources` for the shape of a request, and the shared modules of
+`limnos.http`. Knows no rule. No byte of a caller's request names anything to the source: text that two readers might
+understand differently is parsed here and written anew. Of a source's response, the table's parts are passed on;
+credentials and configuration only as the catalog allows (decision record 0083).
 """
 
 from __future__ import annotations
@@ -33,25 +35,25 @@ if TYPE_CHECKING:
 
 _Shape = TypeVar("_Shape")
 PASSED_ON: Final = ("io-impl", "s3.endpoint", "s3.region", "s3.path-style-access", "client.region", "gcs.project-id")
-"""What clients need to know of stores and may know: no secrets."""
+"""Configuration about stores that clients need and may know: no secrets."""
 CREDENTIALS: Final = f"GET {TABLE}/credentials"
 COMMIT: Final = ("requirements", "updates")
 _RENEWAL: Final = "client.refresh-credentials-endpoint"
 _OF_STORES: Final = ("s3.", "gcs.", "adls.", "oss.", "client.region", "io-impl")
 _SIGNING: Final = ("s3.remote-signing-enabled", "s3.signer")
-"""What would have a client ask the source itself."""
+"""Configuration that would make a client call the source itself."""
 _REQUIREMENTS_BYTES_MAX: Final = 64 << 10
 
 
 class PrefixCredentials(msgspec.Struct):
-    """Credentials for what begins with a prefix."""
+    """Credentials for locations that begin with a prefix."""
 
     prefix: str
     config: dict[str, str]
 
 
 class SourceLoadResponse(msgspec.Struct, rename="kebab"):
-    """What is looked at of an answer about a table or view; the rest of it is told on as it is."""
+    """The parts of a load response that are read here; the others are passed on unchanged."""
 
     metadata: msgspec.Raw
     metadata_location: str | None = None
@@ -60,13 +62,16 @@ class SourceLoadResponse(msgspec.Struct, rename="kebab"):
 
 
 class SourceCredentialsResponse(msgspec.Struct, rename="kebab"):
-    """Credentials given anew."""
+    """Renewed credentials."""
 
     storage_credentials: list[PrefixCredentials] = []
 
 
 def read_reply(call: RestCall, reply: RestReply, *, shape: type[_Shape]) -> _Shape:
-    """Read an answer of the source's. Raises SourceFailed, and StateUnknown when something was done."""
+    """Parse a response of the source.
+
+    Raises SourceFailed, and StateUnknown if the source may have changed something.
+    """
     try:
         return msgspec.json.decode(reply.body, type=shape)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
@@ -74,7 +79,7 @@ def read_reply(call: RestCall, reply: RestReply, *, shape: type[_Shape]) -> _Sha
 
 
 def page_of(request: Request) -> tuple[tuple[str, str], ...]:
-    """Return which page is asked for: the token is the source's own. Raises BadRequest."""
+    """Return the requested page. The token is the source's own. Raises BadRequest."""
     token, size = request.query("pageToken"), request.query("pageSize")
     if token is None and size is None:
         return ()
@@ -83,7 +88,7 @@ def page_of(request: Request) -> tuple[tuple[str, str], ...]:
 
 
 def passed_fields_of(request: Request, data: bytes, *, names: tuple[str, ...]) -> dict[str, object]:
-    """Return the fields of a body that are told on as they are: what they say is the source's to check."""
+    """Return the fields of a body that are passed on unchanged; the source checks them."""
     found = request.glance(data, dict[str, msgspec.Raw])
     return {name: found[name] for name in names if name in found}
 
@@ -91,7 +96,7 @@ def passed_fields_of(request: Request, data: bytes, *, names: tuple[str, ...]) -
 def commit_of(
     request: Request, *, requirements: object, updates: object, path: Levels
 ) -> tuple[dict[str, object], bool]:
-    """Write a commit anew: by the name that was decided on, and with requirements that say one thing only. Raises BadRequest."""
+    """Rewrite a commit with the name that was decided on, and with unambiguous requirements. Raises BadRequest."""
     few = b"[]" if requirements is None else msgspec.json.encode(requirements)
     if len(few) > _REQUIREMENTS_BYTES_MAX:
         raise BadRequest(f"Requirements of a commit have at most {_REQUIREMENTS_BYTES_MAX} bytes in this catalog")
@@ -103,18 +108,20 @@ def commit_of(
 
 
 def mark_of(scope: RequestScope, mode: str, *, vends: bool = False) -> str:
-    """Tell the answers of one catalog, and those with credentials, from others: a tag of the source's is for these alone."""
+    """Return a mark for the entity tags of one catalog, with or without credentials: a source's tag is valid only
+    for these.
+    """
     about = f"{scope.metalake} {scope.catalog} {mode} {vends}"
     return blake2b(about.encode(), digest_size=6).hexdigest()
 
 
 def mark_etag(tag: str, mark: str) -> bytes:
-    """Spell a tag of the source's as ours."""
+    """Return the server's entity tag for a tag of the source."""
     return b'W/"%s-%s"' % (mark.encode(), base64.urlsafe_b64encode(tag.encode("latin-1", "replace")))
 
 
 def source_etag_headers(sent: bytes, mark: str) -> tuple[tuple[str, str], ...]:
-    """Return the header that asks the source by its own tags, if the client has sent any of them."""
+    """Return the header with the source's own tags, if the client sent any of them."""
     found: list[str] = []
     for each in sent.split(b","):
         begun, _, rest = each.strip().removeprefix(b"W/").strip(b'"').partition(b"-")
@@ -124,7 +131,7 @@ def source_etag_headers(sent: bytes, mark: str) -> tuple[tuple[str, str], ...]:
             tag = base64.b64decode(rest, altchars=b"-_", validate=True).decode("ascii")
         except (binascii.Error, ValueError):
             continue
-        if tag and tag.isprintable():  # there are servers that leave the quotes out
+        if tag and tag.isprintable():  # some servers omit the quotes
             found.append(tag)
     return (("if-none-match", ", ".join(found)),) if found else ()
 
@@ -132,7 +139,7 @@ def source_etag_headers(sent: bytes, mark: str) -> tuple[tuple[str, str], ...]:
 def source_load_response(
     call: RestCall, reply: RestReply, *, scope: RequestScope, vending_decision: VendingDecision, mark: str
 ) -> Response:
-    """Tell a table or view on: all that the source says but what clients would be configured with, which the catalog's rules let through."""
+    """Return a table or view of the source. Its configuration for clients is filtered by the catalog's rules."""
     found, whole = (
         read_reply(call, reply, shape=SourceLoadResponse),
         read_reply(call, reply, shape=dict[str, msgspec.Raw]),
@@ -155,7 +162,9 @@ def _raw_json(value: object) -> msgspec.Raw:
 def _client_configuration(
     plain: Mapping[str, str], secret: Mapping[str, str], *, scope: RequestScope, path: Levels
 ) -> dict[str, str]:
-    """Return what a client is configured with: how stores are reached, and for who gets credentials those, with where they are renewed here."""
+    """Return the configuration of a client: how stores are reached, and with credentials where these are renewed
+    here.
+    """
     told = {key: value for key, value in plain.items() if key in PASSED_ON}
     told |= {key: value for key, value in secret.items() if key.startswith(_OF_STORES) and not key.startswith(_SIGNING)}
     if _RENEWAL in secret:
@@ -166,7 +175,7 @@ def _client_configuration(
 
 
 def entries_of(entries: list[PrefixCredentials], *, scope: RequestScope, path: Levels) -> list[dict[str, object]]:
-    """Return credentials as they are told on."""
+    """Encode credentials as they are passed on."""
     return [
         {"prefix": each.prefix, "config": _client_configuration({}, each.config, scope=scope, path=path)}
         for each in entries
@@ -174,7 +183,7 @@ def entries_of(entries: list[PrefixCredentials], *, scope: RequestScope, path: L
 
 
 def source_commit_response(call: RestCall, reply: RestReply, *, mark: str) -> Response:
-    """Answer with what a table is now."""
+    """Return the state of a table after a commit."""
     found = read_reply(call, reply, shape=SourceLoadResponse)
     body = {"metadata-location": found.metadata_location, "metadata": found.metadata}
     tag = () if reply.etag is None or not mark else ((b"etag", mark_etag(reply.etag, mark)),)

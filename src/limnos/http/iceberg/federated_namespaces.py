@@ -1,6 +1,7 @@
 """Namespaces of catalogs that show another Iceberg REST catalog.
 
-May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package.
+May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package. Knows no
+rule.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ async def namespaces_list(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_create(request: Request, ctx: Context) -> Response:
-    """POST namespaces; missing parents are the source's affair."""
+    """POST namespaces. The source decides about missing parents."""
     scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), CreateNamespace)
     levels = iceberg.decode_body(body.namespace)

@@ -1,6 +1,7 @@
-"""What tables and views of catalogs that show another Iceberg REST catalog have in common: how one is named to the source, looked for, dropped, listed, renamed.
+"""Shared handlers of tables and views in catalogs that show another Iceberg REST catalog.
 
-May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package.
+May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package. Knows no
+rule.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _PROBES: Final = {Kind.TABLE: Action.TABLE_MAY_PROBE, Kind.VIEW: Action.VIEW_MAY
 
 
 class FederatedObject(NamedTuple):
-    """A table or view that a path names, and what is to be done to it."""
+    """The table or view that a path names, and the action on it."""
 
     scope: RequestScope
     thing: SourceObjectRequest
@@ -39,31 +40,34 @@ class FederatedObject(NamedTuple):
     def call(
         self, endpoint: str, *, body: bytes | None = None, query: tuple[tuple[str, str], ...] = (), missing: str = ""
     ) -> RestCall:
-        """Return the request that is about it at the source; `missing` is what is not there when the source says no more, itself if nothing is said."""
+        """Build the request to the source about this object.
+
+        `missing` is the object that does not exist if the source answers only 404; by default this one.
+        """
         path = self.thing.path
         return RestCall(endpoint, path[:-1], path[-1], query=query, body=body, missing=missing or self.thing.kind.word)
 
 
 def federated_object_of(request: Request, ctx: Context, *, kind: Kind, action: Action) -> FederatedObject:
-    """Read what a path names. Raises BadRequest."""
+    """Return the object that a path names. Raises BadRequest."""
     scope, path = path_of(request, ctx)
     return FederatedObject(scope, SourceObjectRequest(kind, path, action, _PROBES[kind]))
 
 
 def path_of(request: Request, ctx: Context) -> tuple[RequestScope, Levels]:
-    """Read the namespace and the name of a path. Raises BadRequest."""
+    """Return the scope and the levels of a path, the object's name included. Raises BadRequest."""
     scope, params = split_path(request, ctx, 2)
     return scope, (*levels_of(params[0]), name_of(params[1]))
 
 
 async def federated_object_exists(ctx: Context, leaf: FederatedObject, *, endpoint: str) -> Response:
-    """Say whether it is there."""
+    """Answer whether the object exists."""
     await federation.forward_request(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(endpoint))
     return no_content()
 
 
 async def federated_objects_list(request: Request, ctx: Context, *, kind: Kind, endpoint: str) -> Response:
-    """Answer the names of tables or views."""
+    """Return the names of tables or views."""
     scope, params = split_path(request, ctx, 1)
     namespace = levels_of(params[0])
     call = RestCall(endpoint, namespace, query=page_of(request))

@@ -1,6 +1,7 @@
 """Tables of catalogs that show another Iceberg REST catalog.
 
-May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package.
+May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package. Knows no
+rule.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
-    """GET a table; 304 when the source says that the caller has this version."""
+    """GET a table; 304 if the source says that the caller has this version."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     scope = leaf.scope
     mode = request.query("snapshots") or "all"
@@ -92,7 +93,7 @@ async def table_exists(request: Request, ctx: Context) -> Response:
 
 
 async def table_create(request: Request, ctx: Context) -> Response:
-    """POST tables: make one, or only stage it."""
+    """POST tables: create one, or only stage it."""
     data = await request.body()
     name, stages = request.glance(data, NewTableName).name, request.glance(data, _StageCreateFlag).stage_create
     sent = {**passed_fields_of(request, data, names=_NEW_TABLE), "name": name, "stage-create": stages}
@@ -145,7 +146,7 @@ async def table_commit(request: Request, ctx: Context) -> Response:
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
-    """DELETE a table; whether its files go is told on."""
+    """DELETE a table. The flag to delete its files is passed on."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     query = (("purgeRequested", "true"),) if request.query_flag("purgeRequested") else ()
     await federation.forward_drop(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(f"DELETE {TABLE}", query=query))
@@ -167,7 +168,7 @@ async def table_rename(request: Request, ctx: Context) -> Response:
 
 
 async def metrics_report(request: Request, ctx: Context) -> Response:
-    """POST metrics: the source's table, so the source's report."""
+    """POST metrics: passed on to the source, which holds the table."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     report = request.decode(await request.body(), dict[str, object])
     call = leaf.call(f"POST {TABLE}/metrics", body=msgspec.json.encode(report))
@@ -176,7 +177,7 @@ async def metrics_report(request: Request, ctx: Context) -> Response:
 
 
 async def credentials_load(request: Request, ctx: Context) -> Response:
-    """GET a table's credentials anew, for who may have them."""
+    """GET a table's renewed credentials, for a caller who may have them."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     scope, thing, exists = leaf.scope, leaf.thing, leaf.call(f"HEAD {TABLE}")
     offered = CREDENTIALS in await federation.endpoints_of_source(ctx, scope)
@@ -190,7 +191,7 @@ async def credentials_load(request: Request, ctx: Context) -> Response:
 
 
 async def transaction_commit(request: Request, ctx: Context) -> Response:
-    """POST transactions/commit: all of them decided here, carried out there as one."""
+    """POST transactions/commit: all commits are decided here, and carried out by the source as one."""
     scope, _ = split_path(request, ctx, 0)
     changes, sent = [], []
     for each in request.glance(await request.body(), LargeTransaction).table_changes:

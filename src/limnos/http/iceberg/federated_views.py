@@ -1,6 +1,7 @@
 """Views of catalogs that show another Iceberg REST catalog.
 
-May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package.
+May import `access`, `model`, `names`, `services`, `sources` for the shape of a request, and this package. Knows no
+rule.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ async def view_load(request: Request, ctx: Context) -> Response:
 
 def _view(call: RestCall, reply: RestReply) -> Response:
     whole = read_reply(call, reply, shape=dict[str, msgspec.Raw])
-    read_reply(call, reply, shape=SourceLoadResponse)  # it is one
+    read_reply(call, reply, shape=SourceLoadResponse)  # checks that the response is one
     return json_response({**whole, "config": {}})
 
 

@@ -1,10 +1,9 @@
 """Namespace routes: list, create, load, exists, drop, properties.
 
 May import `access`, `model`, `names`, `services` and the shared modules of `limnos.http`. A namespace's `comment`
-property is its comment; its `location` is always answered, for there are clients that choose a table's location and
-need a place to choose it in.
+property is its comment. Its `location` is always returned, because some clients choose a table's location below it.
 
-403 or 404: a namespace that does not exist is 404 to whoever could load it, had it no grants of its own; else 403. A
+403 or 404: a missing namespace is 404 to a caller who could load it if it had no grants of its own; otherwise 403. A
 catalog that the caller may not use is 403 here, and 404 in `/v1/config`.
 """
 
@@ -49,7 +48,7 @@ class UpdateProperties(msgspec.Struct):
 
 
 def properties_of(record: NamespaceRecord) -> dict[str, str]:
-    """Return a namespace's properties as Iceberg sees them."""
+    """Return a namespace's properties for Iceberg's clients."""
     comment = {} if record.comment is None else {COMMENT: record.comment}
     return {**record.properties, **comment}
 
@@ -71,7 +70,7 @@ async def namespaces_list(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_create(request: Request, ctx: Context) -> Response:
-    """POST namespaces: missing parents are made too, all or nothing, unless the query says `parents=false`."""
+    """POST namespaces: missing parents are created too, all or nothing, unless the query says `parents=false`."""
     scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), CreateNamespace)
     levels = iceberg.decode_body(body.namespace)
@@ -85,7 +84,7 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
 
 
 async def replay_namespace_create(request: Request, ctx: Context, namespace_id: int) -> Response:
-    """Answer a create again, with the namespace as it is now. Raises NotFound when its name means it no more."""
+    """Answer a repeated create with the namespace as it is now. Raises NotFound if its name has another object."""
     scope, _ = split_path(request, ctx, 0)
     levels = iceberg.decode_body(request.decode(await request.body(), CreateNamespace).namespace)
     action = Action.NAMESPACE_LOAD_ICEBERG
@@ -120,7 +119,7 @@ async def namespace_exists(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_drop(request: Request, ctx: Context) -> Response:
-    """DELETE a namespace: that one only, and only when it is empty."""
+    """DELETE a namespace, which must be empty."""
     if request.query_flag("cascade"):
         raise BadRequest(
             "Query parameter cascade is not supported, so nothing was dropped: drop what is in the namespace first, then the "
@@ -158,7 +157,7 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
             }
         )
 
-    ctx.keep_answer(lambda _: told())  # what was there before it is not there afterwards
+    ctx.keep_answer(lambda _: told())  # the response describes the state before the change
     await namespaces.namespace_edit(ctx, scope, levels=levels_of(params[0]), edit=edit)
     return Response(200, told())
 

@@ -1,7 +1,9 @@
-"""OAuth's client credentials: what clients send whose user wrote `credential=`; a service account's secret, or an API token as one.
+"""OAuth client credentials: for clients configured with `credential=`, a service account's secret or an API token as
+one.
 
-May import `services`, `model` and the shared modules of `limnos.http`. RFC 6749 (sections 2.3.1, 4.4, 5) and RFC 8693 (token exchange, by
-which clients ask for a token again). The specification keeps this route for such clients only; errors have OAuth's shape, not Iceberg's.
+May import `services`, `model` and the shared modules of `limnos.http`. Knows no token format. It follows RFC 6749
+(sections 2.3.1, 4.4, 5) and RFC 8693 (token exchange, by which clients renew a token). The specification keeps this
+route for such clients only. Errors have OAuth's shape, not Iceberg's.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ _ERRORS: Final = {400: "invalid_request", 401: "invalid_client"}
 
 
 async def token_issue(request: Request, ctx: Context) -> Response:
-    """Answer a token for client credentials, or in exchange for one that was given before."""
+    """Return a token for client credentials, or in exchange for an earlier one."""
     form = _form(await request.body())
     grant_type = form.get("grant_type")
     header = request.headers.get(b"authorization", b"").decode("latin-1")
@@ -51,7 +53,10 @@ async def token_issue(request: Request, ctx: Context) -> Response:
 
 
 async def _exchange_token(ctx: Context, form: Mapping[str, str], *, header: str) -> IssuedToken:
-    """Answer in exchange for a token; for one that is over, by the client's own secret, which Iceberg's Java client sends then."""
+    """Return a token in exchange for another.
+
+    An expired one is renewed with the client's secret, which Iceberg's Java client sends.
+    """
     try:
         return await token_exchange(ctx, text=form.get("subject_token", ""))
     except AuthenticationFailed:
@@ -62,7 +67,7 @@ async def _exchange_token(ctx: Context, form: Mapping[str, str], *, header: str)
 
 
 def oauth_error(error: Exception, response: Response) -> Response:
-    """Give a refusal OAuth's shape; status, headers and reason stay."""
+    """Return a refusal in OAuth's shape. Status, headers and reason stay."""
     word = getattr(error, "context", {}).get("oauth") or _ERRORS.get(response.status, "temporarily_unavailable")
     told = json_response(
         {"error": word, "error_description": str(error)}, response.status, (*response.headers[1:], *_NO_STORE)
@@ -72,7 +77,7 @@ def oauth_error(error: Exception, response: Response) -> Response:
 
 
 def _form(body: bytes) -> Mapping[str, str]:
-    """Read a form whose fields come once each. Raises BadRequest."""
+    """Parse a form without repeated fields. Raises BadRequest."""
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, strict_parsing=True, max_num_fields=FIELDS_MAX)
     except (UnicodeDecodeError, ValueError):
@@ -86,7 +91,10 @@ def _form(body: bytes) -> Mapping[str, str]:
 
 
 def _client(form: Mapping[str, str], header: str) -> tuple[str, str]:
-    """Return a client's id and secret, from the header (RFC 6749, section 2.3.1) or the form. Raises BadRequest, Unauthenticated."""
+    """Return a client's id and secret, from the header (RFC 6749, section 2.3.1) or the form.
+
+    Raises BadRequest, AuthenticationFailed.
+    """
     scheme, _, encoded = header.partition(" ")
     if scheme.lower() != "basic":
         return form.get("client_id", ""), form.get("client_secret", "")

@@ -1,7 +1,7 @@
-"""Pages on the wire: tokens, sizes, and bodies joined from names that are encoded already.
+"""Pages of lists: tokens, sizes, and bodies joined from encoded names.
 
-May import `model`, `services.request.pages` and the shared modules of `limnos.http`. A token is opaque to clients; it holds the
-name to go on after.
+May import `model`, `services.request.name_pages` and the shared modules of `limnos.http`. Knows no resource. A token is
+opaque to clients; it contains the name after which the next page begins.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ _DIGITS_MAX = 20
 JOINED_BYTES_MAX = 1 << 20
 JOINED_ALL_BYTES_MAX = 16 << 20
 JOINED_ENTRY_BYTES = 500
-"""What is remembered of joined listings: each, all of them, and what one takes besides its bytes and those of its names."""
+"""Limits of the cache of joined pages: per entry, in all, and the size of an entry besides its bytes and those of
+its names.
+"""
 
 
 def page_request_of(request: Request) -> PageRequest:
-    """Read which page a request asks for: everything when it sends no token and no size. Raises BadRequest."""
+    """Return the requested page: everything without token and size. Raises BadRequest."""
     if not request.query_string:
         return ALL_NAMES
     token, size = request.query("pageToken"), request.query("pageSize")
@@ -39,7 +41,7 @@ def page_request_of(request: Request) -> PageRequest:
 
 
 def size_of(text: str | None) -> int:
-    """Read a pageSize, the customary one when none is sent. Raises BadRequest."""
+    """Parse a pageSize; the default without one. Raises BadRequest."""
     if text is None or text == "":
         return PAGE_DEFAULT
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX or not 1 <= int(text) <= PAGE_MAX:
@@ -59,7 +61,7 @@ def _decode(token: str) -> str:
 
 
 def join_page(field: bytes, page: NamePage, *, before: bytes, after: bytes) -> bytes:
-    """Build a list body: every name between `before` and `after`."""
+    """Build the body of a list: every name between `before` and `after`."""
     if page.whole and page.parts:
         items = _joined.items(tuple(page.parts), before, after)
     else:
@@ -76,7 +78,7 @@ def _join(parts: Sequence[tuple[bytes, ...]], before: bytes, after: bytes) -> by
 
 
 class JoinedPageCache:
-    """What was joined of listings lately; the older half goes when there is too much of it."""
+    """A cache of recently joined pages. The older half is dropped when it is too large."""
 
     def __init__(self) -> None:
         self._young: dict[tuple[object, ...], tuple[tuple[tuple[bytes, ...], ...], bytes]] = {}
@@ -87,7 +89,7 @@ class JoinedPageCache:
         return len(self._young) + len(self._old)
 
     def items(self, parts: tuple[tuple[bytes, ...], ...], before: bytes, after: bytes) -> bytes:
-        """Join names; of parts that are the very ones of another time, what came of them then is known."""
+        """Join names. For parts that are the identical objects of an earlier call, its result is reused."""
         key = (before, after, *map(id, parts))
         known = self._young.get(key)
         if known is not None:
@@ -96,7 +98,7 @@ class JoinedPageCache:
         if known is None:
             known = parts, _join(parts, before, after)
         if len(known[1]) <= JOINED_BYTES_MAX:
-            self._young[key] = known  # as long as the parts are held, nothing else has their ids
+            self._young[key] = known  # it holds the parts, so no other object can get their ids
             self._young_bytes += JOINED_ENTRY_BYTES + 2 * len(known[1])
             if self._young_bytes > JOINED_ALL_BYTES_MAX // 2:
                 self._old, self._young, self._young_bytes = self._young, {}, 0

@@ -1,6 +1,7 @@
-"""Raw path segments to names: the prefix, namespaces, tables. Pure, so what they mean is remembered.
+"""Raw path segments to names: the prefix, namespaces, tables. Pure, so results are cached.
 
-May import `names`, `services.request.request_view` and what a chain of views is (`services.lookup.lending`).
+May import `names`, `services.request.request_view` and the chain of views (`services.lookup.definer_rights`). Knows no
+rule.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 PLAIN_PLUS = b"GoIceberg/"
-"""How the User-Agent of iceberg-go begins."""
+"""The beginning of iceberg-go's User-Agent."""
 
 scope_of_prefix = lru_cache(4096)(lambda raw: RequestScope(*iceberg.decode_prefix(raw)))
 levels_of = lru_cache(16384)(iceberg.decode_path)
@@ -27,7 +28,7 @@ name_of = lru_cache(16384)(iceberg.decode_name)
 
 
 def split_path(request: Request, ctx: Context, expected: int) -> tuple[RequestScope, tuple[bytes, ...]]:
-    """Return the scope and the other parameters: a route without a prefix means the default catalog."""
+    """Return the scope and the other parameters of a path. A route without a prefix means the default catalog."""
     params = request.params
     if params and (b"+" in params[-1] or b"+" in params[-expected]) and _keeps_plus(request):
         params = tuple(map(iceberg.keep_plus, params))
@@ -38,9 +39,11 @@ def split_path(request: Request, ctx: Context, expected: int) -> tuple[RequestSc
 
 
 def referencing_views_of(request: Request) -> ViewChain:
-    """Read `referenced-by`: the views that a thing is read through, the outermost first, each levels joined as in a path.
+    """Parse `referenced-by`: the views through which an object is read, the outermost first, with levels joined as in a
+    path.
 
-    Commas part them. A client that encodes the value as a whole encodes those, too; then a comma of a name is encoded twice.
+    Views are separated by commas. A client that encodes the whole value encodes these commas, too; then a comma inside
+    a name is encoded twice.
     """
     raw = request.query_raw("referenced-by")
     if not raw:
@@ -48,11 +51,11 @@ def referencing_views_of(request: Request) -> ViewChain:
     views = raw.split(b",")
     if len(views) == 1 and b"%2c" in raw.lower():
         decoded = unquote_form(raw).encode().split(b",")
-        if all(b"\x1f" in view for view in decoded):  # else the comma is one of a name
+        if all(b"\x1f" in view for view in decoded):  # otherwise the comma belongs to a name
             views = decoded
     return check_view_chain(tuple(map(iceberg.decode_path, views)))
 
 
 def _keeps_plus(request: Request) -> bool:
-    """Say whether the client is one that sends `+` for itself: Go's own escaping of paths leaves it, as RFC 3986 does."""
+    """Return whether the client sends `+` for itself: Go's escaping of paths leaves it, as RFC 3986 does."""
     return request.headers.get(b"user-agent", b"").startswith(PLAIN_PLUS)

@@ -1,10 +1,11 @@
-"""Routes that plan scans: plan one, come back for it, fetch more of it, cancel it.
+"""Routes for scan planning: plan a scan, load a plan, fetch tasks, cancel.
 
-May import `access`, `formats` for the shape of a request, `model`, `names`, `services` and the shared modules of `limnos.http`. What was planned becomes an answer
-in `_scan_tasks` alone.
+May import `access`, `formats` for the shape of a request, `model`, `names`, `services` and the shared modules of
+`limnos.http`. Only `_scan_tasks` turns a plan into a response.
 
-403 or 404: as for reading the table's credentials, but with the right to read its rows: a table that does not exist is 404 to whoever could read it, had it no grants of its own,
-and to whoever creates tables or works with views in its namespace; else 403.
+403 or 404: as for the table's credentials, but with the right to read its rows. A missing table is 404 to a caller who
+could read it if it had no grants of its own, and to one who creates tables or works with views in its namespace;
+otherwise 403.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LOOK_S: Final = 0.5
-"""How often it is looked whether who asked is still there."""
+"""Seconds between checks whether the client is still connected."""
 EVERYTHING: Final = ScanRequest()
 NOTHING: Final = ScanTasks(b"", b"", 0)
 _FAILURES: Final = (
@@ -51,19 +52,19 @@ _FAILURES: Final = (
     errors.StorageFailed,
     errors.TooLarge,
 )
-"""What a plan may come to, as told to who comes back for it."""
+"""The final states of a plan, as a client sees them that loads it."""
 
 
 class FetchTasks(msgspec.Struct, rename="kebab"):
-    """The body of a request for more of a plan."""
+    """The body of a request for a task of a plan."""
 
     plan_task: str
 
 
 async def scan_plan(request: Request, ctx: Context) -> Response:
-    """POST plan: the files of a scan, or what is to be asked for to have them."""
+    """POST plan: the files of a scan, or the tasks to fetch for them."""
     data = await request.body()
-    request.glance(data, dict)  # what is left out of the shape is read, too: a body that is no JSON is none
+    request.glance(data, dict)  # also checks that the ignored fields are JSON
     asked = request.decode(data, ScanRequest)
     asked.check()
     seen = await _find_plan_target(request, ctx, asked=asked)
@@ -76,7 +77,7 @@ async def scan_plan(request: Request, ctx: Context) -> Response:
 
 
 async def plan_load(request: Request, ctx: Context) -> Response:
-    """GET a plan: as far as it is worked out."""
+    """GET a plan, with the part that is computed so far."""
     seen = await _find_plan_target(request, ctx)
     try:
         planned = await run_while_connected(
@@ -89,7 +90,7 @@ async def plan_load(request: Request, ctx: Context) -> Response:
 
 
 async def plan_cancel(request: Request, ctx: Context) -> Response:
-    """DELETE a plan: nobody wants it any more."""
+    """DELETE a plan."""
     seen = await _find_plan_target(request, ctx)
     await scan_plans.plan_cancel(ctx, seen.scanned, plan_id=seen.plan_id)
     return no_content()
@@ -104,7 +105,7 @@ async def tasks_load(request: Request, ctx: Context) -> Response:
 
 
 class PlanTarget(NamedTuple):
-    """The table of a request, decided on, and the plan that it names."""
+    """The table of a request, after the decision, and the plan that it names."""
 
     scope: RequestScope
     path: Levels
@@ -113,7 +114,7 @@ class PlanTarget(NamedTuple):
 
 
 async def _find_plan_target(request: Request, ctx: Context, *, asked: ScanRequest = EVERYTHING) -> PlanTarget:
-    """Decide on the scan of the table that a request is about."""
+    """Find the table of a request and decide about the scan."""
     scope, params = split_path(request, ctx, 3 if request.method != "POST" else 2)
     path = (*levels_of(params[0]), name_of(params[1]))
     through = referencing_views_of(request) if request.query_string else ()
@@ -139,7 +140,7 @@ async def _plan_response(
 async def _plan_restricted_scan(
     request: Request, ctx: Context, *, seen: PlanTarget, bound: BoundRestrictions
 ) -> Response:
-    """Plan for whom restrictions bind: what they leave, whole, in files of its own, and credentials for these alone."""
+    """Plan a scan for a restricted user: the visible rows in rewritten files, and credentials for these files alone."""
     shown = await run_while_connected(request.is_gone, scan_restricted(ctx, seen.scanned, bound=bound))
     credentials = b""
     if delegates_of(request) and is_vending(seen.scanned.place.catalog.properties):
@@ -153,7 +154,7 @@ async def _plan_restricted_scan(
 
 
 async def _credentials(request: Request, ctx: Context, *, seen: PlanTarget) -> bytes:
-    """Spell the credentials that a client asked for, where the catalog gives some out."""
+    """Encode the credentials that a client asked for, if the catalog vends any."""
     if not (delegates_of(request) and is_vending(seen.scanned.place.catalog.properties)):
         return b""
     found = await table_credentials(ctx, seen.scope, levels=seen.path)
@@ -163,14 +164,17 @@ async def _credentials(request: Request, ctx: Context, *, seen: PlanTarget) -> b
 
 
 def _scan_tasks(told: ScanTasks, *, head: bytes = b"", credentials: bytes = b"") -> Response:
-    """Answer with what was planned. Delete files are left out where there are none, as clients insist that tasks refer to them."""
+    """Return a response with scan tasks.
+
+    An empty list of delete files is omitted: clients require tasks that refer to them.
+    """
     deletes = b"".join((b'"delete-files":[', told.deletes, b"],")) if told.deletes else b""
     body = b"".join((b"{", head, deletes, b'"file-scan-tasks":[', told.files, b"]", credentials, b"}"))
     return Response(200, body, (JSON, NO_STORE))
 
 
 async def run_while_connected(is_gone: Callable[[], bool] | None, work: Coroutine[object, object, T]) -> T:
-    """Do something for a client as long as it is there; what is under way is ended when it leaves. Raises BadRequest."""
+    """Await `work` while the client is connected. When it leaves, the work is cancelled. Raises BadRequest."""
     task = asyncio.ensure_future(work)
     try:
         while True:

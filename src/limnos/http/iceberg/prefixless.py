@@ -1,8 +1,7 @@
-"""Routes without a prefix: reads mean the default catalog, changes are refused in words that name the prefix to use.
+"""Routes without a prefix: reads use the default catalog, changes are refused with the prefix to use.
 
-May import `model`, `names`, `services` and the shared modules of `limnos.http`. A client that forgets the
-prefix of its own catalog would otherwise change the object of that name in another one, and be told that all went
-well.
+May import `model`, `names`, `services` and the shared modules of `limnos.http`. A client that omits the prefix of its
+own catalog would otherwise change the object of that name in another catalog, and get a success.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def prefixless(routes: Sequence[Route[Handler]]) -> tuple[list[Route[Handler]], 
 
 
 async def write_refuse(request: Request, ctx: Context) -> NoReturn:
-    """Refuse a change. The default catalog's prefix is told to who may use that catalog; the body is not looked at."""
+    """Refuse a change. A caller who may use the default catalog gets its prefix. The body is not read."""
     del request
     defaults = ctx.services.defaults
     scope = RequestScope(defaults.metalake, defaults.catalog)

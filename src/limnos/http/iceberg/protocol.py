@@ -1,6 +1,6 @@
-"""The protocol as the application sees it: routes with and without a prefix, and the error shape.
+"""Iceberg REST as a protocol: routes with and without a prefix, and the error body.
 
-May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`.
+May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Knows no rule.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 ROOT = "/iceberg/v1"
 REPORT_BYTES_MAX = 1 << 18
-"""How long a report of a client may be."""
+"""The longest metrics report."""
 
 PLAN_BYTES_MAX = 2 << 20
-"""How long a request to plan a scan may be: its filter may name many values."""
+"""The longest request for a scan plan: its filter may list many values."""
 
 CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route(
@@ -206,7 +206,7 @@ CATALOG_ROUTES: tuple[Route[Handler], ...] = (
     Route("DELETE", "/{prefix}/namespaces/{namespace}/views/{view}", views.view_drop, "drop-view"),
     Route("POST", "/{prefix}/views/rename", views.view_rename, "rename-view"),
 )
-"""Every route of a catalog. Those that read are served without `/{prefix}`, too, for the default catalog."""
+"""Every route of a catalog. Reads are served without `/{prefix}`, too, for the default catalog."""
 
 KEYED: dict[str, IdempotentRoute] = {
     "create-namespace": IdempotentRoute(200, namespaces.replay_namespace_create),
@@ -225,11 +225,11 @@ KEYED: dict[str, IdempotentRoute] = {
     "drop-view": IdempotentRoute(),
     "rename-view": IdempotentRoute(),
 }
-"""Operations for which an `Idempotency-Key` counts, and how each is answered again."""
+"""Operations that accept an `Idempotency-Key`, and how a repetition is answered."""
 
 ENDPOINTS = tuple(f"{route.method} /v1{route.path}".replace("{plan}", "{plan-id}") for route in CATALOG_ROUTES)
 PASSED_ON = tuple(f"{route.method} /v1{route.path}" for route in CATALOG_ROUTES if route.operation in HANDLERS)
-"""Those that are served of a catalog which shows another one, too: its scans are planned where they are read."""
+"""Operations with a handler for catalogs that show another one. Scan planning has none: clients plan these scans."""
 
 
 def _error(error: LimnosError | InvalidName, _request: Request, operation: str) -> Response:
@@ -258,7 +258,7 @@ class IcebergProtocol:
         self.router: Router[Handler] = Router(ROOT, (config_route, token_route, *routes, *reads), refusing=writes)
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Say what a path below a prefix names: a catalog, a namespace, or a table or view of it."""
+        """Return the catalog, namespace, table or view that a path below a prefix names."""
         scope, params = split_path(request, ctx, path.count("{") - 1)
         if len(params) == 0:
             return scope, None, ()
@@ -268,6 +268,6 @@ class IcebergProtocol:
         return scope, Kind.VIEW if "/views/" in path else Kind.TABLE, (*levels, name_of(params[1]))
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
-        """Give a failure its status and body; the request id is in the header."""
+        """Return the response for an error. The request id is in the header."""
         response = error_response(error, operation=operation)
         return oauth.oauth_error(error, response) if operation == "issue-token" else response

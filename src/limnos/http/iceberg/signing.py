@@ -1,6 +1,7 @@
-"""Remote signing: whether a request asks for it, how that is told, and the route that signs.
+"""Remote signing: whether a client asks for it, its configuration, and the route that signs.
 
-May import `model`, `names`, `services`, `sources` for what is signed, and this package. A signature is for one request of one caller: nobody keeps it.
+May import `model`, `names`, `services`, `sources` for the signed requests, and this package. Knows no key. A signature
+is for one request of one caller and must not be cached.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ if TYPE_CHECKING:
     from limnos.services.vending.signing import RequestSigning
 
 SIGNER = "S3V4RestSigner"
-"""What PyIceberg calls the client of the route below."""
+"""PyIceberg's name for the client of the route below."""
 
 
 class SignRequest(msgspec.Struct, frozen=True):
-    """A request to an object store as a client would send it; what else stands in it is passed over."""
+    """A request to an object store as the client would send it. Other fields are ignored."""
 
     region: str
     uri: str
@@ -40,13 +41,15 @@ class SignRequest(msgspec.Struct, frozen=True):
 
 
 def is_signing_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
-    """Say whether a client wants requests signed by a catalog that has that done."""
+    """Return whether a client wants signing, in a catalog that offers it."""
     header = request.headers.get(DELEGATION)
     return header is not None and b"remote-signing" in header.lower() and is_catalog_signing(ctx, catalog)
 
 
 async def sign_request(request: Request, ctx: Context) -> Response:
-    """POST sign: answer a request to the object store with its signature, if it touches the table's own files as the caller may."""
+    """POST sign: return a signature for a request to the object store, if it touches only files that the caller may
+    access.
+    """
     scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
     body = request.decode(await request.body(), SignRequest)
@@ -61,7 +64,7 @@ async def sign_request(request: Request, ctx: Context) -> Response:
 def signing_configuration(
     signing: RequestSigning, scope: RequestScope, *, levels: Levels, scan_mode: str = ""
 ) -> bytes:
-    """Spell the end of an answer about a table whose requests are signed: for clients that know the older properties, too."""
+    """Encode the end of a table response whose requests are signed, with the older properties for older clients."""
     endpoint = f"{route_of(scope, levels)}/sign"
     config = {
         **mode_of(scan_mode), **store_properties_of(signing.properties), "s3.remote-signing-enabled": "true", "s3.signer": SIGNER,

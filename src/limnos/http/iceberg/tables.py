@@ -1,11 +1,11 @@
 """Table routes: list, create, register, load, exists, commit, drop, rename, metrics.
 
-May import `access`, `files`, `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata stays JSON bytes
-from the store to the answer.
+May import `access`, `files`, `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata
+stays JSON bytes from the store to the response.
 
-403 or 404: a table that does not exist is 404 to whoever could load it, had it no grants of its own, and to whoever
-creates tables or works with views in its namespace; else 403. A missing namespace of a list or create is 404 to
-whoever could load it, else 403.
+403 or 404: a missing table is 404 to a caller who could load it if it had no grants of its own, and to one who creates
+tables or works with views in its namespace; otherwise 403. A missing namespace of a list or create is 404 to a caller
+who could load it, otherwise 403.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
 
 _MODES = ("all", "refs")
 _PLAIN = frozenset({b"", b"snapshots=all", b"snapshots=refs"})
-"""With these an answer rests on the caller's own right to the table and on its document, so it may be kept."""
+"""Modes in which a response depends only on the caller's own right and on the document, so it may be cached."""
 LOCK = b"x-limnos-lock"
 
 
 class TableResponseEnd(NamedTuple):
-    """How an answer about a table ends: its configuration, what tells the credentials in it from others, and where scans are planned."""
+    """The end of a table response: its configuration, a mark for the credentials in it, and where scans are planned."""
 
     text: bytes
     mark: str = ""
@@ -74,7 +74,7 @@ _PLAIN_ENDS = {
 }
 _BY_SERVER = b',"config":{"scan-planning-mode":"server"}'
 _GLANCE_BYTES_MAX = 4 << 10
-"""Of requirements: assert-create stands alone."""
+"""For requirements: an assert-create stands alone, so longer ones have none."""
 
 
 class CreateTable(msgspec.Struct, rename="kebab"):
@@ -98,7 +98,7 @@ class CommitTable(msgspec.Struct):
 
 
 class LargeTableCreate(msgspec.Struct, rename="kebab"):
-    """What is looked at of the body of a large create before a chore gets it."""
+    """The part of a large create's body that is read before a separate process gets it."""
 
     name: str
     location: str | None = None
@@ -106,7 +106,7 @@ class LargeTableCreate(msgspec.Struct, rename="kebab"):
 
 
 class LargeTableCommit(msgspec.Struct):
-    """The body of a large commit, checked to be JSON and not made into objects."""
+    """The body of a large commit: checked to be JSON, but not decoded into objects."""
 
     requirements: msgspec.Raw = msgspec.Raw(b"[]")
     updates: msgspec.Raw = msgspec.Raw(b"[]")
@@ -121,13 +121,13 @@ class RegisterTable(msgspec.Struct, rename="kebab"):
 
 
 class NewTableName(msgspec.Struct):
-    """What is looked at of the body of a create or register that is answered again."""
+    """The part of a body that is read to answer a repeated create or register."""
 
     name: str
 
 
 class MetricsReport(msgspec.Struct, rename="kebab"):
-    """What is looked at of a report; it is kept as it was sent."""
+    """The part of a metrics report that is read; the report is stored as it was sent."""
 
     report_type: Literal["scan-report", "commit-report"]
     snapshot_id: int | None = None
@@ -166,7 +166,7 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
-    """GET a table; 304 when the caller has this version, decided first."""
+    """GET a table; 304 if the caller has this version. The decision comes first."""
     scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
     through = referencing_views_of(request) if request.query_string else ()
@@ -208,7 +208,10 @@ async def table_load(request: Request, ctx: Context) -> Response:
 async def _restricted_response(
     request: Request, ctx: Context, *, sight: TableVisibility, mode: str, bound: BoundRestrictions
 ) -> Response:
-    """Answer whom restrictions bind: no file, no credential, and that scans are planned here. Kept by nobody, as rights may move."""
+    """Answer a restricted user: no file and no credential, and that scans are planned here.
+
+    Never cached, as rights may change.
+    """
     etag = _etag(sight.document, mode, end=TableResponseEnd(b"", f"r{bound.digest}"))
     if _matches(request.headers.get(b"if-none-match"), etag):
         return Response(304, b"", ((b"etag", etag), NO_STORE))
@@ -222,7 +225,10 @@ async def _restricted_response(
 
 
 def _depend_on_file(ctx: Context, document: MetadataDocument, lasting: CacheValidity | None) -> CacheValidity | None:
-    """Tell that an answer holds while its metadata file is there; whether a file in an object store is, must be awaited."""
+    """Limit the validity of a response to the life of its local metadata file.
+
+    A file in an object store cannot be checked inline.
+    """
     if lasting is None:
         return None
     file = iceberg_tables.file_to_verify(ctx, document)
@@ -284,7 +290,7 @@ async def table_create(request: Request, ctx: Context) -> Response:
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
-    """POST register: make a table of an existing metadata file."""
+    """POST register: create a table from an existing metadata file."""
     scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), RegisterTable)
     namespace, name = levels_of(params[0]), check_part(body.name)
@@ -308,20 +314,23 @@ async def table_commit(request: Request, ctx: Context) -> Response:
 
 
 def _proof_of(request: Request) -> LockProof | None:
-    """The lock that a statement of SQL++ shows."""
+    """Return the lock that a statement of SQL++ proves to hold, or None."""
     text = request.headers.get(LOCK)
     return None if text is None else lock_proof_of(text.decode("latin-1"))
 
 
 def _glance(request: Request, data: bytes) -> CommitTable:
-    """Look at a large commit for what makes it a create; requirements and updates are for the chore that does it."""
+    """Read the part of a large commit that makes it a create. A separate process decodes requirements and updates."""
     seen = request.glance(data, LargeTableCommit)
     few = bytes(seen.requirements)
     return CommitTable(request.decode(few, list[object]) if len(few) <= _GLANCE_BYTES_MAX else [])
 
 
 async def replay_table_create(request: Request, ctx: Context, table_id: int) -> Response:
-    """Answer a create or register again, with the table as it is now. Raises NotFound when its name means it no more."""
+    """Answer a repeated create or register with the table as it is now.
+
+    Raises NotFound if its name has another object.
+    """
     scope, params = split_path(request, ctx, 1)
     name = request.glance(await request.body(), NewTableName).name
     namespace = levels_of(params[0])
@@ -330,7 +339,7 @@ async def replay_table_create(request: Request, ctx: Context, table_id: int) -> 
 
 
 async def replay_table_commit(request: Request, ctx: Context, table_id: int) -> Response:
-    """Answer a commit again, with the table as it is now. Raises NotFound when its name means it no more."""
+    """Answer a repeated commit with the table as it is now. Raises NotFound if its name has another object."""
     scope, params = split_path(request, ctx, 2)
     document, _ = await _reload_table(ctx, scope, levels_of(params[0]), name_of(params[1]), table_id=table_id)
     return _commit_response(document)
@@ -350,7 +359,7 @@ async def _reload_table(
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
-    """DELETE a table, with its files when `purgeRequested`."""
+    """DELETE a table, with `purgeRequested` also its files."""
     scope, params = split_path(request, ctx, 2)
     purge = request.query_flag("purgeRequested")
     await tables.table_drop(ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), purge=purge)
@@ -358,10 +367,10 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def table_unregister(request: Request, ctx: Context) -> Response:
-    """POST unregister: forget a table, keep its files, and answer what it was like."""
+    """POST unregister: forget a table, keep its files, and return its last state."""
     scope, params = split_path(request, ctx, 2)
     taken: list[MetadataDocument] = []
-    ctx.keep_answer(lambda _: _unregister_body(taken[-1]))  # afterwards it is not there to be shown again
+    ctx.keep_answer(lambda _: _unregister_body(taken[-1]))  # a repetition cannot load the table any more
     document = await tables.table_unregister(
         ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), taken=taken
     )
@@ -388,7 +397,7 @@ async def table_rename(request: Request, ctx: Context) -> Response:
 
 
 def _with_rename_hint(error: NotFound, scope: RequestScope, target: Levels) -> NotFound:
-    """Tell who began a table's new name with the catalog, as SQL has it everywhere but after RENAME TO."""
+    """Add a hint for a caller who began a table's new name with the catalog, as SQL has it except after RENAME TO."""
     if error.kind != "namespace" or target[0] != scope.catalog or len(target) < 3:
         return error
     hint = f"The new name of a table is relative to its catalog: write {iceberg.render(target[1:])}"
@@ -396,11 +405,11 @@ def _with_rename_hint(error: NotFound, scope: RequestScope, target: Levels) -> N
 
 
 async def metrics_report(request: Request, ctx: Context) -> Response:
-    """POST metrics: taken from whoever may load the table, and kept behind the request."""
+    """POST metrics: accepted from a caller who may load the table, and stored after the response."""
     scope, params = split_path(request, ctx, 2)
     data = await request.body()
     body = request.decode(data, MetricsReport)
-    request.decode(data, object)  # it is told as it was sent, so all of it must be what whoever reads it can read
+    request.decode(data, object)  # it is returned as it was sent, so all of it must be valid JSON
     if body.snapshot_id is not None and abs(body.snapshot_id) >= 1 << 63:
         raise BadRequest("Field 'snapshot-id' is no number of 64 bits")
     await reports.report_take(
@@ -411,23 +420,26 @@ async def metrics_report(request: Request, ctx: Context) -> Response:
 
 
 def _new_name(name: str) -> str:
-    """Check a new table's name. It is taken as it is: PyIceberg quotes names in bodies of views only."""
+    """Check a new table's name. It is not decoded: PyIceberg quotes names only in bodies of views."""
     if not name:
         raise IllegalName("A table needs a name")
     return check_part(name)
 
 
 def _etag(document: MetadataDocument, mode: str, *, end: TableResponseEnd) -> bytes:
-    """Name an answer; one with credentials only for as long as these would be given again, so a 304 leaves nobody with old ones."""
+    """Return the entity tag.
+
+    With credentials it changes when new ones would be issued, so no client keeps old ones after a 304.
+    """
     return f'W/"{"-".join(filter(None, (str(document.node_id), str(document.version), mode, end.scan_mode, end.mark)))}"'.encode()
 
 
 async def _response_end(
     request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, catalog: CatalogRecord, plain: TableResponseEnd, made: bool = False
 ) -> TableResponseEnd:  # fmt: skip
-    """End an answer with credentials, else with who signs requests, as far as a client asks for them.
+    """Return the end of a response with credentials, or with signing, as far as the client asks for them.
 
-    When something was `made` it stays so whatever STS says: who asks can ask again.
+    If something was `made`, failures of STS are ignored: the caller can ask again.
     """
     if not is_asked(request, ctx, catalog=catalog):
         return await _signing_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain)
@@ -459,7 +471,7 @@ async def _signing_end(
 
 async def _created_response(
     request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, found: tuple[MetadataDocument, CatalogRecord]) -> Response:  # fmt: skip
-    """Answer with a table that this request has made, now or when it came before."""
+    """Return a table that this request, or the request it repeats, has created."""
     document, catalog = found
     plain = _PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
     end = await _response_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain, made=True)

@@ -1,9 +1,9 @@
 """The transaction route: commits to several tables at once, all of them or none.
 
-May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. A change is a commit's body with the
-table's name in it.
+May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. A change is a commit's body
+with the table's name in it.
 
-403 or 404: as for a commit to each table by itself, in the order of the changes.
+403 or 404: as for a commit to each table, in the order of the changes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _GLANCE_BYTES_MAX = 4 << 10
-"""Of requirements that a chore checks: assert-create stands alone."""
+"""For requirements that a separate process checks: an assert-create stands alone."""
 _NOTHING = msgspec.Raw(b"[]")
 
 
@@ -56,7 +56,7 @@ class CommitTransaction(msgspec.Struct, rename="kebab"):
 
 
 class LargeTableChange(msgspec.Struct):
-    """A commit to one table in a large body: its parts are checked to be JSON, and decoded one change at a time."""
+    """A commit to one table in a large body: checked to be JSON, and decoded one change at a time."""
 
     identifier: TableChangeIdentifier
     requirements: msgspec.Raw = _NOTHING
@@ -86,7 +86,7 @@ async def transaction_commit(request: Request, ctx: Context) -> Response:
 
 
 def _check_change_count(changes: list[T]) -> list[T]:
-    """Refuse none, and too many before they are decoded. Raises BadRequest."""
+    """Refuse an empty list, and one that is too long, before decoding it. Raises BadRequest."""
     if not changes:
         raise BadRequest("Field 'table-changes' is empty: name at least one table")
     if len(changes) > OPERATIONS_MAX:
@@ -97,7 +97,7 @@ def _check_change_count(changes: list[T]) -> list[T]:
 
 
 async def _decode_large_body(request: Request, data: bytes) -> list[TableCommitOperation]:
-    """Decode a large body change by change, so that others have their turn."""
+    """Decode a large body change by change, so that other requests run in between."""
     operations, decoded = [], 0
     for each in _check_change_count(request.glance(data, LargeTransaction).table_changes):
         operations.append(TableCommitOperation(_path(each.identifier), _change(request, each)))
@@ -117,7 +117,7 @@ def _size(change: LargeTableChange) -> int:
 
 
 def _change(request: Request, change: LargeTableChange) -> CommitChange:
-    """Decode a change; what is large is left to a chore, but for what makes it a create."""
+    """Decode a change. A large one is left to a separate process, except for the part that makes it a create."""
     few = bytes(change.requirements)
     if _size(change) <= REQUEST_BYTES_MAX:
         return CommitChange(request.decode(few, list[object]), request.decode(bytes(change.updates), list[object]))

@@ -1,7 +1,8 @@
-"""Vended credentials: whether a request asks for them, how they are spelled, and the route that renews them.
+"""Vended credentials: whether a client asks for them, their spelling, and the route that renews them.
 
-May import `services`, `names`, `model`, `formats` for names of properties, `sources` for others, and this package. What is answered here is for one caller and ends soon: no answer
-with credentials is kept, by this server or by anybody between it and the client.
+May import `services`, `names`, `model`, `formats` for names of properties, `sources` for others, and this package.
+Knows no rule. A response with credentials is for one caller and expires soon, so neither this server nor a proxy may
+cache it.
 """
 
 from __future__ import annotations
@@ -38,18 +39,18 @@ _PASSED_ON: Final = (
 
 
 def delegates_of(request: Request) -> bool:
-    """Say whether a client wants credentials, wherever they are given out."""
+    """Return whether a client wants credentials."""
     header = request.headers.get(DELEGATION)
     return header is not None and b"vended-credentials" in header.lower()
 
 
 def is_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
-    """Say whether a client wants credentials of a catalog that gives them out."""
+    """Return whether a client wants credentials, and the catalog vends them."""
     return delegates_of(request) and is_vending(ctx.services.defaults.storages.stated(catalog.properties))
 
 
 async def credentials_load(request: Request, ctx: Context) -> Response:
-    """GET a table's credentials anew; none where none are given out, or not to the caller."""
+    """GET a table's renewed credentials; none if the catalog vends none, or not to this caller."""
     scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
     through = referencing_views_of(request) if request.query_string else ()
@@ -61,7 +62,7 @@ async def credentials_load(request: Request, ctx: Context) -> Response:
 
 
 def entry_of(vended: VendedCredentials, scope: RequestScope, *, levels: Levels) -> dict[str, object]:
-    """Spell credentials as one entry of `storage-credentials`."""
+    """Encode credentials as one entry of `storage-credentials`."""
     return _entry(vended, config_of(vended, scope, levels=levels))
 
 
@@ -72,7 +73,7 @@ def _entry(vended: VendedCredentials, config: object) -> dict[str, object]:
 def config_of(
     vended: VendedCredentials, scope: RequestScope, *, levels: Levels, renewed: bool = True
 ) -> dict[str, str]:
-    """Spell credentials as clients are configured, with how the store is reached and where they are renewed."""
+    """Encode credentials as client configuration, with how the store is reached and where they are renewed."""
     keys = vended.credentials
     renewed_at = f"{route_of(scope, levels)}/credentials" if renewed else None
     if isinstance(keys, GcsToken):
@@ -90,7 +91,7 @@ def config_of(
 
 
 def mode_of(scan_mode: str) -> dict[str, str]:
-    """Spell where a table's scans are to be planned; nothing where that is left to the client."""
+    """Encode where a table's scans must be planned; nothing if the client may choose."""
     return {SCAN_MODE: scan_mode} if scan_mode else {}
 
 
@@ -108,7 +109,10 @@ def _gcs_config(keys: GcsToken, vended: VendedCredentials, *, renewed_at: str | 
 
 
 def _adls_config(keys: AdlsSignature, vended: VendedCredentials, *, renewed_at: str | None) -> dict[str, str]:
-    """Spell a signature by the host that locations name, as Iceberg's Java library looks it up; PyIceberg takes the account from that."""
+    """Encode a signature by the host in locations, as Iceberg's Java library finds it.
+
+    PyIceberg derives the account from that.
+    """
     host = find_property(vended.properties, ADLS_HOST)
     return {
         **({} if host is None else {ADLS_HOST[0]: host}),
@@ -119,13 +123,13 @@ def _adls_config(keys: AdlsSignature, vended: VendedCredentials, *, renewed_at: 
 
 
 def store_properties_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """Spell how a catalog's store is reached, without any key."""
+    """Encode how a catalog's store is reached, without any key."""
     known = {name: find_property(properties, names) for name, names in _PASSED_ON}
     return {key: value for key, value in known.items() if value is not None}
 
 
 def route_of(scope: RequestScope, levels: Levels) -> str:
-    """Spell a table's route, as clients put it behind the catalog's address."""
+    """Return a table's route, relative to the catalog's address."""
     prefix = iceberg.encode_prefix(scope.metalake or "", scope.catalog or "")
     namespace, name = iceberg.encode_path(levels[:-1]), iceberg.encode_name(levels[-1])
     return f"v1/{prefix}/namespaces/{namespace}/tables/{name}"
@@ -134,7 +138,7 @@ def route_of(scope: RequestScope, levels: Levels) -> str:
 def credentials_configuration(
     vended: VendedCredentials | None, scope: RequestScope, *, levels: Levels, scan_mode: str = ""
 ) -> bytes:
-    """Spell the end of an answer about a table: its configuration, with the credentials if there are any."""
+    """Encode the end of a table response: its configuration, with credentials if there are any."""
     if vended is None:
         return b"".join((b',"config":', msgspec.json.encode(mode_of(scan_mode)), b"}"))
     keys = config_of(vended, scope, levels=levels)

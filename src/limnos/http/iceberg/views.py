@@ -1,11 +1,11 @@
 """View routes: list, create, register, load, exists, replace, drop, rename.
 
-May import `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata stays JSON bytes from the store to
-the answer.
+May import `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata stays JSON bytes from the
+store to the response.
 
-403 or 404: a view that does not exist is 404 to whoever could load it, had it no grants of its own, and to whoever works with
-tables or makes views in its namespace; else 403. A missing namespace of a list or create is 404 to whoever could load it,
-else 403.
+403 or 404: a missing view is 404 to a caller who could load it if it had no grants of its own, and to one who works
+with tables or creates views in its namespace; otherwise 403. A missing namespace of a list or create is 404 to a caller
+who could load it, otherwise 403.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from limnos.services.request.request_view import RequestScope
 
 QUOTES_NAMES = b"PyIceberg/"
-"""How the User-Agent of the client begins that percent-quotes the name in bodies about views (decision record 0009)."""
+"""The beginning of the User-Agent of the client that percent-quotes names in bodies of views (decision record 0009)."""
 
 
 class CreateView(msgspec.Struct, rename="kebab"):
@@ -47,14 +47,14 @@ class CreateView(msgspec.Struct, rename="kebab"):
 
 
 class LargeViewCreate(msgspec.Struct):
-    """What is looked at of the body of a large create before a chore gets it."""
+    """The part of a large create's body that is read before a separate process gets it."""
 
     name: str
     location: str | None = None
 
 
 class NewViewName(msgspec.Struct):
-    """What is looked at of a create or register that is answered again."""
+    """The part of a body that is read to answer a repeated create or register."""
 
     name: str
 
@@ -68,7 +68,7 @@ class ReplaceView(msgspec.Struct):
 
 
 class LargeViewReplace(msgspec.Struct):
-    """The body of a large replace, checked to be JSON and not made into objects."""
+    """The body of a large replace: checked to be JSON, but not decoded into objects."""
 
     requirements: msgspec.Raw = msgspec.Raw(b"[]")
     updates: msgspec.Raw = msgspec.Raw(b"[]")
@@ -92,7 +92,7 @@ async def views_list(request: Request, ctx: Context) -> Response:
 
 
 async def view_create(request: Request, ctx: Context) -> Response:
-    """POST views: make one."""
+    """POST views: create one."""
     scope, params = split_path(request, ctx, 1)
     data = await request.body()
     if len(data) > REQUEST_BYTES_MAX:
@@ -107,7 +107,7 @@ async def view_create(request: Request, ctx: Context) -> Response:
 
 
 async def view_register(request: Request, ctx: Context) -> Response:
-    """POST register-view: make a view of an existing metadata file."""
+    """POST register-view: create a view from an existing metadata file."""
     scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), RegisterView)
     made = await iceberg_views.view_register(
@@ -149,14 +149,17 @@ async def view_replace(request: Request, ctx: Context) -> Response:
 
 
 async def replay_view_create(request: Request, ctx: Context, view_id: int) -> Response:
-    """Answer a create or register again, with the view as it is now. Raises NotFound when its name means it no more."""
+    """Answer a repeated create or register with the view as it is now.
+
+    Raises NotFound if its name has another object.
+    """
     scope, params = split_path(request, ctx, 1)
     name = new_view_name(request, request.glance(await request.body(), NewViewName).name)
     return _load_response(await _reload_view(ctx, scope, levels_of(params[0]), name, view_id=view_id))
 
 
 async def replay_view_replace(request: Request, ctx: Context, view_id: int) -> Response:
-    """Answer a replace again, with the view as it is now. Raises NotFound when its name means it no more."""
+    """Answer a repeated replace with the view as it is now. Raises NotFound if its name has another object."""
     scope, params = split_path(request, ctx, 2)
     return _load_response(await _reload_view(ctx, scope, levels_of(params[0]), name_of(params[1]), view_id=view_id))
 

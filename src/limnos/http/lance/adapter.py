@@ -1,7 +1,10 @@
-"""An adapter: the protocol in front of any implementation of Lance's interface, without a store and without access rules.
+"""An adapter: the protocol in front of any implementation of Lance's interface, without a store and without access
+rules.
 
-May import `model`, `names`, `telemetry`, `services` for a directory's rows, this package and the shared modules of `limnos.http`. An ASGI application. Calls run in
-threads, as implementations block; rows of a directory are the work of processes, as a server's are. A body that does not end is given to nobody, or committed by nobody.
+May import `model`, `names`, `telemetry`, `services` for a directory's rows, this package and the shared modules of
+`limnos.http`. Knows no implementation. It is an ASGI application. Calls run in threads, as implementations block; work
+on rows of a directory runs in separate processes, as on a server. An incomplete body is neither passed on nor
+committed.
 """
 
 from __future__ import annotations
@@ -56,14 +59,14 @@ def _routes() -> Iterator[Route[ProtocolOperation]]:
     for each in OPERATIONS:
         name = f"lance-{each.call.replace('_', '-')}"
         yield Route(each.method, each.path, each, name)
-        if "/namespace/{id}" in each.path:  # clients' libraries take the root's identifier `.` out of a path
+        if "/namespace/{id}" in each.path:  # clients' libraries remove the root's identifier `.` from a path
             yield Route(each.method, each.path.replace("/{id}", ""), each, name)
 
 
 class LanceAdapter:
-    """Serves what `call` answers: it takes a method of the interface, fields, and the bytes of rows as `data`.
+    """Serves the results of `call`, which takes a method of the interface, its fields, and the bytes of rows as `data`.
 
-    With `folders` what is asked of rows is answered by those.
+    With `folders`, these answer operations on rows.
     """
 
     def __init__(self, call: Call, *, folders: FolderTables | None = None) -> None:
@@ -74,7 +77,7 @@ class LanceAdapter:
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="lance")
 
     async def __call__(self, scope: Scope, *ways: Receive | Send) -> None:
-        """Answer one request, as ASGI has it: the ways are one to receive by, and one to send by."""
+        """Answer one ASGI request. `ways` are the functions `receive` and `send`."""
         receive, send = cast("tuple[Receive, Send]", ways)
         if scope["type"] != "http":
             return
@@ -89,7 +92,10 @@ class LanceAdapter:
     async def _stream(
         self, pieces: AsyncGenerator[bytes, None], headers: tuple[tuple[bytes, bytes], ...], *, receive: Receive, send: Send
     ) -> None:  # fmt: skip
-        """Send an answer while it is made, to its end or until nobody is there; what fails on the way ends the connection before the last piece."""
+        """Send a response while it is produced, until it ends or the client leaves.
+
+        A failure ends the connection before the last piece.
+        """
         gone = asyncio.ensure_future(receive())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": [*headers]})
@@ -103,7 +109,7 @@ class LanceAdapter:
             gone.cancel()
 
     def close(self) -> None:
-        """Let go of threads and processes."""
+        """End the threads and processes."""
         if self._folders is not None:
             self._folders.workers.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -158,7 +164,7 @@ def _adapter_error_response(error: LimnosError | InvalidName, request_id: str, *
 
 
 def _identity(request: Request) -> dict[str, object]:
-    """Who asks, for implementations that want to know."""
+    """Return the caller's credentials, for implementations that check them."""
     key, bearer = request.headers.get(b"x-api-key"), request.headers.get(b"authorization", b"")
     found = {"api_key": key.decode("latin-1")} if key else {}
     if bearer.lower().startswith(b"bearer "):
@@ -167,7 +173,7 @@ def _identity(request: Request) -> dict[str, object]:
 
 
 def _query_fields(request: Request) -> dict[str, object]:
-    """Read query parameters as the fields that they stand for. Raises BadRequest."""
+    """Parse query parameters into the fields they stand for. Raises BadRequest."""
     found: dict[str, object] = {}
     for pair in filter(None, request.query_string.split(b"&")):
         name, _, value = pair.partition(b"=")
@@ -207,7 +213,7 @@ def _body_fields(body: bytes, operation: ProtocolOperation) -> dict[str, object]
 def _path_fields(
     request: Request, operation: ProtocolOperation, *, fields: dict[str, object], delimiter: str
 ) -> dict[str, object]:
-    """Read what the path names: an object, and an index of it. Raises BadRequest, InvalidName."""
+    """Parse the path: an object, and an index of it. Raises BadRequest, InvalidName."""
     if "{id}" not in operation.path:
         return {}
     stated = fields.get("id")
@@ -237,7 +243,7 @@ def _response(found: object, operation: ProtocolOperation, *, delimiter: str) ->
 
 
 def _join_identifier(text: str, delimiter: str) -> str:
-    """Spell an identifier with the delimiter of the request; an implementation's own text stays as it is."""
+    """Spell an identifier with the delimiter of the request. Text of the implementation stays unchanged."""
     if not text.startswith("["):
         return text
     return lance.join(Request.decode(text.encode(), tuple[str, ...]), delimiter=delimiter)

@@ -1,6 +1,7 @@
-"""Rows of a directory that the adapter serves: the handlers of a server's own routes, and making a table with rows.
+"""Rows of a directory that the adapter serves: the handlers of the server's own routes, and the creation of tables with
+rows.
 
-May import `model`, `services` for whose rows they are, and this package.
+May import `model`, `services` for the owner of the rows, and this package. Knows no store.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 async def table_create(request: Request, folders: FolderTables) -> Response:
-    """Make a table of the rows in the body. Where it lies is said by the directory's layout."""
+    """Create a table from the rows in the body. The directory's layout determines its location."""
     levels = path_of(request)
     mode = word_of(request.query("mode"), MODES, field="mode")
     if not levels:
@@ -65,4 +66,7 @@ ROWS: Final[Mapping[str, Handler]] = {
     "describe_table_index_stats": indices.index_stats,
     "drop_table_index": indices.index_drop,
 }
-"""Who answers for a directory what the interface calls so; everything else is asked of the directory's own implementation."""
+"""The handler for each operation of the interface on rows.
+
+The directory's own implementation answers all other operations.
+"""

@@ -1,6 +1,7 @@
-"""Routes of what is committed to several tables at once.
+"""Routes that commit to several tables at once.
 
-May import `model`, `services` and this package. Each operation names its table by its whole identifier; all of them are in one catalog.
+May import `model`, `services` and this package. Knows no rule. Each operation names its table by its full identifier;
+all tables are in one catalog.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class CreateVersions(msgspec.Struct):
 
 
 class BatchOperation(msgspec.Struct):
-    """One operation of a batch: just one of these is there."""
+    """One operation of a batch. Exactly one of the fields is set."""
 
     declare_table: DeclareTable | None = None
     create_table_version: CreateVersion | None = None
@@ -62,7 +63,7 @@ async def versions_create(request: Request, ctx: Context) -> Response:
 
 
 async def tables_commit(request: Request, ctx: Context) -> Response:
-    """Declare tables, commit and delete versions, and deregister tables: all of it or nothing."""
+    """Declare tables, commit and delete versions, and deregister tables: all or nothing."""
     body = request.decode(await body_of(request), CommitTables)
     named = [_single_operation(each) for each in body.operations]
     places = [_place(request, ctx, named=each) for _, each in named]
@@ -75,7 +76,7 @@ async def tables_commit(request: Request, ctx: Context) -> Response:
 
 
 def _single_operation(operation: BatchOperation) -> tuple[str, IdentifiedBody]:
-    """Return the one thing that an operation does. Raises BadRequest."""
+    """Return the name and body of the single field that is set. Raises BadRequest."""
     found = [(name, value) for name in operation.__struct_fields__ if (value := getattr(operation, name)) is not None]
     if len(found) != 1:
         raise BadRequest(f"An operation does one thing and not {len(found)}: {', '.join(operation.__struct_fields__)}")

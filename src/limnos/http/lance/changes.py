@@ -1,6 +1,7 @@
-"""Changes of what is in a table: rows by predicates, columns, metadata, earlier versions; how large it is; transactions.
+"""Changes of a table's content: rows by predicates, columns, metadata, restores; its statistics; and transactions.
 
-May import `model`, `services`, `sources` for the shapes of questions, and this package.
+May import `model`, `services`, `sources` for the shapes of requests to a table's files, and this package. Knows no
+rule.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _ENTERPRISE: Final = "only LanceDB Enterprise has columns that are computed late
 
 
 class UpdateTable(IdentifiedBody, kw_only=True):
-    """The body of an update: columns with the expressions that they are set to."""
+    """The body of an update: columns with their new values as expressions."""
 
     updates: list[tuple[str, str]]
     predicate: str | None = None
@@ -52,7 +53,7 @@ class RestoreTable(IdentifiedBody, kw_only=True):
 
 
 class FieldUpdate(msgspec.Struct):
-    """New metadata of a field; null takes a key away."""
+    """New metadata of a field; null removes a key."""
 
     path: str
     metadata: dict[str, str | None]
@@ -67,7 +68,7 @@ class UpdateFields(IdentifiedBody, kw_only=True):
 
 
 class NewColumn(msgspec.Struct):
-    """A column to be added."""
+    """A column to add."""
 
     name: str
     expression: str | None = None
@@ -83,7 +84,7 @@ class AddColumns(IdentifiedBody, kw_only=True):
 
 
 class Alteration(msgspec.Struct):
-    """What changes of a column."""
+    """The changes of one column."""
 
     path: str
     data_type: dict[str, object] | str | None = None
@@ -107,7 +108,7 @@ class DropColumns(IdentifiedBody, kw_only=True):
 
 
 class BranchBody(IdentifiedBody):
-    """A body that says no more than the branch."""
+    """A body with only a branch."""
 
     branch: str | None = None
 
@@ -115,13 +116,13 @@ class BranchBody(IdentifiedBody):
 async def change_table(
     rows: LanceRows, *, question: LanceQuestion, shape: type[T], branch: str | None = None, version: int | None = None
 ) -> T:  # fmt: skip
-    """Have a table's files changed."""
+    """Change a table's files."""
     at = VersionReference(version, branch=branch or None)
     return await rows.changed(question, at=at, shape=shape)
 
 
 async def rows_update(request: Request, where: Where) -> Response:
-    """Set columns in the rows for which a predicate holds; `rows_updated` is LanceDB's word for the same."""
+    """Update columns of the rows that match a predicate. `rows_updated` is LanceDB's name for the same count."""
     body = request.decode(await body_of(request), UpdateTable)
     rows = find_rows(request, where, body=body)
     updates = dict(body.updates)
@@ -133,7 +134,7 @@ async def rows_update(request: Request, where: Where) -> Response:
 
 
 async def rows_delete(request: Request, where: Where) -> Response:
-    """Delete the rows for which a predicate holds."""
+    """Delete the rows that match a predicate."""
     body = request.decode(await body_of(request), DeleteRows)
     rows = find_rows(request, where, body=body)
     if not body.predicate.strip():
@@ -157,7 +158,7 @@ async def table_restore(request: Request, where: Where) -> Response:
 
 
 async def schema_metadata_update(request: Request, where: Where) -> Response:
-    """Give the schema this metadata in place of what it has: a bare object, here and in the answer."""
+    """Replace the metadata of the schema. Request and response are a bare object."""
     values = request.decode(await body_of(request), dict[str, str])
     rows = find_rows(request, where)
     question = questions.SchemaMetadata("", {}, values=values)
@@ -166,7 +167,7 @@ async def schema_metadata_update(request: Request, where: Where) -> Response:
 
 
 async def field_metadata_update(request: Request, where: Where) -> Response:
-    """Change the metadata of fields, and answer what they have then."""
+    """Change the metadata of fields, and return it."""
     body = request.decode(await body_of(request), UpdateFields)
     rows = find_rows(request, where, body=body)
     if not body.updates:
@@ -178,7 +179,7 @@ async def field_metadata_update(request: Request, where: Where) -> Response:
 
 
 async def columns_add(request: Request, where: Where) -> Response:
-    """Add columns that have what expressions give."""
+    """Add columns whose values come from expressions."""
     body = request.decode(await body_of(request), AddColumns)
     rows = find_rows(request, where, body=body)
     columns = {each.name: each.expression for each in body.new_columns if each.expression is not None}
@@ -193,7 +194,7 @@ async def columns_add(request: Request, where: Where) -> Response:
 
 
 async def columns_alter(request: Request, where: Where) -> Response:
-    """Rename columns, change their types, or whether they may be empty."""
+    """Rename columns, change their types, or whether they are nullable."""
     body = request.decode(await body_of(request), AlterColumns)
     rows = find_rows(request, where, body=body)
     if any(each.virtual_column is not None for each in body.alterations):
@@ -209,7 +210,7 @@ async def columns_alter(request: Request, where: Where) -> Response:
 
 
 async def columns_drop(request: Request, where: Where) -> Response:
-    """Take columns away."""
+    """Drop columns."""
     body = request.decode(await body_of(request), DropColumns)
     rows = find_rows(request, where, body=body)
     if not body.columns:
@@ -220,7 +221,7 @@ async def columns_drop(request: Request, where: Where) -> Response:
 
 
 async def table_stats(request: Request, where: Where) -> Response:
-    """Answer how large a table is."""
+    """Return the size of a table."""
     body = request.decode(await body_of(request), BranchBody)
     rows = find_rows(request, where, body=body)
     at, question = VersionReference(branch=body.branch), questions.Stats("", {})
@@ -235,7 +236,7 @@ async def table_stats(request: Request, where: Where) -> Response:
 
 
 async def transaction_describe(request: Request, where: Where) -> Response:
-    """Answer what became of a transaction: its identifier is its table's, and behind that its own."""
+    """Return the status of a transaction. Its identifier is its table's, followed by its own name."""
     body = request.decode(await body_of(request), IdentifiedBody)
     told = await _transaction(request, where, body=body)
     return json_response({"status": SUCCEEDED, "properties": _properties(told)})
@@ -256,7 +257,7 @@ class AlterTransaction(IdentifiedBody, kw_only=True):
 
 
 async def transaction_alter(request: Request, where: Where) -> Response:
-    """Change a transaction: what was committed stays as it is, so nothing but its own status is taken."""
+    """Change a transaction. A committed one never changes, so only its current status is accepted."""
     body = request.decode(await body_of(request), AlterTransaction)
     told = await _transaction(request, where, body=body)
     for action in body.actions:

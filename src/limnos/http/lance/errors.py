@@ -1,7 +1,8 @@
-"""Lance's error body, and which status and code each failure gets.
+"""Lance's error body, and the status and code of each error.
 
-May import `model`, `names` and the shared modules of `limnos.http`. Clients look at the code alone, an integer that must be there; they put
-words of their own before `error`, so that says what a failure is about, and `detail` says it whole.
+May import `model`, `names` and the shared modules of `limnos.http`. Knows no route. Clients read only the code, an
+integer that is required. They put their own words before `error`, so `error` names the object, and `detail` is the full
+message.
 """
 
 from __future__ import annotations
@@ -64,12 +65,12 @@ _TABLE: Final[tuple[tuple[type[LimnosError], int, int], ...]] = (
 _BEGINS: Final = re.compile(
     r"(?:Namespace|Table|View)(?: with same name)? (?:does not exist|already exists): |Catalog (?=.* (?:does not exist|already exists))"
 )
-"""What a client says by itself, from the code."""
+"""The words that clients add themselves, by code."""
 _SPACES: Final = frozenset({"lance-create-namespace", "lance-create-namespace-root"})
 
 
 def error_response(failure: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
-    """Give a failure its status and body. A metalake that is not there is refused as one that is somebody else's."""
+    """Return the response for an error. A missing metalake is refused like one that the caller may not use."""
     error = AuthenticationFailed(_MISSING) if lacks_credential(failure) else hidden_metalake(failure)
     status, code = classify(error, operation)
     told = unescape_percent(str(error))

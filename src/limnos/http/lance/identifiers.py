@@ -1,7 +1,8 @@
-"""Which object a request is about: the identifier in its path, its body's, and the database that LanceDB's clients name.
+"""The object of a request: from the identifier in its path or body, and the database that LanceDB's clients name.
 
-May import `model`, `names`, `services.request.request_view` and the shared modules of `limnos.http`. The first name of an identifier is a catalog of the server's
-metalake. Clients differ in how they spell the same thing; what differs is settled here, and nowhere else.
+May import `model`, `names`, `services.request.request_view` and the shared modules of `limnos.http`. Knows no rule. The
+first name of an identifier is a catalog of the server's metalake. All differences between clients' spellings are
+handled here.
 """
 
 from __future__ import annotations
@@ -26,19 +27,19 @@ if TYPE_CHECKING:
 DATABASE = b"x-lancedb-database"
 METALAKE = b"x-limnos-metalake"
 _REMOTE = b"LanceDB-"
-"""How the User-Agent of LanceDB's remote clients begins."""
+"""The beginning of the User-Agent of LanceDB's remote clients."""
 
 _EMPTY = frozenset({b"", b"null"})
 
 
 class IdentifiedBody(msgspec.Struct):
-    """What a body may say of what it is about, beside the path."""
+    """The fields by which a body may name its object, besides the path."""
 
     id: list[str] | None = None
 
 
 class LanceObjectPath(NamedTuple):
-    """An object by its whole identifier: a catalog's name, then what lies below; empty for the root."""
+    """An object by its full identifier: a catalog's name, then the levels below; empty for the root."""
 
     path: Levels
     scope: RequestScope
@@ -46,22 +47,22 @@ class LanceObjectPath(NamedTuple):
 
     @property
     def is_root(self) -> bool:
-        """Say whether it is what catalogs lie in."""
+        """Whether it is the root, which contains the catalogs."""
         return not self.path
 
 
 def is_remote(request: Request) -> bool:
-    """Say whether a client speaks LanceDB's dialect."""
+    """Return whether the client speaks LanceDB's dialect."""
     return DATABASE in request.headers or request.headers.get(b"user-agent", b"").startswith(_REMOTE)
 
 
 def delimiter_of(request: Request) -> str:
-    """Return what joins names in this request."""
+    """Return the delimiter of names in this request."""
     return lance.check_delimiter(request.query("delimiter") or DELIMITER_DEFAULT)
 
 
 def database_of(request: Request) -> Levels:
-    """Return the catalog that all names of the request are relative to, where a client names one."""
+    """Return the catalog to which all names of the request are relative, if the client names one."""
     named = request.headers.get(DATABASE)
     try:
         return check_levels((named.decode(),)) if named else ()
@@ -70,9 +71,9 @@ def database_of(request: Request) -> Levels:
 
 
 def metalake_of(request: Request, ctx: Context) -> str:
-    """Return the metalake whose catalogs are meant: the server's own, unless the request says which.
+    """Return the metalake of the request: the server's default, unless the request names another.
 
-    Lance's clients send headers that they are told to, and no parameters of ours. Raises BadRequest.
+    Lance's clients can be configured to send headers, but no parameters of this server. Raises BadRequest.
     """
     named = request.query("metalake")
     if named is None and METALAKE in request.headers:
@@ -84,31 +85,32 @@ def metalake_of(request: Request, ctx: Context) -> str:
 
 
 def place_of(request: Request, ctx: Context, *, body: IdentifiedBody | None = None) -> LanceObjectPath:
-    """Read what a request is about; a path without an identifier means the root.
+    """Return the object of a request. A path without an identifier means the root.
 
-    Raises BadRequest for a body that names something else than the path, InvalidName.
+    Raises BadRequest for a body that names another object than the path, InvalidName.
     """
     return place_at(request, ctx, path=path_of(request, body=body))
 
 
 def path_of(request: Request, *, body: IdentifiedBody | None = None) -> Levels:
-    """Read the identifier that a request names, as it is sent. Raises BadRequest, InvalidName."""
+    """Return the identifier of a request as it was sent. Raises BadRequest, InvalidName."""
     raw = request.params[0] if request.params else b""
     stated = body.id if body is not None else None
     return body_path(raw, stated, delimiter=delimiter_of(request), plain_plus=is_remote(request))
 
 
 def place_at(request: Request, ctx: Context, *, path: Sequence[str]) -> LanceObjectPath:
-    """Return what an identifier in a body is about. Raises InvalidName."""
+    """Return the object of an identifier in a body. Raises InvalidName."""
     whole = (*database_of(request), *check_levels(path))
     metalake = metalake_of(request, ctx)
     return LanceObjectPath(whole, RequestScope(metalake, whole[0]) if whole else RequestScope(metalake), whole[1:])
 
 
 def body_path(raw: bytes, stated: list[str] | None, *, delimiter: str, plain_plus: bool = False) -> Levels:
-    """Read an identifier from a path, and from the body that may state it too. Raises BadRequest where they differ, InvalidName.
+    """Return the identifier in a path, compared with the one that the body may state.
 
-    The native client encodes paths as forms, so a plus is a space; `plain_plus` where it stands for itself.
+    Raises BadRequest if they differ; InvalidName. The native client form-encodes paths, so a plus is a space, unless
+    `plain_plus`.
     """
     if stated is None:
         return lance.decode_path(raw if plain_plus else raw.replace(b"+", b"%20"), delimiter=delimiter)
@@ -121,6 +123,6 @@ def body_path(raw: bytes, stated: list[str] | None, *, delimiter: str, plain_plu
 
 
 async def body_of(request: Request) -> bytes:
-    """Read a body; where nothing has to be said clients send none, or JSON's null."""
+    """Return the body. For an empty request, clients send none, or JSON's null."""
     data = await request.body()
     return b"{}" if data.strip() in _EMPTY else data

@@ -1,7 +1,8 @@
-"""Indices of tables: build one, list, tell how far one covers the rows, drop.
+"""Indices of tables: create, list, statistics, drop.
 
-May import `model`, `names`, `services`, `sources` for the shapes of questions, and this package. LanceDB's remote clients have other words for some of it
-(`metric_type`, names of types in capitals); both are read here.
+May import `model`, `names`, `services`, `sources` for the shapes of requests to a table's files, and this package.
+Knows no rule. LanceDB's remote clients spell some fields differently (`metric_type`, names of types in capitals); both
+are accepted.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SCALAR: Final = ("BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "Z
 VECTOR: Final = ("IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ", "VECTOR")
 _TEXT: Final = ("INVERTED", "FTS")
 _REMOTE: Final = {"Inverted": "FTS", "BTree": "BTREE", "Bitmap": "BITMAP", "LabelList": "LABEL_LIST"}
-"""What LanceDB's clients call types of indices."""
+"""LanceDB's names for types of indices."""
 
 
 class CreateIndex(IdentifiedBody, kw_only=True):
@@ -72,7 +73,7 @@ class ListIndices(IdentifiedBody):
 
 
 class IndexStatsRequest(IdentifiedBody):
-    """The body of a question about an index; its name is in the path, too."""
+    """The body of a request for statistics of an index. Its name is in the path, too."""
 
     version: int | None = None
     branch: str | None = None
@@ -80,12 +81,12 @@ class IndexStatsRequest(IdentifiedBody):
 
 
 async def index_create(request: Request, where: Where) -> Response:
-    """Build an index on a column; the answer comes when it is there."""
+    """Create an index on a column. The response is sent when it is complete."""
     return await _create_index(request, where, kinds=(*VECTOR, *SCALAR))
 
 
 async def scalar_index_create(request: Request, where: Where) -> Response:
-    """Build an index on a column of values or words."""
+    """Create an index on a column of values or text."""
     return await _create_index(request, where, kinds=SCALAR)
 
 
@@ -106,12 +107,12 @@ async def _create_index(request: Request, where: Where, *, kinds: tuple[str, ...
 
 
 def _replaces(request: Request, body: CreateIndex) -> bool:
-    """LanceDB's clients leave `replace` out to say yes."""
+    """Return whether an existing index is replaced. LanceDB's clients omit `replace` for yes."""
     return is_remote(request) if body.replace is None else body.replace
 
 
 def _details_of(body: CreateIndex, kind: str) -> dict[str, object]:
-    """What an index of this kind is told; what is for other kinds is left out."""
+    """Return the options of an index of this kind; options of other kinds are dropped."""
     if kind in VECTOR:
         metric = (body.distance_type or body.metric_type or "l2").lower()
         if metric not in METRICS:
@@ -155,7 +156,7 @@ def _encode_index(index: LanceIndex, *, remote: bool) -> dict[str, object]:
 
 
 async def index_stats(request: Request, where: Where) -> Response:
-    """Answer how far an index covers the rows."""
+    """Return how many rows an index covers."""
     body = request.decode(await body_of(request), IndexStatsRequest)
     rows = find_rows(request, where, body=body)
     name = _name_of(request)
@@ -169,7 +170,7 @@ async def index_stats(request: Request, where: Where) -> Response:
 
 
 async def index_drop(request: Request, where: Where) -> Response:
-    """Take an index away."""
+    """Drop an index."""
     body = request.decode(await body_of(request), BranchBody)
     rows = find_rows(request, where, body=body)
     question = questions.DropIndex("", {}, name=_name_of(request))

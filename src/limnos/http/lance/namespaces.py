@@ -1,6 +1,7 @@
 """Namespace routes: create, list, describe, drop, exists, and the tables of one.
 
-May import `access`, `model`, `services` and this package. The root holds the catalogs that the caller may use; it has no life of its own.
+May import `access`, `model`, `services` and this package. Knows no rule. The root contains the catalogs that the caller
+may use; it cannot be changed itself.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ class NamespaceBody(IdentifiedBody):
 
 
 def word_of(text: str | None, words: tuple[str, ...], *, field: str) -> str:
-    """Read a mode, in any case and with or without underscores; the first of the words when none is sent. Raises BadRequest."""
+    """Parse a mode, in any case and with or without underscores; the default is the first of `words`.
+
+    Raises BadRequest.
+    """
     if text is None or text == "":
         return words[0]
     found = text.lower().replace("_", "")
@@ -56,7 +60,7 @@ def word_of(text: str | None, words: tuple[str, ...], *, field: str) -> str:
 
 
 async def namespace_create(request: Request, ctx: Context) -> Response:
-    """Make a namespace; directly below the root a catalog for Lance tables. Its parent must be there."""
+    """Create a namespace; directly below the root, a catalog for Lance tables. Its parent must exist."""
     data = await body_of(request)
     body = request.decode(data, CreateNamespace)
     place = place_of(request, ctx, body=body)
@@ -70,7 +74,7 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
 
 
 async def namespaces_page(request: Request, ctx: Context) -> Response:
-    """List the names of what lies directly in a namespace: of the root the catalogs that hold something for the caller."""
+    """List the names of the children of a namespace; of the root, the catalogs with something visible to the caller."""
     place, asked = place_of(request, ctx), page_request_of(request)
     if place.is_root:
         return json_response(await _catalogs(ctx, place.scope, asked=asked))
@@ -86,7 +90,7 @@ async def _catalogs(ctx: Context, scope: RequestScope, *, asked: PageRequest) ->
 
 
 async def namespace_describe(request: Request, ctx: Context) -> Response:
-    """Answer a namespace's properties, as far as the caller may see them."""
+    """Return a namespace's properties, as far as the caller may see them."""
     data = await body_of(request)
     body = request.decode(data, NamespaceBody)
     place = place_of(request, ctx, body=body)
@@ -97,13 +101,13 @@ async def namespace_describe(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_exists(request: Request, ctx: Context) -> Response:
-    """Answer nothing, with 200, if the namespace is there."""
+    """Answer 200 without a body if the namespace exists."""
     await namespace_describe(request, ctx)
     return Response(200, b"", ())
 
 
 async def namespace_drop(request: Request, ctx: Context) -> Response:
-    """Drop a namespace that is empty; all that is in it, too, when the behaviour is `cascade`."""
+    """Drop an empty namespace; with the behaviour `cascade` also everything in it."""
     data = await body_of(request)
     body = request.decode(data, DropNamespace)
     place = place_of(request, ctx, body=body)

@@ -1,6 +1,7 @@
-"""Every operation of the protocol as a row: where it is, what an implementation calls it, how its body comes and how it is answered.
+"""The table of the protocol's operations: path, method of the interface, kind of body and kind of response.
 
-May import nothing of ours. For whoever serves an implementation of Lance's interface; our own routes are in `protocol`.
+May import nothing of ours. Knows no implementation: it is for adapters of Lance's interface. The server's own routes
+are in `protocol`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ ResponseForm = Literal["fields", "nothing", "count", "text", "data", "metadata",
 
 
 class ProtocolOperation(NamedTuple):
-    """An operation. `takes`: fields as JSON, rows as an Arrow stream, or a bare map; `answers`: fields unless told."""
+    """An operation. `takes` is JSON fields, an Arrow stream of rows, or a bare map; `answers` is fields by default."""
 
     method: str
     path: str
@@ -91,7 +92,7 @@ FLAGS: Final = frozenset(
 )  # fmt: skip
 MAPS: Final = frozenset({"properties", "storage_options"})
 REPEATED: Final = frozenset({"on"})
-"""What query parameters are, where they are no text."""
+"""Query parameters that may be repeated. The sets before this one hold those of other types than text."""
 TEXTS: Final = frozenset(
     {
         "delimiter", "page_token", "branch", "mode", "when_matched_update_all_filt", "when_not_matched_by_source_delete_filt",
@@ -99,4 +100,4 @@ TEXTS: Final = frozenset(
     }
 )  # fmt: skip
 PARAMETERS: Final = NUMBERS | FLAGS | MAPS | REPEATED | TEXTS
-"""Every query parameter of the protocol."""
+"""All query parameters of the protocol."""

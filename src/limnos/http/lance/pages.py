@@ -1,7 +1,7 @@
-"""Pages on the wire: a token that is opaque to clients, and a limit.
+"""Pages of lists: a token that is opaque to clients, and a limit.
 
-May import `model`, `services.request.pages` and the shared modules of `limnos.http`. Without a limit a list is whole; a limit of nothing gives an
-empty page, and no token.
+May import `model`, `services.request.name_pages` and the shared modules of `limnos.http`. Knows no resource. Without a
+limit a list is complete. A limit of zero gives an empty page without a token.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DIGITS_MAX = 10
 
 
 def page_request_of(request: Request) -> PageRequest:
-    """Read which page is asked for. Raises BadRequest."""
+    """Return the requested page. Raises BadRequest."""
     token = request.query("page_token")
     return PageRequest(decode_token(token) if token else "", _limit(request.query("limit")))
 
@@ -37,12 +37,12 @@ def _limit(text: str | None) -> int | None:
 
 
 def encode_token(name: str) -> str:
-    """Spell the name to go on after."""
+    """Encode the name after which the next page begins."""
     return base64.urlsafe_b64encode(name.encode()).rstrip(b"=").decode()
 
 
 def decode_token(token: str) -> str:
-    """Read it again. Raises BadRequest."""
+    """Decode a token. Raises BadRequest."""
     try:
         return base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):

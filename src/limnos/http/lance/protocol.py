@@ -1,6 +1,7 @@
-"""The protocol as the application sees it: routes below `/lance/v1`, and below `/v1` as clients of its own port have them.
+"""Lance REST as a protocol: routes below `/lance/v1`, and below `/v1` for clients of its own port.
 
-May import `access` for names of actions, `services`, `model`, `names`, this package and the shared modules of `limnos.http`.
+May import `access` for names of actions, `services`, `model`, `names`, this package and the shared modules of
+`limnos.http`. Knows no rule.
 """
 
 from __future__ import annotations
@@ -30,17 +31,20 @@ if TYPE_CHECKING:
 
 ROOT: Final = "/lance/v1"
 _FIRST: Final = frozenset({b"namespace", b"table", b"transaction", b"materialized_view"})
-"""How the protocol's paths go on: what else begins with `/v1` is not meant for it."""
+"""The second segments of the protocol's paths. Other paths below `/v1` belong to other protocols."""
 
 OWN_PARAMETERS: Final = ("delimiter", "metalake")
 """Query parameters of every operation: the protocol's, and the metalake that a client may name."""
 DESCRIBE_FLAGS: Final = ("load_detailed_metadata", "check_declared")
-"""Flags that the generated clients (lance_namespace_urllib3_client, lance-namespace-apache-client) send with each description. The same
-flags in the body decide."""
+"""Flags that the generated clients (lance_namespace_urllib3_client, lance-namespace-apache-client) send with each
+description.
+
+The same flags in the body take precedence.
+"""
 
 NamedError = TypeVar("NamedError", NotFound, AlreadyExists)
 _BELOW: Final = re.compile("(?:Namespace|Table|View)(?: with same name)? (?:does not exist|already exists): ")
-"""How messages begin that end with a name below its catalog."""
+"""The beginnings of messages that end with a name below its catalog."""
 
 _SPACE, _TABLE, _TRANSACTION = "/namespace/{namespace_id}", "/table/{table_id}", "/transaction/{transaction_id}"
 _QUICK: tuple[Route[Handler], ...] = (
@@ -180,7 +184,7 @@ _SLOW: tuple[Route[Handler], ...] = (
     Route("POST", f"{_TABLE}/explain_plan", queries.query_explain, "lance-explain-table-query-plan", asks=_READS),
     Route("POST", f"{_TABLE}/analyze_plan", queries.query_analyze, "lance-analyze-table-query-plan", asks=_READS),
 )
-"""What is done to a table's rows: it has a time of its own. Bodies that are rows have no limit but the settings'."""
+"""Operations on a table's rows: they have a deadline of their own. Bodies of rows are limited only by the settings."""
 ROUTES: tuple[Route[Handler], ...] = (*_QUICK, *_SLOW)
 
 
@@ -188,7 +192,10 @@ _TAKEN: Final = ("tag", "branch", "index")
 
 
 def _with_plain_errors(handler: Handler) -> Handler:
-    """LanceDB's clients take any 404 about a table for one that is missing, and ask again and again on a 409: they are told a wrong request."""
+    """Wrap a handler so that some errors become 400.
+
+    LanceDB's clients take any 404 about a table as a missing table, and retry a 409 again and again.
+    """
 
     async def answer(request: Request, ctx: Context) -> Response:
         try:
@@ -206,7 +213,9 @@ def _with_plain_errors(handler: Handler) -> Handler:
 
 
 def _with_catalog(error: NamedError, request: Request, *, ctx: Context) -> NamedError:
-    """Put the catalog before a name below it, as the request's identifier has it: for Lance a catalog is the first namespace."""
+    """Put the catalog before a name in an error, as in the request's identifier: for Lance a catalog is the first
+    namespace.
+    """
     found = _BELOW.match(error.message)
     try:
         path = place_of(request, ctx).path
@@ -218,7 +227,9 @@ def _with_catalog(error: NamedError, request: Request, *, ctx: Context) -> Named
 
 
 def _without_root(routes: Iterable[Route[Handler]]) -> tuple[Route[Handler], ...]:
-    """The routes of a namespace without an identifier: with the delimiter `.` clients' libraries take the root's out of the path."""
+    """Return the routes of a namespace without an identifier: with the delimiter `.`, clients' libraries remove the
+    root's.
+    """
     return tuple(
         route._replace(path=route.path.replace("/{namespace_id}", ""), operation=f"{route.operation}-root")
         for route in routes
@@ -227,21 +238,21 @@ def _without_root(routes: Iterable[Route[Handler]]) -> tuple[Route[Handler], ...
 
 
 class LanceRouter(Router[H]):
-    """A router to which slashes that are doubled do not matter, and which knows its paths without the first segment."""
+    """A router that ignores doubled slashes, and matches its paths without the first segment."""
 
     def find(self, segments: list[bytes]) -> tuple[dict[str, Route[H]], tuple[bytes, ...]] | None:
-        """Return the routes at a path, by method, and its parameters; None when nothing is there."""
+        """Return the routes at a path, by method, and its parameters; None if there are none."""
         settled = _normalize_segments(segments)
         return None if settled is None else super().find(settled)
 
     def reach(self, segments: list[bytes]) -> int:
-        """Return how many leading segments lead somewhere."""
+        """Return how many leading segments match."""
         settled = _normalize_segments(segments)
         return 0 if settled is None else super().reach(settled)
 
 
 def _normalize_segments(segments: list[bytes]) -> list[bytes] | None:
-    """Return a path's segments as the routes have them; None for one that is not meant for this protocol."""
+    """Return a path's segments as the routes spell them, or None for a path of another protocol."""
     first = segments[0]
     if first == b"lance":
         return [each for each in segments if each]
@@ -274,12 +285,12 @@ class LanceProtocol:
         )
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Say what a path names: the metalake, a catalog, or a namespace or table of it."""
+        """Return the object that a path names: the metalake, a catalog, or a namespace or table of it."""
         place = place_of(request, ctx)
         if not place.levels:
             return place.scope, None, ()
         return place.scope, Kind.TABLE if "{table_id}" in path else Kind.NAMESPACE, place.levels
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
-        """Give a failure its status and body."""
+        """Return the response for an error."""
         return error_response(error, request_id=request_id, operation=operation)

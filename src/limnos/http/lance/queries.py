@@ -1,7 +1,7 @@
-"""Queries: rows that are near to vectors, that have words, that a filter leaves; and how they are found.
+"""Queries: vector search, full-text search and filters over a table's rows, and their plans.
 
-May import `model`, `services`, `sources` for the shape of a query, and this package. LanceDB's remote clients spell a query otherwise than the protocol does (bare
-lists, pairs); both are read here, whoever sends them.
+May import `model`, `services`, `sources` for the shape of a query, and this package. Knows no engine. LanceDB's remote
+clients spell a query differently (bare lists, pairs); both spellings are accepted from every client.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ if TYPE_CHECKING:
 
 ARROW_FILE: Final = (b"content-type", b"application/vnd.apache.arrow.file")
 EVERY: Final = 1 << 31
-"""A number of rows that is as good as all of them: what LanceDB's clients send for no limit is larger."""
+"""A limit that counts as none: LanceDB's clients send a larger number for no limit."""
 METRICS: Final = ("l2", "cosine", "dot", "hamming")
 
 
 class QueryVectors(msgspec.Struct):
-    """Vectors as the protocol has them; without any there is no search for them."""
+    """Vectors in the protocol's spelling; without any there is no vector search."""
 
     single_vector: list[float] | None = None
     multi_vector: list[list[float]] | None = None
 
 
 class QueryColumns(msgspec.Struct):
-    """Columns as the protocol has them: by their names, or as expressions under new names."""
+    """Columns in the protocol's spelling: by name, or as expressions with new names."""
 
     column_names: list[str] | None = None
     column_aliases: dict[str, str] | None = None
 
 
 class QueryWords(msgspec.Struct):
-    """Words to look for, in some columns or all; LanceDB's clients may have a structure in their place."""
+    """Words to search for, in some columns or all. LanceDB's clients may send a structure instead."""
 
     query: str | dict[str, object]
     columns: list[str] | None = None
 
 
 class FullTextStructure(msgspec.Struct):
-    """A full-text query of parts."""
+    """A full-text query composed of parts."""
 
     query: dict[str, object]
 
 
 class FullTextQueryBody(msgspec.Struct):
-    """A full-text query: as words, or of parts; or LanceDB's, which is not wrapped."""
+    """A full-text query: words, or a structure; or LanceDB's spelling without a wrapper."""
 
     string_query: QueryWords | None = None
     structured_query: FullTextStructure | None = None
@@ -92,12 +92,12 @@ class QueryBody(IdentifiedBody):
 
     @property
     def at(self) -> VersionReference:
-        """The state of the table that is meant."""
+        """Return the version of the table to query."""
         return VersionReference(self.version, self.tag, self.branch)
 
 
 class ExplainBody(IdentifiedBody, kw_only=True):
-    """The body of a question how a query is done."""
+    """The body of a request for a query's plan."""
 
     query: QueryBody
     verbose: bool | None = None
@@ -105,7 +105,7 @@ class ExplainBody(IdentifiedBody, kw_only=True):
 
 
 async def table_query(request: Request, where: Where) -> Response:
-    """Answer rows as an Arrow file, which is sent while it is made."""
+    """Return rows as an Arrow file, which is sent while it is produced."""
     body = request.decode(await body_of(request), QueryBody)
     rows = find_rows(request, where, body=body)
     pieces = await rows.query(query_of(body), at=body.at)
@@ -113,7 +113,7 @@ async def table_query(request: Request, where: Where) -> Response:
 
 
 async def query_explain(request: Request, where: Where) -> Response:
-    """Answer how a query would be done, as text."""
+    """Return the plan of a query as text."""
     body = request.decode(await body_of(request), ExplainBody)
     rows = find_rows(request, where, body=body)
     at = body.query.at if body.query.branch or not body.branch else body.query.at._replace(branch=body.branch)
@@ -122,7 +122,7 @@ async def query_explain(request: Request, where: Where) -> Response:
 
 
 async def query_analyze(request: Request, where: Where) -> Response:
-    """Do a query, and answer how it went, as text."""
+    """Run a query, and return its execution statistics as text."""
     body = request.decode(await body_of(request), QueryBody)
     rows = find_rows(request, where, body=body)
     told = await rows.explain(query_of(body), at=body.at, runs=True)
@@ -130,7 +130,7 @@ async def query_analyze(request: Request, where: Where) -> Response:
 
 
 def query_of(body: QueryBody) -> Query:
-    """Return the query, whoever's words it was written in. Raises BadRequest."""
+    """Return the query, from either spelling. Raises BadRequest."""
     columns, aliases = _columns_of(body)
     vectors = _vectors_of(body)
     text, text_columns = _text_of(body)
@@ -174,7 +174,7 @@ def _columns_of(body: QueryBody) -> tuple[list[str] | None, dict[str, str] | Non
 
 
 def _named_columns(given: dict[str, object]) -> tuple[list[str] | None, dict[str, str] | None]:
-    """Columns as the protocol has them; or LanceDB's, which are expressions under their new names."""
+    """Return columns from the protocol's spelling, or from LanceDB's, which are expressions by new names."""
     try:
         if not given.keys() <= {"column_names", "column_aliases"}:
             return None, msgspec.convert(given, dict[str, str])
@@ -202,7 +202,7 @@ def _text_of(body: QueryBody) -> tuple[dict[str, object] | None, list[str]]:
 
 
 def _nearest_of(body: QueryBody) -> dict[str, object]:
-    """What a search for vectors is told beside them; a number of 0 is one that was left out."""
+    """Return the options of a vector search. A number of 0 counts as omitted."""
     told: dict[str, object] = {}
     if body.distance_type:
         if body.distance_type.lower() not in METRICS:

@@ -1,6 +1,7 @@
 """Routes of a table's tags and branches.
 
-May import `model`, `services`, `sources` for the shapes of answers, and this package. LanceDB's remote clients want the tags themselves where the protocol has them under a name.
+May import `model`, `services`, `sources` for the shapes of results, and this package. Knows no rule. LanceDB's remote
+clients want the bare tags where the protocol wraps them in a field.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class TagBody(IdentifiedBody, kw_only=True):
 
 
 class PutTag(IdentifiedBody, kw_only=True):
-    """The body of a new tag, or of one that is to mean another version."""
+    """The body of a new tag, or of a tag's new version."""
 
     tag: str
     version: int
@@ -69,7 +70,7 @@ def _encode_tag(tag: TagReference) -> dict[str, object]:
 
 
 async def tag_version(request: Request, ctx: Context) -> Response:
-    """Answer which version a tag means, and of which branch."""
+    """Return the version that a tag points to, and its branch."""
     body = request.decode(await body_of(request), TagBody)
     place = place_of(request, ctx, body=body)
     found = await lance_references.tag_find(ctx, place.scope, levels=place.levels, name=body.tag)
@@ -77,12 +78,12 @@ async def tag_version(request: Request, ctx: Context) -> Response:
 
 
 async def tag_create(request: Request, ctx: Context) -> Response:
-    """Make a tag."""
+    """Create a tag."""
     return await _put(request, ctx, replaces=False)
 
 
 async def tag_update(request: Request, ctx: Context) -> Response:
-    """Have a tag mean another version."""
+    """Point a tag to another version."""
     return await _put(request, ctx, replaces=True)
 
 
@@ -97,7 +98,7 @@ async def _put(request: Request, ctx: Context, *, replaces: bool) -> Response:
 
 
 async def tag_delete(request: Request, ctx: Context) -> Response:
-    """Delete a tag; the version stays."""
+    """Delete a tag; its version stays."""
     body = request.decode(await body_of(request), TagBody)
     place = place_of(request, ctx, body=body)
     await lance_references.tag_drop(ctx, place.scope, levels=place.levels, name=body.tag)
@@ -105,7 +106,7 @@ async def tag_delete(request: Request, ctx: Context) -> Response:
 
 
 async def branches_list(request: Request, ctx: Context) -> Response:
-    """List a table's branches, by name; the main one is there always, and not among them."""
+    """List a table's branches, by name. The main branch always exists and is not listed."""
     body = request.decode(await body_of(request), ReferenceListBody)
     place, asked = place_of(request, ctx, body=body), page_request_of(request)
     found = (await lance_references.references_list(ctx, place.scope, levels=place.levels)).branches
@@ -123,7 +124,7 @@ def _encode_branch(branch: BranchReference) -> dict[str, object]:
 
 
 async def branch_create(request: Request, ctx: Context) -> Response:
-    """Make a branch."""
+    """Create a branch."""
     body = request.decode(await body_of(request), CreateBranch)
     place = place_of(request, ctx, body=body)
     target = ReferenceTarget(body.from_version, body.from_branch or "")

@@ -1,6 +1,7 @@
-"""Whose rows a request is about: those of a table of the tree, or of one in a directory that is served without a store.
+"""The table of a request on rows: a table of the tree, or one in a directory that is served without a store.
 
-May import `model`, `services` and this package. The handlers of rows take either, so that what is asked, refused and answered is the same.
+May import `model`, `services` and this package. Knows no rule. The handlers of rows accept both, so that both have the
+same requests, refusals and responses.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
     Where = Context | FolderTables
-    """Who asks the tree, or the directory that is asked."""
+    """The request's context, for a table of the tree; or the directory."""
 
 
 def find_rows(request: Request, where: Where, *, body: IdentifiedBody | None = None) -> LanceRows:
@@ -31,7 +32,7 @@ def find_rows(request: Request, where: Where, *, body: IdentifiedBody | None = N
 
 
 def find_transaction(request: Request, where: Where, *, body: IdentifiedBody) -> tuple[LanceRows, str]:
-    """Return the table of a transaction and the transaction's own name, which comes behind the table's. Raises NotFound."""
+    """Return the table of a transaction and the transaction's own name, which follows the table's. Raises NotFound."""
     if isinstance(where, FolderTables):
         path = path_of(request, body=body)
         if len(path) < 2:

@@ -1,6 +1,8 @@
 """Rows of tables: create with rows, insert, merge, count.
 
-May import `access` for names of actions, `model`, `names`, `services`, `sources` for the shapes of questions, and this package. Rows come as an Arrow stream, which is passed on as it arrives; what is said about them is in the query.
+May import `access` for names of actions, `model`, `names`, `services`, `sources` for the shapes of requests to a
+table's files, and this package. Knows no row: rows are an Arrow stream, which is passed on as it arrives. Options are
+in the query.
 """
 
 from __future__ import annotations
@@ -44,12 +46,15 @@ class CountRows(IdentifiedBody):
 
 
 def branch_of(request: Request) -> str | None:
-    """The branch that a query names; the main one when it names none."""
+    """Return the branch that a query names, or None for the main one."""
     return request.query("branch") or None
 
 
 async def table_create(request: Request, ctx: Context) -> Response:
-    """Make a table of the rows in the body. Options for storage are the catalog's alone: what a caller sends as such is not used."""
+    """Create a table from the rows in the body.
+
+    Storage options of the caller are ignored: the catalog determines them.
+    """
     place = place_of(request, ctx)
     mode = word_of(request.query("mode"), lance_creating.MODES, field="mode")
     location = request.headers.get(LOCATION, b"").decode("latin-1") or None
@@ -64,7 +69,7 @@ async def table_create(request: Request, ctx: Context) -> Response:
 
 
 def properties_of(request: Request) -> dict[str, str]:
-    """Read the table's properties: JSON in the query, or in a header of older clients. Raises BadRequest."""
+    """Parse the table's properties: JSON in the query, or in a header of older clients. Raises BadRequest."""
     text = request.query("properties") or request.headers.get(PROPERTIES, b"").decode("utf-8", "replace")
     try:
         return msgspec.json.decode(text, type=dict[str, str]) if text else {}
@@ -73,7 +78,7 @@ def properties_of(request: Request) -> dict[str, str]:
 
 
 async def rows_insert(request: Request, where: Where) -> Response:
-    """Add the rows in the body to a table, or write them in place of all it has."""
+    """Append the rows in the body to a table, or replace all its rows with them."""
     rows = find_rows(request, where)
     mode = word_of(request.query("mode"), INSERT_MODES, field="mode")
     question = Write("", {}, mode=mode, batch_bytes_max=rows.batch_bytes_max)
@@ -84,7 +89,7 @@ async def rows_insert(request: Request, where: Where) -> Response:
 
 
 async def rows_count(request: Request, where: Where) -> Response:
-    """Answer how many rows there are, for which a predicate holds: a bare number."""
+    """Return how many rows match a predicate, as a bare number."""
     body = request.decode(await body_of(request), CountRows)
     rows = find_rows(request, where, body=body)
     at = VersionReference(body.version, body.tag, body.branch)
@@ -116,7 +121,7 @@ async def rows_merge(request: Request, where: Where) -> Response:
 
 
 def _seconds_of(text: str | None) -> float | None:
-    """Read a time as clients write it: `30s`, `500ms`, `2m`, or seconds alone. Raises BadRequest."""
+    """Parse a duration as clients write it: `30s`, `500ms`, `2m`, or a number of seconds. Raises BadRequest."""
     if not text:
         return None
     found = _TIME.fullmatch(text.strip())

@@ -1,6 +1,7 @@
 """Table routes: declare, register, describe, exists, drop, deregister, rename, and the list of all.
 
-May import `access`, `model`, `names`, `services` and this package. What is in a table is read and written by other routes.
+May import `access`, `model`, `names`, `services` and this package. Knows no row: other routes read and write a table's
+content.
 """
 
 from __future__ import annotations
@@ -70,13 +71,13 @@ class DescribeTable(IdentifiedBody):
 
 
 class TableExistsRequest(IdentifiedBody):
-    """The body of a question whether a table is there."""
+    """The body of a request whether a table exists."""
 
     version: int | None = None
 
 
 class RenameTable(IdentifiedBody, kw_only=True):
-    """The body of a rename; LanceDB's remote clients have another word for the new namespace."""
+    """The body of a rename. LanceDB's remote clients have another field for the new namespace."""
 
     new_table_name: str
     new_namespace_id: list[str] | None = None
@@ -88,7 +89,7 @@ class TableBody(IdentifiedBody):
 
 
 async def table_declare(request: Request, ctx: Context) -> Response:
-    """Make a table without data: its name and location are taken, and clients write there by themselves."""
+    """Create a table without data: name and location are reserved, and clients write there themselves."""
     data = await body_of(request)
     body = request.decode(data, DeclareTable)
     place = place_of(request, ctx, body=body)
@@ -103,7 +104,7 @@ async def table_declare(request: Request, ctx: Context) -> Response:
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
-    """Make a table of one that lies somewhere in the catalog's roots already."""
+    """Create a table from one that exists below the catalog's roots."""
     data = await body_of(request)
     body = request.decode(data, RegisterTable)
     place = place_of(request, ctx, body=body)
@@ -118,17 +119,17 @@ async def table_register(request: Request, ctx: Context) -> Response:
 
 
 def _is_dry(request: Request) -> bool:
-    """Say whether everything is to be checked, and nothing made."""
+    """Return whether the request is only checked, and creates nothing."""
     return _flag(request, None, name="dry_run", default=False)
 
 
 def encode_location(table: LanceTable) -> dict[str, object]:
-    """Return where a table lies, and its properties."""
+    """Encode a table's location and properties."""
     return {"location": table.location, "properties": dict(table.record.properties)}
 
 
 async def table_describe(request: Request, ctx: Context) -> Response:
-    """Answer a table's location and properties; also its version and schema, unless those are not wanted."""
+    """Return a table's location and properties, and its version and schema unless the client declines them."""
     data = await body_of(request)
     body = request.decode(data, DescribeTable)
     place = place_of(request, ctx, body=body)
@@ -144,7 +145,7 @@ async def table_describe(request: Request, ctx: Context) -> Response:
 
 
 def _flag(request: Request, stated: bool | None, *, name: str, default: bool) -> bool:  # noqa: FBT001 - a field of the body
-    """Read a flag that clients send in the body, in the query, or in both."""
+    """Parse a flag that clients send in the body, in the query, or in both."""
     if stated is not None:
         return stated
     text = request.query(name)
@@ -179,7 +180,7 @@ def _encode_description(
 
 
 async def table_exists(request: Request, ctx: Context) -> Response:
-    """Answer nothing, with 200, if the table is there, and has the version when one is named."""
+    """Answer 200 without a body if the table exists, with the given version if one is named."""
     data = await body_of(request)
     body = request.decode(data, TableExistsRequest)
     place = place_of(request, ctx, body=body)
@@ -188,7 +189,7 @@ async def table_exists(request: Request, ctx: Context) -> Response:
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
-    """Drop a table with its files: they go when it cannot be brought back from the trash any more."""
+    """Drop a table with its files. They are deleted when it leaves the trash."""
     data = await body_of(request)
     body = request.decode(data, TableBody)
     place = place_of(request, ctx, body=body)
@@ -197,7 +198,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def table_deregister(request: Request, ctx: Context) -> Response:
-    """Forget a table; its files stay where they are."""
+    """Forget a table; its files stay."""
     data = await body_of(request)
     body = request.decode(data, TableBody)
     place = place_of(request, ctx, body=body)
@@ -218,7 +219,7 @@ async def table_rename(request: Request, ctx: Context) -> Response:
 
 
 def _parse_new_levels(request: Request, place: LanceObjectPath, *, body: RenameTable) -> Levels:
-    """Return a table's new levels below its catalog. Raises BadRequest for a place in another one."""
+    """Return a table's new levels below its catalog. Raises BadRequest for a target in another catalog."""
     stated = body.new_namespace_id if body.new_namespace_id is not None else body.new_namespace
     above = place.path[:-1] if stated is None else (*database_of(request), *check_levels(stated))
     if not above or above[0] != place.path[0]:
@@ -229,7 +230,9 @@ def _parse_new_levels(request: Request, place: LanceObjectPath, *, body: RenameT
 
 
 async def tables_all(request: Request, ctx: Context) -> Response:
-    """List the whole identifiers of all tables that the caller sees; for LanceDB's clients the names of those directly in a database."""
+    """List the full identifiers of all tables that the caller sees; for LanceDB's clients the names directly in a
+    database.
+    """
     asked, delimiter = page_request_of(request), delimiter_of(request)
     declared = request.query_flag("include_declared", default=True)
     database = database_of(request)

@@ -1,6 +1,7 @@
-"""Operations of the protocol that are not served: each is answered 406 with code 0, in words that say what to do instead.
+"""Operations of the protocol that are not supported: each is answered 406 with code 0, and what to do instead.
 
-May import `model`, `services` for the type of a request's context, and the shared modules of `limnos.http`. Nobody's rights are asked for, as nothing is looked at.
+May import `model`, `services` for the type of a request's context, and the shared modules of `limnos.http`. Checks no
+rights, because nothing is read.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ _ELSEWHERE = {
 
 
 async def refuse_operation(_request: Request, _ctx: Context, *, operation: str, instead: str) -> NoReturn:
-    """Refuse."""
+    """Refuse an operation. Raises UnsupportedOperation with `instead`."""
     raise UnsupportedOperation(f"This server does not serve {operation}: {instead}")
 
 
 def unsupported_routes() -> tuple[Route[Handler], ...]:
-    """Return the routes of what is not served."""
+    """Return the routes of unsupported operations."""
     paths = {f"/table/{{table_id}}/{action}": told for action, told in _ON_TABLE.items()} | _ELSEWHERE
     return tuple(
         Route(

@@ -1,6 +1,7 @@
-"""Vended credentials as Lance's clients take them: options for storage, in answers about a table that they open by themselves.
+"""Vended credentials for Lance's clients: storage options in responses about a table that they open themselves.
 
-May import `model`, `services`, `sources` for kinds of credentials, and this package. A client asks again when `expires_at_millis` is near. LanceDB's remote clients work through the server and get none.
+May import `model`, `services`, `sources` for kinds of credentials, and this package. Knows no rule. A client asks again
+when `expires_at_millis` is near. LanceDB's remote clients work through the server and get none.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ OPTIONS: Final = "storage_options"
 
 
 def delegates_of(request: Request, wanted: bool | None = None) -> bool:  # noqa: FBT001 - a field of the body
-    """Say whether a client may be given credentials: unless it says otherwise, or has no use for them."""
+    """Return whether a client may get credentials: unless it declines them, or has no use for them."""
     return wanted is not False and not is_remote(request)
 
 
@@ -39,9 +40,9 @@ async def options_of(
     wanted: bool | None = None,
     made: bool = False,
 ) -> dict[str, object]:
-    """Return the part of an answer that opens a table's files; nothing where nothing is given out, which its catalog says.
+    """Return the part of a response with credentials for a table's files; empty if the catalog vends none.
 
-    When the table was `made` by this request it stays so whatever STS says: who asks can describe it.
+    If the request has `made` the table, failures of STS are ignored: the caller can describe it later.
     """
     if not delegates_of(request, wanted) or not is_vending(table.place.catalog.properties):
         return {}
@@ -55,7 +56,7 @@ async def options_of(
 
 
 def encode_credentials(vended: VendedCredentials) -> dict[str, str]:
-    """Spell credentials as Lance has them."""
+    """Encode credentials as Lance's storage options."""
     keys = vended.credentials
     if isinstance(keys, GcsToken):
         return {"google_storage_token": keys.token, "expires_at_millis": str(keys.expires_ms)}
@@ -76,5 +77,5 @@ def encode_credentials(vended: VendedCredentials) -> dict[str, str]:
 
 
 def credentials_response(answer: dict[str, object]) -> Response:
-    """Answer about a table; one with credentials is kept by nobody."""
+    """Return a response about a table. One with credentials must not be cached."""
     return json_response(answer, 200, (NO_STORE,) if OPTIONS in answer else ())

@@ -1,6 +1,7 @@
 """Routes of a table's versions: list, create, describe, delete.
 
-May import `model`, `services` and this package. Which versions there are is told by the store or by the table's files: `services.lance.versions`.
+May import `model`, `services` and this package. Knows no file: `services.lance.versions` finds versions in the store or
+in the table's files.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SCHEMES = ("v1", "v2")
 
 
 class VersionListBody(IdentifiedBody):
-    """The body of a list; clients send none, and say all in the query."""
+    """The body of a list. Clients send none, and put everything into the query."""
 
     branch: str | None = None
 
@@ -46,7 +47,7 @@ class CreateVersion(IdentifiedBody, kw_only=True):
     branch: str | None = None
 
     def asked(self) -> NewVersion:
-        """Return what is to be committed. Raises BadRequest."""
+        """Return the version to commit. Raises BadRequest."""
         if self.naming_scheme is not None and self.naming_scheme.lower() not in SCHEMES:
             raise BadRequest(f"naming_scheme is V1 or V2, not {self.naming_scheme[:20]}")
         metadata = msgspec.json.encode(self.metadata or {}, order="sorted").decode()
@@ -54,14 +55,14 @@ class CreateVersion(IdentifiedBody, kw_only=True):
 
 
 class DescribeVersion(IdentifiedBody):
-    """The body of a describe; without a version the newest is meant."""
+    """The body of a describe; by default the newest version."""
 
     version: int | None = None
     branch: str | None = None
 
 
 class VersionRange(msgspec.Struct):
-    """Versions from one up to before another, or with -1 up to the newest."""
+    """Versions from one up to but not including another; -1 means up to the newest."""
 
     start_version: int
     end_version: int
@@ -74,12 +75,12 @@ class DeleteVersions(IdentifiedBody, kw_only=True):
     branch: str | None = None
 
     def spans(self) -> tuple[VersionSpan, ...]:
-        """Return what is to go."""
+        """Return the ranges to delete."""
         return tuple(VersionSpan(each.start_version, each.end_version) for each in self.ranges)
 
 
 async def versions_list(request: Request, ctx: Context) -> Response:
-    """List the versions of a table or of a branch of it, the oldest first unless `descending` is asked for."""
+    """List the versions of a table or of one of its branches, the oldest first unless `descending`."""
     body = request.decode(await body_of(request), VersionListBody)
     place = place_of(request, ctx, body=body)
     branch = body.branch or request.query("branch") or ""
@@ -99,7 +100,7 @@ def _window(request: Request) -> VersionWindow:
 
 
 def encode_version(version: VersionView) -> dict[str, object]:
-    """Build a version's body."""
+    """Encode a version."""
     known = {"manifest_size": version.size, "e_tag": version.e_tag, "timestamp_millis": version.at_ms}
     told: dict[str, object] = {"version": version.version, "manifest_path": version.path}
     told |= {key: value for key, value in known.items() if value is not None}
