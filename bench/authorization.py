@@ -1,4 +1,4 @@
-"""`python -m bench.authorization`: the cost of access decisions under load: statements per request, cache hit rates, changes.
+"""`python -m bench.authorization`: the cost of access decisions under load: statements per request, hit rates, changes.
 
 Prints figures without judging them. One server on loopback per store, with access control on. Callers with rights
 through roles load tables and check for them on 128 connections: first on a quiet store, then while users are added,

@@ -108,8 +108,7 @@ class Issuer:
         self.broken = False
         self.life_s = LIFE_S
         self.answers: list[tuple[str, bool] | str | None] = []
-        """The answers to a terminal's polls, in order: a user's yes or no, an error of RFC 8628, or None for pending.
-        """
+        """The answers to a terminal's polls, in order: a user's yes or no, an error of RFC 8628, or None (pending)."""
         self.kept: dict[str, RefreshToken] = {}
         """Current refresh tokens of sessions."""
         self.begun: dict[str, DeviceCredentialDict] = {}

@@ -79,15 +79,13 @@ def session(
     """Return a SparkSession in which the catalogs of `metalake` at the server `uri` can be queried as `main.a.b.t`.
 
     `token` is sent as Bearer; `user` is for servers that accept the Basic user without proof (`simple` authentication,
-    loopback). `catalogs` None: all Iceberg catalogs that the caller may see, requested from the server. `master` is any
-    Spark master URL. `config` adds and overrides Spark settings. If the process already runs Spark, a new session of it
-    is returned, with its own catalogs and credential.
-
-    With `lineage`, OpenLineage's listener reports each statement's sources and targets to the server, with the
-    credential of the session that started Spark. With the extra `lance` installed the session has the source
-    `limnos.lance`, unless `lance` is False. `files` are existing archives and a Java; without them they are found or
-    fetched. With `s3` Spark reads tables on S3, by vended credentials or request signing. `ca_file` is a PEM file of
-    authorities that this process and Spark trust in addition to the machine's.
+    loopback). `catalogs` None: all Iceberg catalogs that the caller may see. `master` is any Spark master URL. `config`
+    adds and overrides Spark settings. If the process already runs Spark, a new session of it is returned, with its own
+    catalogs and credential. With `lineage`, OpenLineage's listener reports each statement's sources and targets to the
+    server, with the credential of the session that started Spark. With the extra `lance` installed the session has the
+    source `limnos.lance`, unless `lance` is False. `files` are existing archives and a Java; without them they are
+    found or fetched. With `s3` Spark reads tables on S3, by vended credentials or request signing. `ca_file` is a PEM
+    file of authorities that this process and Spark trust in addition to the machine's.
 
     Raises UnsupportedOperation (no PySpark, or no Iceberg runtime for it), ServiceUnavailable (no Java, or an archive
     cannot be fetched), BadRequest (contradictory arguments), and with `catalogs` None the client's errors.
