@@ -37,7 +37,7 @@ JWT_POINTS = 2
 CHECKED_BYTES_MAX = 16 << 20
 """Bound of the cache of checked JWTs, in bytes of headers."""
 NO_TOKEN = 1 << 62
-"""Stands for a token's root where a user is believed without a token: the current user of that name is meant."""
+"""In place of a token's root for a user who is believed without a token: the current user of that name is meant."""
 _VOID = {
     TokenTrust.OPEN: "while access control was off, when nobody was asked for a right, and it is on now",
     TokenTrust.BELIEVED: "by somebody who only said who they were (or before the server kept account of that), and here only "

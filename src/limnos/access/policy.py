@@ -132,7 +132,7 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_CREATE: inside(_CREATE_TABLE),
     Action.TABLE_REGISTER: inside(_CREATE_TABLE),
     Action.TABLE_LOAD: inside(_SELECT, _MODIFY, _TABLE),  # partitions and statistics too
-    Action.TABLE_READ: inside(_SELECT, _TABLE),  # its rows, where the server reads them for the caller
+    Action.TABLE_READ: inside(_SELECT, _TABLE),  # its rows, if the server reads them for the caller
     Action.TABLE_SCAN: inside(_SELECT, _TABLE),  # its rows through scan planning, within restrictions
     # Users who work with tables or views may ask whether a name is taken.
     Action.TABLE_EXISTS: inside(_SELECT, _MODIFY, _CREATE_TABLE, _SELECT_VIEW, _CREATE_VIEW, _TABLE, _VIEW),

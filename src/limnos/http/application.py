@@ -298,7 +298,7 @@ class Application:
                 response.headers = (*response.headers, VARY)
             if keeping is not None and response.lasting is not None:
                 self._keep(keeping, response, request=request)
-        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every one gets an answer, or is raised again
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every error gets a response, or is raised again
             request.failure = error if isinstance(error, Exception) else None
             response = self._failed(error, target, request, ctx)
         finally:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 CONTENT_TYPE: Final = "application/cloudevents-batch+json"
 BATCH_BYTES_MAX: Final = 1 << 20
-SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - what every secret begins with
+SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - the prefix of every secret
 
 
 def event_of(told: PublishedChange, *, epoch: int, metalake: str) -> dict[str, object]:

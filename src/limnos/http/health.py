@@ -45,9 +45,7 @@ async def _store(ctx: Context) -> Check:
     """Check the store with a gate read, as every read does, and with a short load, as a cache miss does."""
     services = ctx.services
     try:
-        await asyncio.create_task(
-            _ask(ctx)
-        )  # a task of its own: reads of the lane are in none, and a timeout wants one
+        await asyncio.create_task(_ask(ctx))  # fast-path reads run in no task, and a timeout needs one
     except Exception as error:  # noqa: BLE001 - every failure of the store is reported as DOWN
         log.warning("store does not answer", error=repr(error))
         return _check("store", fault="The store does not answer: see the server's log")

@@ -49,7 +49,10 @@ if TYPE_CHECKING:
     from limnos.store.idempotency import RequestOutcome
 
     ReplayResponse = Callable[[Request, Context, int], Awaitable[Response]]
-    """Makes an answer again from what is there, if that is still the object with the id; else NotFound."""
+    """Builds the response to a repetition from the current state of the object with this id.
+
+    Raises NotFound if it is gone.
+    """
 
 HEADER: Final = b"idempotency-key"
 INLINE_BYTES_MAX: Final = 256 << 10

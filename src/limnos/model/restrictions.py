@@ -14,7 +14,7 @@ import msgspec
 RESTRICTIONS_MAX: Final = 1_000
 """The most restrictions in one catalog, since all of them are one fact of the view."""
 CLOSED_TO: Final = "read-restricted-use-server-planning"
-"""Stands in messages, and as a location, where a restricted user would otherwise see a table's files."""
+"""Replaces a table's file locations in messages and responses to restricted users."""
 
 
 class ColumnMask(msgspec.Struct, frozen=True):

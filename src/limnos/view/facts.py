@@ -117,7 +117,7 @@ def _nodes_facts(zone: int, node_ids: tuple[int, ...]) -> Load[dict[Key, Value]]
     found: dict[Key, Value] = {node_key(node_id): None for node_id in node_ids}
     for node, owner_id, alive in (yield from nodes.nodes_read(zone, node_ids)):
         if node.zone != zone:
-            del found[node_key(node.id)]  # of another clock: not to be taken with this one's revision
+            del found[node_key(node.id)]  # its revision belongs to another zone's clock
             continue
         found[node_key(node.id)] = node if alive else None
         found[owner_key(node.id)] = owner_id

@@ -4,7 +4,7 @@ May import `model`. A key is a plain tuple that begins with the kind of the fact
 checker what the value is; at run time `Key` is `tuple`, and nothing is built or called for it.
 """
 
-# A plain tuple is returned where a `Key` is promised, here and nowhere else:
+# Only this module returns a plain tuple where the annotation says `Key`:
 # mypy: disable-error-code="return-value"
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ async def versions_delete(request: Request, ctx: Context) -> Response:
 
 
 async def version_describe(request: Request, ctx: Context) -> Response:
-    """Answer one version."""
+    """Return one version."""
     body = request.decode(await body_of(request), DescribeVersion)
     place = place_of(request, ctx, body=body)
     found = await lance_versions.version_describe(

@@ -136,7 +136,7 @@ def _exclusive_store(database: Path) -> Iterator[set[int] | None]:
 
     Yields the ids of its valid tokens, or None if they cannot be read.
     """
-    lock_file = Path(f"{database}.migrate")  # what a starting server takes first
+    lock_file = Path(f"{database}.migrate")  # the first lock of a starting server
     with lock_file.open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -156,7 +156,7 @@ def _valid_tokens(database: Path) -> set[int] | None:
                 raise BadBackup(f"A server uses {database}: stop it, then restore") from error
             return None
         except sqlite3.DatabaseError:
-            return None  # damaged: that is why it is replaced
+            return None  # damaged, so its tokens are unknown
         return found
 
 

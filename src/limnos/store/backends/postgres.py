@@ -179,7 +179,7 @@ class PostgresSession:
 def _run_job(job: MutationJob, batch: MutationBatch, session: PostgresSession) -> None:
     """Run one job. Raises failures that concern the whole transaction, or that a retry of all of it may avoid."""
     if not job.is_refused:
-        job.error = None  # of an attempt before
+        job.error = None  # clear the error of an earlier attempt
     job.run(batch, session, ends_batch=(*_AGAIN, *REFUSED))
     error: BaseException | None = job.error
     if isinstance(error, psycopg.DataError) and "NUL" in str(error):

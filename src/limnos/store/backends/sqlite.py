@@ -263,7 +263,7 @@ class SqliteStore:
         jobs: list[MutationJob] = []
         try:
             await self._begin()
-        except BaseException as error:  # noqa: BLE001 - every waiter is told, whatever happened
+        except BaseException as error:  # noqa: BLE001 - every waiter gets an error
             waiting = [self._queue.popleft() for _ in range(len(self._queue))]
             fail_jobs(waiting, _locked_error(error))
             return False
@@ -277,7 +277,7 @@ class SqliteStore:
                 jobs[-1].run(batch, self._session)
             had_all = not self._queue
             await self._commit(batch)
-        except BaseException as error:  # noqa: BLE001 - every waiter is told, whatever happened
+        except BaseException as error:  # noqa: BLE001 - every waiter gets an error
             self._fail(jobs, error)
             return False
         settle_jobs(jobs)

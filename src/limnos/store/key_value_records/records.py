@@ -1,14 +1,16 @@
-"""Records of a metalake on pairs of keys and values: objects by id, by name below their parent, and what hangs on them.
+"""Records of a metalake on key-value pairs: objects by id and by name below their parent, and the records that belong
+to them.
 
-May import `model`, `formats.exchange` and this room's `pairs`. The values are seed 2's Protobuf messages as an export has them, so an export goes in and comes out;
-it must not know where the pairs are. The keys, each behind a letter, numbers of eight bytes:
+May import `model`, `formats.exchange` and this room's `storage`. Must not know which database holds the pairs. The
+values are seed 2's Protobuf messages as an export has them, so that exports can be read in and written out. Keys begin
+with a letter; numbers in them have eight bytes:
 
-    m                            the export's header, of which this is a later state
-    r                            the revision: how many transactions there were
-    i                            the number that the next thing gets that hangs on something
+    m                            the header of the export that the records come from
+    r                            the revision: the number of transactions so far
+    i                            the next number for a record that belongs to an object
     e ID                         an object, user, group or role
-    n PARENT SPACE 0 NAME        its id; `SPACE` is the set of names that it shares with others
-    h SORT OWNER NUMBER          what hangs on an object: a grant on its role, a version on its model, a link on what it leads from
+    n PARENT SPACE 0 NAME        its id; `SPACE` is the name space that it shares with other kinds
+    h SORT OWNER NUMBER          a record of an object: a role's grant, a model's version, a link by its origin
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The interface of a key-value database, ordered by the bytes of the keys, on which records can be stored.
 
-May import `model`. Knows no meaning of keys and values. A backend is whatever passes `tests/store/key_value_records/test_storage.py`:
-there is one on LMDB, a key-value database, and one on a table of SQLite or PostgreSQL.
+May import `model`. Knows no meaning of keys and values. A backend is whatever passes
+`tests/store/key_value_records/test_storage.py`: there is one on LMDB, a key-value database, and one on a table of
+SQLite or PostgreSQL.
 """
 
 from __future__ import annotations

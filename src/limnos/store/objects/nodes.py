@@ -178,8 +178,8 @@ STILL_THERE = f"EXISTS (SELECT 1 {_STILL})"
 """The test of `require` as a condition, for statements that need no other column of the node."""
 INSERT_UNDER = Sql(
     f"INSERT {_INTO} SELECT :id, :zone, {_AFTER_ZONE} {_STILL} ON CONFLICT DO NOTHING",
-    # SQLite first copies what is selected from the table it inserts into, which takes as long as the insert. Here a
-    # parent that is gone leaves the zone null, and the row is ignored as one is whose name is taken.
+    # For a SELECT from the table it inserts into, SQLite first copies the rows, which takes as long as the insert. Here
+    # a missing parent makes the zone null, and the row is ignored, like one whose name is taken.
     on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES (:id, (SELECT :zone {_STILL}), {_AFTER_ZONE})",
 )
 PLACE = Sql(
