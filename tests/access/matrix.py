@@ -1,4 +1,4 @@
-"""The permission matrix: what the policy says, as a text that people read and tests compare.
+"""The permission matrix: the policy's decisions as a text that people read and tests compare.
 
 Regenerate it after a change of the policy, and read the difference: `python -m tests.access.matrix`.
 """
@@ -28,7 +28,7 @@ LEVELS = {"m": LAKE, "c": MAIN, "o": OUTER, "i": INNER, "t": TARGET}
 
 @dataclass(frozen=True)
 class Situation:
-    """One column: who asks."""
+    """A column: a caller with certain rights."""
 
     text: str
     owns: int | None = None
@@ -139,14 +139,14 @@ DENIED = (
 
 
 def rows() -> Iterator[tuple[Action, Kind]]:
-    """Every action with every kind of object it is done to."""
+    """Return every action with every kind of object that it applies to."""
     for action in Action:
         for kind in sorted(action.kinds):
             yield action, kind
 
 
 def render() -> str:
-    """The whole matrix."""
+    """Render the whole matrix."""
     parts = [
         "Who may do what. Made from the policy by `python -m tests.access.matrix`; do not edit.",
         "",

@@ -1,4 +1,4 @@
-"""A small world for the tests of access: one lake, two levels of namespaces, and one object of every kind."""
+"""A small world for tests of access: a metalake, two levels of namespaces, and one object of every kind."""
 
 from __future__ import annotations
 
@@ -23,7 +23,10 @@ CONTAINERS = {Kind.METALAKE: METALAKE_CHAIN, Kind.CATALOG: CATALOG_CHAIN, Kind.N
 
 
 def chain_for(kind: Kind, target: int = TARGET) -> SecurableChain:
-    """The chain of the world's object of a kind; `target` is the id of what is neither container nor column."""
+    """Return the ancestors of the world's object of a kind.
+
+    `target` is the id of objects that are neither container nor column.
+    """
     if kind in CONTAINERS:
         return CONTAINERS[kind]
     if kind is Kind.COLUMN:
@@ -41,25 +44,25 @@ def role(
     name: str = "r",
     via: str | None = None,
 ) -> HeldRole:
-    """A held role that allows and denies what is given."""
+    """Return a role that the user holds, with the given allowed and denied rules."""
     return HeldRole(RoleRules.of(id, name, allow=allow, deny=deny), via)
 
 
 def member(*roles: HeldRole, groups: Iterable[int] = ()) -> Subject:
-    """The user `u` of the lake, holding the roles."""
+    """Return the user `u` of the metalake, with the roles."""
     return Subject.of(USER, "u", groups=groups, group_names=("g",) if groups else (), roles=roles)
 
 
 def allowed(*rules: tuple[Privilege, int], deny: Iterable[tuple[Privilege, int]] = ()) -> Subject:
-    """The user `u` with one role that allows the rules."""
+    """Return the user `u` with one role that allows the rules."""
     return member(role(rules, deny))
 
 
 def nobody(_link: ChainLink) -> int | None:
-    """Nobody owns anything."""
+    """Owner lookup: no object has an owner."""
     return None
 
 
 def owned_by(owners: Mapping[int, int]) -> Callable[[ChainLink], int | None]:
-    """Whoever the map names by object id owns that object."""
+    """Owner lookup by a map from object id to owner."""
     return lambda link: owners.get(link.id)

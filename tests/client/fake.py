@@ -1,4 +1,4 @@
-"""A server that answers what a test tells it to, over real sockets, and remembers what it was asked."""
+"""A server with scripted answers over real sockets, which records its requests."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 @dataclass(frozen=True)
 class FakeRequest:
-    """One request as it arrived; `target` is the raw path and query."""
+    """A received request. `target` is the raw path and query."""
 
     method: str
     target: str
@@ -22,7 +22,7 @@ class FakeRequest:
 
 @dataclass(frozen=True)
 class FakeAnswer:
-    """What to send back; `hang_up` closes the connection instead."""
+    """An answer; `hang_up` closes the connection instead."""
 
     status: int = 200
     body: object = None
@@ -32,7 +32,7 @@ class FakeAnswer:
 
 @dataclass
 class FakeServer:
-    """Answers by method and raw target; the last answer of a route is repeated."""
+    """Answers by method and raw target. The last answer of a route is repeated."""
 
     routes: dict[tuple[str, str], list[FakeAnswer]] = field(default_factory=dict)
     asked: list[FakeRequest] = field(default_factory=list)
@@ -48,7 +48,7 @@ class FakeServer:
         headers: tuple[tuple[str, str], ...] = (),
         hang_up: bool = False,
     ) -> FakeServer:
-        """Add an answer to a route, after those it has."""
+        """Add an answer to a route, after its earlier ones."""
         self.routes.setdefault((method, target), []).append(FakeAnswer(status, body, headers, hang_up))
         return self
 
@@ -58,7 +58,7 @@ class FakeServer:
         return [f"{asked.method} {asked.target}" for asked in self.asked]
 
     def answer(self, method: str, target: str) -> FakeAnswer:
-        """Take the next answer of a route."""
+        """Return the next answer of a route."""
         waiting = self.routes.get((method, target))
         if not waiting:
             message = f"the test has no route {method} {target}"
@@ -68,7 +68,7 @@ class FakeServer:
 
 @contextmanager
 def running() -> Iterator[FakeServer]:
-    """Serve a fake on a free port of loopback until the block ends."""
+    """Serve on a free loopback port for the body of a `with`."""
     fake = FakeServer()
 
     class Handler(BaseHTTPRequestHandler):
@@ -98,7 +98,7 @@ def running() -> Iterator[FakeServer]:
         do_GET = do_HEAD = do_POST = do_PUT = do_PATCH = do_DELETE = handle_any  # noqa: N815 - http.server's names
 
         def log_message(self, format: str, *args: object) -> None:
-            """Stay silent: the test looks at `asked`."""
+            """Log nothing; tests read `asked`."""
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True

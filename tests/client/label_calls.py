@@ -1,4 +1,4 @@
-"""Calls on what is said of objects, tags with their values and policies, and on functions: rows of `test_calls`."""
+"""Calls on tags with values, policies and functions: rows of `test_calls`."""
 
 from __future__ import annotations
 

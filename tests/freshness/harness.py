@@ -1,12 +1,12 @@
-"""Two nodes under random mutations, with what must hold at every moment.
+"""Two nodes under random mutations, with invariants that must hold at every moment.
 
-Checked: after each step, every fact that a node's view holds is what SQL says (`facts`); an answer is true at some moment
-between question and answer, and never a mixture (`answers`); whoever commits has the right to it at the commit, on the
-object that the path names then (`rights`); no id is made twice (`ids`).
+Checked: after each step, every fact in a node's view equals SQL's answer (`facts`). An answer is true at some moment
+between question and answer, and never a mixture of moments (`answers`). Whoever commits has the right at the commit, on
+the object that the path names then (`rights`). No id is given twice (`ids`).
 
-On SQLite everything runs on one thread with seeded dice: the store's reads are made to land late and in any order, the
-COMMIT stands still for a look at the truth, and a story can be told again by its seed. On PostgreSQL real time decides
-what meets what; there the views are compared when the step is over.
+On SQLite everything runs on one thread with a seeded random generator. The store's reads complete late and in any
+order, each COMMIT is observed, and a seed reproduces a story. On PostgreSQL real time decides the order; there the
+views are compared after each step.
 """
 
 from __future__ import annotations
@@ -67,29 +67,29 @@ SLEEP_STEPS = 12
 
 
 class InvariantViolation(AssertionError):
-    """Something that must hold does not."""
+    """An invariant does not hold."""
 
 
 class Writer(Context):
-    """A request that remembers what it decided by, so that its right can be looked at again when it commits."""
+    """A request that remembers the facts of its decision, so that its right can be checked again at the commit."""
 
     __slots__ = ("asked",)
 
     async def read(self, scope: RequestScope, reader: Callable[[RequestView], T], *, refuse_disabled: bool = True) -> T:
-        """Read as always."""
+        """Read as a request does."""
         self.asked = (scope, reader)
         return await super().read(scope, reader, refuse_disabled=refuse_disabled)
 
 
 class InlineThread(BlockingThread):
-    """Runs at once, on the same thread, what a store would give to another one; looks at every COMMIT."""
+    """Runs the store's work at once on the same thread, and observes every COMMIT."""
 
     def __init__(self, harness: Harness, store: SqliteStore) -> None:
         self.harness = harness
         self.commit = store._commit_now
 
     def run(self, call: Callable[[], object]) -> asyncio.Future[None]:
-        """Run it; who waits for it hears of it in a later turn of the loop, as from a thread."""
+        """Run the work. The waiting caller continues in a later turn of the loop, as after a thread."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
         try:
@@ -105,11 +105,11 @@ class InlineThread(BlockingThread):
         return future
 
     def close(self) -> None:
-        """There is no thread."""
+        """No-op: there is no thread."""
 
 
 class LateStore:
-    """An SQLite store whose reads must be awaited, start late and land late."""
+    """An SQLite store whose reads are asynchronous, start late and complete late."""
 
     inline = False
 
@@ -119,19 +119,19 @@ class LateStore:
         self.harness = harness
 
     async def pause(self, turns: tuple[int, ...] = PAUSES) -> None:
-        """Let others go first, or not."""
+        """Yield to other tasks, or not, at random."""
         for _ in range(self.harness.delays.choice(turns)):
             await asyncio.sleep(0)
 
     async def gate_async(self, epoch: int, known: KnownRevisions) -> GateResult:
-        """Read late, land late."""
+        """Read late, complete late."""
         await self.pause()
         moved = self.real.gate(epoch, known)
         await self.pause()
         return moved
 
     async def load_async(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
-        """Read late, land later: gate reads must be able to overtake it."""
+        """Read late, complete later, so that gate reads can overtake it."""
         await self.pause()
         found = self.real.load(epoch, known, load)
         await self.pause(LOAD_PAUSES)
@@ -147,7 +147,7 @@ class LateStore:
     async def submit_held(
         self, permit: Permit[object], again: Again[T], *, begun: Callable[[], None] = ignore_begin
     ) -> T:
-        """As above, for a decision under locks."""
+        """Submit a decision under locks, likewise."""
         await self.pause()
 
         async def decide() -> Decided[T]:
@@ -163,7 +163,7 @@ class LateStore:
 
 @dataclass(eq=False)
 class WatchedQuestion:
-    """A question under way, and every answer that has been true since it was asked."""
+    """A running question, and every answer that was true since it was asked."""
 
     question: StoryQuestion
     truths: list[object]
@@ -171,7 +171,7 @@ class WatchedQuestion:
 
 @dataclass
 class Tally:
-    """How much happened: a test that tried nothing must not pass."""
+    """Counts of what happened: a test that tried nothing must not pass."""
 
     mutations: int = 0
     refused: int = 0
@@ -183,7 +183,7 @@ class Tally:
 
 
 class Harness:
-    """Two nodes, the truth, and the dice."""
+    """Two nodes, a reference node, and the random generator."""
 
     def __init__(
         self, database: Database, seed: int, *, inline: bool = False, focus: bool = False, lance: bool = False
@@ -225,7 +225,7 @@ class Harness:
     # -- the truth -----------------------------------------------------------------------------------------------
 
     def _fresh(self) -> Node:
-        """The truth's node, with a view that knows nothing."""
+        """Return the reference node with an empty view."""
         node = self.truth
         node.view = StoreView()
         node.gate = (
@@ -237,11 +237,11 @@ class Harness:
         return node
 
     def now(self, question: StoryQuestion) -> object:
-        """The true answer at this very moment."""
+        """Return the true answer at this moment."""
         return _at_once(question.ask(self._fresh().ctx(question.who)))
 
     async def direct(self, keys: tuple[Key, ...]) -> dict[Key, Value]:
-        """What SQL says of these keys."""
+        """Return SQL's answer for these keys."""
         store = self.truth.store
         if store.inline:
             return store.load(0, ((0, -1),), lambda: read_facts(keys))[1]  # type: ignore[no-any-return]
@@ -250,7 +250,7 @@ class Harness:
     # -- at every commit -----------------------------------------------------------------------------------------
 
     def witnessed(self, permit: Permit[object], mutation: Callable[[Tx], T]) -> Callable[[Tx], T]:
-        """The mutation, noted when it has run."""
+        """Wrap a mutation so that it is recorded when it has run."""
 
         def run(tx: Tx) -> T:
             result = mutation(tx)
@@ -260,7 +260,7 @@ class Harness:
         return run
 
     def before_commit(self) -> None:
-        """Look at the rights of everyone in the batch, in the last state that was committed."""
+        """Check the rights of all mutations in the batch, in the last committed state."""
         ran, self.ran = self.ran, []
         for permit, tx in ran:
             made = [draft.node_id for draft in tx.drafts if draft.operation == "create"]
@@ -287,14 +287,14 @@ class Harness:
         self.tally.rights += 1
 
     def after_commit(self) -> None:
-        """Note what is true from now on, for every question under way."""
+        """Record the new true answers for all running questions."""
         for each in self.watched:
             each.truths.append(self.now(each.question))
 
     # -- a step --------------------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Make the first metalake with its catalog, its users, a role that lets them in, and where to begin."""
+        """Create the first metalake with its catalog, users, and a role with access."""
         ctx = self.nodes[0].ctx()
         await fill(ctx)
         for name in (*USERS, *GROUPS):
@@ -319,7 +319,7 @@ class Harness:
                 )  # fmt: skip
 
     async def run(self, steps: int) -> Tally:
-        """Run that many steps. Raises Broken with the step's number."""
+        """Run a number of steps. Raises InvariantViolation with the step's number."""
         for number in range(steps + 1):
             self.steps = number
             try:
@@ -329,7 +329,7 @@ class Harness:
         return self.tally
 
     async def step(self) -> None:
-        """A few mutations and questions at once; then a look at the views."""
+        """Run some mutations and questions at the same time; then check the views."""
         dice, crowd = self.dice, 2 if self.world.focus else 1
         awake = self.nodes if self.steps >= self.asleep_until else self.nodes[:1]
         work = [self._mutate(dice.choice(awake)) for _ in range(crowd * dice.choice((1, 1, 2)))]
@@ -352,7 +352,7 @@ class Harness:
             await self.check(node)
 
     def _forget_some(self, node: Node) -> None:
-        """Let a view lose facts, as a full one does: they must be loaded while things change."""
+        """Evict facts from a view, as a full one does, so that they are loaded during changes."""
         for key in node.view.items():
             if self.dice.random() < 0.3:
                 node.view._forget(key)
@@ -378,7 +378,7 @@ class Harness:
             del self.writers[request_id]
 
     async def _ask(self, question: StoryQuestion, node: Node) -> None:
-        """Ask, while things change; the answer must have been true since the question."""
+        """Ask during changes. The answer must have been true at some moment since the question."""
         await self._wait()
         if self.sequential:
             await question.ask(node.ctx(question.who))
@@ -394,7 +394,7 @@ class Harness:
             )
 
     async def _wander(self, node: Node) -> None:
-        """Read what spans several scenes, to fill the view."""
+        """Read facts of several request views, to fill the view."""
         try:
             await explained(self.world, node.ctx())
         except BrokenFeed:
@@ -413,7 +413,7 @@ class Harness:
     # -- after a step --------------------------------------------------------------------------------------------
 
     async def check(self, node: Node) -> None:
-        """Bring the node up to now; compare all that its view holds with SQL, and some answers with a fresh view's."""
+        """Bring the node up to date. Compare all facts in its view with SQL, and some answers with an empty view's."""
         for chain in self.chains(node):
             await node.gate.ask(chain, "test")
         facts = node.view.items()
@@ -433,14 +433,14 @@ class Harness:
                 )
 
     def chains(self, node: Node) -> list[tuple[int, ...]]:
-        """Every zone that the node knows, with the zones above it."""
+        """Return every zone that the node knows, with the zones above it."""
         rows = self.world.sql("SELECT id, parent_id, kind FROM node WHERE kind <= 2 ORDER BY id")
         chains = [(0,), *((0, own) if kind == 1 else (0, parent, own) for own, parent, kind in rows)]
         return [chain for chain in chains if chain[-1] in node.view.zones]
 
 
 def _at_once(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine that never waits, without leaving the moment."""
+    """Run a coroutine that never waits, without yielding."""
     try:
         work.send(None)
     except StopIteration as stop:
@@ -452,7 +452,7 @@ def _at_once(work: Coroutine[Any, Any, T]) -> T:
 def play(
     database: Database, seed: int, steps: int, *, inline: bool = False, focus: bool = False, lance: bool = False
 ) -> Tally:
-    """Play one story to its end. Raises Broken."""
+    """Play one story to its end. Raises InvariantViolation."""
 
     async def story() -> Tally:
         harness = Harness(database, seed, inline=inline, focus=focus, lance=lance)

@@ -1,4 +1,7 @@
-"""Functions, which stand for all that is a name in a namespace and a record, and policies, in the stories: mutations of them and questions about them."""
+"""Mutations of functions and policies in stories, and questions about them.
+
+Functions stand for all namespace objects.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def function_drop(world: StoryWorld, ctx: Context) -> Work:
 
 
 def policy_make(world: StoryWorld, ctx: Context) -> Work:
-    """Make a policy, by the name of a tag."""
+    """Create a policy with a tag's name."""
     request = PolicyRequest(CUSTOM, CONTENT)
     return policies.policy_create(ctx, metalake=world.metalake(), name=world.tag(), request=request)
 
@@ -74,7 +77,7 @@ def policy_associate(world: StoryWorld, ctx: Context) -> Work:
 
 
 def tag_pairs(world: StoryWorld, ctx: Context) -> Work:
-    """Give a tag a value at an object, or at a table's column, or take it away."""
+    """Add a tag's value to an object or a table's column, or remove it."""
     kind, full_name = world.securable()
     if kind is Kind.TABLE and world.dice.random() < 0.6:
         kind, full_name = Kind.COLUMN, f"{full_name}.x"
@@ -90,7 +93,7 @@ MUTATIONS: dict[Callable[[StoryWorld, Context], Work], int] = {
 
 
 def asked(path: Levels, table: Levels) -> tuple[tuple[str, Callable[[RequestView], object]], ...]:
-    """What is asked of a function by its path, and of a table's policies."""
+    """Return questions about a function by its path, and about a table's policies."""
 
     def policies_on(request_view: RequestView) -> object:
         found = request_view.look_up(Kind.TABLE, table, Action.TABLE_LOAD)

@@ -1,6 +1,6 @@
-"""Bugs to plant: each takes one care out of the protocol, and the property must then fail.
+"""Planted bugs: each removes one safeguard of the protocol, and an invariant must then fail.
 
-Named after the variations of the model that checks the protocol exhaustively at small scope.
+The names are those of the variations of the model that checks the protocol exhaustively at small scope.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from tests.freshness.harness import LateStore
 Patch = pytest.MonkeyPatch
 Plant = Callable[[Patch], None]
 WIDE: dict[str, Plant] = {}
-"""Bugs that a life with everything in it brings to light."""
+"""Bugs that stories with all kinds of mutations reveal."""
 FOCUS: dict[str, Plant] = {}
-"""Bugs that take a crowd around a few tables."""
+"""Bugs that only stories concentrated on a few tables reveal."""
 
 
 def plant(bug: Plant) -> Plant:
-    """Take a bug into the list, under its function's name."""
+    """Register a bug under its function's name."""
     WIDE[bug.__name__.replace("_", " ")] = bug
     return bug
 
 
 def plant_in_crowd(bug: Plant) -> Plant:
-    """Take a bug into the other list."""
+    """Register a bug in the other list."""
     FOCUS[bug.__name__.replace("_", " ")] = bug
     return bug
 
@@ -51,7 +51,7 @@ def plant_in_crowd(bug: Plant) -> Plant:
 
 
 def _touch_less(patch: Patch, is_left: Callable[[ChangeRow, facts.Key], bool]) -> None:
-    """Leave keys out of what changes touch."""
+    """Leave out keys from the keys that changes touch."""
     real = facts.touched_keys
     patch.setattr(view, "touched_keys", lambda change: [key for key in real(change) if not is_left(change, key)])
 
@@ -62,13 +62,13 @@ def _names(change: ChangeRow, parent: int | None, name: str | None, key: facts.K
 
 @plant
 def names_not_touched(patch: Patch) -> None:
-    """A change drops no cached name."""
+    """A change evicts no cached name."""
     _touch_less(patch, lambda change, key: key[0] == "name")
 
 
 @plant
 def old_name_not_touched(patch: Patch) -> None:
-    """What was renamed is still found under its old name."""
+    """A renamed object is still found under its old name."""
     _touch_less(patch, lambda change, key: _names(change, change.old_parent, change.old_name, key))
 
 
@@ -80,7 +80,7 @@ def new_name_not_touched(patch: Patch) -> None:
 
 @plant
 def owner_not_touched(patch: Patch) -> None:
-    """A transfer leaves the cached owner."""
+    """A transfer keeps the cached owner."""
     _touch_less(patch, lambda change, key: key[0] == "owner" and change.operation == "own")
 
 
@@ -92,37 +92,37 @@ def rules_not_touched(patch: Patch) -> None:
 
 @plant
 def roles_of_a_principal_not_touched(patch: Patch) -> None:
-    """Giving and taking a role leaves what the user is known to hold."""
+    """Granting and revoking a role keeps the user's cached roles."""
     _touch_less(patch, lambda change, key: key[0] == "roles")
 
 
 @plant
 def memberships_not_touched(patch: Patch) -> None:
-    """Joining and leaving leave what groups the user is known to be in."""
+    """Changing a group's members keeps the user's cached groups."""
     _touch_less(patch, lambda change, key: key[0] == "groups")
 
 
 @plant
 def dropped_roles_stay_held(patch: Patch) -> None:
-    """What names a dropped role, group or user among other things stays cached."""
+    """Facts that mention a dropped role, group or user beside others stay cached."""
     patch.setattr(view, "touches_value", lambda change, key, value: False)
 
 
 @plant
 def user_state_not_touched(patch: Patch) -> None:
-    """A disabled user is still known as enabled."""
+    """A disabled user stays cached as enabled."""
     _touch_less(patch, lambda change, key: key[0] == "principal" and change.operation == "alter")
 
 
 @plant
 def tokens_not_touched(patch: Patch) -> None:
-    """A revoked token is still known as good."""
+    """A revoked token stays cached as valid."""
     _touch_less(patch, lambda change, key: key[0] == "token")
 
 
 @plant
 def listings_not_touched(patch: Patch) -> None:
-    """A listing keeps what was dropped, and lacks what was made."""
+    """A listing keeps dropped objects and lacks new ones."""
     _touch_less(patch, lambda change, key: key[0] == "listing")
 
 
@@ -134,13 +134,13 @@ def documents_not_touched(patch: Patch) -> None:
 
 @plant
 def memos_not_forgotten(patch: Patch) -> None:
-    """Decisions are remembered when access moved."""
+    """Decisions are kept after a change of access."""
     patch.setattr(StoreView, "_forget_memos", lambda self, zone: None)
 
 
 @plant
 def paths_not_forgotten(patch: Patch) -> None:
-    """What names resolved to is remembered when a name was taken away."""
+    """Resolved names are kept after a name was removed."""
 
     class Keeping(dict[object, object]):
         def clear(self) -> None:
@@ -152,7 +152,7 @@ def paths_not_forgotten(patch: Patch) -> None:
 
 @plant
 def scopes_not_forgotten(patch: Patch) -> None:
-    """What a metalake's or catalog's name meant is remembered when it was renamed."""
+    """Resolved names of metalakes and catalogs are kept after a rename."""
     kept: dict[tuple[StoreView, object], object] = {}
 
     def guess(of: StoreView, scope: object) -> object:
@@ -166,7 +166,7 @@ def scopes_not_forgotten(patch: Patch) -> None:
 
 @plant
 def fact_in_both_generations(patch: Patch) -> None:
-    """A fact that a load brings along again stays in the old generation, too, and comes back from there."""
+    """A fact that is loaded again also stays in the old generation, and comes back from there."""
     real = StoreView._put
 
     def put(self: StoreView, key: facts.Key, value: facts.Value) -> None:
@@ -183,13 +183,13 @@ def fact_in_both_generations(patch: Patch) -> None:
 
 @plant_in_crowd
 def no_ring_check(patch: Patch) -> None:
-    """A load is merged whatever changed since."""
+    """A load is merged regardless of changes since."""
     patch.setattr(StoreView, "_is_current", staticmethod(lambda zone, key, value, revision: True))
 
 
 @plant_in_crowd
 def own_write_outlives_later_ones(patch: Patch) -> None:
-    """What a node wrote itself is kept at whatever revision comes, also at another node's later one."""
+    """A fact that a node wrote itself is kept at any later revision, even another node's."""
 
     def take(self: StoreView, zone: ZoneState, revision: int) -> None:
         for true_from, facts_written in zone.offered.items():
@@ -202,7 +202,7 @@ def own_write_outlives_later_ones(patch: Patch) -> None:
 
 @plant_in_crowd
 def ring_trusted_past_its_end(patch: Patch) -> None:
-    """A load is merged though the ring has forgotten changes since."""
+    """A load is merged although the ring no longer has all changes since."""
     real = StoreView._is_current
     patch.setattr(view, "RING_MAX", 0)
 
@@ -215,7 +215,7 @@ def ring_trusted_past_its_end(patch: Patch) -> None:
 
 @plant_in_crowd
 def facts_then_changes(patch: Patch) -> None:
-    """A load reads facts, then changes, a snapshot each."""
+    """A load reads facts, then changes, in a snapshot each."""
 
     async def load_async(
         self: LateStore, epoch: int, known: KnownRevisions, load: Callable[[], Load[object]]
@@ -230,14 +230,14 @@ def facts_then_changes(patch: Patch) -> None:
 
 @plant
 def pruned_feed_unnoticed(patch: Patch) -> None:
-    """The feed is pruned under a sleeping node, and the clock does not say how far."""
+    """The feed is pruned while a node sleeps, and the clock does not say how far."""
     patch.setattr(upkeep, "PRUNE_CLOCKS", Sql("UPDATE clock SET pruned_to = pruned_to WHERE :before < 0"))
     patch.setattr(upkeep, "PRUNE_CHANGES", Sql("DELETE FROM change"))
 
 
 @plant
 def pruned_feed_believed(patch: Patch) -> None:
-    """The view takes what is left of a pruned feed for all that happened."""
+    """The view treats the rest of a pruned feed as complete."""
     real = StoreView._apply
 
     def advance(self: StoreView, clock: ClockRow, rows: tuple[ChangeRow, ...]) -> None:
@@ -284,7 +284,7 @@ def wall_clock(patch: Patch) -> None:
 
 @plant
 def gap(patch: Patch) -> None:
-    """The revision is drawn before the lock, and its neighbour is not committed yet."""
+    """The revision is drawn before the lock, while an earlier one is not committed yet."""
     real = tx.MutationBatch._keep
     drawn: dict[int, int] = {}
 
@@ -330,25 +330,25 @@ def _check_zones(patch: Patch, chosen: Callable[[Permit[object]], set[int]]) -> 
 
 @plant_in_crowd
 def own_zone_only(patch: Patch) -> None:
-    """It compares the access revision of the zone that is written to only."""
+    """The transaction compares only the access revision of the written zone."""
     _check_zones(patch, lambda permit: {permit.zone})
 
 
 @plant_in_crowd
 def metalake_only(patch: Patch) -> None:
-    """It compares the metalake's access revision only."""
+    """The transaction compares only the metalake's access revision."""
     _check_zones(patch, lambda permit: {zone for zone, _ in permit.stamps[1:2]})
 
 
 @plant_in_crowd
 def name_not_checked(patch: Patch) -> None:
-    """The mutation takes the permit's object under whatever name it has now."""
+    """The mutation changes the permit's object whatever its name is now."""
     patch.setattr(nodes.NodeWrites, "confirm", lambda self, node: self.by_id(node.id))
 
 
 @plant
 def quiet_catalogs(patch: Patch) -> None:
-    """Renaming a catalog or metalake does not move the access revision."""
+    """Renaming a catalog or metalake does not advance the access revision."""
     real = nodes.NodeWrites.move
 
     def place(self: nodes.NodeWrites, node: Node, *, parent_id: int, name: str, moves_access: bool) -> None:
@@ -360,13 +360,13 @@ def quiet_catalogs(patch: Patch) -> None:
 
 @plant_in_crowd
 def quiet_transfers(patch: Patch) -> None:
-    """Giving an object to another owner does not move the access revision."""
+    """Transferring an object does not advance the access revision."""
     _quiet(patch, "own")
 
 
 @plant
 def quiet_disabling(patch: Patch) -> None:
-    """Disabling and altering users, roles and catalogs does not move the access revision."""
+    """Disabling and altering users, roles and catalogs does not advance the access revision."""
     _quiet(patch, "alter")
 
 
@@ -381,7 +381,7 @@ def _quiet(patch: Patch, operation: str) -> None:
 
 @plant
 def subjects_kept(patch: Patch) -> None:
-    """A user's roles and groups are remembered for ever."""
+    """A user's roles and groups are cached forever."""
     kept: dict[object, object] = {}
 
     def remembered(of: StoreView, metalake_id: int, user: str, *, service_admin: bool) -> object:

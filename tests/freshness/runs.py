@@ -1,6 +1,6 @@
-"""Pipelines and their runs in random stories: declared, renamed, dropped, granted on, run and ended by whoever may.
+"""Pipelines and their runs in random stories: declared, renamed, dropped, granted, run and ended.
 
-What runs are is asked of the store each time; that a pipeline is there, under which name, and who may run it, is what views know.
+Runs are read from the store each time. Views cache the existence of a pipeline, its name, and who may run it.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ _LEASE_MS = 5_000
 
 
 def pipeline_declare(world: StoryWorld, ctx: Context) -> Work:
-    """Declare a pipeline, anew or as it was."""
+    """Declare a pipeline, new or unchanged."""
     return pipelines.pipeline_put(
         ctx, metalake=world.metalake(), name=pipeline(world), declaration=b'{"n": %d}' % world.dice.randint(1, 3), comment=None
     )  # fmt: skip
 
 
 def pipeline_rename(world: StoryWorld, ctx: Context) -> Work:
-    """Rename a pipeline, perhaps to the name of the other one."""
+    """Rename a pipeline, possibly to the name of the other one."""
     edits = PropertyEdits(name=pipeline(world))
     return job_templates.template_alter(ctx, metalake=world.metalake(), name=pipeline(world), edits=edits)
 
 
 def pipeline_drop(world: StoryWorld, ctx: Context) -> Work:
-    """Drop a pipeline that nobody runs."""
+    """Drop a pipeline without running runs."""
     return pipelines.pipeline_drop(ctx, metalake=world.metalake(), name=pipeline(world))
 
 
 def run_start(world: StoryWorld, ctx: Context) -> Work:
-    """Start a run; it is refused while another one is under way."""
+    """Start a run. It is refused while another one is running."""
     begin = RunBegin(str(uuid.UUID(int=world.dice.getrandbits(128))), "node:1", _LEASE_MS, "{}", "{}", ())
     return runs.run_start(ctx, metalake=world.metalake(), pipeline=pipeline(world), begin=begin)
 
 
 def run_end(world: StoryWorld, ctx: Context) -> Work:
-    """End a run by its user, or cancel it by whoever may."""
+    """End a run by its user, or cancel it by another user with the right."""
     there = world.sql("SELECT uuid FROM pipeline_run ORDER BY id")
     run = str(world.dice.choice(there)[0]) if there else str(uuid.UUID(int=1))
     if world.dice.random() < 0.5:
@@ -60,12 +60,12 @@ def run_end(world: StoryWorld, ctx: Context) -> Work:
 
 
 def pipeline(world: StoryWorld) -> str:
-    """A pipeline's name, there or not."""
+    """Return a pipeline's name, existing or not."""
     return world.dice.choice(PIPELINES)
 
 
 def asked(name: str) -> tuple[Callable[[RequestView], object], ...]:
-    """What is asked of views: the names that are listed, one pipeline, and whether the caller may run it."""
+    """Return questions for views: listed names, one pipeline, and whether the caller may run it."""
 
     def may_run(request_view: RequestView) -> object:
         request_view.require_in_metalake_use()

@@ -1,7 +1,7 @@
-"""Random mutations, through the services, and random questions: what happens to a lake in its life, at small scope.
+"""Random mutations through the services, and random questions: the life of a metalake at small scope.
 
-Few names, so that they are dropped, taken again, moved onto and granted on all the time. A mutation that the state of
-the lake refuses raises a LimnosError, which is as good a story as any; questions answer with a value or with that error.
+There are few names, so they are constantly dropped, reused, moved onto and granted on. A mutation that the current
+state forbids raises a LimnosError, which is part of a story, too. Questions return a value or that error.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ TAGS = ("red", "blue")
 ROLES = ("r", "s", "q")
 CATALOGS = ("main", "side")
 LANCE = "lance"
-"""A catalog of Lance tables, in stories of those."""
+"""A catalog of Lance tables, in stories with Lance."""
 NAMES = ("a", "b")
 TABLES = ("t", "u")
 VIEWS = ("v", "t")
-"""One of them is a table's name, too: tables and views share their names."""
+"""Names of views. One of them is also a table's, because tables and views share their names."""
 Levels = tuple[str, ...]
 Work = Coroutine[Any, Any, object]
 REFUSALS = (LimnosError, InvalidName)
@@ -101,7 +101,7 @@ _PRIVILEGES = {
 
 @dataclass
 class StoryWorld:
-    """What the generators draw from: dice, the store's rows, and the tokens that were made."""
+    """State of the generators: random generator, the store's rows, and created tokens."""
 
     dice: random.Random
     sql: Query
@@ -111,7 +111,7 @@ class StoryWorld:
 
     @property
     def mutations(self) -> dict[Callable[[StoryWorld, Context], Work], int]:
-        """What is drawn from, and how often each; in focus everybody is after a few tables, and ana's rights to them."""
+        """Mutations with their weights. In focused stories they concern a few tables and ana's rights to them."""
         return {**_MUTATIONS, **_OF_LANCE} if self.lance else _FOCUS if self.focus else _MUTATIONS
 
     @property
@@ -128,7 +128,7 @@ class StoryWorld:
         return "r" if self.focus else self.dice.choice(ROLES)
 
     def tree(self) -> list[tuple[int, Levels]]:
-        """Kind and names, from the metalake down, of all that lives and can be reached."""
+        """Return kind and names, from the metalake down, of all existing reachable objects."""
         rows = self.sql("SELECT id, parent_id, kind, name FROM node WHERE deleted = 0 ORDER BY id")
         by_id = {row[0]: row for row in rows}
         found = []
@@ -142,37 +142,37 @@ class StoryWorld:
         return found
 
     def likely(self, kind: Kind) -> Levels | None:
-        """The names of something of this kind that is there, mostly; None for the rest."""
+        """Return the name of an object of this kind, mostly an existing one; None in other cases."""
         there = [names for found, names in self.tree() if found == kind]
         return self.dice.choice(there) if there and self.dice.random() < (0.95 if self.focus else 0.8) else None
 
     def tag(self) -> str:
-        """A tag's name, there or not."""
+        """Return a tag's name, existing or not."""
         return self.dice.choice(TAGS)
 
     def metalake(self) -> str:
-        """The metalake's name now."""
+        """The metalake's current name."""
         there = self.sql(
             "SELECT name FROM node WHERE parent_id = ? AND deleted = 0 AND kind = ?", ROOT_ID, Kind.METALAKE
         )
         return str(there[0][0]) if there else LAKE
 
     def scope(self) -> RequestScope:
-        """One of the catalogs, mostly one that is there."""
+        """Return a catalog, mostly an existing one."""
         names = self.likely(Kind.CATALOG)
         return RequestScope(self.metalake(), self.dice.choice(self.catalogs) if names is None else names[1])
 
     def some_levels(self, most: int = 3) -> Levels:
-        """A namespace's name, there or not."""
+        """Return a namespace's name, existing or not."""
         return tuple(self.dice.choice(NAMES) for _ in range(self.dice.randint(1, most)))
 
     def namespace(self) -> tuple[RequestScope, Levels]:
-        """A namespace, mostly one that is there."""
+        """Return a namespace, mostly an existing one."""
         names = self.likely(Kind.NAMESPACE)
         return (self.scope(), self.some_levels()) if names is None else (RequestScope(*names[:2]), names[2:])
 
     def table(self) -> tuple[RequestScope, Levels]:
-        """A table's full name, mostly of one that is there."""
+        """Return a table's full name, mostly of an existing one."""
         names = self.likely(Kind.TABLE)
         if names is not None:
             return RequestScope(*names[:2]), names[2:]
@@ -180,7 +180,7 @@ class StoryWorld:
         return scope, (*levels, self.dice.choice(TABLES))
 
     def view(self) -> tuple[RequestScope, Levels]:
-        """A view's full name, mostly of one that is there."""
+        """Return a view's full name, mostly of an existing one."""
         names = self.likely(Kind.VIEW)
         if names is not None:
             return RequestScope(*names[:2]), names[2:]
@@ -188,7 +188,7 @@ class StoryWorld:
         return scope, (*levels, self.dice.choice(VIEWS))
 
     def function(self) -> tuple[RequestScope, Levels]:
-        """A function's full name, mostly of one that is there."""
+        """Return a function's full name, mostly of an existing one."""
         names = self.likely(Kind.FUNCTION)
         if names is not None:
             return RequestScope(*names[:2]), names[2:]
@@ -196,18 +196,18 @@ class StoryWorld:
         return scope, (*levels, "f")
 
     def elsewhere(self, scope: RequestScope) -> Levels:
-        """Where something of a catalog may go: below it, or below a namespace of it."""
+        """Return a target for an object of a catalog: the catalog, or a namespace of it."""
         there = [names[2:] for kind, names in self.tree() if kind == Kind.NAMESPACE and names[1] == scope.catalog]
         return self.dice.choice([(), *there])
 
     def someone(self) -> Credential:
-        """A user who asks: by name, or by a token that may be revoked by now."""
+        """Return a caller: a user by name, or by a token that may be revoked."""
         if self.secrets and self.dice.random() < (0.05 if self.focus else 0.3):
             return self.dice.choice(self.secrets)[1]
         return Credential(ADMIN if self.dice.random() < 0.2 else self.user())
 
     def securable(self) -> tuple[Kind, str]:
-        """A kind and a full name to grant on, own or explain."""
+        """Return a kind and a full name to grant on, own or explain."""
         kind = Kind.TABLE if self.focus and self.dice.random() < 0.6 else self.dice.choice(tuple(_PRIVILEGES))
         if kind is Kind.METALAKE:
             return kind, self.metalake()
@@ -243,7 +243,7 @@ def namespace_drop(world: StoryWorld, ctx: Context) -> Work:
 
 
 def namespace_move(world: StoryWorld, ctx: Context) -> Work:
-    """Rename or move a namespace with what is in it."""
+    """Rename or move a namespace with its content."""
     scope, source = world.namespace()
     target = (*world.elsewhere(scope), world.dice.choice(NAMES))
     return namespaces.namespace_move(ctx, scope, source=source, target=target)
@@ -270,7 +270,7 @@ def table_drop(world: StoryWorld, ctx: Context) -> Work:
 
 
 def protect(world: StoryWorld, ctx: Context) -> Work:
-    """Protect something for a moment, or end that."""
+    """Protect an object for a moment, or remove its protection."""
     kind, full_name = world.securable()
     target: dict[str, Any] = {"metalake": world.metalake(), "kind": kind, "full_name": full_name}
     if world.dice.random() < 0.4:
@@ -279,7 +279,7 @@ def protect(world: StoryWorld, ctx: Context) -> Work:
 
 
 def restrict(world: StoryWorld, ctx: Context) -> Work:
-    """Restrict what is read of something for a moment, or end that."""
+    """Restrict an object for a moment, or remove the restriction."""
     kind, full_name = world.securable()
     on = restrictions.RestrictionTarget(world.metalake(), kind, full_name)
     if world.dice.random() < 0.6:
@@ -290,7 +290,7 @@ def restrict(world: StoryWorld, ctx: Context) -> Work:
 
 
 async def undrop(world: StoryWorld, ctx: Context) -> object:
-    """Bring something back from the trash, now and then elsewhere, or with its contents."""
+    """Restore an object from the trash, sometimes elsewhere or with its contents."""
     scope = world.scope()
     there = await trash.trash_list(ctx, scope, below=(), before=trash.NEWEST, limit=20)
     if not there.found:
@@ -316,7 +316,7 @@ def table_commit(world: StoryWorld, ctx: Context) -> Work:
 
 
 def transaction(world: StoryWorld, ctx: Context) -> Work:
-    """Do up to four things at once in one catalog; later ones are often about what earlier ones made or moved."""
+    """Run up to four operations in one transaction. Later ones often concern objects of earlier ones."""
     dice, (scope, first) = world.dice, world.table()
     asked: list[TransactionOperation] = []
     for number in range(dice.randint(1, 4)):
@@ -336,7 +336,7 @@ def transaction(world: StoryWorld, ctx: Context) -> Work:
 
 
 async def table_exchange(world: StoryWorld, ctx: Context) -> object:
-    """Let two tables of a namespace change names, in three quick moves; grants go with the tables."""
+    """Swap the names of two tables of a namespace in three quick moves. Grants stay with the tables."""
     scope, levels = world.namespace()
     t, u, away = ((*levels, name) for name in (*TABLES, "x"))
     await tables.table_move(ctx, scope, source=t, target=away)
@@ -345,7 +345,7 @@ async def table_exchange(world: StoryWorld, ctx: Context) -> object:
 
 
 async def table_rename_and_grant(world: StoryWorld, ctx: Context) -> object:
-    """Take a table out of the way, and only then grant on it: under its old name nobody ever had the right."""
+    """Rename a table and grant on it afterwards: under its old name nobody ever had the right."""
     scope, levels = world.table()
     away = (*levels[:-1], "x")
     await tables.table_move(ctx, scope, source=levels, target=away)
@@ -362,7 +362,10 @@ async def table_rename_and_grant(world: StoryWorld, ctx: Context) -> object:
 
 
 async def right_taken_and_given_back(world: StoryWorld, ctx: Context) -> object:
-    """Disable ana for a moment, or let bob own her table for one: who decided before must not commit meanwhile."""
+    """Disable ana for a moment, or transfer her table to bob for one.
+
+    Decisions from before must not commit meanwhile.
+    """
     metalake = world.metalake()
     if world.dice.random() < 0.5:
         await users.user_enable(ctx, metalake=metalake, name="ana", enabled=False)
@@ -377,13 +380,13 @@ async def right_taken_and_given_back(world: StoryWorld, ctx: Context) -> object:
 
 
 def _lance_table(world: StoryWorld) -> tuple[RequestScope, Levels]:
-    """A table of the catalog that was made for Lance, where there is one; else any table."""
+    """Return a table of the Lance catalog if it exists, else any table."""
     there = [names for kind, names in world.tree() if kind == Kind.TABLE and names[1] == LANCE]
     return (RequestScope(*(names := world.dice.choice(there))[:2]), names[2:]) if there else world.table()
 
 
 def lance_declare(world: StoryWorld, ctx: Context) -> Work:
-    """Declare a Lance table, in a namespace or directly in a catalog; now and then one whose versions the store keeps."""
+    """Declare a Lance table, in a namespace or directly in a catalog; sometimes one with managed versions."""
     scope, levels = world.namespace()
     if scope.catalog != LANCE and world.dice.random() < 0.7:
         scope, levels = RequestScope(world.metalake(), LANCE), ()
@@ -394,7 +397,7 @@ def lance_declare(world: StoryWorld, ctx: Context) -> Work:
 
 
 def lance_drop(world: StoryWorld, ctx: Context) -> Work:
-    """Drop a Lance table, or forget it."""
+    """Drop a Lance table, or deregister it."""
     scope, levels = _lance_table(world)
     return lance_tables.table_drop(ctx, scope, levels=levels, purges=world.dice.random() < 0.5)
 
@@ -407,7 +410,7 @@ def lance_rename(world: StoryWorld, ctx: Context) -> Work:
 
 
 def catalog_made(ctx: Context, name: str, *, metalake: str) -> Work:
-    """Make a catalog of what its name stands for."""
+    """Create a catalog of the provider that its name implies."""
     return add_catalog(ctx, name, metalake=metalake, provider="lakehouse-generic" if name == LANCE else ICEBERG)
 
 
@@ -430,7 +433,7 @@ def catalog_enable(world: StoryWorld, ctx: Context) -> Work:
 
 
 def catalog_drop(world: StoryWorld, ctx: Context) -> Work:
-    """Drop a catalog with all that is in it."""
+    """Drop a catalog with its content."""
     metalake, name = world.scope()
     return catalogs.catalog_drop(ctx, metalake=str(metalake), name=str(name), force=True)
 
@@ -559,7 +562,7 @@ async def token_make(world: StoryWorld, ctx: Context) -> object:
 
 
 def _text(world: StoryWorld) -> dict[str, object]:
-    """A text that reads some table."""
+    """Return a text that reads some table."""
     _, table = world.table()
     sql = f"select * from {'.'.join(table)}"
     return {
@@ -578,7 +581,7 @@ def view_create(world: StoryWorld, ctx: Context) -> Work:
 
 
 def view_replace(world: StoryWorld, ctx: Context) -> Work:
-    """Let a view read another table, or the same again by another writer."""
+    """Replace a view's text, or repeat the same text by another writer."""
     scope, (*inside, name) = world.view()
     updates: list[object] = [
         {"action": "add-view-version", "view-version": {**_text(world), "schema-id": 0}},
@@ -608,7 +611,7 @@ async def token_revoke(world: StoryWorld, ctx: Context) -> object:
 
 
 def wish(world: StoryWorld) -> PrivilegeRequest:
-    """A privilege on an object, allowed or denied."""
+    """Return a privilege on an object, allowed or denied."""
     kind, full_name = world.securable()
     condition = GrantCondition.ALLOW if world.dice.random() < 0.8 else GrantCondition.DENY
     return PrivilegeRequest(kind, full_name, ((world.dice.choice(_PRIVILEGES[kind]), condition),))
@@ -638,7 +641,7 @@ _OF_LANCE: dict[Callable[[StoryWorld, Context], Work], int] = {
 
 
 def mending(world: StoryWorld, ctx: Context) -> Work | None:
-    """Switch on again what was switched off, and make a catalog where one is missing: else little else would succeed."""
+    """Enable disabled objects, and create a missing catalog: otherwise few other mutations succeed."""
     metalake = world.metalake()
     live = "SELECT name, record FROM node WHERE kind = ? AND deleted = 0 ORDER BY name"
     if not all(MetalakeRecord.read(record).in_use for _, record in world.sql(live, int(Kind.METALAKE))):
@@ -657,7 +660,7 @@ def mending(world: StoryWorld, ctx: Context) -> Work | None:
 
 @dataclass(frozen=True)
 class StoryQuestion:
-    """Something to be asked of any node at any time: who asks, about what, and what is read."""
+    """A question to any node at any time: the caller, the subject, and the read."""
 
     who: Credential
     scope: RequestScope
@@ -665,7 +668,7 @@ class StoryQuestion:
     text: str
 
     async def ask(self, ctx: Context) -> object:
-        """Return the answer, or the words of the refusal."""
+        """Return the answer, or the refusal's message."""
         try:
             return await ctx.read(self.scope, self.reader)
         except REFUSALS as error:
@@ -736,37 +739,37 @@ def questions(world: StoryWorld) -> StoryQuestion:
 
 
 def shown(found: NamePage) -> list[str]:
-    """The names of a listing that the caller sees."""
+    """Return the names of a listing that the caller sees."""
     return found.texts()
 
 
 def rules_of(request_view: RequestView, name: str) -> object:
-    """A role with its rules, which an answer has with it or reads afterwards: that depends on what the view holds already."""
+    """Return a role with its rules, which come with it or are read afterwards, depending on the view."""
     role = roles.role_load(request_view, name).role
     return role, require_fact(request_view.view, rules_key(role.id), zone=request_view.metalake.id)
 
 
 def described(request_view: RequestView, levels: Levels) -> object:
-    """What the store says of a Lance table."""
+    """Return the store's description of a Lance table."""
     found = lance_tables.lance_load(request_view, levels)
     return found.node, found.record, found.location
 
 
 def tags_on(request_view: RequestView, levels: Levels) -> object:
-    """The tags that a table has or inherits, for who may load it."""
+    """Return the tags that a table has or inherits, for callers who may load it."""
     found = request_view.look_up(Kind.TABLE, levels, Action.TABLE_LOAD)
     return attachments.attachments_of(request_view, found.chain, kind=Kind.TAG)
 
 
 def decisions(request_view: RequestView, levels: Levels, kind: Kind, action: Action) -> object:
-    """The whole decision about an object, there or not."""
+    """Return the whole decision about an object, existing or not."""
     request_view.require_in_use()
     node, chain = request_view.find(levels, kind)
     return request_view.decide(action, chain if node is not None else (ChainLink.absent(kind, levels[-1]), *chain))
 
 
 async def explained(world: StoryWorld, ctx: Context) -> object:
-    """Ask for an explanation, and for the roles on an object and its owner: reads that span several scenes."""
+    """Ask for an explanation, and for the roles on an object and its owner: reads of several request views."""
     kind, full_name = world.securable()
     metalake, (scope, table) = world.metalake(), world.table()
     await roles.roles_on_object(ctx, metalake=metalake, kind=kind, full_name=full_name)

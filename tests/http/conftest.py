@@ -1,4 +1,4 @@
-"""Fixtures of the tests that ask a node in process."""
+"""Fixtures of tests that call a node in process."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.http.driver import DriverNode, node_at
 
 @pytest.fixture(scope="session")
 def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty store of the newest schema, to be copied: migrating takes longer than any test."""
+    """An empty store of the newest schema, to be copied: a migration takes longer than any test."""
     path = tmp_path_factory.mktemp("empty") / DATABASE_FILE
     migrate(str(path))
     return path
@@ -23,7 +23,7 @@ def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def fresh(tmp_path: Path, empty_database: Path) -> Callable[[str], Path]:
-    """Make a data directory with an empty store in it."""
+    """Create a data directory with an empty store."""
 
     def make(name: str) -> Path:
         data = tmp_path / name
@@ -36,13 +36,13 @@ def fresh(tmp_path: Path, empty_database: Path) -> Callable[[str], Path]:
 
 @pytest.fixture
 def node(fresh: Callable[[str], Path]) -> Iterator[DriverNode]:
-    """A node with access control on, and nothing in it but metalake `lake` and catalog `main` of `admin`."""
+    """A node with access control on, with metalake `lake` and catalog `main`, both of `admin`."""
     with node_at(fresh("data")) as running:
         yield running
 
 
 @pytest.fixture
 def open_node(fresh: Callable[[str], Path]) -> Iterator[DriverNode]:
-    """The same with access control off."""
+    """Such a node with access control off."""
     with node_at(fresh("open"), access=False) as running:
         yield running

@@ -1,4 +1,4 @@
-"""A whole node in process, asked without a network: the ASGI application over a real SQLite store."""
+"""A whole node in process, called without a network: the ASGI application over a real SQLite store."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ EVENTS = EventsSection(allowed_urls=("https://hooks.example.com",))
 NO_MORE = StorageSection()
 """Catalogs may use the server's own warehouse and the public clouds."""
 NO_JOBS = JobsSection()
-"""The server runs none by itself."""
+"""The server runs no jobs."""
 AS_USUAL = NamesSection()
 NOBODY = SourcesSection()
-"""No outside system may be shown."""
+"""No external system is allowed."""
 
 
 @dataclass(frozen=True)
 class DriverAnswer:
-    """What came back."""
+    """An answer."""
 
     status: int
     headers: dict[str, str]
@@ -50,7 +50,7 @@ class DriverAnswer:
 
 @dataclass
 class DriverNode:
-    """A node to ask. `user` is believed by Basic; None sends no credential."""
+    """A node. `user` is sent as an unproven Basic user; None sends no credential."""
 
     built: ServerNode
     data: Path
@@ -60,7 +60,7 @@ class DriverNode:
     def ask(
         self, method: str, target: str, body: object = None, *, user: str | None = "admin", **headers: str
     ) -> DriverAnswer:
-        """Send one request; underscores in names of headers are dashes. A body that is bytes goes as it is."""
+        """Send a request. Underscores in header names become dashes. A body of bytes is sent unchanged."""
         self.sent.append(f"{method} {target}")
         return self.runner.run(self._ask(method, target, body, user, headers))
 
@@ -85,7 +85,7 @@ class DriverNode:
         return self.ask("DELETE", target, user=user)
 
     def done(self, method: str, target: str, body: object = None, *, user: str = "admin") -> dict:
-        """Send a request that a test takes for granted."""
+        """Send a request that must succeed."""
         answer = self.ask(method, target, body, user=user)
         assert answer.status == 200, f"{method} {target}: {answer.status} {answer.body.decode()}"
         return answer.json()
@@ -94,7 +94,10 @@ class DriverNode:
         self, method: str, target: str, body: object = None, *, user: str | None = "admin",
         is_gone: Callable[[], bool] | None = None,
     ) -> DriverAnswer:  # fmt: skip
-        """Send one request among others at once, within a coroutine that the node's runner runs; `is_gone` says when its client has left."""
+        """Send a request in a coroutine on the node's runner, among others.
+
+        `is_gone` says when its client has disconnected.
+        """
         return await self._ask(method, target, body, user, {}, is_gone=is_gone)
 
     async def _ask(
@@ -130,11 +133,11 @@ class DriverNode:
 
 
 PROGRAM = {"jobType": "shell", "executable": "/bin/true", "comment": None}
-"""A job template but for its name, as a body has it."""
+"""A job template's body without its name."""
 
 
 def let_jobs(node: DriverNode) -> None:
-    """Let jobs be asked for; nobody runs them."""
+    """Allow requests for jobs; no executor runs them."""
     JOB_RULES.put(node.built.services, JobRules(enabled=True, allowed=("/bin",)))
 
 
@@ -150,7 +153,7 @@ def node_at(
     jobs: JobsSection = NO_JOBS,
     names: NamesSection = AS_USUAL,
 ) -> Iterator[DriverNode]:
-    """Serve `data` in process: metalake `lake`, catalog `main`, both owned by `admin`."""
+    """Serve `data` in process, with metalake `lake` and catalog `main`, both owned by `admin`."""
     server = (
         ServerSection(data=str(data))
         if kept_bytes_max is None
@@ -171,7 +174,7 @@ def node_at(
 
 
 def grant(node: DriverNode, user: str, privileges: str, *, kind: str, on: str, condition: str = "allow") -> str:
-    """Give a user privileges (separated by spaces) on an object, through a new role; returns its name."""
+    """Grant a user privileges (separated by spaces) on an object through a new role. Returns the role's name."""
     role = f"r{len(node.sent)}"
     node.ask("POST", f"{API}/lake/users", {"name": user})
     rules = [{"name": name, "condition": condition} for name in privileges.split()]

@@ -1,4 +1,4 @@
-"""The requests of the own API's table of refusals, `refusals.md`; `python -m tests.http.admin.refusals` writes it anew."""
+"""The requests of the own API's table of refusals, `refusals.md`; `python -m tests.http.admin.refusals` rewrites it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEMBERS = f"{LAKE}/groups/{{g}}/members"
 
 
 def routes() -> set[str]:
-    """Every route of the protocol whose answer depends on who asks."""
+    """Every route of the protocol whose answer depends on the caller."""
     protocol = AdminProtocol()
     return {
         f"{route.method} {route.path}" for route in protocol.router.routes if route.operation not in protocol.anonymous
@@ -33,7 +33,7 @@ def routes() -> set[str]:
 
 
 def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """The rows, as a caller asks them."""
+    """The rows for a caller."""
     yield case(f"GET {OWN}/whoami", "")
     yield from _moves(who)
     yield from _transactions(who)
@@ -93,7 +93,10 @@ def _moves(who: str) -> Iterator[RefusalCase]:
 
 
 def _transactions(who: str) -> Iterator[RefusalCase]:
-    """Each operation with one after it that is 400 to everybody, before it is decided: so 400 says that the first may be done."""
+    """Return each operation followed by one that gets 400 for everybody before access is decided.
+
+    So a 400 shows that the first operation is allowed.
+    """
 
     def do(thing: str, *operations: dict[str, object], catalog: str = "main", guarded: bool = True) -> RefusalCase:
         never: dict[str, object] = {"do": "move-table", "source": ["there"], "target": ["there"]}
@@ -135,7 +138,7 @@ def _transactions(who: str) -> Iterator[RefusalCase]:
 
 
 def _pipelines(node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """Of each caller its own: one to be changed and run, one to be dropped."""
+    """Create two pipelines for each caller: one to change and run, one to drop."""
     one, pipelines = f"{LAKE}/pipelines/{{p}}", f"{LAKE}/pipelines"
     for name in ("there", f"pipe_{who}", f"shed_{who}"):
         declare(node, name)
@@ -153,7 +156,7 @@ def _pipelines(node: DriverNode, who: str) -> Iterator[RefusalCase]:
 
 
 def declare(node: DriverNode, name: str) -> None:
-    """Declare a pipeline that `keeper` owns; once."""
+    """Declare a pipeline that `keeper` owns, once."""
     path = f"{OWN}/metalakes/lake/pipelines/{name}"
     if node.get(path, user="laker").status != 200:
         node.done("PUT", path, DECLARED, user="laker")
@@ -161,7 +164,7 @@ def declare(node: DriverNode, name: str) -> None:
 
 
 def _runs(node: DriverNode, who: str) -> Iterator[RefusalCase]:
-    """Runs of `laker`: only who owns one goes on with it; who owns its pipeline sees it, and may stop it."""
+    """Create runs of `laker`: only a run's owner may continue it; the pipeline's owner may see and stop it."""
     one = f"{LAKE}/runs/{{id}}"
     yield case(f"GET {LAKE}/runs", "runs", "lake")
     yield case(f"GET {LAKE}/runs", "runs of no pipeline", "lake", query="?pipeline=gone")
@@ -190,7 +193,7 @@ def _runs(node: DriverNode, who: str) -> Iterator[RefusalCase]:
 
 
 def job_of(node: DriverNode, name: str) -> str:
-    """Ask for a job of a program that `keeper` owns; returns its id."""
+    """Request a job of a program that `keeper` owns. Returns its id."""
     let_jobs(node)
     node.done("POST", f"{API}/lake/jobs/templates", {"jobTemplate": {**PROGRAM, "name": name}}, user="laker")
     refusal_tables.own(node, "keeper", "JOB_TEMPLATE", name, by="laker")
@@ -199,7 +202,7 @@ def job_of(node: DriverNode, name: str) -> str:
 
 
 def run_of(node: DriverNode, name: str, *, state: str = "running") -> str:
-    """Start a run of a pipeline of its own, with a step; returns its id."""
+    """Start a run of a new pipeline, with a step. Returns its id."""
     declare(node, name)
     run = str(uuid4())
     body = {"id": run, "holder": "h:1", "steps": [{"name": "s"}]}
@@ -297,7 +300,7 @@ def _trash(node: DriverNode, who: str) -> Iterator[RefusalCase]:
 
 
 def _dropped(node: DriverNode, who: str) -> list[str]:
-    """Drop three tables and a namespace, to be brought back; returns their ids."""
+    """Drop three tables and a namespace, to be restored. Returns their ids."""
     for name in ("lost", "astray", "shed"):
         wire.make_table(node, "there", f"{name}_{who}", user="laker")
         refusal_tables.own(node, "tabler", "TABLE", f"main.there.{name}_{who}", by="laker")
@@ -346,7 +349,7 @@ def _webhooks(node: DriverNode) -> Iterator[RefusalCase]:
 
 
 def _webhook(node: DriverNode) -> str:
-    """Make a webhook; returns its id."""
+    """Create a webhook. Returns its id."""
     return str(node.done("POST", f"{OWN}/metalakes/lake/webhooks", HOOK, user="laker")["id"])
 
 
@@ -393,20 +396,20 @@ def _secrets(node: DriverNode, who: str) -> Iterator[RefusalCase]:
 
 
 def _token(node: DriverNode, user: str) -> str:
-    """Make a token to be revoked; returns its id. A name that nobody has gets one by asking itself alone."""
+    """Create a token to be revoked. Returns its id. An unknown user gets one by a first request."""
     asked = ({}, user) if user == "stranger" else ({"user": user}, "admin")
     return str(node.done("POST", f"{OWN}/tokens", asked[0], user=asked[1])["id"])
 
 
 def may_know(asked: dict[Row, dict[str, DriverAnswer]], row: Row, who: str) -> bool:
-    """Say whether a caller may load the pipeline or run that a row is about: who may is told more than that there is nothing."""
+    """Return whether a caller may load the row's pipeline or run. Such a caller gets more than "not found"."""
     if row[1].startswith("pipeline"):
         return asked[f"GET {LAKE}/pipelines/{{p}}", "pipeline"][who].status == 200
     return row[1].startswith("run") and asked[f"GET {LAKE}/runs/{{id}}", "run"][who].status == 200
 
 
 def same_words(answer: DriverAnswer, who: str) -> object:
-    """A refusal's message, with the names of what is asked about replaced by one."""
+    """Return a refusal's message with the object's name replaced by a fixed one."""
     message = str(answer["error"]["message"])  # type: ignore[index]
     for name in (
         "gone",

@@ -1,6 +1,7 @@
-"""The rows of the table in refusals.md: which statement is asked of the query service, and what its other routes are asked.
+"""The rows of refusals.md for the query service: statements, and requests to its other routes.
 
-`python -m tests.http.asterix.refusals` writes the table as the code answers now. A cell is a status, and for a refusal of a statement its number.
+`python -m tests.http.asterix.refusals` rewrites the table from the code. A cell is a status, and for a refused
+statement its number.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ CALLERS: dict[str, tuple[str, str]] = {
     "executor": ("", f"{refusal_tables.USE} execute_function"),
     "editor": ("", f"{refusal_tables.USE} modify_function"),
 }
-"""Who asks: those of every protocol, and three who have a right on functions."""
+"""The callers: those of every protocol, and three with a right on functions."""
 TABLE = Path(__file__).with_name("refusals.md")
 POST = f"POST {SERVICE}"
 
 
 def prepare(node: DriverNode) -> None:
-    """Make everybody and everything that the rows speak of."""
+    """Create all users and objects of the rows."""
     for who in CALLERS:
         if who not in ("nobody", "stranger", "admin"):
             node.done("POST", f"{API}/lake/users", {"name": who})
@@ -102,7 +103,7 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
 
 
 def statements(who: str) -> dict[str, str]:
-    """The statements that a caller asks, by what they are about."""
+    """Return the statements of a caller by their subject."""
     return {**_reading(), **_writing(who)}
 
 
@@ -159,12 +160,12 @@ def _writing(who: str) -> dict[str, str]:
 
 
 def routes() -> set[str]:
-    """Every route that the protocol serves."""
+    """Every route of the protocol."""
     return {f"{route.method} {route.path}" for route in all_routes(1.0)}
 
 
 def cell(answer: DriverAnswer) -> str:
-    """A status; of results how many, of a refusal the number."""
+    """Return a cell: a status; for results their number, for a refusal its number."""
     body = answer.json()
     if isinstance(body, list):
         return f"200:{len(body)}"
@@ -175,7 +176,7 @@ def cell(answer: DriverAnswer) -> str:
 
 
 def render(found: dict[Row, dict[str, DriverAnswer]]) -> str:
-    """The table of answers."""
+    """Render the table."""
     lines = [f"| route | about | {' | '.join(CALLERS)} |", f"|---|---|{'---|' * len(CALLERS)}"]
     lines += [
         f"| `{route}` | {thing} | {' | '.join(cell(told[who]) for who in CALLERS)} |"
@@ -185,7 +186,7 @@ def render(found: dict[Row, dict[str, DriverAnswer]]) -> str:
 
 
 def main() -> None:
-    """Write the table as the code answers now."""
+    """Write the table from the code's current answers."""
     with tempfile.TemporaryDirectory() as folder, iceberg.node_over(Path(folder)) as node:
         prepare(node)
         table = render(refusal_tables.answers(node, cases, callers=CALLERS))

@@ -1,4 +1,4 @@
-"""What the tests of the query service share: short requests, and what is read of an answer."""
+"""Helpers of the query service's tests: short requests, and readers of answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 def ask(node: DriverNode, statement: str, *, user: str | None = "admin", **more: object) -> DriverAnswer:
-    """Send statements as JSON; parameters with dashes are written with underscores."""
+    """Send statements as JSON. Underscores in parameter names become dashes."""
     body = {"statement": statement, **{_named(name): value for name, value in more.items()}}
     return node.ask("POST", SERVICE, body, user=user, content_type="application/json")
 
@@ -22,7 +22,7 @@ def form(node: DriverNode, *pairs: tuple[str, str], user: str = "admin") -> Driv
 
 
 def rows(node: DriverNode, statement: str, *, user: str = "admin", **more: object) -> list:
-    """The results of statements that a test takes for granted."""
+    """Run statements that must succeed. Returns their results."""
     answer = ask(node, statement, user=user, **more)
     body = answer.json()
     assert (answer.status, body["status"]) == (200, "success"), answer.body.decode()
@@ -30,12 +30,12 @@ def rows(node: DriverNode, statement: str, *, user: str = "admin", **more: objec
 
 
 def refusal(node: DriverNode, statement: str, *, user: str = "admin", **more: object) -> tuple[int, str]:
-    """Status and message of statements that are refused; the body must be AsterixDB's."""
+    """Return status and message of refused statements; the body must have AsterixDB's form."""
     return told(ask(node, statement, user=user, **more))
 
 
 def told(answer: DriverAnswer) -> tuple[int, str]:
-    """Status and message of a refusal."""
+    """Return status and message of a refusal."""
     body = answer.json()
     assert body["status"] in ("fatal", "timeout"), body
     assert "results" not in body

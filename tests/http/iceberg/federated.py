@@ -1,4 +1,4 @@
-"""A node whose catalog `far` shows the catalog `main` of another node, over a real socket that can fall silent or be cut."""
+"""A node whose catalog `far` shows the catalog `main` of another node, over a socket that can fall silent or be cut."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAIN = "/iceberg/v1/lake.main"
 
 
 class FarCatalog(NamedTuple):
-    """A node with catalog `far`, the way to the other one, and that one's own address."""
+    """A node with catalog `far`, the bridge to the other node, and that node's own address."""
 
     node: DriverNode
     bridge: Bridge
@@ -32,23 +32,23 @@ class FarCatalog(NamedTuple):
     client: httpx2.Client
 
     def source(self, method: str, path: str, body: object = None) -> httpx2.Response:
-        """Ask the source itself."""
+        """Send a request to the source itself."""
         headers = {"authorization": f"Bearer {self.token}"}
         return self.client.request(method, f"{self.uri}{path}", json=body, headers=headers)
 
     def made(self, method: str, path: str, body: object = None) -> None:
-        """Ask the source for what a test takes for granted."""
+        """Send a request that must succeed to the source."""
         answer = self.source(method, path, body)
         assert answer.status_code in (200, 204), answer.text
 
     def names(self, *namespace: str, user: str = "admin", what: str = "tables", query: str = "") -> list[str]:
-        """The names that a list shows somebody."""
+        """Return the names that a list shows a user."""
         answer = self.node.get(f"{space(*namespace)}/{what}{query}", user=user)
         assert answer.status == 200, answer.body
         return [each["name"] for each in answer.json()["identifiers"]]
 
     def use(self, user: str, privileges: str, *, on: str = "far", kind: str = "CATALOG") -> str:
-        """Grant somebody something."""
+        """Grant privileges to a user."""
         return grant(self.node, user, privileges, kind=kind, on=on)
 
 
@@ -78,13 +78,13 @@ def catalog(properties: dict[str, str], name: str = "far") -> dict[str, object]:
 
 
 def refused(answer: DriverAnswer) -> tuple[int, str]:
-    """Status and type of a refusal."""
+    """Return status and type of a refusal."""
     return answer.status, answer.json()["error"]["type"]
 
 
 @contextmanager
 def far_at(near: Path, away: Path, *, timeout_s: float = 10.0, **more: str) -> Iterator[FarCatalog]:
-    """Serve both nodes; in the source there is namespace `sales`."""
+    """Serve both nodes. The source has namespace `sales`."""
     served = ServedNode(away, lane=True)
     bridge = Bridge(served.port)
     try:

@@ -1,4 +1,4 @@
-"""Tables whose manifests the tests write by themselves, and requests to plan scans of them."""
+"""Tables whose manifests the tests write themselves, and requests to plan scans of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Json = dict[str, Any]
 
 
 class WrittenTable:
-    """A table `a.NAME` to which snapshots are added with the manifests that a test wants."""
+    """A table `a.NAME` to which tests add snapshots with their own manifests."""
 
     def __init__(self, node: DriverNode, name: str = "t", **more: object) -> None:
         SCAN_OFFLOADER.put(node.built.services, InlineOffloader())  # tests/integration has the processes
@@ -29,7 +29,7 @@ class WrittenTable:
         self.snapshots = 0
 
     def write(self, name: str, data: bytes) -> str:
-        """Write a file below the table's place."""
+        """Write a file below the table's location."""
         location = f"{self.location}/metadata/{name}"
         wire.local(location).parent.mkdir(parents=True, exist_ok=True)
         wire.local(location).write_bytes(data)
@@ -44,7 +44,7 @@ class WrittenTable:
         partition: StructType | None = None,
         **more: object,
     ) -> Json:
-        """Write a manifest; returns it as a list tells of it."""
+        """Write a manifest. Returns its entry for a manifest list."""
         data = manifest(entries, version=version, partition=partition)
         more.setdefault("snapshot", 100 * (self.snapshots + 1))
         return listed(self.write(name, data), data, **{"added_files_count": len(entries), **more})
@@ -62,17 +62,17 @@ class WrittenTable:
         return number
 
     def plan(self, *, user: str = "admin", **asked: object) -> DriverAnswer:
-        """Ask for a plan; names as in Python."""
+        """Request a scan plan. Argument names are Python's."""
         return self.node.post(
             f"{self.path}/plan", {name.replace("_", "-"): value for name, value in asked.items()}, user=user
         )
 
     def paths(self, **asked: object) -> list[str]:
-        """The data files of a scan that is planned at once."""
+        """Return the data files of a scan that is planned at once."""
         return paths_of(self.plan(**asked))
 
 
 def paths_of(answer: DriverAnswer) -> list[str]:
-    """The names of the data files in an answer, without their directories."""
+    """Return the names of the data files in an answer, without their directories."""
     assert answer.status == 200, answer.body
     return sorted(task["data-file"]["file-path"].rpartition("/")[2] for task in answer.json()["file-scan-tasks"])
