@@ -1,7 +1,8 @@
-"""`python -m bench.inserts`: what an INSERT of one object costs after hundreds of others, where small files stay and where they are compacted.
+"""`python -m bench.inserts`: the cost of an INSERT of one object after hundreds of others, with and without compaction.
 
-One server on SQLite at a time, with an engine that is warm; one caller, one connection. Told for each block of INSERTs: the middle of their times, and the CPU of the server and its engine for each, compactions
-that run beside them included. At last how many files and states the dataset has, and how large its metadata is. It judges nothing.
+One server on SQLite at a time, with a warm engine; one caller, one connection. Printed for each block of INSERTs: the
+median time, and the CPU of the server and its engine, including compactions that run at the same time. At the end, the
+dataset's numbers of files and snapshots and the size of its metadata. It judges nothing.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MADE = "CREATE TYPE Point AS { id: bigint, name: string }; CREATE DATASET point
 
 
 def inserted(client: Client, pid: int, *, first: int, count: int) -> str:
-    """Insert a block; say what it cost."""
+    """Insert a block of objects. Returns its cost."""
     before = processes_s([pid])
     texts = [f"INSERT INTO points({{'id': {number}, 'name': 'new'}})" for number in range(first, first + count)]
     times = sorted(took_ms(partial(client.say, text)) for text in texts)
@@ -40,7 +41,7 @@ def inserted(client: Client, pid: int, *, first: int, count: int) -> str:
 
 
 def left(uri: str, token: str) -> str:
-    """What the dataset is made of."""
+    """Return the dataset's files, snapshots and size of metadata."""
     body = ask(uri, token, "/iceberg/v1/lake.main/namespaces/Default/tables/points")
     metadata = json.loads(body)["metadata"]
     current = metadata["current-snapshot-id"]
@@ -49,7 +50,7 @@ def left(uri: str, token: str) -> str:
 
 
 def run(uri: str, token: str, pid: int, *, inserts: int, block: int) -> None:
-    """One server."""
+    """Measure one server."""
     client = Client(uri, token)
     client.say(_MADE)
     client.say("SELECT VALUE count(*) FROM points")  # the engine is up

@@ -1,7 +1,8 @@
-"""`python -m bench.lance`: Lance tables over REST, beside the reference adapter (`lance.namespace.RestAdapter` over a directory), in one run.
+"""`python -m bench.lance`: Lance tables over REST, compared with the reference adapter (`lance.namespace.RestAdapter`).
 
-Describe, list 1,000, a commit to a table whose versions the server keeps, an insert, a vector query: CPU of the server's whole process tree, and time. With
-`--gigabytes 2` also the memory of server and worker while so much is inserted and read again. Prints and judges nothing. Linux only.
+Describe, list 1,000, a commit to a table with managed versions, an insert, a vector query: CPU of the server's whole
+process tree, and time. With `--gigabytes 2` also the memory of server and worker during an insert and a read of that
+size. It prints and judges nothing. Linux only.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SIZE = 128
-"""Numbers in a vector."""
+"""Length of a vector."""
 BATCH_ROWS = 4096
 TABLES = 1000
 BODY_ROWS = 3000
-"""As many as the reference adapter takes in one body."""
+"""Rows in a body: as many as the reference adapter accepts."""
 CONNECTIONS = 4
 DESCRIPTIONS = 1000
 DETAILED = {"load_detailed_metadata": True}
 QUIET_S = 4.0
-"""How long a table is left alone before it is described."""
+"""Seconds without changes of a table before it is described."""
 ADAPTER = """
 import sys, time, lance.namespace
 with lance.namespace.RestAdapter("dir", {"root": sys.argv[1]}, host="127.0.0.1", port=0) as adapter:
@@ -55,7 +56,7 @@ SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string()), ("vector", pa.lis
 
 @dataclass(frozen=True)
 class Side:
-    """A server under measurement: its process, its address, and how its identifiers and requests begin."""
+    """A measured server: its process, its address, and the prefixes of its identifiers and requests."""
 
     name: str
     pid: int
@@ -65,17 +66,17 @@ class Side:
     headers: dict[str, str] = field(default_factory=dict)
 
     def table(self, name: str) -> str:
-        """The address of a table."""
+        """Return the path of a table."""
         return f"{self.root}/table/{'$'.join((*self.home, name))}"
 
     def space(self) -> str:
-        """The address of the namespace that all tables are in."""
+        """Return the path of the namespace of all tables."""
         return f"{self.root}/namespace/{'$'.join(self.home) or '$'}"
 
 
 @contextmanager
 def adapter(folder: Path) -> Iterator[Side]:
-    """Serve a directory by the reference adapter, in a process of its own."""
+    """Serve a directory by the reference adapter, in a separate process."""
     command = [sys.executable, "-c", ADAPTER, str(folder)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -87,7 +88,7 @@ def adapter(folder: Path) -> Iterator[Side]:
 
 @contextmanager
 def ours(folder: Path) -> Iterator[Side]:
-    """Serve a store of its own, access control on."""
+    """Serve our server with its own store and access control on."""
     with served(folder / "data", 1) as (pid, uri, _):
         token = (folder / "data" / "admin.token").read_text().strip()
         with Client(uri, token=token) as client:
@@ -97,7 +98,7 @@ def ours(folder: Path) -> Iterator[Side]:
 
 
 class Refused(Exception):
-    """A server did not do what it was asked."""
+    """A server refused a request."""
 
 
 class Asker:
@@ -108,7 +109,7 @@ class Asker:
         self._http = http.client.HTTPConnection(side.address, timeout=1800)
 
     def ask(self, method: str, path: str, body: Body = None, *, drain: bool = False) -> bytes:
-        """Ask and read the answer; `drain` throws it away as it comes. Raises Refused."""
+        """Send a request and read the answer; `drain` discards it while reading. Raises Refused."""
         rows = body is not None and not isinstance(body, dict)
         kind = "application/vnd.apache.arrow.stream" if rows else "application/json"
         sent: bytes | Iterator[bytes] | None
@@ -130,7 +131,7 @@ class Asker:
 
 
 class Pieces:
-    """What pyarrow writes, as pieces to be sent."""
+    """A file object that collects pyarrow's output as pieces to send."""
 
     closed = False
 
@@ -138,28 +139,28 @@ class Pieces:
         self.found: list[bytes] = []
 
     def writable(self) -> bool:
-        """Say so."""
+        """Return True."""
         return True
 
     def write(self, piece: bytes) -> int:
-        """Keep a piece."""
+        """Append a piece."""
         self.found.append(bytes(piece))
         return len(piece)
 
     def flush(self) -> None:
-        """Nothing is held back."""
+        """No-op: nothing is buffered."""
 
     def close(self) -> None:
-        """Nothing is open."""
+        """No-op."""
 
     def taken(self) -> bytes:
-        """Give what has come since."""
+        """Return the pieces since the last call."""
         found, self.found = b"".join(self.found), []
         return found
 
 
 def stream(rows: int) -> Iterator[bytes]:
-    """Rows as an Arrow stream, a batch at a time; every batch has the same random vectors."""
+    """Yield rows as an Arrow stream, batch by batch. All batches have the same random vectors."""
     pieces = Pieces()
     values = pa.array(memoryview(os.urandom(BATCH_ROWS * SIZE * 2)).cast("H"), pa.uint16()).cast(pa.float32())
     vectors = pa.FixedSizeListArray.from_arrays(values, SIZE)
@@ -173,7 +174,7 @@ def stream(rows: int) -> Iterator[bytes]:
 
 
 class Memory:
-    """The largest resident memory of each process of a server, looked at now and then."""
+    """Peak resident memory of each process of a server, sampled periodically."""
 
     def __init__(self, pid: int) -> None:
         self.peaks: dict[int, int] = {}
@@ -205,7 +206,7 @@ class Memory:
 
 
 def many(side: Side, what: Callable[[Asker, int], object], *, count: int, connections: int) -> None:
-    """Do something so often, over so many connections at once."""
+    """Run an action repeatedly over several connections at once."""
     numbers = iter(range(count))
     lock = threading.Lock()
 
@@ -226,7 +227,7 @@ def many(side: Side, what: Callable[[Asker, int], object], *, count: int, connec
 def measured(
     side: Side, what: Callable[[Asker, int], object], *, count: int, connections: int = 1
 ) -> tuple[float, float]:
-    """Do something so often, a little before: seconds of CPU of one time, and of waiting for all, shared out."""
+    """Warm up, then run an action repeatedly. Returns CPU seconds per run, and wall seconds divided by the runs."""
     many(side, what, count=1, connections=1)
     many(side, what, count=connections, connections=connections)
     clock = TreeCpu([side.pid])
@@ -236,7 +237,7 @@ def measured(
 
 
 def furnish(side: Side, folder: Path) -> None:
-    """A thousand tables to list: declared here, folders that the reference adapter reads there."""
+    """Create a thousand tables to list: declared on our server, folders for the reference adapter."""
 
     def make(asker: Asker, number: int) -> None:
         if side.name == "limnos":
@@ -249,7 +250,7 @@ def furnish(side: Side, folder: Path) -> None:
 
 
 def requests_of(side: Side, rows: int) -> None:
-    """Measure each operation, and print seconds of CPU and of waiting."""
+    """Measure each operation, and print CPU and wall seconds."""
     docs, listed = side.table("docs"), f"{side.space()}/table/list"
     query = {"k": 10, "vector": {"single_vector": [1.0] * SIZE}, "columns": {"column_names": ["id", "_distance"]}}
     descriptions_of(side, f"{docs}/describe")
@@ -266,7 +267,7 @@ def requests_of(side: Side, rows: int) -> None:
 
 
 def insertion(side: Side, path: str, *, rows: int, at_once: int) -> None:
-    """Measure an insert of so many rows, in one body or in several; a server may refuse a body for its length."""
+    """Measure an insert of some rows, in one body or several. A server may refuse a body for its length."""
 
     def insert(asker: Asker, _: int) -> None:
         for start in range(0, rows, at_once):
@@ -280,7 +281,7 @@ def insertion(side: Side, path: str, *, rows: int, at_once: int) -> None:
 
 
 def descriptions_of(side: Side, path: str) -> None:
-    """Measure a description as clients ask for it, the location alone, and all there is, of a table that is left alone and of one that is not."""
+    """Measure descriptions with the location only and with all fields, of an unchanged and of a changing table."""
     location = json.loads(Asker(side).ask("POST", path))["location"].removeprefix("file://")
     time.sleep(QUIET_S)
 
@@ -299,14 +300,14 @@ def descriptions_of(side: Side, path: str) -> None:
 
 
 def told(side: Side, word: str, found: tuple[float, float], *, rows: int = 0) -> None:
-    """Print what an operation took."""
+    """Print the cost of an operation."""
     cpu, wall = found
     pace = f"  {rows / cpu:,.0f} rows a second of CPU, {rows / wall:,.0f} of time" if rows else ""
     print(f"{side.name:10} {word:24} {cpu * 1e3:10.2f} ms of CPU {wall * 1e3:10.1f} ms{pace}", flush=True)
 
 
 def managed_commits(side: Side) -> tuple[float, float]:
-    """Changes of a table's own notes by pylance, which commits each version at the server."""
+    """Measure changes of a table's metadata by pylance, which commits each version at the server."""
     with Client(f"http://{side.address}", token=side.headers["Authorization"].partition(" ")[2]) as client:
         client.lance.declare("lance.bench.kept", properties={"managed_versioning": "true"})
         Asker(side).ask("POST", f"{side.table('kept')}/insert?mode=append", b"".join(stream(10)))
@@ -315,7 +316,7 @@ def managed_commits(side: Side) -> tuple[float, float]:
 
 
 def large(side: Side, gigabytes: float) -> None:
-    """Insert and read so much, and print memory and pace."""
+    """Insert and read a large table, and print memory and throughput."""
     asker, rows = Asker(side), int(gigabytes * 1e9 / (SIZE * 4 + 18))
     for word, path, body in (
         ("insert", f"{side.table('large')}/create", stream(rows)),

@@ -1,7 +1,7 @@
-"""Prepares servers over planted trees, and measures operations on all of them, round by round.
+"""Preparation of servers over filled stores, and measurements of operations on all of them, in rounds.
 
-May import the other modules of the benchmark. Rounds of the same operation alternate between the servers, so that noise
-of the machine falls on all of them alike; the best round of each stands.
+May import the other modules of the benchmark. Rounds of an operation alternate between the servers, so that the
+machine's noise affects all of them alike; the best round of each counts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 WARM_ONCE = 200
-"""Requests that warm an operation whose requests cannot be repeated, over all connections."""
+"""Requests that warm up an operation whose requests cannot be repeated, over all connections."""
 WARM_EACH_MIN = 20
 YARDSTICK_S = 0.15
 ROUNDS_UNJUDGED = 3
@@ -36,7 +36,7 @@ ROUNDS_UNJUDGED = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is measured, how often and how long."""
+    """The plan: what is measured, how often and how long."""
 
     operations: tuple[Operation, ...]
     sizes: dict[str, tuple[int, ...]]
@@ -47,7 +47,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """One server over one planted tree."""
+    """A server over a filled store."""
 
     store: str
     shape: Shape
@@ -60,7 +60,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class RoundFigures:
-    """What one round gave: the answers, nanoseconds of CPU of all processes, and of the database's alone."""
+    """The result of a round: answers, CPU nanoseconds of all processes, and of the database alone."""
 
     answered: Answered
     run_ns: int
@@ -73,13 +73,13 @@ class RoundFigures:
 
 
 def say(text: str) -> None:
-    """Tell of progress, beside the results."""
+    """Print progress to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager
 def targets(plan: Plan, folder: Path) -> Iterator[list[Target]]:
-    """Plant every tree and serve it for the time of the body."""
+    """Fill and serve every store for the body of a `with`."""
     with ExitStack() as stack:
         postgres: Postgres | None = None
         if "postgres" in plan.sizes:
@@ -97,7 +97,7 @@ def targets(plan: Plan, folder: Path) -> Iterator[list[Target]]:
 
 
 def prepare(place: Place, shape: Shape, *, database_pid: int | None) -> None:
-    """Make the templates through a server, then plant the tree while none runs. Raises LoadError, StartError."""
+    """Create the templates through a server, then fill the store while no server runs. Raises LoadError, StartError."""
     started = time.monotonic()
     with running_server(place, database_pid=database_pid) as server:
         for path, body in (
@@ -121,7 +121,7 @@ def _post(server: Server, path: str, body: object) -> None:
 
 
 def measure_all(plan: Plan, found: Sequence[Target], *, log: Path) -> Iterator[list[Measured]]:
-    """Measure every operation; yields the results of one operation on all servers at a time. Raises LoadError."""
+    """Measure every operation. Yields the results of one operation on all servers at a time. Raises LoadError."""
     with Generator() as generator, Generator() as company, _yardstick(log) as bare:
         for operation in plan.operations:
             fitting = [each for each in found if _fits(operation, each, plan)]
@@ -155,13 +155,13 @@ def measure_all(plan: Plan, found: Sequence[Target], *, log: Path) -> Iterator[l
 
 
 def _rounds(operation: Operation, connections: int, plan: Plan) -> int:
-    """All rounds where an aim is judged: neighbours come and go within seconds, and only the quietest moment tells of us."""
+    """Return all rounds if an aim is judged: noise varies within seconds, and only the quietest round counts."""
     judged = any(aim_of(operation, store=store, connections=connections) is not None for store in plan.sizes)
     return plan.rounds if judged else min(plan.rounds, ROUNDS_UNJUDGED)
 
 
 def _warm(operation: Operation, case: Case, *, requests: int) -> int:
-    """Return how many requests warm a connection: the first time a read asks for everything once."""
+    """Return the number of requests that warm a connection. For reads it is one pass over all requests."""
     if operation.once:
         return -(-WARM_ONCE // case.connections)
     if operation.writes or case.part > 0:
@@ -171,7 +171,7 @@ def _warm(operation: Operation, case: Case, *, requests: int) -> int:
 
 @contextmanager
 def _yardstick(log: Path) -> Iterator[Callable[[Generator, int], float]]:
-    """The server library alone; gives a function that measures it: CPU µs per request at so many connections."""
+    """Run the server library alone. Yields a function that measures its CPU µs per request for some connections."""
     with running([sys.executable, "-m", "bench.yardstick"], log=log) as (pid, host, port):
         request = b"GET / HTTP/1.1\r\nHost: bench\r\nAccept: application/json\r\n\r\n"
 
@@ -223,7 +223,7 @@ def _measure(
 
 
 def _files_alone(operation: Operation, target: Target) -> list[float]:
-    """What the operation's files cost by themselves, where the server keeps them."""
+    """Measure the cost of the operation's files alone, in the server's directory."""
     if operation.files is None:
         return []
     directories, size = operation.files
@@ -256,7 +256,7 @@ def _best(
 
 
 def _check(operation: Operation, target: Target) -> None:
-    """See that a list shows what its caller may see, no less and no more, before it is measured. Raises LoadError."""
+    """Check before the measurement that a list shows exactly what its caller may see. Raises LoadError."""
     if operation.names is None:
         return
     one = Case(host=target.host, shape=target.shape, connections=1, part=0, parts=1)

@@ -1,6 +1,6 @@
-"""The operations that are measured, as data: how their requests are made, how they are sent, what they aim at.
+"""The measured operations as data: how their requests are made and sent, and their aims.
 
-May import `seed` for the names that are planted. Knows nothing of servers and clocks.
+May import `seed` for the names of seeded objects. Knows nothing of servers and clocks.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ PREFIX: Final = "/iceberg/v1/lake.main"
 SCHEMAS: Final = "/api/metalakes/lake/catalogs/main/schemas"
 CHANGES: Final = "/api/limnos/v1/metalakes/lake/catalogs/main/changes"
 RATIO_AIM: Final = 1.25
-"""At most this much more CPU on the largest tree than on the smallest."""
+"""Maximum ratio of CPU on the largest tree to that on the smallest."""
 POSTGRES_AIM: Final = 2.0
-"""PostgreSQL's reads aim at this multiple of SQLite's aims."""
+"""Aims of reads on PostgreSQL, as a multiple of SQLite's."""
 AIM_CONNECTIONS: Final = 16
 ALONE_WHEN_AIMED_US: Final = 16.0
-"""What the server library alone took, answering 6 KB at 16 connections, on the machine and the day the aims were set on."""
+"""Cost of the server library alone, with 6 KB answers and 16 connections, on the machine and day of the aims."""
 _serial = itertools.count()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What the requests of one measurement are made for. `part` of `parts` are shares of names used only once."""
+    """The parameters for the requests of one measurement. `part` of `parts` are shares of names used only once."""
 
     host: str
     shape: seed.Shape
@@ -44,7 +44,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What another client sends meanwhile, on one connection, and how often."""
+    """Requests of a second client during the measurement, on one connection, and their rate."""
 
     requests: Callable[[Case], list[bytes]]
     per_second: float
@@ -52,12 +52,12 @@ class Beside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One operation. `aim_us` is CPU µs per request with 16 connections on SQLite; None: only printed.
+    """An operation. `aim_us` is CPU µs per request with 16 connections on SQLite; None: only printed.
 
-    `once`: its requests must not be repeated. `big_tree_only`: it needs more names than the small tree has. `nodes_min`: so
-    many nodes must a tree have.
-    `names` is how many names the body must list, checked before anything is measured. `files` is what each request makes
-    on the disk: directories, and bytes of one file. `beside` is what another client sends meanwhile; its own cost is taken off.
+    `once`: its requests must not be repeated. `big_tree_only`: it needs more names than the small tree has. `nodes_min`
+    is the minimum size of the tree. `names` is the number of names that the body must list, checked before the
+    measurement. `files` are the files that each request creates: directories, and bytes of one file. `beside` are
+    requests of a second client, whose own cost is subtracted.
     """
 
     key: str
@@ -78,13 +78,13 @@ class Operation:
 
 
 def request(case: Case, method: str, path: str, *, user: str, body: object = None, more: tuple[str, ...] = ()) -> bytes:
-    """Spell one request as an Iceberg client does, with Basic credentials. `more` are further headers."""
+    """Build a request as an Iceberg client does, with Basic credentials. `more` are additional headers."""
     proof = f"Basic {base64.b64encode(f'{user}:x'.encode()).decode()}"
     return spelled(case.host, method, path, proof=proof, body=body, more=more)
 
 
 def spelled(host: str, method: str, path: str, *, proof: str, body: object = None, more: tuple[str, ...] = ()) -> bytes:
-    """Spell one request with any credentials."""
+    """Build a request with any credentials."""
     data = b"" if body is None else json.dumps(body, separators=(",", ":")).encode()
     head = [
         f"{method} {path} HTTP/1.1",
@@ -100,17 +100,17 @@ def spelled(host: str, method: str, path: str, *, proof: str, body: object = Non
 
 
 def namespace_path(levels: Sequence[str]) -> str:
-    """Spell the address of a namespace."""
+    """Return the path of a namespace."""
     return f"{PREFIX}/namespaces/{'%1F'.join(quote(level, safe='') for level in levels)}"
 
 
 def table_path(levels: Sequence[str], name: str) -> str:
-    """Spell the address of a table."""
+    """Return the path of a table."""
     return f"{namespace_path(levels)}/tables/{quote(name, safe='')}"
 
 
 def columns(count: int) -> list[dict[str, object]]:
-    """Make the columns of a table; each takes about 100 bytes of metadata."""
+    """Return the columns of a table. Each takes about 100 bytes of metadata."""
     kinds = ("long", "string", "double", "timestamptz", "decimal(18,2)")
     return [
         {
@@ -125,7 +125,7 @@ def columns(count: int) -> list[dict[str, object]]:
 
 
 def new_table(name: str, *, width: int, properties: int = 10) -> dict[str, object]:
-    """Make the body that creates a table."""
+    """Return the body that creates a table."""
     return {
         "name": name,
         "schema": {"type": "struct", "schema-id": 0, "fields": columns(width)},
@@ -139,7 +139,7 @@ TEMPLATES: Final = (
     new_table("medium", width=50),
     new_table("large", width=1900),
 )
-"""Tables of about 0.8, 6 and 200 KB of metadata, which `seed` copies."""
+"""Tables with about 0.8, 6 and 200 KB of metadata, which `seed` copies."""
 
 
 def _shuffled(requests: list[bytes]) -> list[bytes]:
@@ -174,7 +174,7 @@ def _list(size: int, user: str) -> Callable[[Case], list[bytes]]:
 
 
 def _deep_tables(case: Case) -> list[bytes]:
-    """Tables whose names are six levels deep, spread over the bulk."""
+    """Tables whose names are six levels deep, spread over the tree."""
     return _shuffled(
         [
             request(case, "HEAD", table_path(case.shape.leaf(leaf), f"t{table}"), user="reader")
@@ -194,7 +194,7 @@ def _deep_namespaces(case: Case) -> list[bytes]:
 
 
 def _cold_namespaces(case: Case) -> list[bytes]:
-    """Namespaces six levels deep that nobody has asked for: each measurement has its own share of the leaves."""
+    """Namespaces six levels deep that were never requested. Each measurement has its own share of them."""
     asked = frozenset(seed.deep_leaves(case.shape))
     leaves = [leaf for leaf in range(case.shape.leaves) if leaf not in asked]
     random.Random(11).shuffle(leaves)
@@ -226,7 +226,7 @@ def _create_views(case: Case) -> list[bytes]:
 
 
 def _load_views(case: Case) -> list[bytes]:
-    """Each connection makes a view, which warms it, and loads that view from then on."""
+    """Each connection creates a view as its warm-up, and then loads that view."""
     made, name = _create_views(case)[: case.connections], f"view_{next(_serial) - 1:03}"
     loads = [
         request(case, "GET", f"{namespace_path(['made'])}/views/{name}_{i:05}", user="writer")
@@ -245,7 +245,7 @@ def _create_namespaces(case: Case) -> list[bytes]:
 
 
 def _commits(case: Case) -> list[bytes]:
-    """Set one property. Every table belongs to one connection, so no commit meets another."""
+    """Set a property. Each table belongs to one connection, so commits never conflict."""
     tables = seed.COMMIT_TABLES // case.connections * case.connections
     serial = next(_serial)
     return [
@@ -259,7 +259,7 @@ def _commits(case: Case) -> list[bytes]:
 
 
 def _sets(size: int) -> Callable[[Case], list[bytes]]:
-    """Set one property of several tables at once. Every table belongs to one connection here, too, as far as they last."""
+    """Set a property of several tables at once. Each table belongs to one connection, as far as there are enough."""
 
     def make(case: Case) -> list[bytes]:
         serial = next(_serial)
@@ -286,7 +286,10 @@ def _change(table: int, value: str) -> dict[str, object]:
 
 
 def _keyed_commits(case: Case) -> list[bytes]:
-    """The same, each under a key of its own: it must not come twice, for then it would be answered and not carried out."""
+    """Commits with idempotency keys.
+
+    A request must not be repeated, because a repetition is answered without execution.
+    """
     tables = seed.COMMIT_TABLES // case.connections * case.connections
     serial = next(_serial)
     return [
@@ -301,7 +304,7 @@ def _keyed_commits(case: Case) -> list[bytes]:
 
 
 def _repeated_commits(case: Case) -> list[bytes]:
-    """A few commits on each connection, again and again: carried out the first time."""
+    """A few commits with keys on each connection, repeated: only the first of each is executed."""
     return _keyed_commits(case)[: 4 * case.connections]
 
 
@@ -309,7 +312,7 @@ PAGE_SIZE: Final = 100
 
 
 def _crowd_pages(size: int) -> Callable[[Case], list[bytes]]:
-    """Pages that begin anywhere in a namespace."""
+    """Pages that begin at random positions of a namespace."""
 
     def make(case: Case) -> list[bytes]:
         dice, path = (
@@ -325,12 +328,12 @@ def _crowd_pages(size: int) -> Callable[[Case], list[bytes]]:
 
 
 def _token(name: str) -> str:
-    """Spell the token of the page after a name."""
+    """Return the token of the page after a name."""
     return base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
 
 
 def _crowd_creates(size: int) -> Callable[[Case], list[bytes]]:
-    """Tables made among many."""
+    """Creates of tables in a namespace with many tables."""
 
     def make(case: Case) -> list[bytes]:
         serial, dice = next(_serial), random.Random(size)
@@ -348,7 +351,7 @@ def _crowd_creates(size: int) -> Callable[[Case], list[bytes]]:
 
 
 def _crowd_mixed(size: int) -> Callable[[Case], list[bytes]]:
-    """Three pages and a create by turns, on every connection."""
+    """Three pages and a create in turn, on every connection."""
 
     def make(case: Case) -> list[bytes]:
         pages, creates = _crowd_pages(size)(case), _crowd_creates(size)(case)
@@ -379,7 +382,7 @@ def _gravitino_list(case: Case) -> list[bytes]:
 
 
 def _gravitino_creates(case: Case) -> list[bytes]:
-    """Tables of ten columns and ten properties, as over Iceberg REST."""
+    """Creates of tables with ten columns and ten properties, as over Iceberg REST."""
     serial = next(_serial)
     types = ("long", "string", "double", "timestamp_tz", "decimal(18,2)")
     told = [
@@ -393,7 +396,7 @@ def _gravitino_creates(case: Case) -> list[bytes]:
 
 
 def _gravitino_alters(case: Case) -> list[bytes]:
-    """Set one property; every table belongs to one connection."""
+    """Set a property. Each table belongs to one connection."""
     tables = seed.COMMIT_TABLES // case.connections * case.connections
     serial = next(_serial)
     return [
@@ -407,17 +410,17 @@ def _gravitino_alters(case: Case) -> list[bytes]:
 
 
 def _changes(case: Case) -> list[bytes]:
-    """The first hundred changes of the catalog that are kept: those of the writes above, as who made them sees them."""
+    """The first hundred kept changes of the catalog, from the writes above, as their author sees them."""
     return [request(case, "GET", f"{CHANGES}?limit=100", user="writer")] * case.connections
 
 
 def _no_changes(case: Case) -> list[bytes]:
-    """What a follower asks who is up to date."""
+    """The request of a follower without new changes."""
     return [request(case, "GET", f"{CHANGES}?after=now", user="writer")] * case.connections
 
 
 _COMMITS_BESIDE: Final = Beside(lambda case: _commits(replace(case, connections=1)), 200.0)
-"""To the same catalog as what is measured, not to the same tables."""
+"""Commits to the same catalog as the measured requests, but to other tables."""
 
 
 def _crowds() -> tuple[Operation, ...]:
@@ -514,7 +517,7 @@ OPERATIONS: Final = (
 
 
 def aim_of(operation: Operation, *, store: str, connections: int) -> float | None:
-    """Return the aim in CPU µs for a measurement, if it has one."""
+    """Return the aim of a measurement in CPU µs, if it has one."""
     if operation.aim_us is None or connections != AIM_CONNECTIONS:
         return None
     if store == "sqlite":

@@ -1,10 +1,10 @@
-"""`python -m bench.pipelines`: what a run of a pipeline costs over the same work as plain Spark SQL.
+"""`python -m bench.pipelines`: the cost of a pipeline's run relative to the same work in plain Spark SQL.
 
-Three comparisons, each on one warm Spark and one server of its own: ten steps (`--steps`) of one row each, beside as many
-`INSERT OVERWRITE`; a merge of `--rows` rows into `--into` rows, beside `MERGE INTO` of the same table; and two incremental steps
-after a day that adds 1 % to `--facts` rows, beside a full run of them. Of `--rounds` rounds the middle one stands. Told are seconds, CPU of Python,
-Java and server together, requests of the server by operation, the ratio of the first side to the second, and rows per second. It judges nothing;
-TPC-H beside the same statements is `python -m bench.tpch`.
+Three comparisons, each on one warm Spark and its own server: ten steps (`--steps`) of one row each, compared with as
+many `INSERT OVERWRITE`; a merge of `--rows` rows into `--into` rows, compared with `MERGE INTO`; and two incremental
+steps after a day that adds 1 % to `--facts` rows, compared with a full run. The median of `--rounds` rounds counts.
+Printed are seconds, CPU of Python, Java and server together, requests by operation, the ratio of the first side to the
+second, and rows per second. It judges nothing. `python -m bench.tpch` compares TPC-H.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 _SPACE = "main.bench"
 _DAY_OF = 100
-"""A day is one of so many parts."""
+"""A day is one part of so many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What some work took."""
+    """The cost of some work."""
 
     seconds: float
     cpu_s: float
@@ -48,12 +48,12 @@ class Cost:
 
     @property
     def asked(self) -> int:
-        """Requests of all operations."""
+        """Number of requests of all operations."""
         return sum(self.requests.values())
 
 
 class Bench:
-    """A server, a warm Spark, and a meter over both."""
+    """A server, a warm Spark, and meters of both."""
 
     def __init__(self, spark: SparkSession, *, uri: str, token: str, pid: int) -> None:
         self.spark = spark
@@ -62,7 +62,7 @@ class Bench:
         self._processes = (pid, os.getpid())
 
     def cost(self, work: Callable[[], object]) -> Cost:
-        """Do the work, and say what it took."""
+        """Do the work and return its cost."""
         requests, cpu, began = asked(self._uri, self._token), processes_s(self._processes), time.perf_counter()
         work()
         seconds = time.perf_counter() - began
@@ -79,7 +79,7 @@ class Bench:
 
 @contextmanager
 def opened(heap: str) -> Iterator[Bench]:
-    """A server over a store of its own, and a Spark that speaks to it."""
+    """Open a server over its own store, and a Spark session for it."""
     with tempfile.TemporaryDirectory(prefix="limnos-bench-") as place:
         data = Path(place) / "data"
         with served(data, 1) as (pid, uri, _):
@@ -97,7 +97,7 @@ def opened(heap: str) -> Iterator[Bench]:
 
 
 def trivial(bench: Bench, *, steps: int) -> tuple[Callable[[], object], Callable[[], object]]:
-    """Steps of one row each, and the same as plain inserts; their tables are there already."""
+    """Compare steps of one row each with plain inserts; their tables exist."""
     names = [f"t{number}" for number in range(steps)]
     declared = pipeline(
         "trivial", catalog="main", steps=[step(f"bench.{name}", sql=f"SELECT '{name}' AS x") for name in names]
@@ -114,7 +114,7 @@ def trivial(bench: Bench, *, steps: int) -> tuple[Callable[[], object], Callable
 
 
 def merge(bench: Bench, *, rows: int, into: int) -> tuple[Callable[[], object], Callable[[], object]]:
-    """A merge, half of whose rows are new at first and all of them later, and the same as a plain statement."""
+    """Compare a merge with a plain statement. Half of its rows are new in the first round, all of them later."""
     spark = bench.spark
     spark.sql(
         f"CREATE TABLE {_SPACE}.changes AS SELECT id * 2 * {into} DIV {rows} AS id, uuid() AS a, rand() AS b FROM range({rows})"
@@ -146,7 +146,7 @@ def merge(bench: Bench, *, rows: int, into: int) -> tuple[Callable[[], object], 
 
 
 def day(bench: Bench, *, facts: int) -> tuple[Callable[[], object], Callable[[], object], Callable[[], object]]:
-    """A run that takes a day's rows, a full one, and what makes the next day, which is not measured."""
+    """Compare an incremental run of a day's rows with a full run. Preparing the next day is not measured."""
     spark, source, each = bench.spark, f"{_SPACE}.facts", max(1, facts // _DAY_OF)
     rows = "id, id % 1000 AS grp, sha2(cast(id AS string), 256) AS a, cast(id AS double) AS b"
     spark.sql(f"CREATE TABLE {source} AS SELECT {rows} FROM range({facts})")
@@ -174,9 +174,9 @@ def compared(
     words: tuple[str, str] = ("runner", "plain"),
     before: Callable[[], object] = lambda: None,
 ) -> tuple[Cost, Cost]:
-    """Warm both sides up, measure them in turn, print and return the middle round of each by seconds.
+    """Warm up both sides, measure them in turn, print and return the median round of each by seconds.
 
-    `before` is done before each round and not measured.
+    `before` runs before each round and is not measured.
     """
     costs: tuple[list[Cost], list[Cost]] = ([], [])
     for number in range(rounds + 1):

@@ -1,8 +1,9 @@
-"""`python -m bench.profile OPERATION`: where the time of one operation goes, in process and without sockets.
+"""`python -m bench.profile OPERATION`: a profile of one operation, in process and without sockets.
 
-Builds the node as the server does, over a small planted tree, and calls its ASGI application directly: first in a plain
-loop for CPU µs per request, then under a sampler for the hot functions and lines. What sockets, HTTP parser and kernel add is the
-difference to `python -m bench`. With several at once (`--at-once 16`) group commit and shared reads show.
+Builds the node as the server does, over a small filled store, and calls its ASGI application directly: first in a plain
+loop for CPU µs per request, then under a sampler for the hot functions and lines. The difference to `python -m bench`
+is the cost of sockets, HTTP parser and kernel. With several requests at once (`--at-once 16`) group commit and shared
+reads are visible.
 """
 
 from __future__ import annotations
@@ -41,15 +42,15 @@ if TYPE_CHECKING:
 
 Message = MutableMapping[str, object]
 Where = tuple[str, int, str]
-"""A function as the profiler names it: file, line, name."""
+"""A function in the profile: file, line, name."""
 _SLICES = 60
 _TICK_S = 0.001
-"""As often as the kernel can; most kernels tick every 4 ms."""
+"""The shortest tick of kernels; most tick every 4 ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request as an ASGI server would hand it over."""
+    """A request in the form of an ASGI server."""
 
     method: str
     raw_path: bytes
@@ -59,7 +60,7 @@ class Call:
 
 
 def call_of(request: bytes) -> Call:
-    """Take the bytes of a request apart."""
+    """Parse the bytes of a request."""
     head, _, body = request.partition(b"\r\n\r\n")
     line, *fields = head.split(b"\r\n")
     method, target, _ = line.split(b" ")
@@ -69,13 +70,13 @@ def call_of(request: bytes) -> Call:
 
 
 class Caller:
-    """Calls the application one request after the other."""
+    """Calls the application, one request after the other."""
 
     def __init__(self, application: Application) -> None:
         self._application = application
 
     async def call(self, call: Call) -> None:
-        """Make one request. Raises LoadError for anything but success."""
+        """Send one request. Raises LoadError unless it succeeds."""
         sent: list[Message] = []
 
         async def receive() -> Message:
@@ -95,7 +96,7 @@ class Caller:
             raise LoadError(f"{sent[0]['status']} for {call.method} {call.raw_path!r}: {sent[-1].get('body')!r:.600}")
 
     async def calls(self, calls: Iterator[Call], *, at_once: int, until: Callable[[], bool]) -> int:
-        """Make requests until told to end, so many at once; returns how many."""
+        """Send requests until told to stop, several at once. Returns their number."""
         count = 0
 
         async def one_after_another() -> None:
@@ -128,7 +129,7 @@ def _place(store: str, nodes: int) -> Iterator[Place]:
 
 
 def _fresh(operation: Operation, case: Case) -> Iterator[Call]:
-    """Requests that are never repeated; only an operation on the given tree runs out of them."""
+    """Yield requests that are never repeated. Only an operation on the seeded tree can run out of them."""
     while True:
         yield from [call_of(request) for request in operation.requests(case)]
         if not operation.writes:
@@ -166,7 +167,7 @@ async def _profile(given: argparse.Namespace, operation: Operation, place: Place
 
 
 async def _time(caller: Caller, calls: Iterator[Call], given: argparse.Namespace) -> None:
-    """Print CPU µs per request of this process, threads included, without the profiler: the best and middle slice."""
+    """Print CPU µs per request of this process, including threads, without the profiler: best and median slice."""
     found = []
     for _ in range(_SLICES):
         before = time.process_time_ns()
@@ -178,9 +179,9 @@ async def _time(caller: Caller, calls: Iterator[Call], given: argparse.Namespace
 
 
 class Sampler:
-    """Looks at the loop's stack at every tick of the process's CPU time: no call is made dearer by it.
+    """Samples the event loop's stack at each tick of the process's CPU time, without slowing calls down.
 
-    Other threads' CPU ticks too and falls on what the loop does meanwhile, mostly waiting.
+    CPU ticks of other threads are attributed to the event loop's position at that moment, mostly waiting.
     """
 
     def __init__(self) -> None:

@@ -46,10 +46,10 @@ _TEXT_COLUMNS: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """One measurement, the round with the least CPU. Times in µs per request are CPU, those in ms are latency.
+    """One measurement: the round with the least CPU. Times in µs per request are CPU, those in ms are latency.
 
-    `alone_us` is what the server library alone took for 6 KB between these rounds, `files_us` what making the
-    operation's files took by itself.
+    `alone_us` is the cost of the server library alone with 6 KB answers between these rounds, `files_us` the cost of
+    creating the operation's files alone.
     """
 
     operation: str
@@ -74,24 +74,24 @@ class Measured:
 
     @property
     def times_alone(self) -> float:
-        """How many times the server library alone, in the same minute."""
+        """The cost as a multiple of the server library's alone, in the same minute."""
         return self.cpu_us / self.alone_us
 
     @property
     def aim_times(self) -> float | None:
-        """The aim as it was on the day it was set, in the same measure."""
+        """The aim as such a multiple on the day it was set."""
         return None if self.aim_us is None else self.aim_us / ALONE_WHEN_AIMED_US
 
 
 def verdict(value: float, aim: float | None) -> str:
-    """Say whether an aim is met."""
+    """Return whether an aim is met, as text."""
     if aim is None:
         return ""
     return "ok" if value <= aim else "over"
 
 
 def row(one: Measured) -> tuple[str, ...]:
-    """Spell one measurement."""
+    """Return a table row."""
     aim = one.aim_us
     return (
         _BY_KEY[one.operation].title,
@@ -119,7 +119,7 @@ def _number(value: float) -> str:
 
 
 def table(rows: Sequence[Sequence[str]], head: Sequence[str], *, text_columns: int) -> str:
-    """Align rows under a head; all but the first columns are numbers and stand to the right."""
+    """Align rows under a head. All columns but the first are numbers, aligned right."""
     widths = [max(len(each[column]) for each in (head, *rows)) for column in range(len(head))]
     lines = [
         "  ".join(
@@ -132,12 +132,12 @@ def table(rows: Sequence[Sequence[str]], head: Sequence[str], *, text_columns: i
 
 
 def measurements(found: Iterable[Measured]) -> str:
-    """The whole table."""
+    """Return the table of all measurements."""
     return table([row(one) for one in found], _HEAD, text_columns=_TEXT_COLUMNS)
 
 
 def ratios(found: Sequence[Measured]) -> str:
-    """How much more the largest tree costs than the smallest, wherever both were measured."""
+    """Return the ratio of the largest tree to the smallest, where both were measured."""
     groups: dict[tuple[str, str, int], dict[int, Measured]] = {}
     for one in found:
         groups.setdefault((one.operation, one.store, one.connections), {})[one.tree_nodes] = one
@@ -155,7 +155,7 @@ def ratios(found: Sequence[Measured]) -> str:
 
 
 def summary(found: Sequence[Measured]) -> str:
-    """The aims, both ways: a figure tells of the machine, too, a multiple less so."""
+    """Return the aims, as figures and as multiples; a figure depends more on the machine."""
     judged = [one for one in found if one.aim_us is not None]
     over = [one for one in judged if verdict(one.cpu_us, one.aim_us) == "over"]
     far = [one for one in judged if verdict(one.times_alone, one.aim_times) == "over"]
@@ -173,7 +173,7 @@ def _name(one: Measured) -> str:
 
 
 def comparisons(found: Sequence[Compared]) -> str:
-    """Sides of what was compared, each beside the first."""
+    """Return the sides of comparisons, each relative to the first."""
     head = ("compared", "", "CPU µs", "times", "aim", "", "peak MB")
     rows = [
         (
@@ -193,7 +193,7 @@ def comparisons(found: Sequence[Compared]) -> str:
 def write_json(
     found: Sequence[Measured], beside: Sequence[Compared], folder: Path, *, options: dict[str, object]
 ) -> Path:
-    """Write everything that was measured, with the machine it was measured on; returns the file."""
+    """Write all measurements, with a description of the machine. Returns the file."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"bench-{time.strftime('%Y%m%d-%H%M%S')}.json"
     whole = {
@@ -207,12 +207,12 @@ def write_json(
 
 
 def is_chosen(key: str, words: Sequence[str]) -> bool:
-    """Whether a key begins with any of the words; all for none."""
+    """Return whether a key begins with any of the words; True without words."""
     return not words or key.startswith(tuple(words))
 
 
 def known_keys(chosen: Sequence[str], *, others: Sequence[str] = ()) -> tuple[Operation, ...]:
-    """Return the operations that are chosen; none where other keys alone are. Raises ValueError."""
+    """Return the chosen operations; none if only other keys are chosen. Raises ValueError."""
     found = tuple(each for each in OPERATIONS if is_chosen(each.key, chosen))
     if not found and not any(is_chosen(each, chosen) for each in others):
         raise ValueError(f"No operation begins with {', '.join(chosen)}: choose among {', '.join((*_BY_KEY, *others))}")

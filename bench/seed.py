@@ -1,8 +1,8 @@
-"""Fills a store with trees that would take hours over the wire: rows are written in SQL while no server runs.
+"""Fills a store with trees that would take hours to create through a server: rows are written in SQL while none runs.
 
-May import the store's schema and the model's numbers. Every namespace and table is a copy of one that the server itself
-made a moment before, with its own id, name, uuid and location; so a seeded object is what a created one would be. The
-fixtures are the same in every tree; the bulk beside them makes the size.
+May import the store's schema and the model's numbers. Each namespace and table is a copy of one that the server itself
+just created, with its own id, name, uuid and location. So a seeded object equals a created one. Fixtures are the same
+in every tree; the other objects determine its size.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Value = int | str | bytes | bool | None
 Row = tuple[Value, ...]
 TEMPLATE = "template"
-"""The namespace of the objects that are copied; its tables are named after the sizes of their metadata."""
+"""The namespace of the objects that are copied. Its tables are named after the sizes of their metadata."""
 
 HOT_NAMESPACES, HOT_TABLES = 20, 50
 WIDE_TABLES = 50
@@ -37,7 +37,7 @@ COMMIT_TABLES = 1024
 LISTS = (1_000, 10_000)
 SIBLINGS = 5_000
 CROWDS = (1_000, 100_000, 1_000_000)
-"""Tables of the namespaces that are paged through while others create in them; a tree has those that it is large enough for."""
+"""Numbers of tables in the namespaces for paging. A tree has those that it is large enough for."""
 SINGLE_GRANTS = 3_000
 LEAF_TABLES = 8
 _BRANCH_LEVELS = 3
@@ -45,18 +45,20 @@ _BRANCH_LEVELS = 3
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The bulk: `nodes` objects, in leaves five levels deep with eight tables and a namespace each at the sixth."""
+    """The shape of a tree: `nodes` objects, in leaves five levels deep, each with eight tables and a sixth-level
+    namespace.
+    """
 
     nodes: int
 
     @property
     def leaves(self) -> int:
-        """How many leaf namespaces there are."""
+        """Number of leaf namespaces."""
         return max(1, self.nodes // (LEAF_TABLES + 2))
 
     @property
     def fan(self) -> int:
-        """How many children a branch has."""
+        """Number of children of a branch."""
         fan = 2
         while fan ** (_BRANCH_LEVELS + 1) < self.leaves:
             fan += 1
@@ -68,17 +70,17 @@ class Shape:
 
 
 def list_table(number: int) -> str:
-    """Name a table of the namespaces that are listed."""
+    """Return the name of a table in the listed namespaces."""
     return f"table_{number:05}"
 
 
 def is_picked(number: int) -> bool:
-    """Say whether the user with single grants has one on this table: every third, until there are none left."""
+    """Return whether the user with single grants has one on this table: every third, up to the limit."""
     return number % 3 == 0
 
 
 class Filler(ABC):
-    """A database that is filled while nobody serves it."""
+    """A database that is filled while no server runs."""
 
     @abstractmethod
     def rows(self, text: str) -> list[Row]:
@@ -94,15 +96,15 @@ class Filler(ABC):
 
     @abstractmethod
     def first_id(self) -> int:
-        """Return an id from which on nobody has drawn any."""
+        """Return an id that is larger than all given ones."""
 
     @abstractmethod
     def close(self, next_id: int) -> None:
-        """Let the server's ids begin there, settle, disconnect."""
+        """Advance the server's id sequence, clean up, and disconnect."""
 
 
 class SqliteFiller(Filler):
-    """The embedded file."""
+    """The embedded SQLite file."""
 
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None)
@@ -163,7 +165,7 @@ class PostgresFiller(Filler):
 
 
 def open_filler(place: Place) -> Filler:
-    """Connect to the store of a place whose server is stopped."""
+    """Connect to the store of a stopped server."""
     return SqliteFiller(place.sqlite_file) if place.database is None else PostgresFiller(place.database)
 
 
@@ -173,14 +175,14 @@ def _columns(name: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _Document:
-    """A template's document and its file."""
+    """A template's document and its metadata file."""
 
     row: Row
     file: bytes
 
 
 class Forest:
-    """Plants copies of the templates: rows are gathered and written table by table."""
+    """Copies templates: rows are gathered and written table by table."""
 
     def __init__(self, filler: Filler) -> None:
         self.filler = filler
@@ -208,12 +210,12 @@ class Forest:
         return int(str(row[self._node_columns.index(column)]))
 
     def draw_id(self) -> int:
-        """Take the next id."""
+        """Return the next id."""
         self._next_id += 1
         return self._next_id - 1
 
     def namespace(self, parent_id: int, name: str) -> int:
-        """Plant a namespace; returns its id."""
+        """Create a namespace. Returns its id."""
         return self._node(self._namespace, parent_id, name)
 
     def _node(self, template: Row, parent_id: int, name: str) -> int:
@@ -228,13 +230,13 @@ class Forest:
         return node_id
 
     def bare_table(self, parent_id: int, name: str) -> None:
-        """Plant a table that is listed and never loaded: without document and file."""
+        """Create a table that is listed but never loaded: without document and file."""
         if "small" not in self._tables:
             self._tables["small"] = self._table_template("small")
         self._node(self._tables["small"][0], parent_id, name)
 
     def table(self, parent_id: int, name: str, *, like: str, with_file: bool = False) -> int:
-        """Plant a copy of a template table; with its metadata file when it will be loaded. Returns its id."""
+        """Create a copy of a template table, with a metadata file if it will be loaded. Returns its id."""
         if like not in self._tables:
             self._tables[like] = self._table_template(like)
         node, document = self._tables[like]
@@ -266,7 +268,7 @@ class Forest:
         return node, _Document(row, _path_of(at).read_bytes())
 
     def principal(self, name: str) -> int:
-        """Plant a user."""
+        """Create a user."""
         found = self.draw_id()
         row: dict[str, Value] = {
             "id": found, "metalake_id": self.metalake_id, "kind": int(Kind.USER), "name": name, "enabled": True, "deleted": 0,
@@ -276,7 +278,7 @@ class Forest:
         return found
 
     def role(self, name: str, grants: Iterable[tuple[int, Kind, Privilege, bool]], *, held_by: int) -> None:
-        """Plant a role with its rules, held by one user."""
+        """Create a role with its rules, held by one user."""
         role_id = self.draw_id()
         record = encode(RoleRecord(properties={}))
         role = (role_id, self.metalake_id, name, "bench", self._now_ms, None, None, 0, record)
@@ -287,14 +289,14 @@ class Forest:
         self.filler.copy("access_grant", _columns("access_grant"), rows)
 
     def flush(self) -> None:
-        """Write what was gathered."""
+        """Write the gathered rows."""
         self.filler.copy("node", self._node_columns, self._nodes)
         self.filler.copy("owner", _columns("owner"), self._owners)
         self.filler.copy("document", self._document_columns, self._documents)
         self._nodes, self._owners, self._documents = [], [], []
 
     def close(self) -> None:
-        """Write the rest and move the clocks: whoever knew the store before starts afresh."""
+        """Write the remaining rows and advance the clocks, so that views of the store start empty."""
         self.flush()
         for zone in (self.catalog_id, self.metalake_id):
             self.filler.run(
@@ -316,7 +318,7 @@ def _path_of(location: str) -> Path:
 
 
 def plant(place: Place, shape: Shape) -> None:
-    """Fill the store of a place that has the templates: fixtures, bulk, users and their roles."""
+    """Fill a store that has the templates: fixtures, other objects, users and their roles."""
     forest = Forest(open_filler(place))
     parents = {
         name: forest.namespace(forest.catalog_id, name) for name in ("wide", "commits", "made", "siblings", "tree")
@@ -353,7 +355,7 @@ def _plant_crowds(forest: Forest, shape: Shape) -> list[int]:
 
 
 def crowd_table(number: int) -> str:
-    """Name a table of a crowd."""
+    """Return the name of a table for paging."""
     return f"table_{number:07}"
 
 
@@ -376,7 +378,7 @@ def _plant_bulk(forest: Forest, root_id: int, shape: Shape) -> None:
 
 
 def deep_leaves(shape: Shape) -> list[int]:
-    """Return the leaves that the warm operations look into: a hundred, spread over the tree."""
+    """Return the leaves of the warm operations: a hundred, spread over the tree."""
     return list(range(0, shape.leaves, max(1, shape.leaves // 100)))[:100]
 
 
@@ -399,7 +401,7 @@ def _plant_users(
 def _picked(
     catalog: tuple[int, Kind], lists: Sequence[int], listed: Sequence[Sequence[int]]
 ) -> Iterator[tuple[int, Kind, Privilege, bool]]:
-    """Single grants on tables, `SINGLE_GRANTS` in all, and what else it takes to see the namespaces."""
+    """Create single grants on tables, `SINGLE_GRANTS` in all, and the grants that make their namespaces visible."""
     yield (*catalog, Privilege.USE_CATALOG, True)
     yield from ((each, Kind.NAMESPACE, Privilege.USE_SCHEMA, True) for each in lists)
     picked = [table for tables in listed for number, table in enumerate(tables) if is_picked(number)]

@@ -1,9 +1,11 @@
-"""`python -m bench.sqlpp`: what statements of SQL++ cost beside Spark's own, how many definitions a second, and what a large query does to small ones.
+"""`python -m bench.sqlpp`: SQL++ statements compared with Spark's own; definitions per second; small queries beside a
+large one.
 
-One server on SQLite with an engine that is warm, and a warm Spark of the benchmark's own on the same catalog. Told are the middle of `--rounds` turns, each side
-asked in every turn: a query for one object by its key and an INSERT of one object, over HTTP from the first byte to the last, beside SELECT and INSERT of a Spark session (whose INSERT
-looks for no key that is there); definitions and queries of metadata a second over one connection; and the 95th percentile of small queries alone
-and beside one that pairs all objects with all. It judges nothing; TPC-H is `conformance/run sqlpp_tpch`.
+One server on SQLite with a warm engine, and a separate warm Spark on the same catalog. Printed are the medians of
+`--rounds` turns, with each side measured in every turn. One object by its key and an INSERT of one object over HTTP,
+from the first byte to the last, are compared with SELECT and INSERT of a Spark session (whose INSERT does not check
+keys). Also definitions and metadata queries per second over one connection, and the 95th percentile of small queries,
+alone and beside a cross join. It judges nothing; TPC-H is `conformance/run sqlpp_tpch`.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ _HOG = "SELECT VALUE count(*) FROM bench.large a, bench.large b WHERE a.n + b.n 
 
 
 class Refused(Exception):
-    """A statement was."""
+    """A statement was refused."""
 
 
 class Client:
@@ -48,7 +50,7 @@ class Client:
         self._connection = http.client.HTTPConnection(self._to, timeout=300)
 
     def say(self, statement: str, **more: str) -> list[Any]:
-        """The results of statements. Raises Refused."""
+        """Run statements and return the results. Raises Refused."""
         body = json.dumps({"statement": statement, **more})
         self._connection.request("POST", "/query/service", body, self._headers)
         told = json.loads(self._connection.getresponse().read())
@@ -58,12 +60,12 @@ class Client:
         return found
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._connection.close()
 
 
 def took_ms(work: Callable[[], object]) -> float:
-    """How long it takes."""
+    """Return an action's duration."""
     began = time.perf_counter()
     work()
     return (time.perf_counter() - began) * 1000
@@ -72,7 +74,7 @@ def took_ms(work: Callable[[], object]) -> float:
 def beside(
     name: str, ours: Callable[[int], object], theirs: Callable[[int], object], *, rounds: int, warm: int = 8
 ) -> float:
-    """Ask both sides in turn; print and return the ratio of their middles."""
+    """Measure both sides in turn. Prints and returns the ratio of their medians."""
     times: tuple[list[float], list[float]] = ([], [])
     for turn in range(warm + rounds):
         for side, found in zip((ours, theirs), times, strict=True):
@@ -83,7 +85,7 @@ def beside(
 
 
 def single(client: Client, spark: SparkSession, *, objects: int, rounds: int) -> None:
-    """One object at a time."""
+    """Measure queries and INSERTs of one object."""
     spark.sql("CREATE TABLE main.bench.plain (id bigint, name string, n bigint)")
     spark.sql(f"INSERT INTO main.bench.plain SELECT id, concat('n', id), id FROM range({objects})")
     beside(
@@ -109,7 +111,7 @@ def single(client: Client, spark: SparkSession, *, objects: int, rounds: int) ->
 
 
 def definitions(client: Client, *, rounds: int) -> None:
-    """Definitions, and questions about them."""
+    """Measure definitions, and queries about them."""
     kinds: dict[str, Callable[[int], str]] = {
         "CREATE TYPE": lambda turn: f"CREATE TYPE bench.T{turn} AS {{ id: bigint, more: string? }}",
         "CREATE DATASET": lambda turn: f"CREATE DATASET bench.d{turn}(Point) PRIMARY KEY id",
@@ -127,7 +129,7 @@ def definitions(client: Client, *, rounds: int) -> None:
 
 
 def hogged(uri: str, token: str, *, objects: int, rounds: int) -> None:
-    """Small queries alone, then beside a large one that goes on all the while."""
+    """Measure small queries alone, then beside a large one that runs throughout."""
     client = Client(uri, token)
     client.say(_FILLED.format("large", objects))
     list(_small(client, rounds=9))  # to warm up
@@ -161,7 +163,7 @@ def _percentile(times: Iterator[float]) -> float:
 
 @contextmanager
 def _hog(uri: str, token: str) -> Iterator[threading.Thread]:
-    """A query that pairs all objects with all, until it is cancelled."""
+    """Run a cross join until it is cancelled."""
 
     def run() -> None:
         client = Client(uri, token)

@@ -1,7 +1,7 @@
 """Databases and server processes of the benchmark.
 
-Starts `limnos server start` the way a user does, and PostgreSQL from its wheel; everything is stopped at the end. Knows
-nothing of what is measured.
+Starts `limnos server start` as a user does, and PostgreSQL from its wheel; stops everything at the end. Knows nothing
+of what is measured.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _LIMNOS = (sys.executable, "-c", "import sys; from limnos.cli.main import main; 
 
 
 class StartError(Exception):
-    """A server or database did not come up; the message ends with its log."""
+    """A server or database did not start. The message ends with its log."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where one server keeps its things: its directory, and a database URL unless the store is a file in there."""
+    """The place of a server's data: its directory, and a database URL unless the store is a file in there."""
 
     data: Path
     database: str | None
 
     @property
     def sqlite_file(self) -> Path:
-        """The embedded database, found by its first bytes: its name is the server's affair."""
+        """Return the embedded database, recognised by its first bytes, because its name is internal to the server."""
         for path in sorted(self.data.rglob("*")):
             if path.is_file() and path.stat().st_size >= 16:
                 with path.open("rb") as file:
@@ -53,7 +53,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server that serves, and the process ids whose trees do its work."""
+    """A running server, and the process ids whose trees do its work."""
 
     host: str
     port: int
@@ -62,13 +62,13 @@ class Server:
 
     @property
     def admin_token(self) -> str:
-        """The token that the server wrote on its empty store."""
+        """Return the token that the server wrote for its empty store."""
         return (self.place.data / "admin.token").read_text().strip()
 
 
 @contextmanager
 def running_server(place: Place, *, database_pid: int | None) -> Iterator[Server]:
-    """Serve a place on a free loopback port for the time of the body. Raises StartError."""
+    """Serve a place on a free loopback port for the body of a `with`. Raises StartError."""
     place.data.mkdir(parents=True, exist_ok=True)
     command = [*_LIMNOS, "server", "start", "--data", str(place.data), "--listen", "127.0.0.1:0"]
     if place.database is not None:
@@ -79,7 +79,7 @@ def running_server(place: Place, *, database_pid: int | None) -> Iterator[Server
 
 @contextmanager
 def running(command: Sequence[str], *, log: Path) -> Iterator[tuple[int, str, int]]:
-    """Run a server for the time of the body, from its `ready URL` on; gives process id, host and port."""
+    """Run a server for the body of a `with`, after its `ready URL`. Yields process id, host and port."""
     with log.open("ab") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True)
         lines: queue.Queue[str | None] = queue.Queue()
@@ -94,7 +94,7 @@ def running(command: Sequence[str], *, log: Path) -> Iterator[tuple[int, str, in
 
 
 def _pump(source: IO[str] | None, lines: queue.Queue[str | None]) -> None:
-    """Pass on all lines to the end, so that the server never blocks on a full pipe."""
+    """Read all lines to the end, so that the server never blocks on a full pipe."""
     if source is not None:
         with source:
             for line in source:
@@ -130,7 +130,7 @@ def _tail(log: Path) -> str:
 
 
 class Postgres:
-    """PostgreSQL 18 from its wheel; as root it runs under a user of its own (the wheel sees to that)."""
+    """PostgreSQL 18 from its wheel. As root it runs as a separate user, which the wheel creates."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -148,13 +148,13 @@ class Postgres:
 
     @property
     def pid(self) -> int:
-        """The postmaster: every backend is its child."""
+        """The postmaster's id; every backend is its child."""
         pid = self._server.get_pid()
         assert pid is not None
         return pid
 
     def new_database(self, name: str) -> str:
-        """Make an empty database; returns its URL."""
+        """Create an empty database. Returns its URL."""
         import psycopg
 
         with psycopg.connect(self._server.get_uri(), autocommit=True) as connection:

@@ -1,7 +1,9 @@
-"""`python -m bench.subjects`: what the subject of a user with many roles costs: CPU when nothing of it is cached, and after another's change.
+"""`python -m bench.subjects`: the CPU cost of reading a user with many roles, on a cache miss and after an unrelated
+change.
 
-Prints and judges nothing by itself. In process, over an SQLite file of its own, on the thread of the event loop. The aims are 60 ms cold and 5 ms
-after a change of access that is not the user's own, for 5,000 roles; the longest time without a turn for others is told as well.
+It prints and judges nothing. In process, over its own SQLite file, on the event loop's thread. The aims are 60 ms on a
+cache miss and 5 ms after a change of access that is not the user's own, for 5,000 roles. The longest time without
+yielding is printed, too.
 """
 
 from __future__ import annotations
@@ -36,7 +38,7 @@ MAIN: Final = RequestScope("lake", "main")
 
 
 def plant(place: Place, *, roles: int, rules: int) -> None:
-    """Plant a user with so many roles of so many rules, each on a namespace of its own."""
+    """Create a user with a number of roles and rules, each on its own namespace."""
     forest = Forest(open_filler(place))
     holder = forest.principal(USER)
     spaces = [forest.namespace(forest.catalog_id, f"of{number}") for number in range(roles)]
@@ -49,13 +51,13 @@ def plant(place: Place, *, roles: int, rules: int) -> None:
 
 
 class Turns:
-    """The longest time for which others had no turn."""
+    """The longest time for which other tasks could not run."""
 
     def __init__(self) -> None:
         self.longest_ns = 0
 
     async def look(self) -> None:
-        """Take a turn whenever there is one."""
+        """Run whenever the event loop allows."""
         before = time.thread_time_ns()
         while True:
             await asyncio.sleep(0)
@@ -65,7 +67,7 @@ class Turns:
 
 
 async def measured(built: ServerNode) -> tuple[float, float]:
-    """Read the user's subject once: CPU ms on this thread, and the longest part of it in one piece."""
+    """Read the user's subject once. Returns CPU ms on this thread, and the longest time without yielding."""
     ctx = Context(built.services, Credential(USER), "bench")
     turns = Turns()
     looking = asyncio.create_task(turns.look())
@@ -79,7 +81,7 @@ async def measured(built: ServerNode) -> tuple[float, float]:
 
 
 async def measure_all(built: ServerNode, rounds: int) -> None:
-    """Print the best of some rounds of each."""
+    """Print the best of some rounds of each case."""
     settle_memory()
     admin = Context(built.services, Credential("admin"), "bench")
     cold, warm = [], []

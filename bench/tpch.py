@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SIDES = ("plain", "without", "with")
-"""Plain statements; a run without expectations; a run with them."""
+"""The sides: plain statements, a run without expectations, a run with them."""
 _SHUFFLE_AT_SCALE_1 = 24
 
 
 class Side(Protocol):
-    """Brings the tables to a day, by the files beside it."""
+    """Brings the tables to a day's state, from the files of that day."""
 
     def __call__(self, trial: Trial, *, day: int) -> dict[str, float]: ...
 
 
 def plain(trial: Trial, *, day: int) -> dict[str, float]:
-    """By statements, one after the other; seconds of the slow ones by their first words."""
+    """Use statements, one after the other. Returns seconds of slow ones by their first words."""
     spark, data, took = trial.spark, trial.directory / "data", Counter[str]()
     if day == 0:
         for statement in making(data):
@@ -60,7 +60,7 @@ def plain(trial: Trial, *, day: int) -> dict[str, float]:
 
 
 def run(trial: Trial, *, ruled: bool, at_once: int) -> dict[str, float]:
-    """By a run; seconds by step and phase."""
+    """Use a run. Returns seconds by step and phase."""
     project = pipeline.load(trial.file)
     if not ruled:
         steps = tuple(replace(step, expectations=()) for step in project.declaration.steps)
@@ -76,7 +76,7 @@ def _phases(client: Client, run_id: str) -> dict[str, float]:
 
 
 def measured(side: str, given: argparse.Namespace, *, place: Path) -> None:
-    """Do all days by one side, and print a line of JSON for each, and one with what the tables hold."""
+    """Process all days on one side, and print a line of JSON for each, and one with the tables' content."""
     work: Side = (
         plain if side == "plain" else (lambda trial, day: run(trial, ruled=side == "with", at_once=given.at_once))
     )
@@ -117,7 +117,7 @@ def _directory(path: Path) -> Path:
 
 
 def _rows(spark: SparkSession, table: str) -> list[str]:
-    """Count and sum of hashes, with columns by name."""
+    """Return count and sum of hashes, with columns ordered by name."""
     columns = ", ".join(sorted(spark.table(table).columns))
     query = f"SELECT count(*), sum(CAST(xxhash64({columns}) AS DECIMAL(38, 0))) FROM {table}"
     return [str(each) for each in spark.sql(query).collect()[0]]
@@ -154,7 +154,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> int:
-    """Measure each side in a process of its own, and print."""
+    """Measure each side in its own process, and print."""
     given = options()
     if given.side:
         measured(given.side, given, place=given.directory)

@@ -1,7 +1,7 @@
-"""What a careful person would write by hand in place of `examples/tpch/pipeline.yaml`: one statement for each table and day.
+"""Hand-written statements that replace `examples/tpch/pipeline.yaml`: one for each table and day.
 
-Imports the standard library only. The same modes, the same Iceberg tables, the same conditions as the pipeline's steps, and of tables that it takes
-by increments the day's rows alone; nothing is checked, and nobody is kept from seeing a table before the others are done.
+Imports the standard library only. Modes, Iceberg tables and conditions are those of the pipeline's steps, and
+incremental tables read only the day's rows. Nothing is checked, and readers can see a table before the others are done.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TABLES = tuple(f"{RAW}.{name}" for name in (*WHOLE, *KEYS, "lineitem")) + tuple(
 
 
 def making(data: Path) -> Iterator[str]:
-    """The statements that make the tables, empty."""
+    """Return the statements that create the empty tables."""
     for space in ("main.raw", RAW, "main.mart", MART):
         yield f"CREATE NAMESPACE IF NOT EXISTS {space}"
     for name in (*WHOLE, *KEYS, "lineitem"):
@@ -52,7 +52,7 @@ def making(data: Path) -> Iterator[str]:
 
 
 def filling(data: Path, *, day: int, columns: dict[str, tuple[str, ...]]) -> Iterator[str]:
-    """The statements that bring the tables from the day before to this one; `columns` of the tables that are merged."""
+    """Return the statements that bring the tables from one day to the next; `columns` are those of merged tables."""
     for name in WHOLE:
         yield f"INSERT OVERWRITE {RAW}.{name} SELECT * FROM {_file(data, name, day=0)}"
     for name, key in KEYS.items():

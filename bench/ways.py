@@ -1,8 +1,9 @@
-"""`python -m bench.ways`: how many calls of the server's own functions a request makes, in how many files, and which ones.
+"""`python -m bench.ways`: the number of calls of the server's own functions per request, their files and names.
 
-Serves on a thread of this process, over an SQLite file of its own, and sends each request over a socket. Every thread is traced. A call is an entry
-into a function of `limnos`; a generator or a coroutine counts again when it goes on. `up` counts calls from a room to one
-above it. Prints and judges nothing; the figures are counts, so a busy machine does not change them.
+Serves on a thread of this process, over its own SQLite file, and sends each request over a socket. Every thread is
+traced. A call is an entry into a function of `limnos`; a generator or a coroutine counts again when it continues. `up`
+counts calls from a room to one above it. It prints and judges nothing. Figures are counts, so a busy machine does not
+change them.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ ROOT: Final = f"{Path(limnos.__file__).parent}/"
 ROOMS: Final = (
     "names", "model", "telemetry", "config", "formats", "sqlpp", "files", "sources", "store", "view", "access", "services", "http", "app",
 )  # fmt: skip
-"""The rooms that a request passes through, from the bottom."""
+"""The rooms of a request, from the bottom."""
 WARM: Final = 12
-"""Requests of a kind before the first one that is traced."""
+"""Requests of a kind before the first traced one."""
 QUIET_S: Final = 0.01
-"""How long the server may still work on a request after its answer."""
+"""Seconds for the server to finish work after its answer."""
 WAIT_S: Final = 60.0
 ICEBERG: Final = "/iceberg/v1/lake.main"
 GRAVITINO: Final = "/api/metalakes/lake"
@@ -68,7 +69,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """A kind of request: its key, a title, how its n-th request is made, and what is sent before each, untraced."""
+    """A kind of request: key, title, builder of its n-th request, and requests to send before each, untraced."""
 
     key: str
     title: str
@@ -78,24 +79,24 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The calls of one request by function (file and qualified name), and how many of them went up."""
+    """The calls of one request by function (file and qualified name), and the number of calls up."""
 
     calls: Counter[tuple[str, str]]
     up: int
 
     @property
     def count(self) -> int:
-        """All calls."""
+        """The number of all calls."""
         return self.calls.total()
 
     @property
     def files(self) -> int:
-        """The number of files in which a function was called."""
+        """The number of files with called functions."""
         return len({file for file, _ in self.calls})
 
 
 class Tracer:
-    """Counts calls of the package's functions on all threads that begin after `install`, while it is on."""
+    """Counts calls of the package's functions on all threads that start after `install`, while it is on."""
 
     def __init__(self) -> None:
         self._is_on = False
@@ -103,7 +104,7 @@ class Tracer:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        """Trace the threads that begin within the body."""
+        """Trace the threads that start within the body of a `with`."""
         threading.setprofile(self._see)
         try:
             yield
@@ -111,12 +112,12 @@ class Tracer:
             threading.setprofile(None)
 
     def begin(self) -> None:
-        """Count from now on."""
+        """Start to count."""
         self._entered = []
         self._is_on = True
 
     def end(self) -> Trace:
-        """Count no longer; return what was counted."""
+        """Stop to count. Returns the trace."""
         self._is_on = False
         calls = Counter((file, name) for file, name, _ in self._entered)
         return Trace(calls, sum(_is_up(caller, file) for file, _, caller in self._entered))
@@ -138,7 +139,7 @@ def _is_up(caller: str, file: str) -> bool:
 
 
 class Served:
-    """A server on a thread of its own, and one connection to it."""
+    """A server on a separate thread, and one connection to it."""
 
     def __init__(self, data: Path) -> None:
         self._data = data
@@ -194,7 +195,7 @@ class Served:
         self._thread.join(WAIT_S)
 
     def ask(self, request: Request, *, user: str) -> bytes:
-        """Send a request; return the body of its answer. Raises LoadError for any answer but success."""
+        """Send a request. Returns the answer's body. Raises LoadError unless it succeeds."""
         self._socket.sendall(_spelled(request, user=user))
         status, body = self._answer()
         if status >= 300:
@@ -202,7 +203,7 @@ class Served:
         return body
 
     def settle(self) -> None:
-        """Wait until the server has done what it does after an answer."""
+        """Wait until the server has finished its work after an answer."""
         asyncio.run_coroutine_threadsafe(asyncio.sleep(QUIET_S), self._loop).result(WAIT_S)
 
     def _answer(self) -> tuple[int, bytes]:
@@ -301,11 +302,11 @@ WAYS: Final = (
     Way("metadata-new", "SQL++: the same in a statement that is new each time", _new(_DATASETS)),
     Way("metadata-all", "SQL++: dataverses with the number of their datasets, about 90", _sqlpp(_COUNTS)),
 )  # fmt: skip
-"""The requests that are traced, in their order: later ones see what earlier ones made."""
+"""The traced requests, in order: later ones see the objects of earlier ones."""
 
 
 def _fixtures() -> Iterator[Request]:
-    """What the requests need: a user with a role, namespaces, tables."""
+    """Create the objects of the requests: a user with a role, namespaces, tables."""
     yield Request("POST", f"{GRAVITINO}/users", {"name": "user"})
     rules = [{"name": each, "condition": "allow"} for each in PRIVILEGES]
     objects = [{"fullName": each, "type": "catalog", "privileges": rules} for each in ("main", "lance")]
@@ -321,7 +322,10 @@ def _fixtures() -> Iterator[Request]:
 
 
 def trace_all(data: Path, *, chosen: Sequence[str] = (), rounds: int = 5) -> Iterator[tuple[Way, Trace]]:
-    """Trace each way of these beginnings (all for none); of some rounds the one with the fewest calls. Raises LoadError."""
+    """Trace each kind whose key has one of these prefixes, or all; of some rounds the one with the fewest calls counts.
+
+    Raises LoadError.
+    """
     tracer = Tracer()
     with tracer.installed():
         served = Served(data)

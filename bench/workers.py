@@ -1,6 +1,6 @@
-"""`python -m bench.workers`: one worker against several: CPU per request, memory, start-up, and a killed one's return.
+"""`python -m bench.workers`: one worker compared with several: CPU per request, memory, start-up, recovery from a kill.
 
-Prints and judges nothing by itself. One server at a time, on loopback, over an SQLite file of its own; a few seconds each.
+It prints and judges nothing. One server at a time, on loopback, over its own SQLite file; a few seconds each.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 CONNECTIONS = 16
-"""Of all workers together; then of each."""
+"""Connections to all workers together; then to each."""
 LIMNOS = (sys.executable, "-c", "import sys; from limnos.cli.main import main; sys.exit(main())")
 SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]}
 
@@ -38,7 +38,7 @@ SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False,
 def served(
     data: Path, count: int, *more: str, env: Mapping[str, str] = MappingProxyType({})
 ) -> Iterator[tuple[int, str, float]]:
-    """Serve with so many workers, further flags and settings: process id, address, seconds until ready."""
+    """Serve with a number of workers, flags and settings. Yields process id, address, seconds until ready."""
     flags = ["--data", str(data), "--listen", "127.0.0.1:0", "--workers", str(count), *more]
     began = time.perf_counter()
     environment = {**os.environ, "LIMNOS__LOG__LEVEL": "warning", **env}
@@ -58,7 +58,7 @@ def served(
 
 
 def ask(uri: str, token: str, path: str, body: object = None) -> bytes:
-    """Ask once."""
+    """Send one request."""
     headers = {"authorization": f"Bearer {token}", "content-type": "application/json"}
     data = None if body is None else json.dumps(body).encode()
     with urllib.request.urlopen(
@@ -69,7 +69,7 @@ def ask(uri: str, token: str, path: str, body: object = None) -> bytes:
 
 
 def memory_mb(root: int) -> list[int]:
-    """Proportional memory of the server's processes, in MB: what they share counts once."""
+    """Return proportional memory of the server's processes in MB: shared pages count once."""
     found = []
     for pid in sorted(descendants([root])):
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
@@ -78,7 +78,7 @@ def memory_mb(root: int) -> list[int]:
 
 
 def measured(pid: int, uri: str, token: str, *, method: str, connections: int, seconds: float) -> tuple[float, float]:
-    """Send loads of one table: CPU µs and requests per second."""
+    """Send loads of one table. Returns CPU µs and requests per second."""
     parts = urlsplit(uri)
     head = f"{method} /iceberg/v1/lake.main/namespaces/a/tables/t HTTP/1.1\r\nHost: {parts.netloc}\r\n"
     request = f"{head}Authorization: Bearer {token}\r\n\r\n".encode()
@@ -92,7 +92,7 @@ def measured(pid: int, uri: str, token: str, *, method: str, connections: int, s
 
 
 def comes_back(pid: int, uri: str) -> tuple[float, int, int]:
-    """Kill a worker: seconds until another process answers, new connections tried meanwhile, of which refused."""
+    """Kill a worker. Returns seconds until another process answers, new connections tried, and refused ones."""
     prefixes, refused, tried, done = set[str](), 0, 0, threading.Event()
 
     def once() -> str:

@@ -1,6 +1,7 @@
-"""What is compared: signing in, the audit, vended credentials and planned scans, each on servers of its own over SQLite.
+"""The compared features: logins, audit, vended credentials and planned scans, each on its own servers over SQLite.
 
-May import `compared`, and the tests' issuer, object store and manifests. Each world gives its comparisons for as long as its servers run.
+May import `compared`, and the tests' issuer, object store and manifests. Each world yields its comparisons while its
+servers run.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _serial = itertools.count()
 
 
 def tables_made(server: Served, prefix: str = PREFIX) -> None:
-    """Make a namespace with a table for each connection, of 6 KB of metadata."""
+    """Create a namespace with a table of 6 KB of metadata for each connection."""
     server.ask(f"{prefix}/namespaces", {"namespace": ["a"]})
     for number in range(CONNECTIONS):
         server.ask(f"{prefix}/namespaces/a/tables", new_table(f"t{number}", width=50))
@@ -43,7 +44,7 @@ def tables_made(server: Served, prefix: str = PREFIX) -> None:
 def reads(
     server: Served, method: str, *, token: str | None = None, more: tuple[str, ...] = (), at: str = TABLES
 ) -> list[bytes]:
-    """Ask for each table."""
+    """Build a request for each table."""
     return [server.spelled(method, f"{at}/t{number}", token=token, more=more) for number in range(CONNECTIONS)]
 
 
@@ -52,7 +53,7 @@ def reads(
 
 @contextmanager
 def signing_in(folder: Path) -> Iterator[Sequence[Comparison]]:
-    """HEAD by an API token, and by one of an outside issuer; where answers are kept, and where none is."""
+    """Compare HEAD with an API token and with an outside issuer's, with the response cache and without."""
     with ExitStack() as stack:
         issuer = stack.enter_context(issuing())
         oidc = {"LIMNOS__OIDC__ISSUER": issuer.url, "LIMNOS__OIDC__AUDIENCES": AUDIENCE}
@@ -72,7 +73,7 @@ def signing_in(folder: Path) -> Iterator[Sequence[Comparison]]:
 
 
 def asked(server: Served, title: str, requests: Sequence[bytes]) -> Side:
-    """A side that sends the same requests again and again."""
+    """Return a side that repeats the same requests."""
     return Side(title, lambda seconds: server.cost(requests, seconds=seconds))
 
 
@@ -81,7 +82,7 @@ def asked(server: Served, title: str, requests: Sequence[bytes]) -> Side:
 
 @contextmanager
 def audited(folder: Path) -> Iterator[Sequence[Comparison]]:
-    """HEAD, load, create and commit where the audit is off, tells changes, and tells everything."""
+    """Compare HEAD, load, create and commit without audit, with audit of changes, and with full audit."""
     with ExitStack() as stack:
         servers = {mode: stack.enter_context(Served(folder / f"audit-{mode}", env)) for mode, env in AUDITS.items()}
         for server in servers.values():
@@ -113,14 +114,14 @@ def _audited(server: Served, mode: str, key: str) -> Side:
 
 
 def _creates(server: Served) -> list[bytes]:
-    """Tables of ten columns, under names that nothing had."""
+    """Creates of tables with ten columns, under new names."""
     body = new_table(f"made_{next(_serial):04}_00000", width=10)
     whole = server.spelled("POST", TABLES, body=body)
     return [whole.replace(b"_00000", b"_%05d" % number) for number in range(4_000)]
 
 
 def _commits(server: Served) -> list[bytes]:
-    """Set a property to what it is not."""
+    """Commits that change a property."""
     return [
         server.spelled("POST", f"{TABLES}/t{number}", body={"requirements": [], "updates": [_set(value)]})
         for value in ("v", "w")
@@ -129,7 +130,7 @@ def _commits(server: Served) -> list[bytes]:
 
 
 def _told(server: Served, *, seconds: float) -> float:
-    """Commit for a while, and let that become lines, which a look at the audit does: CPU µs of each."""
+    """Commit for some seconds, and collect the audit lines by reading the audit. Returns CPU µs per commit."""
 
     def newest() -> int:
         found = json.loads(server.ask("/api/limnos/v1/audit?limit=1&action=commit"))["lines"]
@@ -149,7 +150,7 @@ def _set(value: str) -> dict[str, object]:
 
 @contextmanager
 def vended(folder: Path) -> Iterator[Sequence[Comparison]]:
-    """Load a table of an object store without credentials, and with those that are cached."""
+    """Compare loads of a table of an object store without credentials and with cached ones."""
     prefix = "/iceberg/v1/lake.cloud"
     with objects() as store:
         env = {"LIMNOS__STORAGE__ALLOWED_ROOTS": "s3://lake", "LIMNOS__STORAGE__ALLOWED_ENDPOINTS": store.uri}
@@ -174,7 +175,7 @@ COLUMNS: Final = 10
 
 @contextmanager
 def planned(folder: Path) -> Iterator[Sequence[Comparison]]:
-    """Plan scans of 1,000 and of 10,000 files, and have them told again."""
+    """Compare scan plans of 1,000 and of 10,000 files, new and repeated."""
     with Served(folder / "planned", {}) as server:
         server.ask(f"{PREFIX}/namespaces", {"namespace": ["a"]})
         found = []
@@ -192,7 +193,7 @@ def planned(folder: Path) -> Iterator[Sequence[Comparison]]:
 
 
 class Scans:
-    """Plans of one table, told whole each time."""
+    """Scan plans of one table, each fetched completely."""
 
     def __init__(self, server: Served, name: str, *, count: int) -> None:
         self._server = server
@@ -201,13 +202,16 @@ class Scans:
         self._id = ""
 
     def begin(self) -> None:
-        """Plan anew, and fetch all."""
+        """Plan anew, and fetch the whole plan."""
         plan = json.loads(self._server.ask(f"{self._path}/plan", {}))
         self._id = plan.get("plan-id", "")
         self._fetch(plan)
 
     def again(self) -> None:
-        """Come back for the same plan; one that its first answer told whole is asked for anew, as clients do."""
+        """Fetch the same plan again.
+
+        A plan that its first answer contained completely is requested anew, as clients do.
+        """
         if self._id and not self._id.startswith("told-"):
             self._fetch(json.loads(self._server.ask(f"{self._path}/plan/{self._id}")))
         else:
@@ -221,7 +225,7 @@ class Scans:
 
 
 def _table_of_files(server: Served, name: str, *, count: int) -> None:
-    """Make a table with a snapshot of so many files, each of ten columns with counts and bounds."""
+    """Create a table with a snapshot of some files, each with counts and bounds of ten columns."""
     made = json.loads(server.ask(TABLES, new_table(name, width=COLUMNS)))["metadata"]
     place = str(made["location"])
     folder = _path_of(place)
@@ -265,4 +269,4 @@ WORLDS: Final[tuple[tuple[tuple[str, ...], World], ...]] = (
     (("vended-load",), vended),
     (("plan-1000", "plan-10000"), planned),
 )
-"""What there is, by the keys of its comparisons."""
+"""All worlds, with the keys of their comparisons."""
