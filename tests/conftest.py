@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from collections.abc import Iterator
@@ -189,6 +190,17 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     from tests.scheduling import ModulesAndSpark
 
     return ModulesAndSpark(config, log)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_log() -> Iterator[None]:
+    """Put the process's log back after a module: a command that ran here has it write to a stream that pytest closes."""
+    root = logging.getLogger()
+    handlers, level = [*root.handlers], root.level
+    yield
+    for handler in [each for each in root.handlers if each not in handlers]:
+        root.removeHandler(handler)
+    root.setLevel(level)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -39,9 +39,16 @@ def looked_up(text: str) -> set[tuple[str, str]]:
     tree = ast.parse(text)
     constants = {name: str(value.value) for name, value in assigned(tree) if isinstance(value, ast.Constant)}
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    given = {
+        each.name: loaded(last.value, constants) for each in functions if isinstance(last := each.body[-1], ast.Return)
+    }
     found = set()
     for scope in functions:
-        held = {name: module for name, value in assigned(scope) if (module := loaded(value, constants))}
+        held = {
+            name: module
+            for name, value in assigned(scope)
+            if (module := loaded(value, constants) or given.get(getattr(getattr(value, "func", None), "id", ""), ""))
+        }
         for node in ast.walk(scope):
             if isinstance(node, ast.Attribute):
                 owner = node.value

@@ -115,10 +115,8 @@ def session(
         if key.startswith(_CATALOG_PREFIX):
             spark.conf.set(key, value)
     if lance and find_spec("lance") is not None:
-        _register_lance(
-            spark,
-            ServerAccess(uri, metalake, token=token, user=user, ca_file=None if ca_file is None else str(ca_file)),
-        )
+        trusted = None if ca_file is None else str(ca_file)
+        _register_lance(spark, ServerAccess(uri, metalake, token=token, user=user, ca_file=trusted))
     return spark
 
 

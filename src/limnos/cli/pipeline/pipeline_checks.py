@@ -119,9 +119,12 @@ def _previews(
     file: Path, found: CheckResult, *, master: str, connect: str | None, common: CommonFlags
 ) -> Mapping[str, StepPreview]:
     """Return the expected changes of each step's table, by a Spark session with the server's catalogs."""
-    launch, engine = (import_extra(f"limnos.pipeline.engine.{name}", extra="spark") for name in ("launch", "preview"))
+    launch = import_extra("limnos.pipeline.engine.launch", extra="spark")
+    engine = import_extra("limnos.pipeline.engine.preview", extra="spark")
     token, user = common.credential(os.environ)
-    door = launch.Door(uri=common.address, metalake=common.metalake, token=token, user=user, ca_file=common.believed)
+    door = launch.ServerConnection(
+        uri=common.address, metalake=common.metalake, token=token, user=user, ca_file=common.believed
+    )
     pipeline = import_extra("limnos.pipeline.python", extra="pipelines").bound(found.pipeline, file.parent.absolute())
     with launch.spark_for(door, master=master, connect=connect) as spark:
         previews: Mapping[str, StepPreview] = engine.preview(

@@ -93,7 +93,7 @@ def run(
     command = _command()
     asked = {
         "door": _door(common),
-        "spark": command.Spark(master=master, connect=connect),
+        "spark": command.SparkOptions(master=master, connect=connect),
         "parameters": _pairs(param),
         "options": given,
     }
@@ -144,7 +144,7 @@ def resume(
         run_id,
         file=file,
         door=_door(common),
-        spark=command.Spark(master=master, connect=connect),
+        spark=command.SparkOptions(master=master, connect=connect),
         options=given,
         listener=_listener(common),
     )
@@ -201,7 +201,9 @@ def diff(
         The run, as `limnos pipeline runs` shows it.
     """
     command = _command()
-    found = command.diff_run(run_id, door=_door(common), spark=command.Spark(master=master, connect=connect), rows=rows)
+    found = command.diff_run(
+        run_id, door=_door(common), spark=command.SparkOptions(master=master, connect=connect), rows=rows
+    )
     columns = ["table", "added", "removed", "changed", "columns_added", "columns_removed"]
     show_rows([asdict(each) for each in found], columns, shape=common.shape, empty="no table differs")
     for each in found if common.shape == "table" else ():
