@@ -1,4 +1,4 @@
-"""An index that no statement uses goes: it made every create write one more page.
+"""Drops an unused index, which made every create write one more page.
 
 Revision ID: 0002
 """
@@ -12,10 +12,10 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Drop the index of owners by principal; a store made by this release never had it."""
+    """Drop the index of owners by principal. A store created by this release never had it."""
     op.execute("DROP INDEX IF EXISTS owner_principal")
 
 
 def downgrade() -> None:
-    """Make it again."""
+    """Create it again."""
     op.create_index("owner_principal", "owner", ["principal_id"])

@@ -1,7 +1,7 @@
-"""Tokens tell what their worth rests on and which line they are of; users from which token on tokens are theirs.
+"""Trust and root of tokens, and the first token that belongs to a user.
 
-What is there already counts as believed. A node of the release before goes on beside this schema: it names the columns
-it writes, and the defaults are the cautious ones.
+Existing tokens count as believed. A node of the previous release works with this schema: it names the columns it
+writes, and the defaults are the cautious ones.
 
 Revision ID: 0003
 """
@@ -18,7 +18,7 @@ down_revision = "0002"
 
 
 def upgrade() -> None:
-    """Add the columns and the index; a store made by this release has them from the start."""
+    """Add the columns and the index. A store created by this release has them already."""
     found = sa.inspect(op.get_bind())
     if "trust" not in {column["name"] for column in found.get_columns("token")}:
         op.add_column("token", sa.Column("trust", sa.Text, nullable=False, server_default="believed"))
@@ -31,7 +31,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away."""
+    """Drop them."""
     op.drop_index("principal_former", "principal")
     op.drop_column("principal", "tokens_from")
     op.drop_column("token", "root_id")

@@ -1,7 +1,7 @@
-"""Tasks that were given up, or have something to tell, stay to be seen.
+"""Ended tasks with an error or a result stay visible.
 
-Columns that may be empty: a node of the release before goes on beside this schema. What has ended is due in no foreseeable
-time, so such a node does not take it up.
+The columns are nullable, so a node of the previous release works with this schema. An ended task never comes due, so
+such a node does not run it.
 
 Revision ID: 0004
 """
@@ -18,7 +18,7 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Add the columns; a store made by this release has them from the start."""
+    """Add the columns. A store created by this release has them already."""
     found = sa.inspect(op.get_bind())
     if "ended_at" not in {column["name"] for column in found.get_columns("task")}:
         op.add_column("task", sa.Column("ended_at", Id))
@@ -26,7 +26,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away, and what has ended with them."""
+    """Drop the columns, and delete ended tasks."""
     op.execute("DELETE FROM task WHERE ended_at IS NOT NULL")
     op.drop_column("task", "result")
     op.drop_column("task", "ended_at")

@@ -1,4 +1,4 @@
-"""What tags are on. Tags themselves are nodes, which were there before.
+"""Attachments of tags. Tags themselves are nodes, which exist already.
 
 Revision ID: 0005
 """
@@ -15,12 +15,12 @@ down_revision = "0004"
 
 
 def upgrade() -> None:
-    """Make the table; a store made by this release has it from the start. The release before takes no notice of it."""
+    """Create the table. A store created by this release has it already. The previous release ignores it."""
     bind = op.get_bind()
     if not sa.inspect(bind).has_table(tag_object.name):
         tag_object.create(bind)
 
 
 def downgrade() -> None:
-    """Take it away."""
+    """Drop it."""
     tag_object.drop(op.get_bind())

@@ -1,4 +1,4 @@
-"""What became of requests that have a key: by caller, with what the request was, and until when it is kept.
+"""Outcomes of requests with an idempotency key, by caller, with a fingerprint of the request and an expiry.
 
 Revision ID: 0006
 """
@@ -15,7 +15,7 @@ down_revision = "0005"
 
 
 def upgrade() -> None:
-    """Put the table in the place of an earlier one that no release ever wrote to, or looked at."""
+    """Replace an earlier table that no release ever used."""
     bind = op.get_bind()
     found = sa.inspect(bind)
     if found.has_table(idempotency.name):
@@ -26,7 +26,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Give the release before the table that it knows, empty."""
+    """Create the empty table that the previous release knows."""
     op.drop_table(idempotency.name)
     op.create_table(
         idempotency.name,

@@ -1,4 +1,4 @@
-"""What was dropped and can be brought back for a while.
+"""The trash: dropped objects that can be restored.
 
 Revision ID: 0007
 """
@@ -15,9 +15,9 @@ down_revision = "0006"
 
 
 def upgrade() -> None:
-    """Make the table; a store made by this release has it from the start.
+    """Create the table. A store created by this release has it already.
 
-    The release before takes no notice of it: what it drops is gone at once, and it sweeps the grants on what lies in the trash.
+    The previous release ignores it: its drops are final, and it sweeps the grants on objects in the trash.
     """
     bind = op.get_bind()
     if not sa.inspect(bind).has_table(trash.name):
@@ -25,5 +25,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take it away; what lay in it is gone for good."""
+    """Drop the table; its objects can no longer be restored."""
     trash.drop(op.get_bind())

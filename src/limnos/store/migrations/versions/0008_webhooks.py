@@ -1,4 +1,4 @@
-"""Where changes are sent. The outbox that was never written goes: a row of the feed is what is sent (decision record).
+"""Webhooks. The unused outbox is dropped: rows of the change feed are sent (decision record).
 
 Revision ID: 0008
 """
@@ -15,7 +15,7 @@ down_revision = "0007"
 
 
 def upgrade() -> None:
-    """Make the table, and drop the other; the release before reads and writes neither."""
+    """Create the table, and drop the other. The previous release uses neither."""
     bind = op.get_bind()
     if not sa.inspect(bind).has_table(webhook.name):
         webhook.create(bind)
@@ -24,7 +24,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take it away."""
+    """Drop it."""
     webhook.drop(op.get_bind())
     op.create_table(
         "event_outbox",

@@ -1,4 +1,4 @@
-"""What may not be dropped.
+"""Protection of objects from drops.
 
 Revision ID: 0009
 """
@@ -15,12 +15,12 @@ down_revision = "0008"
 
 
 def upgrade() -> None:
-    """Make the table; a store made by this release has it from the start. The release before protects nothing."""
+    """Create the table. A store created by this release has it already. The previous release protects nothing."""
     bind = op.get_bind()
     if not sa.inspect(bind).has_table(protection.name):
         protection.create(bind)
 
 
 def downgrade() -> None:
-    """Take it away; nothing is protected then."""
+    """Drop it; nothing is protected any more."""
     protection.drop(op.get_bind())

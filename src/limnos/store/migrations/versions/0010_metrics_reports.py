@@ -1,4 +1,4 @@
-"""Reports of clients about scans and commits.
+"""Metrics reports of clients about scans and commits.
 
 Revision ID: 0010
 """
@@ -15,12 +15,12 @@ down_revision = "0009"
 
 
 def upgrade() -> None:
-    """Make the table; a store made by this release has it from the start. The release before keeps no reports."""
+    """Create the table. A store created by this release has it already. The previous release keeps no reports."""
     bind = op.get_bind()
     if not sa.inspect(bind).has_table(metrics_report.name):
         metrics_report.create(bind)
 
 
 def downgrade() -> None:
-    """Take it away."""
+    """Drop it."""
     metrics_report.drop(op.get_bind())

@@ -1,4 +1,4 @@
-"""Pipelines' declarations, their runs, the runs' steps, and what rules found.
+"""Declarations of pipelines, their runs and steps, and findings of expectations.
 
 Revision ID: 0011
 """
@@ -16,7 +16,7 @@ _TABLES = (pipeline_version, pipeline_run, run_step, run_finding)
 
 
 def upgrade() -> None:
-    """Make the tables; a store made by this release has them from the start. The release before knows no pipelines."""
+    """Create the tables. A store created by this release has them already. The previous release knows no pipelines."""
     bind = op.get_bind()
     there = sa.inspect(bind)
     for table in _TABLES:
@@ -25,6 +25,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away."""
+    """Drop them."""
     for table in _TABLES:
         table.drop(op.get_bind())

@@ -1,4 +1,4 @@
-"""What came from what: datasets that are nobody's object, edges, columns.
+"""Lineage: external datasets, edges, columns.
 
 Revision ID: 0012
 """
@@ -16,7 +16,7 @@ TABLES = (lineage_dataset, lineage_edge, lineage_column)
 
 
 def upgrade() -> None:
-    """Make the tables; a store made by this release has them from the start. The release before keeps no lineage."""
+    """Create the tables. A store created by this release has them already. The previous release keeps no lineage."""
     bind = op.get_bind()
     for table in TABLES:
         if not sa.inspect(bind).has_table(table.name):
@@ -24,6 +24,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away."""
+    """Drop them."""
     for table in reversed(TABLES):
         table.drop(op.get_bind())

@@ -1,4 +1,4 @@
-"""Locks of SQL++ statements, and which nodes live that hold some.
+"""Locks of SQL++ statements, and leases of the nodes that hold them.
 
 Revision ID: 0013
 """
@@ -16,7 +16,7 @@ TABLES = (sqlpp_lock, sqlpp_lock_node)
 
 
 def upgrade() -> None:
-    """Make the tables; a store made by this release has them from the start. The release before runs no statements."""
+    """Create the tables. A store created by this release has them already. The previous release runs no statements."""
     bind = op.get_bind()
     for table in TABLES:
         if not sa.inspect(bind).has_table(table.name):
@@ -24,6 +24,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away."""
+    """Drop them."""
     for table in reversed(TABLES):
         table.drop(op.get_bind())

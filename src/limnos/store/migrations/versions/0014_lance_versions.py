@@ -1,4 +1,4 @@
-"""Versions of Lance tables that the store keeps.
+"""Managed versions of Lance tables.
 
 Revision ID: 0014
 """
@@ -15,12 +15,12 @@ down_revision = "0013"
 
 
 def upgrade() -> None:
-    """Make the table; a store made by this release has it from the start. The release before keeps no versions."""
+    """Create the table. A store created by this release has it already. The previous release keeps no versions."""
     bind = op.get_bind()
     if not sa.inspect(bind).has_table(lance_version.name):
         lance_version.create(bind)
 
 
 def downgrade() -> None:
-    """Take it away."""
+    """Drop it."""
     lance_version.drop(op.get_bind())

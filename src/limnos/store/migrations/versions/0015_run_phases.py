@@ -1,4 +1,4 @@
-"""What a run and its steps spent their time on.
+"""The time that runs and steps spent in each phase.
 
 Revision ID: 0015
 """
@@ -14,7 +14,7 @@ TABLES = ("pipeline_run", "run_step")
 
 
 def upgrade() -> None:
-    """Add the columns; a store made by this release has them from the start. The release before leaves them empty."""
+    """Add the columns. A store created by this release has them already. The previous release leaves them empty."""
     found = sa.inspect(op.get_bind())
     for table in TABLES:
         if "phases" not in {column["name"] for column in found.get_columns(table)}:
@@ -22,6 +22,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away."""
+    """Drop them."""
     for table in TABLES:
         op.drop_column(table, "phases")

@@ -1,4 +1,4 @@
-"""What objects of SQL++ need of one another.
+"""Dependencies between SQL++ objects.
 
 Revision ID: 0016
 """
@@ -15,11 +15,14 @@ down_revision = "0015"
 
 
 def upgrade() -> None:
-    """Make the table; a store made by this release has it from the start. The release before has no objects of SQL++."""
+    """Create the table. A store created by this release has it already.
+
+    The previous release has no SQL++ objects.
+    """
     if not sa.inspect(op.get_bind()).has_table(dependency.name):
         dependency.create(op.get_bind())
 
 
 def downgrade() -> None:
-    """Take it away."""
+    """Drop it."""
     dependency.drop(op.get_bind())

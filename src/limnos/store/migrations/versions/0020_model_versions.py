@@ -15,13 +15,13 @@ down_revision = "0016"
 
 
 def upgrade() -> None:
-    """Make the tables; a store made by this release has them from the start. The release before has no models."""
+    """Create the tables. A store created by this release has them already. The previous release has no models."""
     for table in (model_version, model_alias):
         if not sa.inspect(op.get_bind()).has_table(table.name):
             table.create(op.get_bind())
 
 
 def downgrade() -> None:
-    """Take them away."""
+    """Drop them."""
     for table in (model_alias, model_version):
         table.drop(op.get_bind())

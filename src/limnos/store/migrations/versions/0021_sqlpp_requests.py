@@ -1,4 +1,4 @@
-"""Requests of the query service that take a while, and results that are fetched later.
+"""Long requests of the query service, and results that clients fetch later.
 
 Revision ID: 0021
 """
@@ -16,7 +16,7 @@ TABLES = (sqlpp_request, sqlpp_result)
 
 
 def upgrade() -> None:
-    """Make the tables; a store made by this release has them from the start. The release before keeps no results."""
+    """Create the tables. A store created by this release has them already. The previous release keeps no results."""
     bind = op.get_bind()
     for table in TABLES:
         if not sa.inspect(bind).has_table(table.name):
@@ -24,6 +24,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away."""
+    """Drop them."""
     for table in reversed(TABLES):
         table.drop(op.get_bind())

@@ -1,4 +1,4 @@
-"""Names that are changed so that a catalog's namespaces may nest; the separator that the stored names were checked for.
+"""Renaming of namespaces so that they may nest, and the separator for which stored names were checked.
 
 Revision ID: 0022
 """
@@ -15,7 +15,7 @@ down_revision = "0021"
 
 
 def upgrade() -> None:
-    """Make tables and column; a store made by this release has them from the start. The release before asks for neither."""
+    """Create tables and column. A store created by this release has them already. The previous release uses neither."""
     inspector = sa.inspect(op.get_bind())
     for table in (name_migration, name_change):
         if not inspector.has_table(table.name):
@@ -25,7 +25,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away."""
+    """Drop them."""
     op.drop_column("store", "separator")
     for table in (name_change, name_migration):
         table.drop(op.get_bind())

@@ -1,4 +1,4 @@
-"""Whether the files of what lies in the trash go with it.
+"""Whether the files of an object are deleted when it leaves the trash.
 
 Revision ID: 0023
 """
@@ -13,11 +13,14 @@ down_revision = "0022"
 
 
 def upgrade() -> None:
-    """Add the column; a store made by this release has it from the start. What the release before drops keeps its files."""
+    """Add the column. A store created by this release has it already.
+
+    Tables that the previous release drops keep their files.
+    """
     if "purges" not in {column["name"] for column in sa.inspect(op.get_bind()).get_columns("trash")}:
         op.add_column("trash", sa.Column("purges", sa.Boolean, nullable=False, server_default=sa.false()))
 
 
 def downgrade() -> None:
-    """Take it away."""
+    """Drop it."""
     op.drop_column("trash", "purges")

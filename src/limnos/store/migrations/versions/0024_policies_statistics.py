@@ -1,4 +1,4 @@
-"""What policies are on, and statistics of tables.
+"""Attachments of policies, and statistics of tables.
 
 Revision ID: 0024
 """
@@ -15,13 +15,13 @@ down_revision = "0023"
 
 
 def upgrade() -> None:
-    """Make the tables; a store made by this release has them from the start. The release before has neither."""
+    """Create the tables. A store created by this release has them already. The previous release has neither."""
     for table in (policy_object, statistic):
         if not sa.inspect(op.get_bind()).has_table(table.name):
             table.create(op.get_bind())
 
 
 def downgrade() -> None:
-    """Take them away."""
+    """Drop them."""
     for table in (statistic, policy_object):
         table.drop(op.get_bind())

@@ -1,4 +1,4 @@
-"""What hangs on columns, and values of tags.
+"""Attachments and statistics of columns, and values of tags.
 
 Revision ID: 0025
 """
@@ -16,13 +16,13 @@ _TABLES = (column_attachment, tag_value, column_statistic)
 
 
 def upgrade() -> None:
-    """Make the tables; a store made by this release has them from the start. The release before asks for none of them."""
+    """Create the tables. A store created by this release has them already. The previous release uses none of them."""
     for table in _TABLES:
         if not sa.inspect(op.get_bind()).has_table(table.name):
             table.create(op.get_bind())
 
 
 def downgrade() -> None:
-    """Take them away."""
+    """Drop them."""
     for table in reversed(_TABLES):
         table.drop(op.get_bind())

@@ -1,4 +1,4 @@
-"""Jobs of templates that nodes run by themselves.
+"""Jobs that nodes run from templates.
 
 Revision ID: 0027
 """
@@ -15,11 +15,11 @@ down_revision = "0031"
 
 
 def upgrade() -> None:
-    """Make the table; a store made by this release has it from the start. The release before does not ask for it."""
+    """Create the table. A store created by this release has it already. The previous release does not use it."""
     if not sa.inspect(op.get_bind()).has_table(template_job.name):
         template_job.create(op.get_bind())
 
 
 def downgrade() -> None:
-    """Take it away."""
+    """Drop it."""
     template_job.drop(op.get_bind())

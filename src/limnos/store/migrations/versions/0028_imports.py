@@ -1,4 +1,4 @@
-"""Imports under way, and which object of the file became which.
+"""Running imports, and the mapping from the file's ids to new ids.
 
 Revision ID: 0028
 """
@@ -15,7 +15,7 @@ down_revision = "0024"
 
 
 def upgrade() -> None:
-    """Make the tables; a store made by this release has them from the start. The release before asks for neither."""
+    """Create the tables. A store created by this release has them already. The previous release uses neither."""
     inspector = sa.inspect(op.get_bind())
     for table in (metalake_import, import_object):
         if not inspector.has_table(table.name):
@@ -23,6 +23,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away."""
+    """Drop them."""
     for table in (import_object, metalake_import):
         table.drop(op.get_bind())

@@ -1,4 +1,4 @@
-"""What an outside issuer's tokens say of users: when they spoke last, and which memberships are theirs to give and take.
+"""Sign-ins with an outside issuer: the time of a user's newest token, and the memberships that come from it.
 
 Revision ID: 0031
 """
@@ -13,7 +13,10 @@ down_revision = "0025"
 
 
 def upgrade() -> None:
-    """Add the columns; a store made by this release has them from the start. The release before takes all memberships as its own."""
+    """Add the columns. A store created by this release has them already.
+
+    The previous release treats all memberships alike.
+    """
     if not _has("principal", "signed_in"):
         op.add_column("principal", sa.Column("signed_in", sa.BigInteger))
     if not _has("group_member", "issued"):
@@ -21,7 +24,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away."""
+    """Drop them."""
     op.drop_column("group_member", "issued")
     op.drop_column("principal", "signed_in")
 

@@ -1,4 +1,4 @@
-"""Where filesets lie.
+"""Locations of filesets.
 
 Revision ID: 0032
 """
@@ -18,9 +18,9 @@ _FILESETS = sa.text(f"SELECT id, record FROM node WHERE kind = {int(Kind.FILESET
 
 
 def upgrade() -> None:
-    """Make the table, and write where the filesets that are there lie. The release before does not ask for it.
+    """Create the table, and insert the locations of existing filesets. The previous release does not use it.
 
-    Those that are gone for good are swept.
+    A sweep deletes the rows of filesets that are gone for good.
     """
     bind = op.get_bind()
     if not sa.inspect(bind).has_table(fileset_place.name):
@@ -33,5 +33,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take it away."""
+    """Drop it."""
     fileset_place.drop(op.get_bind())

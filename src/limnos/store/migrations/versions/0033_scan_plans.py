@@ -1,4 +1,4 @@
-"""Plans of scans of which something is left to be fetched.
+"""Scan plans with parts left to fetch.
 
 Revision ID: 0033
 """
@@ -15,12 +15,12 @@ down_revision = "0035"
 
 
 def upgrade() -> None:
-    """Make the table; a store made by this release has it from the start. The release before plans no scans."""
+    """Create the table. A store created by this release has it already. The previous release plans no scans."""
     bind = op.get_bind()
     if not sa.inspect(bind).has_table(scan_plan.name):
         scan_plan.create(bind)
 
 
 def downgrade() -> None:
-    """Take it away."""
+    """Drop it."""
     scan_plan.drop(op.get_bind())

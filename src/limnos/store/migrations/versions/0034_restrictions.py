@@ -1,4 +1,4 @@
-"""What may be read of tables.
+"""Read restrictions.
 
 Revision ID: 0034
 """
@@ -15,12 +15,12 @@ down_revision = "0032"
 
 
 def upgrade() -> None:
-    """Make the table; a store made by this release has it from the start. The release before restricts nobody."""
+    """Create the table. A store created by this release has it already. The previous release has no restrictions."""
     bind = op.get_bind()
     if not sa.inspect(bind).has_table(restriction.name):
         restriction.create(bind)
 
 
 def downgrade() -> None:
-    """Take it away; nothing is restricted then."""
+    """Drop it; nothing is restricted any more."""
     restriction.drop(op.get_bind())

@@ -1,4 +1,4 @@
-"""Who did what: the lines of the audit, those that wait to become some, and how far the feed was read for it.
+"""The audit: records, notes that become records, and positions in the change feed.
 
 Revision ID: 0035
 """
@@ -15,7 +15,7 @@ down_revision = "0034"
 
 
 def upgrade() -> None:
-    """Make the tables. The release before writes none of them; what it changes is found in the feed, without the right."""
+    """Create the tables. The previous release writes none of them; its changes are in the feed, without rights."""
     bind = op.get_bind()
     for table in (audit, audit_note, audit_position):
         if not sa.inspect(bind).has_table(table.name):
@@ -23,7 +23,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away."""
+    """Drop them."""
     bind = op.get_bind()
     for table in (audit, audit_note, audit_position):
         table.drop(bind)

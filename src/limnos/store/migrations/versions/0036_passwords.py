@@ -1,4 +1,4 @@
-"""Passwords of local users, and what a token is for: everything, or what a login gave for a while.
+"""Passwords of local users, and the purposes of tokens.
 
 Revision ID: 0036
 """
@@ -15,7 +15,10 @@ down_revision = "0033"
 
 
 def upgrade() -> None:
-    """Add them; a store made by this release has them from the start. The release before takes what a login gave for tokens that end soon."""
+    """Add both. A store created by this release has them already.
+
+    The previous release treats session tokens as short-lived tokens.
+    """
     inspector = sa.inspect(op.get_bind())
     if not inspector.has_table("password"):
         password.create(op.get_bind())
@@ -24,7 +27,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take them away, with what logins gave: the release before would list it."""
+    """Drop them, and delete session tokens: the previous release would list those."""
     op.execute("DELETE FROM token WHERE purpose <> 'api'")
     op.drop_column("token", "purpose")
     op.drop_table("password")

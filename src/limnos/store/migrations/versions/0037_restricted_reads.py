@@ -1,4 +1,4 @@
-"""Directories of files that were rewritten for restricted readers.
+"""Directories of files that were rewritten for restricted users.
 
 Revision ID: 0037
 """
@@ -15,12 +15,15 @@ down_revision = "0036"
 
 
 def upgrade() -> None:
-    """Make the table; a store made by this release has it from the start. The release before names directories by periods, and leaves others alone."""
+    """Create the table. A store created by this release has it already.
+
+    The previous release names directories by periods, and leaves other directories alone.
+    """
     bind = op.get_bind()
     if not sa.inspect(bind).has_table(restricted_read.name):
         restricted_read.create(bind)
 
 
 def downgrade() -> None:
-    """Take it away."""
+    """Drop it."""
     restricted_read.drop(op.get_bind())

@@ -15,12 +15,12 @@ down_revision = "0037"
 
 
 def upgrade() -> None:
-    """Make the table; a store made by this release has it from the start. The release before pins nothing."""
+    """Create the table. A store created by this release has it already. The previous release pins nothing."""
     bind = op.get_bind()
     if not sa.inspect(bind).has_table(snapshot_pin.name):
         snapshot_pin.create(bind)
 
 
 def downgrade() -> None:
-    """Take it away."""
+    """Drop it."""
     snapshot_pin.drop(op.get_bind())

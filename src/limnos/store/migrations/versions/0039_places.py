@@ -1,4 +1,4 @@
-"""The register of places.
+"""The register of storage locations.
 
 Revision ID: 0039
 """
@@ -31,10 +31,10 @@ _UNSETTLED = sa.text(f"{_INTO} VALUES ('', 0, 0, 0, 0, 0, FALSE, NULL, 0)")
 
 
 def upgrade() -> None:
-    """Make the table, and write where tables, views and filesets lie. The release before asks for none of it.
+    """Create the table, and insert the locations of tables, views and filesets. The previous release does not use it.
 
-    What takes settings or the reading of metadata (the roots of catalogs, data paths, which places break a rule) the first start adds:
-    a row without a location says that it has not.
+    The first start adds the locations that need settings or metadata: roots of catalogs, data paths, and conflicts. A
+    row with an empty location marks that this is still to be done.
     """
     bind = op.get_bind()
     if sa.inspect(bind).has_table(place.name):
@@ -47,5 +47,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Take it away; each kind of place is guarded alone then."""
+    """Drop it. Locations of each kind are then checked separately."""
     place.drop(op.get_bind())

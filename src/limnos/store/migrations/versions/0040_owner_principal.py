@@ -15,12 +15,12 @@ down_revision = "0039"
 
 
 def upgrade() -> None:
-    """Make the index; a store made by this release has it from the start. The release before does not ask by it."""
+    """Create the index. A store created by this release has it already. The previous release does not use it."""
     bind = op.get_bind()
     if owner_principal.name not in {each["name"] for each in sa.inspect(bind).get_indexes(owner.name)}:
         owner_principal.create(bind)
 
 
 def downgrade() -> None:
-    """Take it away."""
+    """Drop it."""
     owner_principal.drop(op.get_bind())
