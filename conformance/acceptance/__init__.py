@@ -1,1 +1,1 @@
-"""Access control across protocols, nodes and stores: what each change means to the very next request, and what that costs in statements."""
+"""Access control across protocols, nodes and stores: the effect of each change on the next request, and its cost."""

@@ -1,6 +1,7 @@
-"""`python -m conformance.acceptance [write]`: each change of rights and names over each protocol, on one node and two, on both stores.
+"""`python -m conformance.acceptance [write]`: each change of rights and names over each protocol, on one and two nodes.
 
-Prints the matrix, and compares it with docs/reference/acceptance.md; `write` writes that page. May import this package.
+Runs on both stores, prints the matrix, and compares it with docs/reference/acceptance.md; `write` writes that page. May
+import this package.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ NODES = {1: "one node", 2: "two nodes"}
 
 
 def found_all(folder: Path) -> dict[str, list[list[Cell]]]:
-    """Try everything; the matrices by their titles."""
+    """Run all cells. Returns the matrices by their titles."""
     found = {}
     with ExitStack() as stack:
         server = stack.enter_context(postgres_server())
@@ -43,7 +44,7 @@ def found_all(folder: Path) -> dict[str, list[list[Cell]]]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Try, print, and compare or write; 0 when every cell is right, and as the page says."""
+    """Run, print, and compare or write. Returns 0 if every cell is right and equals the page."""
     if words not in ([], ["write"]):
         sys.stderr.write("say nothing, or `write`\n")
         return 2

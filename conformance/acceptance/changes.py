@@ -1,6 +1,7 @@
-"""What may change, and what the very next request must then be told: the rows of the matrix.
+"""The rows of the matrix: changes, and the required answers of the next request.
 
-Each row prepares a caller and an object, changes something at one node, and says what is right. May import this package's `faces` and `world`.
+Each row prepares a caller and an object, makes a change at one node, and has the right answers. May import this
+package's `faces` and `world`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ OK = 200
 
 
 class Home:
-    """A schema with an object `t`, a user, a role and a group of one cell's own."""
+    """A schema with an object `t`, a user, a role and a group for one cell."""
 
     def __init__(self, world: World, face: Face) -> None:
         self.world, self.face = world, face
@@ -37,7 +38,7 @@ class Home:
         self._privileges(f"{self.role}_base", "schema", face.full_name(self.space), "use_schema")
 
     def make_role(self, name: str, *, to: str | None = None) -> None:
-        """Make a role, and give it to a user."""
+        """Create a role, and grant it to a user."""
         self.world.do("POST", f"{GRAVITINO}/roles", {"name": name, "properties": {}, "securableObjects": []})
         if to is not None:
             self.world.do("PUT", f"{GRAVITINO}/permissions/users/{to}/grant", {"roleNames": [name]})
@@ -47,11 +48,11 @@ class Home:
         self.world.do("PUT", path, {"privileges": [{"name": privilege, "condition": "allow"}]})
 
     def right(self, verb: str = "grant") -> None:
-        """Let the role read the object, or no more."""
+        """Grant the role the right to read the object, or revoke it."""
         self._privileges(self.role, self.face.kind, self._object, self.face.privilege, verb=verb)
 
     def right_on_all(self) -> None:
-        """Let the role read whatever the schema holds."""
+        """Grant the role the right to read everything in the schema."""
         self._privileges(self.role, "schema", self.face.full_name(self.space), self.face.privilege)
 
     @property
@@ -59,33 +60,33 @@ class Home:
         return self.face.full_name(self.space, "t")
 
     def give(self, verb: str = "grant", *, to: str = "users") -> None:
-        """Give the role to the user or the group, or take it."""
+        """Grant the role to the user or the group, or revoke it."""
         name = self.user if to == "users" else self.group
         self.world.do("PUT", f"{GRAVITINO}/permissions/{to}/{name}/{verb}", {"roleNames": [self.role]})
 
     def tried_to_take(self) -> bool:
-        """Take the role from the user where that may be refused; says whether it was done."""
+        """Revoke the role from the user; it may be refused. Returns whether it was done."""
         path = f"{GRAVITINO}/permissions/users/{self.user}/revoke"
         return self.world.tried("PUT", path, {"roleNames": [self.role]}) == OK
 
     def join(self) -> None:
-        """Have the user in the group."""
+        """Add the user to the group."""
         self.world.do("POST", f"{OWN}/metalakes/lake/groups/{self.group}/members", {"users": [self.user]})
 
     def leave(self) -> None:
-        """Have the user in the group no more."""
+        """Remove the user from the group."""
         self.world.do("DELETE", f"{OWN}/metalakes/lake/groups/{self.group}/members/{self.user}")
 
     def own(self, name: str) -> None:
-        """Make somebody the object's owner."""
+        """Make a user the object's owner."""
         self.world.do("PUT", f"{GRAVITINO}/owners/{self.face.kind}/{self._object}", {"name": name, "type": "USER"})
 
     def enabled(self, *, is_so: bool) -> None:
-        """Enable the user or disable them."""
+        """Enable or disable the user."""
         self.world.do("PATCH", f"{OWN}/metalakes/lake/users/{self.user}", {"enabled": is_so})
 
     def rename(self) -> None:
-        """Have the object under another name."""
+        """Rename the object."""
         self.face.rename(self.world, self.space, old="t", new="z")
 
     def drop(self) -> None:
@@ -93,12 +94,12 @@ class Home:
         self.face.drop(self.world, self.space, "t")
 
     def recreate(self) -> None:
-        """Put another object in its place."""
+        """Replace the object by another one."""
         self.drop()
         self.face.make(self.world, self.space, "t")
 
     def ask(self) -> tuple[str, int]:
-        """Ask for the object; returns what was said, and how many statements it took."""
+        """Request the object. Returns the answer and its number of statements."""
         status, statements = self.world.ask(self.user, self.face.ask(self.space, self.asked))
         return self.face.said.get(status, str(status)), statements
 
@@ -129,7 +130,7 @@ def _asks_for_new(home: Home) -> None:
 
 
 def _goes_away(home: Home) -> None:
-    """A right is taken while the node that is asked can't hear of it: what it says meanwhile is true, or that it can't tell."""
+    """Revoke a right while the asked node cannot learn of it: its answer is true, or that it cannot tell."""
     with home.world.away():
         done = home.tried_to_take()
         said, _ = home.ask()
@@ -140,7 +141,7 @@ def _goes_away(home: Home) -> None:
 
 
 class Change(NamedTuple):
-    """A row: what it is called, what comes before it, what is said before and after."""
+    """A row: its title, its preparation, and the answers before and after the change."""
 
     title: str
     prepare: Callable[[Home], None]

@@ -1,4 +1,4 @@
-"""How each protocol makes one object, asks for it, renames it and drops it, and how it says yes and no.
+"""The protocols: how each creates, requests, renames and drops an object, and what its statuses mean.
 
 May import this package's `world`. Knows no change of rights: those are `changes`.
 """
@@ -23,7 +23,7 @@ COLUMN = {"id": 1, "name": "id", "type": "long", "required": False}
 
 
 class Request(NamedTuple):
-    """What somebody asks for."""
+    """A request of a user."""
 
     method: str
     path: str
@@ -38,12 +38,12 @@ class Face(ABC):
     kind: ClassVar[str] = "table"
     privilege: ClassVar[str] = "select_table"
     said: ClassVar[Mapping[int, str]] = {200: ALLOWED, 403: REFUSED, 404: MISSING, 503: AWAY}
-    """What the statuses of its answers mean."""
+    """Meanings of the statuses of its answers."""
     hot_max: ClassVar[int] = 1
-    """Statements that a request may take about which nothing has changed; the design that the matrix comes from allows three."""
+    """Maximum statements of a request without changes before it. The matrix's design allows three."""
 
     def full_name(self, *parts: str) -> str:
-        """Name something as grants and owners do."""
+        """Return the name of an object in grants and owners."""
         return ".".join((self.catalog, *parts))
 
     @abstractmethod
@@ -131,7 +131,7 @@ class Iceberg(Face):
 
 
 class Lance(Face):
-    """Declared tables over Lance REST: what is asked rests on the store alone."""
+    """Declared tables over Lance REST: answers depend on the store only."""
 
     title = "Lance REST"
     catalog = "lance"
@@ -187,7 +187,7 @@ class Sqlpp(Face):
         return Request("POST", SQLPP, {"statement": f"select value x from {space}.{name} x"})
 
     def rename(self, world: World, space: str, *, old: str, new: str) -> None:
-        """Move it, for the language has no words for that."""
+        """Move the view by another protocol, because SQL++ cannot rename."""
         body = {"kind": "view", "source": [space, old], "target": [space, new]}
         world.do("POST", f"{OWN}/metalakes/lake/catalogs/main/move", body)
 

@@ -1,4 +1,4 @@
-"""Tries every change over every protocol, and counts statements: the cells of the matrix, and the page that shows them.
+"""Runs every change over every protocol and counts statements: the cells of the matrix, and its page.
 
 May import this package. Knows nothing of how a node is run.
 """
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "reference" / "acceptance.md"
 WARM: Final = 2
-"""So many requests come before: the first learns, the second finds what the first has learnt, the next are counted."""
+"""Requests before a count: the first fills the view, the second finds it filled."""
 ASKS: Final = 4
-"""So many requests count as one, by the least number of their statements."""
+"""Requests per count. The least number of statements counts."""
 SLACK: Final = 2
 MARK: Final = "<!-- Below here: written by `conformance/run acceptance write`. -->"
 
 
 class Cell(NamedTuple):
-    """What a request was told right after a change, and statements: before it, right after it, and once more."""
+    """The answer directly after a change, and statements: before it, directly after it, and once more."""
 
     told: str
     hot: int
@@ -41,7 +41,7 @@ class Cell(NamedTuple):
 
 
 def tried(world: World, face: Face, change: Change) -> Cell:
-    """Carry out a change, with requests before and after it."""
+    """Execute a change, with requests before and after it."""
     home = Home(world, face)
     change.prepare(home)
     for _ in range(WARM):
@@ -59,21 +59,24 @@ def tried(world: World, face: Face, change: Change) -> Cell:
 
 
 def _settled(home: Home) -> tuple[str, int]:
-    """Ask several times; the least count is the request's, as background work of a node may fall into the others."""
+    """Request several times. The least count is used, because a node's background work may add to the others."""
     asked = [home.ask() for _ in range(ASKS)]
     told = list(dict.fromkeys(answer for answer, _ in asked))
     return ", then ".join(told), min(count for _, count in asked)
 
 
 def cells(world: World, faces: Sequence[Face] = FACES) -> list[list[Cell]]:
-    """Try every change over every protocol: a row for each change. The first is tried once before, so that nodes know what all requests share."""
+    """Run every change over every protocol, one row each.
+
+    The first runs once before, so that nodes know the common facts.
+    """
     for face in faces:
         tried(world, face, CHANGES[0])
     return [[tried(world, face, change) for face in faces] for change in CHANGES]
 
 
 def section(title: str, rows: list[list[Cell]]) -> str:
-    """Spell the matrix of one store."""
+    """Render the matrix of one store."""
     lines = [
         f"### {title}", "", f"| change | {' | '.join(face.title for face in FACES)} |", "|---" * (len(FACES) + 1) + "|",
         *(f"| {change.title} | {' | '.join(map(str, row))} |" for change, row in zip(CHANGES, rows, strict=True)),
@@ -82,7 +85,7 @@ def section(title: str, rows: list[list[Cell]]) -> str:
 
 
 def summary(found: dict[str, list[list[Cell]]]) -> str:
-    """Say how many cells there are, and what they cost at most."""
+    """Return the number of cells, and their maximum cost."""
     every = [cell for rows in found.values() for row in rows for cell in row]
     right = sum(cell.wrong is None for cell in every)
     return (
@@ -92,13 +95,13 @@ def summary(found: dict[str, list[list[Cell]]]) -> str:
 
 
 def written(page: str, found: dict[str, list[list[Cell]]]) -> str:
-    """Put what was found in the page, below what people wrote."""
+    """Replace the generated part of the page."""
     head = page.partition(MARK)[0]
     return "\n".join((f"{head}{MARK}", "", f"{summary(found)}.", "", *(section(*each) for each in found.items())))
 
 
 def differences(page: str, title: str, rows: list[list[Cell]]) -> list[str]:
-    """Say where a page tells otherwise of one store; right after a change a few statements more or less are no news."""
+    """Return differences to the page for one store. Statements directly after a change may vary a little."""
     lines = page.partition(f"### {title}\n")[2].partition("###")[0].strip().splitlines()[2:]
     told = {line.split(" | ")[0].removeprefix("| "): line.rstrip(" |").split(" | ")[1:] for line in lines}
     found = []
@@ -112,7 +115,7 @@ def differences(page: str, title: str, rows: list[list[Cell]]) -> list[str]:
 
 
 def _firm(text: str) -> list[str]:
-    """What a cell says but for the statements right after the change."""
+    """Return a cell without the statements directly after the change."""
     words = text.split(", ")
     return [words[0], words[-1]]
 

@@ -1,6 +1,7 @@
-"""One node or two over one store, in this process: changes are made at the first, asked is the last.
+"""One or two nodes over one store, in this process: changes are made at the first, requests go to the last.
 
-In process, as each node's statements are counted there. May import the builders of nodes that the tests have. Knows no protocol.
+In process, because each node's statements are counted there. May import the builders of nodes that the tests have.
+Knows no protocol.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ DONE = (200, 201, 204)
 
 
 class World:
-    """Nodes over one store; each cell takes names that no other has."""
+    """Nodes over one store. Each cell uses unique names."""
 
     def __init__(self, nodes: tuple[DriverNode, ...], database: str | None) -> None:
         self._nodes = nodes
@@ -32,21 +33,24 @@ class World:
         self._serial = 0
 
     def serial(self) -> int:
-        """Number a cell."""
+        """Return a number for a cell."""
         self._serial += 1
         return self._serial
 
     def do(self, method: str, path: str, body: object = None) -> None:
-        """Change something as the admin, at the first node. Raises AssertionError."""
+        """Make a change as the admin, at the first node. Raises AssertionError."""
         answer = self._nodes[0].ask(method, path, body, content_type="application/json")
         assert answer.status in DONE, f"{method} {path}: {answer.status} {answer.body.decode()}"
 
     def tried(self, method: str, path: str, body: object = None) -> int:
-        """The same where it may be refused; returns the status."""
+        """Make a change that may be refused. Returns the status."""
         return self._nodes[0].ask(method, path, body, content_type="application/json").status
 
     def ask(self, user: str, request: Request) -> tuple[int, int]:
-        """Ask the last node; returns the status, and how many statements the node sent its store for it."""
+        """Request from the last node.
+
+        Returns the status, and the number of statements that the node sent to its store.
+        """
         store = self._nodes[-1].built.services.store
         before = store.statements
         answer = self._nodes[-1].ask(*request, user=user, content_type="application/json")
@@ -54,7 +58,7 @@ class World:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Let the last node's questions for changes fail for the time of the body; afterwards its connections are new ones."""
+        """Let the last node's freshness queries fail for the body of a `with`. Its connections are new afterwards."""
         store = self._nodes[-1].built.services.store
 
         def unreachable(*_: object) -> None:
@@ -72,7 +76,7 @@ class World:
             self._cut()
 
     def _cut(self) -> None:
-        """End every connection that nodes have to the database."""
+        """Close every connection of the nodes to the database."""
         if self._database is not None:
             with psycopg.connect(self._database, autocommit=True) as connection:
                 connection.execute(

@@ -1,7 +1,8 @@
-"""`conformance/run flaky [--times N] [--busy N] [--sampled] [TEST…]`: runs tests again and again on a machine that is kept busy.
+"""`conformance/run flaky [--times N] [--busy N] [--sampled] [TEST…]`: repeats tests on a busy machine.
 
-A test that fails in some runs and not in others is a fault of the test or of the product. Each run is another process with a seed of its
-own for hypothesis. Prints the tests that failed, in how many of the runs, and the last lines of what they said. Exit code 1 if one failed.
+A test that fails in some runs only has a bug, or the product has. Each run is another process with another seed of
+Hypothesis. Prints the tests that failed, in how many runs, and the last lines of their output. Exit code 1 if one
+failed.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ ROOT: Final = Path(__file__).parents[2]
 TOLD_LINES: Final = 5
 _SPIN: Final = "while True: pass"
 _SOME_FAILED: Final = 1
-"""pytest's exit code when tests failed; any other than this and 0 is no result of tests."""
+"""pytest's exit code when tests failed. Codes other than this and 0 are no test results."""
 
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """Keep so many processes at work that compute and wait for nothing."""
+    """Keep a number of processes busy with computing."""
     spinning = [subprocess.Popen([sys.executable, "-c", _SPIN]) for _ in range(count)]
     try:
         yield
@@ -39,7 +40,7 @@ def busy(count: int) -> Iterator[None]:
 
 
 def failures(report: Path) -> dict[str, str]:
-    """Read a JUnit report: the tests that failed or could not be set up, each with the end of what it said."""
+    """Read a JUnit report: the tests that failed or could not be set up, each with the end of its output."""
     found = {}
     for case in ET.parse(report).iter("testcase"):
         told = [child for child in case if child.tag in ("failure", "error")]
@@ -50,7 +51,7 @@ def failures(report: Path) -> dict[str, str]:
 
 
 def run(words: Sequence[str], *, seed: int, folder: Path) -> dict[str, str]:
-    """Run the tests once. Raises SystemExit when pytest itself could not run them."""
+    """Run the tests once. Raises SystemExit if pytest itself could not run."""
     report = folder / f"{seed}.xml"
     command = [sys.executable, "-m", "pytest", "-q", "--hypothesis-seed", str(seed), f"--junit-xml={report}", *words]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,6 +1,6 @@
-"""What may change on one node, and what the next request on the other must then be told: one endless story per kind.
+"""Changes on one node and the required answers of the next request on another: one endless story per kind.
 
-Each story prepares what it needs, then yields turns: a mutation, and the requests that come right after it elsewhere.
+Each story prepares its objects, then yields turns: a mutation, and the requests that directly follow on the other node.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tests.nodes.world import NodesWorld
 
 
 class FollowUpRequest(NamedTuple):
-    """One request right after a mutation, and the status that is right."""
+    """A request directly after a mutation, and its required status."""
 
     who: str
     status: int
@@ -35,7 +35,7 @@ class FollowUpRequest(NamedTuple):
 
 
 class ChangeTurn(NamedTuple):
-    """A mutation by the admin of one node, and the requests that follow on the other."""
+    """A mutation by the admin of one node, and the following requests on the other."""
 
     does: str
     mutate: Callable[[Wire], object]
@@ -77,7 +77,7 @@ def roles(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def members(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Remove a member from the group that has the rights, and add them again."""
+    """Remove a member from the group with the rights, and add them again."""
     world.namespace("members")
     world.table("members", "t")
     user = world.user("cyd")
@@ -116,7 +116,7 @@ def users(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def tokens(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Make a token for a user, and revoke it."""
+    """Create a token for a user, and revoke it."""
     world.namespace("tokens")
     world.table("tokens", "t")
     world.reader("eve", schema="tokens")
@@ -131,7 +131,7 @@ def tokens(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def owners(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Hand a table from one user to another and back: reading and committing go with it."""
+    """Transfer a table between two users: rights to read and commit follow."""
     world.namespace("owners")
     world.table("owners", "t")
     fay, gus = (world.reader(name, schema="owners", selects=False) for name in ("fay", "gus"))
@@ -151,7 +151,7 @@ def owners(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def renames(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Rename a table, and back: the old name is gone and the new one there."""
+    """Rename a table, and back: the old name is gone and the new one exists."""
     world.namespace("renames")
     world.table("renames", "a")
     user = world.reader("hal", schema="renames")
@@ -170,7 +170,7 @@ def renames(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def moves(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Move a namespace from where a user may read to where they may not, and back."""
+    """Move a namespace from a readable to an unreadable parent, and back."""
     for levels in (("open",), ("shut",), ("open", "box")):
         world.namespace(*levels)
     world.table("open", "box", "t")
@@ -207,7 +207,7 @@ def drops(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def successors(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Drop a table on which a user has a right, and make another of its name: the new one inherits nothing."""
+    """Drop a table on which a user has a right, and create another of its name: the new one inherits nothing."""
     world.namespace("heirs")
     world.table("heirs", "t")
     user = world.reader("kim", schema="heirs", selects=False)
@@ -234,9 +234,9 @@ STORIES = (privileges, roles, members, users, tokens, owners, renames, moves, dr
 def follow(
     world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]], rounds: int
 ) -> tuple[int, list[str]]:
-    """Play so many turns of a story, each on one node with the next request on the other; the nodes change places.
+    """Play a number of turns of a story, each on one node with the next request on the other; the nodes alternate.
 
-    Returns how many requests were decided, and what was decided wrong.
+    Returns the number of decided requests, and the wrong decisions.
     """
     asked, wrong = 0, []
     for number, turn in zip(range(rounds), story(world), strict=False):

@@ -1,7 +1,7 @@
-"""The same endless stories of Lance tables: what changes on one node, and what the next request on the other must be told.
+"""The stories of Lance tables: changes on one node, and required answers of the next request on the other.
 
-Each story has a namespace of its own in catalog `lance`, as `turns` has in `main`. Tables are declared: what is asked rests on the store alone, but for versions,
-whose manifests are a few bytes that nobody reads.
+Each story has its own namespace in catalog `lance`, as `turns` has in `main`. Tables are declared: answers depend on
+the store only, except for versions, whose manifests are a few bytes that nobody reads.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ READER = ("use_catalog", "use_schema")
 
 
 def table(*path: str) -> str:
-    """The address of a table in the catalog."""
+    """Return the path of a table in the catalog."""
     return f"{ROOT}/table/{quote('$'.join(('lance', *path)), safe='')}"
 
 
@@ -31,25 +31,25 @@ def space(world: NodesWorld, *path: str) -> None:
 
 
 def declare(world: NodesWorld, *path: str, **properties: str) -> Path:
-    """Make a table without data; returns where it lies."""
+    """Create a table without data. Returns its location."""
     made = world.admin().do("POST", f"{table(*path)}/declare", {"properties": properties}).body
     return Path(str(made["location"]).removeprefix("file://"))
 
 
 def reader(world: NodesWorld, name: str, *more: str) -> str:
-    """Make a user who may use the catalog and its schemas, and what else is said."""
+    """Create a user with the right to use the catalog and its schemas, and further privileges."""
     world.role(f"{name}_role", to=world.user(name))
     world.grant(f"{name}_role", "catalog", "lance", *READER, *more)
     return name
 
 
 def described(who: str, status: int, *path: str) -> FollowUpRequest:
-    """Somebody asks for a table."""
+    """Return a user's request to describe a table."""
     return FollowUpRequest(who, status, "POST", f"{table(*path)}/describe", {"load_detailed_metadata": False})
 
 
 def lance_privileges(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Revoke the right to read a table, and grant it again: describes, counts and queries go with it."""
+    """Revoke and grant the right to read a table: describes, counts and queries follow it."""
     space(world, "rights")
     declare(world, "rights", "t")
     user = reader(world, "lana")
@@ -74,7 +74,7 @@ def lance_privileges(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def lance_owners(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Hand a table from one user to another and back: reading goes with it."""
+    """Transfer a table between two users: the right to read follows."""
     space(world, "owners")
     declare(world, "owners", "t")
     lea, lou = (reader(world, name) for name in ("lea", "lou"))
@@ -89,7 +89,7 @@ def lance_owners(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def lance_renames(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Rename a table, and back: the old name is gone and the new one there."""
+    """Rename a table, and back: the old name is gone and the new one exists."""
     space(world, "renames")
     declare(world, "renames", "a")
     user = reader(world, "lil", "select_table", "modify_table")
@@ -104,7 +104,7 @@ def lance_renames(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def lance_moves(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Move a namespace from where a user may read to where they may not, and back."""
+    """Move a namespace from a readable to an unreadable parent, and back."""
     for path in (("open",), ("shut",), ("open", "box")):
         space(world, *path)
     declare(world, "open", "box", "t")
@@ -123,7 +123,7 @@ def lance_moves(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def lance_drops(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Make a table and drop it, make it and forget it."""
+    """Create and drop a table, create and deregister it."""
     space(world, "drops")
     user = reader(world, "lyn", "select_table", "modify_table")
     path = table("drops", "t")
@@ -164,7 +164,7 @@ def lance_successors(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 def lance_versions(world: NodesWorld) -> Iterator[ChangeTurn]:
-    """Commit versions of a table that the server keeps: each is known at once, and made once."""
+    """Commit managed versions of a table: each is known at once, and created once."""
     space(world, "kept")
     place = declare(world, "kept", "t", managed_versioning="true")
     user, path = reader(world, "lois", "select_table", "modify_table"), table("kept", "t")

@@ -1,4 +1,4 @@
-"""A node of its own process that takes a lock, says so, and writes under it whenever it is told to: `lock_holder.py DATABASE`."""
+"""A node process that takes a lock, reports it, and writes under it on request: `lock_holder.py DATABASE`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WISH = LockRequest(
 
 
 def open_locks(database: str) -> StatementLocks:
-    """The locks of a node on a database, by its address or path."""
+    """Open the locks of a node on a database, given by its address or path."""
     view = StoreView(bytes_max=1 << 20)
     if "://" in database:
         store = PostgresStore(database)
@@ -34,7 +34,7 @@ def open_locks(database: str) -> StatementLocks:
 
 
 async def write(locks: StatementLocks, token: int) -> str:
-    """Write a row under a lock; says how it ended."""
+    """Write a row under a lock. Returns how it ended."""
 
     def mutation(tx: Tx) -> None:
         tx.tasks.create("written", str(token))

@@ -1,4 +1,4 @@
-"""Tables with files of their own behind a live node: several manifests, so that a plan has parts, and rows that can be read."""
+"""Tables with real files behind a live node: several manifests, so that a scan plan has parts, and readable rows."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ from tests.manifests import data_file, entry, listed, manifest, manifest_list
 from tests.nodes.wire import OWN, Wire, WireAnswer, namespace_body, namespace_path, table_body, table_path
 
 TOLD_FILES = 1_000_000
-"""What each manifest's list says that it holds: a plan of two is told in parts, whatever the node's settings."""
+"""File count in each manifest's list entry. It is so large that a plan of two manifests is answered in parts."""
 PARTS = 3
 _FIELD = pa.field("id", pa.int64(), nullable=False, metadata={"PARQUET:field_id": "1"})
 
 
 def table_with_parts(admin: Wire, tag: str) -> str:
-    """Make table `TAG.t` of `PARTS` manifests with a file of ten rows each: the column `id` counts from 0. Returns its address."""
+    """Create table `TAG.t` with `PARTS` manifests of one file with ten rows each; `id` counts from 0.
+
+    Returns its path.
+    """
     admin.do("POST", f"{namespace_path(tag).rpartition('/')[0]}", namespace_body(tag))
     admin.do("POST", f"{namespace_path(tag)}/tables", table_body("t"))
     path = table_path(tag, "t")
@@ -58,7 +61,7 @@ def _local(location: str) -> Path:
 
 
 def plan(wire: Wire, path: str, **asked: object) -> WireAnswer:
-    """Ask for a plan, and come back for it until it is there: the processes that plan take a while to start on a busy machine."""
+    """Request a scan plan, and poll until it is ready: worker processes start slowly on a busy machine."""
     begun = answer = wire.do("POST", f"{path}/plan", asked)
     while answer.body["status"] == "submitted":
         answer = wire.do("GET", f"{path}/plan/{begun.body['plan-id']}")
@@ -66,12 +69,12 @@ def plan(wire: Wire, path: str, **asked: object) -> WireAnswer:
 
 
 def tasks_of(answer: WireAnswer) -> list[str]:
-    """The tasks that a plan is told in."""
+    """Return the tasks of a plan's parts."""
     return cast("list[str]", answer.body.get("plan-tasks", []))
 
 
 def files_of(answer: WireAnswer) -> list[str]:
-    """The data files that an answer names."""
+    """Return the data files in an answer."""
     return [
         each["data-file"]["file-path"]
         for each in cast("list[dict[str, dict[str, str]]]", answer.body["file-scan-tasks"])
@@ -79,5 +82,5 @@ def files_of(answer: WireAnswer) -> list[str]:
 
 
 def restriction_path(tag: str, name: str = "r") -> str:
-    """The address of a restriction of the table."""
+    """Return the path of a restriction of the table."""
     return f"{OWN}/metalakes/lake/objects/TABLE/main.{tag}.t/restrictions/{name}"

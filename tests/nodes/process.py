@@ -1,4 +1,4 @@
-"""Server processes for tests of nodes and faults: started by the command a user types, stopped or killed by their id."""
+"""Server processes for tests of nodes and faults: started by the user's command, stopped or killed by process id."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ GONE_WITHIN_S = 30
 
 
 class Process:
-    """One node: `start` it, and stop, kill or pause it; it may be started again on the same store."""
+    """One node. It can be started, stopped, killed or paused, and started again on the same store."""
 
     def __init__(
         self, data: Path, *, log: Path, database: str | None = None, env: dict[str, str] | None = None
@@ -25,7 +25,7 @@ class Process:
         self.env = env or {}
         self.uri = ""
         self.is_ready = False
-        """Whether it was waited for until it served, and was not ended since."""
+        """Whether it was seen to serve and has not been ended since."""
         self._running: subprocess.Popen[str] | None = None
 
     @property
@@ -54,7 +54,7 @@ class Process:
         return self
 
     def spawn(self) -> subprocess.Popen[str]:
-        """Start it and wait for nothing."""
+        """Start it without waiting."""
         command = [*LIMNOS, "server", "start", "--data", str(self.data), "--listen", "127.0.0.1:0"]
         if self.database is not None:
             command += ["--database", self.database]
@@ -65,7 +65,7 @@ class Process:
         return self._running
 
     def stop(self) -> None:
-        """End it as a user would, and wait."""
+        """Stop it as a user would, and wait."""
         if self._running is None:
             return
         self._running.send_signal(signal.SIGCONT)
@@ -77,7 +77,7 @@ class Process:
         self._close()
 
     def kill(self) -> None:
-        """End it by kill -9, and wait."""
+        """Kill it with SIGKILL, and wait."""
         if self._running is None:
             return
         self._running.kill()
@@ -91,14 +91,14 @@ class Process:
         assert code == -signal.SIGKILL, f"the node ended with {code}, not by kill -9:\n{self.log.read_text()[-4000:]}"
 
     def wait_paused(self) -> None:
-        """Wait until it has stopped itself at an armed fault point."""
+        """Wait until it has paused itself at an armed fault point."""
         until = time.monotonic() + GONE_WITHIN_S
         while _state(self.running.pid) != "T":
             assert time.monotonic() < until, "the node never stopped at the armed point"
             time.sleep(0.005)
 
     def go_on(self) -> None:
-        """Let a stopped node run again."""
+        """Resume a paused node."""
         self.running.send_signal(signal.SIGCONT)
 
     def _close(self) -> None:
@@ -109,5 +109,5 @@ class Process:
 
 
 def _state(pid: int) -> str:
-    """Return the state letter of a process, as /proc tells it."""
+    """Return the state letter of a process in /proc."""
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]

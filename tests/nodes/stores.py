@@ -1,4 +1,4 @@
-"""Stores for tests of nodes and faults: an SQLite file, and databases of a PostgreSQL of the test's own."""
+"""Stores for tests of nodes and faults: an SQLite file, and databases of a PostgreSQL that the test owns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _locks = tempfile.TemporaryDirectory(prefix="limnos-locks-")  # as long as the p
 
 
 class PostgresCluster:
-    """A PostgreSQL of one's own, which may be killed and started again."""
+    """A PostgreSQL that the test owns, and may kill and start again."""
 
     def __init__(self) -> None:
         # Not below pytest's own directory: run by root, the database is another user, whom any other run of pytest
@@ -36,7 +36,7 @@ class PostgresCluster:
         self._count = 0
 
     def database(self) -> str:
-        """Make an empty database and return its URL."""
+        """Create an empty database. Returns its URL."""
         self._count += 1
         name = f"store{self._count}"
         with psycopg.connect(self.server.get_uri(), autocommit=True) as connection:
@@ -50,7 +50,7 @@ class PostgresCluster:
         return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
 
     def kill(self) -> None:
-        """Kill -9 the server and each of its processes."""
+        """Kill the server and all of its processes with SIGKILL."""
         family = [psutil.Process(pid) for pid in self.family()]
         for process in family:
             with suppress(ProcessLookupError):
@@ -58,7 +58,7 @@ class PostgresCluster:
         psutil.wait_procs(family, timeout=10)
 
     def start(self) -> None:
-        """Start it again; the kernel may need a moment to let go of what the killed one held."""
+        """Start it again. The kernel may take a moment to release the killed server's resources."""
         for attempt in range(START_TRIES):
             try:
                 self.server.ensure_postgres_running()
@@ -78,7 +78,7 @@ class PostgresCluster:
 
 @contextmanager
 def database_of(kind: str) -> Iterator[str | None]:
-    """A database of PostgreSQL in a cluster of its own; None for SQLite, which is a file of the data directory."""
+    """Yield a PostgreSQL database of a new cluster; None for SQLite, which is a file in the data directory."""
     if kind == "sqlite":
         yield None
         return

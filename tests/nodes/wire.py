@@ -1,4 +1,4 @@
-"""A raw, fast client: one kept connection, one request at a time, every status given back as it is."""
+"""A fast low-level client: one kept connection, one request at a time, every status returned unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUSY_TRIES = 200
 
 
 class ConnectionLost(Exception):
-    """The connection broke before the answer came: the request was carried out or not."""
+    """The connection broke before the answer arrived. The request may have been executed."""
 
 
 class WireAnswer(NamedTuple):
@@ -33,7 +33,7 @@ class WireAnswer(NamedTuple):
 
     @property
     def message(self) -> str:
-        """What an Iceberg error body says."""
+        """The message of an Iceberg error body."""
         return str(self._error.get("message", ""))
 
     @property
@@ -43,7 +43,7 @@ class WireAnswer(NamedTuple):
 
 
 class Wire:
-    """A caller of one node: the user that Basic names, or the holder of a token."""
+    """A caller of one node: a Basic user, or the holder of a token."""
 
     def __init__(self, uri: str, *, user: str | None = None, token: str | None = None, timeout_s: float = 60) -> None:
         parts = urlsplit(uri)
@@ -54,12 +54,12 @@ class Wire:
         self.connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=timeout_s)
 
     def ask(self, method: str, path: str, body: object | None = None, *, key: str | None = None) -> WireAnswer:
-        """Send one request once, maybe under a key, and wait for its answer. Raises Lost."""
+        """Send a request once, optionally with an idempotency key, and wait for its answer. Raises ConnectionLost."""
         self.send(method, path, body, key=key)
         return self.receive()
 
     def send(self, method: str, path: str, body: object | None = None, *, key: str | None = None) -> None:
-        """Send one request. Raises Lost."""
+        """Send a request. Raises ConnectionLost."""
         data = None if body is None else json.dumps(body).encode()
         headers = self._headers if data is None else self._headers | {"content-type": "application/json"}
         if key is not None:
@@ -70,7 +70,7 @@ class Wire:
             raise self._lost(error) from error
 
     def receive(self) -> WireAnswer:
-        """Wait for the answer to what was sent. Raises Lost."""
+        """Wait for the answer to the sent request. Raises ConnectionLost."""
         try:
             answer = self.connection.getresponse()
             text = answer.read()
@@ -84,7 +84,7 @@ class Wire:
         return ConnectionLost(f"{type(error).__name__} {error}")
 
     def do(self, method: str, path: str, body: object | None = None, *, fine: tuple[int, ...] = ()) -> WireAnswer:
-        """Carry out a mutation: come again when told that nothing happened; AssertionError for another refusal."""
+        """Execute a mutation; retry if nothing happened. Raises AssertionError for another refusal."""
         for _ in range(BUSY_TRIES):
             answer = self.ask(method, path, body)
             if answer.status != 503:
@@ -100,33 +100,33 @@ class Wire:
 
 
 def namespace_path(*levels: str) -> str:
-    """Spell a namespace's address."""
+    """Return the path of a namespace."""
     return f"{PREFIX}/namespaces/{UNIT.join(quote(level, safe='') for level in levels)}"
 
 
 def table_path(*parts: str) -> str:
-    """Spell a table's address."""
+    """Return the path of a table."""
     return f"{namespace_path(*parts[:-1])}/tables/{quote(parts[-1], safe='')}"
 
 
 def namespace_body(*levels: str) -> dict[str, object]:
-    """Write the body that makes a namespace and its missing parents."""
+    """Return the body that creates a namespace and its missing parents."""
     return {"namespace": levels}
 
 
 def table_body(name: str) -> dict[str, object]:
-    """Write the body that makes a small table."""
+    """Return the body that creates a small table."""
     fields = [{"id": 1, "name": "id", "type": "long", "required": True}]
     return {"name": name, "schema": {"type": "struct", "schema-id": 0, "fields": fields}}
 
 
 def properties_body(**properties: str) -> dict[str, object]:
-    """Write a commit that sets properties and demands nothing."""
+    """Return a commit that sets properties without requirements."""
     return {"requirements": [], "updates": [{"action": "set-properties", "updates": properties}]}
 
 
 def rename_body(source: tuple[str, ...], target: tuple[str, ...]) -> dict[str, object]:
-    """Write the body that renames a table."""
+    """Return the body that renames a table."""
     return {
         "source": {"namespace": source[:-1], "name": source[-1]},
         "destination": {"namespace": target[:-1], "name": target[-1]},
@@ -134,10 +134,10 @@ def rename_body(source: tuple[str, ...], target: tuple[str, ...]) -> dict[str, o
 
 
 def rights_path(role: str, kind: str, full_name: str, verb: str) -> str:
-    """Spell where privileges on an object are granted to a role, or revoked."""
+    """Return the path that grants or revokes a role's privileges on an object."""
     return f"{GRAVITINO}/permissions/roles/{role}/{kind}/{quote(full_name, safe='')}/{verb}"
 
 
 def rights_body(*privileges: str) -> dict[str, object]:
-    """Write the body that names privileges to allow."""
+    """Return the body that names privileges to allow."""
     return {"privileges": [{"name": name, "condition": "allow"} for name in privileges]}

@@ -1,4 +1,4 @@
-"""Two nodes over one store, callers on each, and clients that write all the while."""
+"""Two nodes over one store, callers on each, and clients that write continuously."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class NodesWorld:
     # -- who asks ------------------------------------------------------------------------------------------------
 
     def wire(self, node: int, who: str) -> Wire:
-        """Return a caller of one node, by name or by token, with a connection of its own."""
+        """Return a caller of one node, by name or by token, with its own connection."""
         found = self._wires.get((node, who))
         if found is None:
             uri = self.nodes[node].uri
@@ -80,14 +80,14 @@ class NodesWorld:
             time.sleep(0.02)
 
     def stop_writing(self) -> None:
-        """End the writing clients."""
+        """Stop the writing clients."""
         for writer in self._writers:
             writer.terminate()
             writer.wait(10)
         self._writers.clear()
 
     def written(self) -> list[int]:
-        """Return how far each writing client is. AssertionError when one has ended."""
+        """Return the progress of each writing client. Raises AssertionError if one has ended."""
         for writer in self._writers:
             assert writer.poll() is None, f"a writing client ended with {writer.poll()}: see its output above"
         return [int(count.read_text() or 0) if count.exists() else 0 for count in self._counts]
@@ -95,23 +95,23 @@ class NodesWorld:
     # -- what there is -------------------------------------------------------------------------------------------
 
     def user(self, name: str) -> str:
-        """Make somebody a member of the metalake."""
+        """Add a user to the metalake."""
         self.admin().do("POST", f"{GRAVITINO}/users", {"name": name})
         return name
 
     def role(self, name: str, *, to: str | None = None) -> str:
-        """Make a role, and give it to a user."""
+        """Create a role, and grant it to a user."""
         self.admin().do("POST", f"{GRAVITINO}/roles", {"name": name, "properties": {}, "securableObjects": []})
         if to is not None:
             self.admin().do("PUT", f"{GRAVITINO}/permissions/users/{to}/grant", {"roleNames": [name]})
         return name
 
     def grant(self, role: str, kind: str, full_name: str, *privileges: str) -> None:
-        """Let a role do something with an object."""
+        """Grant a role privileges on an object."""
         self.admin().do("PUT", rights_path(role, kind, full_name, "grant"), rights_body(*privileges))
 
     def reader(self, name: str, *, schema: str | None = None, selects: bool = True) -> str:
-        """Make a user with a role that may use the catalog and a schema, and perhaps select all its tables."""
+        """Create a user with a role that may use the catalog and a schema, and optionally select all its tables."""
         self.role(f"{name}_role", to=self.user(name))
         self.grant(f"{name}_role", "catalog", "main", "use_catalog")
         if schema is not None:

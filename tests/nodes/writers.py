@@ -1,6 +1,6 @@
-"""A client that keeps writing while others test: commits, creates and drops in the same catalog, until it is told to end.
+"""A client that writes continuously while others test: commits, creates and drops in the same catalog.
 
-Run as `python -m tests.nodes.writers URI TOKEN LABEL COUNT_FILE`; ends with an error when an answer is not as it must be.
+Run as `python -m tests.nodes.writers URI TOKEN LABEL COUNT_FILE`. It exits with an error after a wrong answer.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tests.nodes.wire import PREFIX, Wire, namespace_body, namespace_path, prope
 PAUSE_S = 0.002
 TURNS_MAX = 200_000
 TABLES = 200
-"""So many are made and then dropped again, in turn."""
+"""Number of tables that are created and then dropped, in turn."""
 FINE = (409, 503)
-"""Lost races and a busy server are no failures of a writer."""
+"""Expected statuses: lost races and a busy server."""
 
 
 def write(wire: Wire, label: str, turn: int) -> None:
-    """Do one turn: a commit always, a create or a drop now and then."""
+    """Do one turn: always a commit, sometimes a create or a drop."""
     home = ("noise", label)
     if turn == 0:
         wire.do("POST", f"{PREFIX}/namespaces", namespace_body(*home), fine=FINE)
@@ -36,7 +36,7 @@ def write(wire: Wire, label: str, turn: int) -> None:
 
 
 def main(uri: str, token: str, label: str, count_file: str) -> None:
-    """Write until killed, or until far more was written than any test needs; tell how much in a file."""
+    """Write until killed, or until far more is written than any test needs. A file has the count."""
     wire = Wire(uri, token=token)
     count = os.open(Path(count_file), os.O_WRONLY | os.O_CREAT)
     for turn in range(TURNS_MAX):

@@ -1,6 +1,6 @@
-"""Spark in processes of its own on loopback: a standalone master with workers, or a Spark Connect server.
+"""Spark processes on loopback: a standalone master with workers, or a Spark Connect server.
 
-Each is started by its class from the archives of the installed PySpark, and ended by its process id.
+Each is started by its class from the installed PySpark's archives, and killed by its process id.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SMALL = {"SPARK_DAEMON_MEMORY": "256m"}
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
+    """Return a loopback port that is free now."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port: int = found.getsockname()[1]
@@ -37,7 +37,7 @@ def free_port() -> int:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a Spark process: the wheel's Spark, a Java it runs on, this Python, loopback."""
+    """Return the environment of a Spark process: the wheel's Spark, a Java for it, this Python, loopback."""
     told = {
         "SPARK_HOME": str(HOME),
         "JAVA_HOME": str(find_java(cache=cache_directory()).home),
@@ -50,7 +50,7 @@ def environment(**more: str) -> dict[str, str]:
 
 @contextmanager
 def running(words: Sequence[str], *, log: Path, port: int, **more: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of Spark until the body ends, begun when it listens; what it started goes with it."""
+    """Run a Spark process for the body of a `with`, after it listens. Its children end with it."""
     with log.open("wb") as output:
         process = subprocess.Popen(
             words, env=environment(**more), stdout=output, stderr=subprocess.STDOUT, start_new_session=True
@@ -63,7 +63,7 @@ def running(words: Sequence[str], *, log: Path, port: int, **more: str) -> Itera
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """End a process and those below it, at once."""
+    """Kill a process and its descendants."""
     try:
         below = psutil.Process(process.pid).children(recursive=True)
     except psutil.NoSuchProcess:
@@ -101,7 +101,7 @@ class SparkCluster:
     workers: tuple[subprocess.Popen[bytes], ...]
 
     def kill_worker(self, number: int) -> int:
-        """Kill a worker and its executors with SIGKILL; how many executors it had."""
+        """Kill a worker and its executors with SIGKILL. Returns the number of its executors."""
         process = self.workers[number]
         executors = sum(map(_is_executor, psutil.Process(process.pid).children(recursive=True)))
         end(process)
@@ -117,7 +117,7 @@ def _is_executor(process: psutil.Process) -> bool:
 
 @contextmanager
 def cluster(directory: Path, *, workers: int = 2, memory: str = "1g") -> Iterator[SparkCluster]:
-    """A master and workers of one core each, with their logs and scratch space in `directory`."""
+    """Run a master and workers of one core each, with logs and scratch space in `directory`."""
     port = free_port()
     spark_class = str(HOME / "bin" / "spark-class")
     head = [spark_class, "org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port)]
@@ -158,7 +158,7 @@ def _wait_until_told(log: Path, words: str) -> None:
 
 @dataclass(frozen=True)
 class SparkConnectServer:
-    """A Spark Connect server: its address, where its web pages are, and its process."""
+    """A Spark Connect server: its address, its web pages, and its process."""
 
     address: str
     pages: str
@@ -167,7 +167,7 @@ class SparkConnectServer:
 
 @contextmanager
 def connect_server(directory: Path, *, config: Mapping[str, str] | None = None) -> Iterator[SparkConnectServer]:
-    """A Spark Connect server with Iceberg on its class path, and further settings."""
+    """Run a Spark Connect server with Iceberg on its class path, and further settings."""
     port, pages = free_port(), free_port()
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",

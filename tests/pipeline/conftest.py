@@ -1,4 +1,4 @@
-"""A real server and one warm Spark for all tests of pipelines in this process."""
+"""A real server and one warm Spark for all pipeline tests in this process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.integration.live import LiveServer, serving
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """One server for the whole run: SQLite, access control on; tests keep to namespaces of their own."""
+    """One server for the whole run: SQLite, access control on. Tests use their own namespaces."""
     data = tmp_path_factory.mktemp("server") / "data"
     with serving(data, "--allow-root", str(tmp_path_factory.getbasetemp())) as running:
         yield running
@@ -28,7 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="session")
 def served_spark(server: LiveServer) -> Iterator[SparkSession]:
-    """One Spark for the whole run, as the server's administrator; it is stopped by whoever started it."""
+    """One Spark for the whole run, as the server's admin. Whoever started it stops it."""
     alone = SparkContext._active_spark_context is None
     settings = {"spark.sql.session.timeZone": "UTC", "spark.driver.memory": "1500m", "spark.scheduler.mode": "FAIR"}
     running = session(server.uri, token=server.token, master="local[2]", config=settings)
@@ -41,7 +41,7 @@ def served_spark(server: LiveServer) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def spark(served_spark: SparkSession) -> SparkSession:
-    """A session of the test's own: settings and temporary views of one test are not another's."""
+    """A separate session per test, so that tests do not share settings and temporary views."""
     own = served_spark.newSession()
     for key, value in served_spark.conf.getAll.items():
         if key.startswith("spark.sql.catalog.") or key == "spark.sql.session.timeZone":
@@ -51,14 +51,14 @@ def spark(served_spark: SparkSession) -> SparkSession:
 
 @pytest.fixture
 def admin(server: LiveServer) -> Iterator[Client]:
-    """A client with the administrator's token."""
+    """A client with the admin's token."""
     with Client(server.uri, token=server.token) as client:
         yield client
 
 
 @pytest.fixture
 def place(spark: SparkSession, request: pytest.FixtureRequest) -> tuple[str, str]:
-    """A namespace of the test's own on the server: catalog and name."""
+    """A namespace of the test on the server: catalog and name."""
     name = re.sub(r"\W", "_", request.node.name)
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS main.`{name}`")
     return ("main", name)
@@ -66,7 +66,7 @@ def place(spark: SparkSession, request: pytest.FixtureRequest) -> tuple[str, str
 
 @dataclass(frozen=True)
 class TpchRuns:
-    """TPC-H, run on the base and on two days of changes: where its data lies, and each day's tables against the plain ones."""
+    """TPC-H, run on the base and on two days of changes: its data's location, and each day's comparison of tables."""
 
     directory: Path
     lines: tuple[tuple[Line, ...], ...]
@@ -74,7 +74,7 @@ class TpchRuns:
 
 @pytest.fixture(scope="session")
 def tpch(served_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> TpchRuns:
-    """TPC-H at scale 0.01, run and compared day by day, once for all tests that look at what came of it."""
+    """TPC-H at scale 0.01, run and compared day by day, once for all tests of its results."""
     place = tmp_path_factory.mktemp("tpch")
     deliveries(place / "deliveries", scale=0.01, days=2)
     trial = Trial(place, served_spark, deliveries=place / "deliveries")

@@ -1,4 +1,4 @@
-"""What lists of containers show, read from the rows of a store in the plainest way: the model of decision record 0132."""
+"""A simple model of the contents of lists, from the rows of a store: the model of decision record 0132."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SHOWING = (
 
 
 class BrowsingModel:
-    """A user's lists in one metalake, from all rows of the store, with no code of the product."""
+    """A user's lists in one metalake, from all rows of the store, without the product's code."""
 
     def __init__(self, query: Query, user: str) -> None:
         self.nodes = {
@@ -37,7 +37,7 @@ class BrowsingModel:
         self.names = self._names()
 
     def chain(self, node_id: int) -> list[int]:
-        """The object, and what lies above it up to the metalake."""
+        """Return the object and its ancestors up to the metalake."""
         found = []
         while node_id in self.nodes:
             found.append(node_id)
@@ -50,16 +50,16 @@ class BrowsingModel:
         return found
 
     def denied(self, node_id: int, privilege: Privilege) -> bool:
-        """Say whether a privilege is denied on an object or above it."""
+        """Return whether a privilege is denied on an object or an ancestor."""
         return any((each, privilege, False) in self.rules for each in self.chain(node_id))
 
     def allowed(self, node_id: int, privilege: Privilege) -> bool:
-        """Say whether a privilege is allowed somewhere and denied nowhere."""
+        """Return whether a privilege is allowed somewhere and denied nowhere."""
         allowed = any((each, privilege, True) in self.rules for each in self.chain(node_id))
         return allowed and not self.denied(node_id, privilege)
 
     def is_entry(self, node_id: int) -> bool:
-        """Say whether the user may use an object in a catalog by a right on it, or by owning it."""
+        """Return whether the user may use an object in a catalog by a right on it or by owning it."""
         if self.denied(node_id, Privilege.USE_CATALOG):
             return False
         if node_id in self.mine and self.kind(node_id) == Kind.NAMESPACE:
@@ -80,21 +80,21 @@ class BrowsingModel:
         return found
 
     def may_use(self, catalog_id: int) -> bool:
-        """Say whether the user may load a catalog."""
+        """Return whether the user may load a catalog."""
         return self.allowed(catalog_id, Privilege.USE_CATALOG) or not self.mine.isdisjoint(self.chain(catalog_id))
 
     def sees(self, namespace_id: int) -> bool:
-        """Say whether the user's rights show a namespace in a list."""
+        """Return whether the user's rights show a namespace in a list."""
         return self.allowed(namespace_id, Privilege.USE_SCHEMA) or not self.mine.isdisjoint(self.chain(namespace_id))
 
     def children(self, parent_id: int, kind: Kind) -> list[tuple[str, int]]:
-        """What lies directly in a container, by name."""
+        """Return the direct children of a container, by name."""
         return sorted(
             (name, each) for each, (parent, of, name) in self.nodes.items() if (parent, of) == (parent_id, kind)
         )
 
     def catalogs(self) -> list[str]:
-        """The list of the catalogs."""
+        """Return the list of catalogs."""
         (metalake,) = [each for each in self.nodes if self.kind(each) == Kind.METALAKE]
         found = self.children(metalake, Kind.CATALOG)
         return [name for name, each in found if self.may_use(each) or each in self.names]
@@ -109,7 +109,7 @@ class BrowsingModel:
         return found
 
     def namespaces(self, parent_id: int) -> list[str] | None:
-        """The list of a container's namespaces; None where it is refused."""
+        """Return the list of a container's namespaces; None if it is refused."""
         catalog = self.chain(parent_id)[-2]
         if not self.may_use(catalog):
             is_root = parent_id == catalog
@@ -119,7 +119,7 @@ class BrowsingModel:
         return [name for name, each in found if self.sees(each) or each in self.names]
 
     def dataverses(self, catalog: str) -> set[tuple[str, ...]]:
-        """What of a catalog a walk by these lists comes to."""
+        """Return the part of a catalog that these lists reach."""
         containers, found = self.containers(), set()
         todo = [(catalog,)]
         while todo:

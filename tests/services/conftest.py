@@ -1,4 +1,4 @@
-"""Fixtures of the services' unit tests: a lake on SQLite, without a server process; files are not kept."""
+"""Fixtures of the services' unit tests: a metalake on SQLite, without a server process and without files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class ServiceDesk:
-    """A node with short words for what tests do."""
+    """A node with short methods for tests."""
 
     def __init__(self, lab: StoreLab, *, access: bool = True, believes_basic: bool = True) -> None:
         self.lab = lab
@@ -59,7 +59,7 @@ class ServiceDesk:
         *privileges: Privilege,
         condition: GrantCondition = GrantCondition.ALLOW,
     ) -> None:
-        """Grant privileges through a role named after the user, made and given when it is first needed."""
+        """Grant privileges through a role named after the user, created and granted on first use."""
         role = f"of {user}"
         if not self.lab.database.sql("SELECT 1 FROM role WHERE name = ? AND deleted = 0", role):
             self.run(role_create(self.ctx(), metalake=LAKE, name=role, properties={}, wishes=()))
@@ -68,13 +68,13 @@ class ServiceDesk:
         self.run(privileges_grant(self.ctx(), metalake=LAKE, role=role, wish=wish))
 
     def rows(self, statement: str, *params: object) -> list[tuple[Any, ...]]:
-        """Look into the database."""
+        """Query the database."""
         return self.lab.database.sql(statement, *params)
 
 
 @pytest.fixture
 def file_lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
-    """A lab on a fresh SQLite file."""
+    """A store lab on a fresh SQLite file."""
     lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))
     yield lab
     lab.close()
@@ -82,7 +82,7 @@ def file_lab(sqlite_template: Path, tmp_path: Path) -> Iterator[StoreLab]:
 
 @pytest.fixture
 def desk(file_lab: StoreLab) -> Iterator[ServiceDesk]:
-    """A lake with catalog `main`, and users ana and bob without rights."""
+    """A metalake with catalog `main`, and users ana and bob without rights."""
     desk = ServiceDesk(file_lab)
     desk.run(fill(desk.ctx()))
     desk.users("ana", "bob")

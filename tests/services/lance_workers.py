@@ -1,4 +1,4 @@
-"""Processes that work on Lance tables, as tests of whoever asks them have them: they keep what they are asked, and write no rows."""
+"""Fake worker processes for Lance tables: they record their requests and write no rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DONE = LanceWriteResult(1, "uuid", inserted=3)
 
 
 class FakeLanceWorkers:
-    """Processes that write a manifest, or do as a test has them; each errand is kept."""
+    """Fake workers that write a manifest, or act as a test defines. Requests are recorded."""
 
     def __init__(self, act: Callable[[WorkerTask], Awaitable[None]] | None = None) -> None:
         self._act = act
@@ -27,12 +27,12 @@ class FakeLanceWorkers:
             await self._act(worker_task)
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
-        """Answer as the question wants."""
+        """Answer according to the question."""
         await self._done(worker_task)
         return b"3" if worker_task.name == b"Count" else msgspec.json.encode(DONE)
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
-        """Take the body, then have a version there."""
+        """Consume the body, then create a version."""
         async for _ in body:
             pass
         await self._done(worker_task)
@@ -40,7 +40,7 @@ class FakeLanceWorkers:
         return msgspec.json.encode(DONE)
 
     async def stream(self, worker_task: WorkerTask) -> AsyncGenerator[bytes, None]:
-        """Give two pieces, and then another one as the test has it."""
+        """Yield two pieces, and then one that the test defines."""
         self.asked.append({"name": worker_task.name.decode()})
         yield b"one"
         yield b"two"
@@ -49,10 +49,10 @@ class FakeLanceWorkers:
             yield b"three"
 
     def close(self) -> None:
-        """Nothing is under way."""
+        """No-op: nothing is running."""
 
 
 def lay(root: Path, name: str) -> Path:
-    """Lay what looks like a table; returns where."""
+    """Create files that look like a table. Returns the location."""
     (root / name / "_versions").mkdir(parents=True)
     return root / name

@@ -1,8 +1,8 @@
-"""A store of a release without the register of places, in which places break its rules: `python -m tests.store.places_story`.
+"""A store of a release without the register of locations, with overlapping ones: `python -m tests.store.places_story`.
 
-The code of this release refuses what the story makes, so it runs with the code of a release before (it ran with commit b32e1d9). Writes
-`older_places/KIND.sql`, the store as SQL. `LAKE` stands for the directory of all files: whoever reads the store puts a path of the same
-length there (`restored`), as lengths are part of some columns.
+This release refuses to create such locations, so the script runs with the code of an earlier release (commit b32e1d9).
+It writes `older_places/KIND.sql`, the store as SQL. `LAKE` stands for the directory of all files. The reader replaces
+it by a path of the same length (`restored`), because some columns contain lengths.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CATALOGS = f"{API}/lake/catalogs"
 
 
 def make_catalog(node: DriverNode, name: str, provider: str, *, metalake: str = "lake", **properties: str) -> None:
-    """Make a catalog with a schema `s`."""
+    """Create a catalog with a schema `s`."""
     kind = "fileset" if provider == "fileset" else "relational"
     body = {"name": name, "type": kind, "properties": properties}
     node.done("POST", f"{API}/{metalake}/catalogs", body | ({} if kind == "fileset" else {"provider": provider}))
@@ -44,13 +44,13 @@ def make_catalog(node: DriverNode, name: str, provider: str, *, metalake: str = 
 
 
 def make_table(node: DriverNode, catalog: str, name: str, location: str, **properties: str) -> None:
-    """Make a table at a location."""
+    """Create a table at a location."""
     body = {"name": name, "schema": SCHEMA, "location": location, "properties": properties}
     node.done("POST", f"/iceberg/v1/{catalog}/namespaces/s/tables", body)
 
 
 def tell(node: DriverNode, lake: str) -> None:
-    """Make places that break each rule, and one object of each kind that breaks none."""
+    """Create locations that break each rule, and one object of each kind that breaks none."""
     root = f"file://{lake}"
     make_catalog(node, "sales", "lakehouse-iceberg", warehouse=f"{root}/sales", **OPENS)
     make_table(node, "lake.sales", "orders", f"{root}/sales/orders")
@@ -75,7 +75,10 @@ def tell(node: DriverNode, lake: str) -> None:
 
 
 def restored(text: str, *, lake: str, was: str = LAKE) -> str:
-    """Return the SQL of a store whose files lie at another path of the same length. Raises ValueError for another length."""
+    """Return the SQL of a store whose files are at another path of the same length.
+
+    Raises ValueError for another length.
+    """
     if len(lake) != len(was):
         raise ValueError(f"{lake} has not the length of {was}")
     for spelled in (str, lambda path: path.encode().hex(), lambda path: path.encode().hex().upper()):
@@ -84,7 +87,7 @@ def restored(text: str, *, lake: str, was: str = LAKE) -> str:
 
 
 def settings_of(lake: str, database: str | None) -> Settings:
-    """The settings of a server whose data and files lie in one directory."""
+    """Return the settings of a server whose data and files are in one directory."""
     return Settings(
         server=ServerSection(data=f"{lake}/data"),
         database=DatabaseSection.model_validate({"url": database}),
@@ -95,7 +98,7 @@ def settings_of(lake: str, database: str | None) -> Settings:
 
 @contextmanager
 def serving(settings: Settings) -> Iterator[DriverNode]:
-    """Serve in process, after all that a start does."""
+    """Serve in process, after everything that a start does."""
     with asyncio.Runner() as runner:
         built = build(settings)
         try:
@@ -106,7 +109,7 @@ def serving(settings: Settings) -> Iterator[DriverNode]:
 
 
 def write(kind: str, server: PostgresServer | None) -> None:
-    """Tell the story on a new store of a kind."""
+    """Run the story on a new store of a kind, and write it."""
     address = None if server is None else server.empty_database()
     lake = tempfile.mkdtemp(prefix=LAKE.rpartition("/")[2].rstrip("X"), dir=LAKE.rpartition("/")[0])
     data = Path(lake, "data")

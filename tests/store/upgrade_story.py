@@ -1,6 +1,6 @@
-"""A store of this release, made by a story and kept for ever: `python -m tests.store.upgrade_story`, once for each release.
+"""A store of this release, made by a story and kept forever: `python -m tests.store.upgrade_story`, per release.
 
-Writes `upgrades/VERSION/KIND.sql`, the store as SQL, and `KIND.json`, what was answered to those who looked. Knows nothing of migrations.
+Writes `upgrades/VERSION/KIND.sql`, the store as SQL, and `KIND.json`, answers to readers. Knows nothing of migrations.
 """
 
 from __future__ import annotations
@@ -36,11 +36,13 @@ LOOKS: tuple[tuple[str, str], ...] = (
     ("owner", f"{OWN}/lake/pipelines/flights"), ("owner", f"{OWN}/lake/catalogs/main/trash"),
     ("owner", f"{OWN}/lake/groups/crew/members"), ("owner", f"{OWN}/lake/objects/TABLE/main.a.t/protection"), ("admin", "/api/limnos/v1/tokens"),
 )  # fmt: skip
-"""Who looks at what."""
+"""Requests and their callers."""
 
 
 def tell(node: DriverNode) -> None:
-    """Make one of everything, a nested namespace, a second version of a table, something in the trash, a protected table, rights."""
+    """Create an object of each kind, a nested namespace, a second version of a table, trash, a protected table, and
+    rights.
+    """
     for method, path, body in THINGS:
         if node.ask(method, path, body, user="owner").status in (401, 403, 404):
             node.ask(method, path, body)
@@ -56,7 +58,7 @@ def tell(node: DriverNode) -> None:
 
 
 def look(node: DriverNode) -> list[dict[str, object]]:
-    """What each of those who look is answered."""
+    """Return the answer to each request."""
     found = []
     for user, path in LOOKS:
         answer = node.get(path, user=user)
@@ -65,13 +67,13 @@ def look(node: DriverNode) -> list[dict[str, object]]:
 
 
 def sqlite_dump(data: Path) -> str:
-    """The SQLite store of a data directory as SQL."""
+    """Dump the SQLite store of a data directory as SQL."""
     with closing(sqlite3.connect(data / DATABASE_FILE)) as connection:
         return "\n".join(connection.iterdump()) + "\n"
 
 
 def postgres_dump(server: PostgresServer, address: str) -> str:
-    """A PostgreSQL store as SQL, without the lines that only its shell takes."""
+    """Dump a PostgreSQL store as SQL, without the commands of its shell."""
     command = [
         server.program("pg_dump"),
         "--inserts",
@@ -86,7 +88,7 @@ def postgres_dump(server: PostgresServer, address: str) -> str:
 
 
 def write(kind: str, folder: Path, server: PostgresServer | None) -> None:
-    """Tell the story on a new store of a kind, and write both files."""
+    """Run the story on a new store of a kind, and write both files."""
     address = None if server is None else server.empty_database()
     with tempfile.TemporaryDirectory(prefix="limnos-upgrade-") as data:
         with wire.node_over(Path(data), database=address) as node:
@@ -98,7 +100,7 @@ def write(kind: str, folder: Path, server: PostgresServer | None) -> None:
 
 
 def main() -> int:
-    """Write the store of this release on both; refuses to write over one that is kept."""
+    """Write this release's store on both backends. Refuses to overwrite a kept one."""
     folder = FOLDER / __version__
     if folder.exists():
         sys.stderr.write(f"{folder} is kept as it is: a release has one\n")

@@ -1,4 +1,4 @@
-"""A small tree for the tests of stores, made by mutations alone: no permit is thought about, no service is asked."""
+"""A small tree for tests of stores, created by store mutations without permits and services."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CATALOG = CatalogRecord(type="RELATIONAL", provider="lakehouse-iceberg", comment
 NAMESPACE = NamespaceRecord(comment=None, properties={})
 TABLE = TableRecord(comment=None, properties={})
 ASTRAL = "\N{GRINNING FACE}"
-"""Above the basic plane: UTF-16 sorts it before U+FFFD, code points after."""
+"""A character above the basic plane: UTF-16 sorts it before U+FFFD, code points after."""
 
 
 @dataclass(frozen=True)

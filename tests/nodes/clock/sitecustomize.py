@@ -1,4 +1,4 @@
-"""Found by the Python of a node that is started with this folder on its path: its clock on the wall is off by so much."""
+"""Imported by the Python of a node with this folder on its path: shifts the node's wall clock."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""Counts Spark's jobs, for tests that say how often data is looked at."""
+"""A counter of Spark's jobs, for tests of how often data is read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class SparkJobCount:
-    """The jobs of this thread since it was made."""
+    """The jobs of this thread since its creation."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
@@ -17,7 +17,7 @@ class SparkJobCount:
         self._context.setJobGroup(self._group, "counted")
 
     def count(self) -> int:
-        """How many were begun since; counting ends."""
+        """Return the number of jobs started since then, and stop counting."""
         jobs = len(self._context.statusTracker().getJobIdsForGroup(self._group))
         self._context.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
         return jobs

@@ -1,4 +1,4 @@
-"""Steps of tests, carried out without the runner: prepared, begun, written, published by the client."""
+"""Steps of tests, executed without the runner: prepared, begun, written, and published by the client."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Row = tuple[object, ...]
 
 
 def step_of(table: Parts, how: WriteDeclaration | None = None, **more: object) -> StepDeclaration:
-    """A step that makes `table`; its body plays no part here."""
+    """Return a step that makes `table`; its body is not used."""
     return StepDeclaration(table=table, body=Sql(text="SELECT 1"), write=how or WriteDeclaration(), **more)
 
 
@@ -45,19 +45,19 @@ def written(
 
 
 def published(admin: Client, spark: SparkSession, *branches: StepBranch) -> None:
-    """Publish branches as they are now, by one transaction."""
+    """Publish branches in their current state, by one transaction."""
     now = [replace(each, head=head(spark, each)) for each in branches]
     metadata = {each.table: admin.tables.load(list(each.table)).metadata for each in now if each.columns_to_drop}
     admin.transactions.run(now[0].table[0], publish_operations(now, metadata=metadata))
 
 
 def on_branch(spark: SparkSession, branch: StepBranch) -> list[Row]:
-    """Rows of the branch."""
+    """Return the rows of the branch."""
     return rows(spark, f"SELECT * FROM {engine.render_spark(branch.table)} VERSION AS OF '{branch.name}'")
 
 
 def on_main(spark: SparkSession, table: Parts) -> list[Row]:
-    """Rows that everybody sees."""
+    """Return the rows of `main`."""
     return rows(spark, f"SELECT * FROM {engine.render_spark(table)}")
 
 
@@ -67,5 +67,5 @@ def rows(spark: SparkSession, statement: str) -> list[Row]:
 
 
 def ordered(found: Sequence[Row]) -> list[Row]:
-    """Rows in an order that NULLs have a place in."""
+    """Sort rows; NULLs have a place in the order."""
     return sorted(found, key=repr)

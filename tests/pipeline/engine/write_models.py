@@ -1,4 +1,4 @@
-"""What the modes of writing come to, in plain Python: tables are lists of tuples, and nothing is fast."""
+"""A model of the write modes in plain Python: tables are lists of tuples, without regard to speed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ START = dt.datetime(2026, 1, 1)  # noqa: DTZ001 - as Spark gives timestamps back
 
 @dataclass(frozen=True)
 class WriteModeCase:
-    """A mode, the columns of its source, rows by chance, and what becomes of a table."""
+    """A mode, its source's columns, a generator of random rows, and the model of its result."""
 
     write: WriteDeclaration
     schema: str
@@ -25,28 +25,28 @@ class WriteModeCase:
 
 
 def instant(minute: int) -> dt.datetime:
-    """A moment of the stories."""
+    """Return a point in time of the stories."""
     return START + dt.timedelta(minutes=minute)
 
 
 def value(chance: random.Random) -> str | None:
-    """A value of which there are few, NULL among them."""
+    """Return one of a few values, including NULL."""
     return chance.choice([None, "a", "b", "c"])
 
 
 def some_rows(chance: random.Random, turn: int) -> list[Row]:
-    """Rows (id, v, p), doubles among them."""
+    """Return random rows (id, v, p), including duplicates."""
     return [(chance.randrange(4), value(chance), chance.randrange(3)) for _ in range(chance.randrange(5))]
 
 
 def keyed_rows(chance: random.Random, turn: int) -> list[Row]:
-    """Rows (id, v, gone), each key once."""
+    """Return random rows (id, v, gone), each key once."""
     keys = chance.sample(range(6), chance.randrange(6))
     return [(key, value(chance), chance.choice([None, False, False, True])) for key in keys]
 
 
 def timed_rows(chance: random.Random, turn: int) -> list[Row]:
-    """Rows (id, v, w, at, gone): several moments of a key, early and late, each once."""
+    """Return random rows (id, v, w, at, gone): several moments of a key, early and late, each once."""
     moments = [(key, minute) for key in range(3) for minute in range(8)]
     chosen = chance.sample(moments, chance.randrange(7))
     return [(key, value(chance), value(chance), instant(minute), chance.random() < 0.2) for key, minute in chosen]
@@ -69,7 +69,7 @@ def partitioned(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -
 
 
 def merged(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
-    """`merge` by the first column; rows whose last column is true go."""
+    """`merge` by the first column. Rows whose last column is true are deleted."""
     found = {row[0]: row for row in table}
     for row in source:
         if row[-1]:
@@ -86,12 +86,12 @@ def merged_exactly(table: Sequence[Row], source: Sequence[Row], now: dt.datetime
 
 
 def kept(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
-    """`history` of (id, v, w, at, gone) by `at`, following v: rows end in start, end, is current."""
+    """`history` of (id, v, w, at, gone) by `at`, tracking v. Result rows end in start, end, is current."""
     return _timelines(table, {(row[0], row[3]): row for row in source}, width=5, tracked=1)
 
 
 def kept_from_now(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
-    """`history` of (id, v, gone) from the run's time, following all but the key, `delete_missing`."""
+    """`history` of (id, v, gone) from the run's time, tracking all but the key, with `delete_missing`."""
     events: dict[tuple[object, dt.datetime], Row] = {}
     for row in source:
         known = [moment for old in table if old[0] == row[0] for moment in old[3:5] if moment is not None]

@@ -1,6 +1,6 @@
-"""A real server and an engine without Spark, so that every turn a run can take is tried in seconds.
+"""A real server and an engine without Spark, so that all courses of a run can be tested in seconds.
 
-The engine commits real snapshots to real branches over Iceberg REST; only their rows are not there.
+The engine commits real snapshots to real branches over Iceberg REST, but without data files.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ _numbers = itertools.count(1000)
 
 @pytest.fixture
 def client(server: LiveServer) -> Iterator[Client]:
-    """A client with the administrator's token."""
+    """A client with the admin's token."""
     with Client(server.uri, token=server.token) as made:
         yield made
 
 
 @pytest.fixture
 def heart(server: LiveServer) -> Iterator[Client]:
-    """Another one, for signs of life."""
+    """A second client, for heartbeats."""
     with Client(server.uri, token=server.token) as made:
         yield made
 
 
 @pytest.fixture
 def space(client: Client, request: pytest.FixtureRequest) -> str:
-    """A namespace of the test's own below `main`."""
+    """A namespace of the test below `main`."""
     name = f"s{next(_numbers)}"
     client.namespaces.create(f"main.{name}")
     return name
 
 
 def commit(client: Client, table: Parts, *, ref: str, parent: int | None, by: Mapping[str, str] | None = None) -> int:
-    """Commit a snapshot without files to a branch; returns its id."""
+    """Commit a snapshot without files to a branch. Returns its id."""
     number = next(_numbers)
     metadata = client.tables.load(table).metadata
     sequence = int(str(metadata.get("last-sequence-number", 0))) + 1
@@ -75,21 +75,21 @@ def commit(client: Client, table: Parts, *, ref: str, parent: int | None, by: Ma
 
 @dataclass
 class FakeEngine:
-    """Carries steps out by commits without rows. `before` and `after` are called around each, to make trouble."""
+    """Executes steps as commits without rows. `before` and `after` are called around each, to cause faults."""
 
     client: Client
     before: Callable[[StepDeclaration, StepContext], None] = lambda step, context: None
     after: Callable[[StepDeclaration, StepContext], None] = lambda step, context: None
     carried: list[tuple[str, str]] = field(default_factory=list)
-    """Step and branch, in the order they were begun."""
+    """Step and branch, in the order of their start."""
     read: dict[str, dict[Parts, int | None]] = field(default_factory=dict)
-    """What each step last read: snapshot by table."""
+    """The last reads of each step: snapshot by table."""
     halted: threading.Event = field(default_factory=threading.Event)
     expired: set[Parts] = field(default_factory=set)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    """Names of the sources that a step reads beside tables, by the table that it makes."""
+    """Names of the sources that a step reads in addition to tables, by its table."""
     mended: dict[str, bool | None] = field(default_factory=dict)
-    """What `changed` says of a source; one that is not here is as it was."""
+    """The answers of `changed` per source. Others have not changed."""
 
     def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
         """The query's text is the list of tables."""
@@ -102,7 +102,7 @@ class FakeEngine:
         }
 
     def pins(self, tables: Iterable[Parts]) -> dict[Parts, ReadPin]:
-        """What `main` is now."""
+        """Return the current heads of `main`."""
         found = {}
         for table in tables:
             heads = heads_of(self.client, table)
@@ -111,15 +111,15 @@ class FakeEngine:
         return found
 
     def lost(self, pins: Mapping[Parts, ReadPin]) -> frozenset[Parts]:
-        """What the test says."""
+        """Return the test's answer."""
         return frozenset(pins) & self.expired
 
     def changed(self, pipeline: Pipeline, pins: Mapping[str, ReadPin], *, directory: Path) -> Mapping[str, bool | None]:
-        """What the test says."""
+        """Return the test's answer."""
         return {name: self.mended.get(name, False) for name in pins}
 
     def carry_out(self, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
-        """Begin the branch at `main`, commit one snapshot, tell of it."""
+        """Begin the branch at `main`, commit one snapshot, return the outcome."""
         self.carried.append((step.name, context.branch))
         self.before(step, context)
         reads = {tuple(each.split(".")) for each in step.body.text.split()} if isinstance(step.body, Sql) else set()
@@ -159,11 +159,11 @@ class FakeEngine:
         )
 
     def tasks(self, step: str) -> FakeTaskCounts:
-        """Always half done."""
+        """Return half of the tasks as done."""
         return FakeTaskCounts(1, 2)
 
     def halt(self) -> None:
-        """Note it."""
+        """Record the call."""
         self.halted.set()
 
 
@@ -177,7 +177,7 @@ class FakeTaskCounts:
 
 @dataclass
 class PipelineRig:
-    """Everything a test needs to run pipelines: `run` starts one over the fake engine."""
+    """All that a test needs to run pipelines: `run` starts one with the fake engine."""
 
     client: Client
     heart: Client
@@ -187,7 +187,7 @@ class PipelineRig:
     stop: StopSignal = field(default_factory=StopSignal)
 
     def means(self) -> RunMeans:
-        """What runs are carried out with."""
+        """Return the means of runs."""
         return RunMeans(
             client=self.client, heart=self.heart, engine=self.engine, stop=self.stop, listener=self.events.append
         )
@@ -197,7 +197,7 @@ class PipelineRig:
         return ("main", self.space, name)
 
     def pipeline(self, **reads: str) -> Pipeline:
-        """Steps by table name, each with the names of the tables it reads, blanks between them."""
+        """Build a pipeline from steps by table name, each with the space-separated names of its inputs."""
         steps = tuple(
             StepDeclaration(
                 table=self.table(name), body=Sql(text=" ".join(f"main.{self.space}.{each}" for each in wanted.split()))
@@ -207,27 +207,27 @@ class PipelineRig:
         return Pipeline(name=self.space, catalog="main", steps=steps)
 
     def run(self, pipeline: Pipeline, **options: object) -> RunResult:
-        """Run it."""
+        """Run a pipeline."""
         return start(pipeline, self.means(), directory=Path(), options=RunOptions(**{"lease_s": 2, **options}))  # type: ignore[arg-type]
 
     def main(self, name: str) -> int | None:
-        """Where `main` of a table points."""
+        """Return the snapshot of a table's `main`."""
         heads = heads_of(self.client, self.table(name))
         assert heads is not None, name
         return heads.main
 
     def refs(self, name: str) -> set[str]:
-        """All branches and tags of a table."""
+        """Return all branches and tags of a table."""
         heads = heads_of(self.client, self.table(name))
         assert heads is not None, name
         return set(heads.refs)
 
     def renewed(self) -> PipelineRig:
-        """The same place, as another process would see it: not stopped, nothing heard."""
+        """Return the same rig as another process would have it: not stopped, without events."""
         return PipelineRig(client=self.client, heart=self.heart, space=self.space, engine=FakeEngine(self.client))
 
 
 @pytest.fixture
 def scene(client: Client, heart: Client, space: str) -> PipelineRig:
-    """A scene over the server."""
+    """Open a rig over the server."""
     return PipelineRig(client=client, heart=heart, space=space, engine=FakeEngine(client))

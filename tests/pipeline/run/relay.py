@@ -1,6 +1,6 @@
-"""A relay before a server that is killed at a request, and comes back: an outage at a moment that a test chooses.
+"""A proxy of a server that is killed at a chosen request and comes back: an outage at an exact moment.
 
-While the server is away the relay does not listen, so that callers see what they would see: broken connections, then refused ones.
+While the server is away the proxy does not listen, so callers see broken and then refused connections.
 """
 
 from __future__ import annotations
@@ -23,23 +23,25 @@ SENT, ANSWERED = "never sent", "answer lost"
 
 @dataclass(frozen=True, slots=True)
 class RelayMoment:
-    """A request by its method, path and body, and what becomes of it: `SENT` dies before it, `ANSWERED` after it was done."""
+    """A request by its method, path and body, and the moment of the kill: `SENT` before it, `ANSWERED` after it was
+    executed.
+    """
 
     name: str
     line: str
-    """Searched for in the request line."""
+    """Searched in the request line."""
     body: str = ""
-    """Searched for in the body."""
+    """Searched in the body."""
     lost: str = SENT
     nth: int = 1
 
     def is_at(self, head: bytes, body: bytes) -> bool:
-        """Whether this request is one of those meant."""
+        """Return whether this request matches."""
         return bool(re.search(self.line.encode(), head.split(b"\r\n", 1)[0]) and re.search(self.body.encode(), body))
 
 
 class Relay:
-    """Passes requests on to `server`, and kills it at the `moment`; it is back on the same port after `away_s`."""
+    """Forwards requests to `server`, and kills it at the `moment`. It returns on the same port after `away_s`."""
 
     def __init__(self, server: LiveServer, *, data: Path, away_s: float) -> None:
         self.server: LiveServer = server
@@ -49,7 +51,7 @@ class Relay:
         self.struck = threading.Event()
         self.back = threading.Event()
         self.meanwhile: Callable[[], None] = lambda: None
-        """Called while the server is away, before it comes back."""
+        """Called while the server is away, before it returns."""
         self._process: subprocess.Popen[bytes] | subprocess.Popen[str] = server.process
         host, _, port = server.uri.removeprefix("http://").rpartition(":")
         self._target = (host, int(port))
@@ -101,7 +103,7 @@ class Relay:
             return self.moment if self._seen == self.moment.nth else None
 
     def strike(self) -> None:
-        """Kill the server now, break all connections, refuse new ones until it is back."""
+        """Kill the server now, break all connections, and refuse new ones until it is back."""
         self.struck.set()
         self._process.kill()
         self._process.wait()
@@ -140,7 +142,7 @@ class Relay:
             self.back.set()
 
     def close(self) -> None:
-        """Stop listening, and the server that came back."""
+        """Stop listening, and stop the server that came back."""
         self._closed = True
         if self.struck.is_set():
             self.back.wait(timeout=60)
@@ -152,7 +154,7 @@ class Relay:
 
 
 def _request(caller: socket.socket) -> tuple[bytes, bytes] | None:
-    """Head and body of the next request; None: the caller has gone."""
+    """Return head and body of the next request; None if the caller has gone."""
     data = b""
     while b"\r\n\r\n" not in data:
         chunk = caller.recv(65536)
@@ -171,17 +173,17 @@ def _request(caller: socket.socket) -> tuple[bytes, bytes] | None:
 
 
 class _Answers:
-    """Passes on what the server says, until it is told to hold that back."""
+    """Forwards the server's answers until it is told to hold them back."""
 
     def __init__(self, server: socket.socket, caller: socket.socket) -> None:
         self._server, self._caller = server, caller
         self._holds = False
         self.held = threading.Event()
-        """The server has begun to answer what is held back."""
+        """Set when the server has begun an answer that is held back."""
         threading.Thread(target=self._pump, daemon=True).start()
 
     def hold(self) -> None:
-        """Pass nothing on from now."""
+        """Forward nothing from now on."""
         self._holds = True
 
     def _pump(self) -> None:

@@ -1,4 +1,4 @@
-"""A pipeline that writes in every way, run over two days of files, and the rows that it must come to wherever it runs."""
+"""A pipeline with all write modes, run over two days of files, and its expected rows."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ ROWS: dict[str, list[tuple[object, ...]]] = {
     "cities": [("Chur", 2, 65.0), ("Genf", 1, 50.0)],
     "largest": [("CHUR", 65.0), ("GENF", 50.0)],
 }
-"""What the tables hold after both days."""
+"""The tables' rows after both days."""
 
 
 @dataclass(frozen=True)
 class Shop:
-    """The pipeline's file, in a namespace of its own."""
+    """The pipeline's file, in its own namespace."""
 
     file: Path
 
@@ -93,19 +93,19 @@ class Shop:
         return self.file.stem
 
     def deliver(self, day: int) -> None:
-        """Put a day's files, 0 or 1, in place of those before."""
+        """Replace the files by those of a day, 0 or 1."""
         beside = self.file.parent
         (beside / "orders.csv").write_text("id,customer,amount,gone\n" + ORDERS[day])
         (beside / "customers.csv").write_text("name,city,since\n" + CUSTOMERS[day])
 
     def rows(self, spark: SparkSession) -> dict[str, list[tuple[object, ...]]]:
-        """What everybody reads."""
+        """Return the published rows."""
         found = {name: spark.sql(text.replace("@", f"main.{self.space}")) for name, text in QUERIES.items()}
         return {name: [tuple(row) for row in frame.collect()] for name, frame in found.items()}
 
 
 def opened(client: Client, directory: Path, *, space: str) -> Shop:
-    """The pipeline in `directory`, and its namespace on the server."""
+    """Set up the pipeline in `directory`, and its namespace on the server."""
     client.namespaces.create(f"main.{space}")
     file = directory / f"{space}.yaml"
     file.write_text(PIPELINE.replace("SPACE", space))
