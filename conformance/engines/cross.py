@@ -1,7 +1,7 @@
-"""Written by each, read by all: a table with the types that matter, partitioned by day, with a delete where the writer has deletes.
+"""Tables written by each engine and read by all: the important types, partitioned by day, with deletes if supported.
 
-Job: let every engine write, then every engine read what every other wrote, and compare rows. May import the story's words. It must not know any
-engine.
+Job: let every engine write, then every engine read the tables of all others, and compare rows. May import the story's
+words. It must not know any engine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SPACE = ["crossed"]
 
 
 def written(story: Story) -> list[Row]:
-    """Let an engine write its table; gives its rows as the witness reads them, none when there is no table."""
+    """Let an engine write its table. Returns its rows as the witness reads them; none if there is no table."""
     remote, witness = story.remote, story.witness
     space, name = SPACE, story.engine
     rows: list[Row] = []
@@ -53,7 +53,7 @@ def written(story: Story) -> list[Row]:
 
 
 def read(story: Story, tables: Mapping[str, Sequence[Row]]) -> None:
-    """Let an engine read the tables of all: the same rows as the witness."""
+    """Let an engine read the tables of all. Its rows must equal the witness's."""
     story.remote.ask("be", "admin")
     for writer, rows in tables.items():
 

@@ -1,7 +1,7 @@
-"""What an engine is asked to do, in one short list of verbs, and how its driver says what it cannot.
+"""The verbs of an engine's driver, and how a driver declares what its engine cannot do.
 
-Job: the verbs, and those of engines that speak SQL in their usual spelling. May import the rows. It must not know what is checked: `story.py`
-asks, a driver spells. A new engine is one file in `drivers`.
+Job: the verbs, and their usual SQL for engines with SQL. May import the rows. It must not know what is checked:
+`story.py` calls the verbs, and a driver implements them. A new engine is one file in `drivers`.
 """
 
 from __future__ import annotations
@@ -15,59 +15,59 @@ from conformance.engines.rows import PLAIN, TYPED, Row
 Levels = Sequence[str]
 ABSENT = "the client has no call for it"
 ANOTHER = "reads another's"
-"""Checks that read a table of another engine, whichever: what limits call them together."""
+"""Name in `limits` for all checks that read another engine's table."""
 
 
 class Absent(Exception):
-    """The engine has nothing that a driver could call for a verb."""
+    """The engine has no operation for a verb."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an engine finds the catalog: its address, name, a token for each caller, and a folder for files of its own."""
+    """The catalog for an engine: address, name, a token for each caller, and a folder for its own files."""
 
     uri: str
     warehouse: str
     tokens: dict[str, str]
     work: Path
     is_remote: bool = False
-    """The warehouse is in an object store, for which the engine is given credentials by the server alone."""
+    """The warehouse is in an object store, and the engine gets credentials from the server only."""
     store: str = ""
-    """The address of that store, for engines that do not take it from the server."""
+    """Address of that store, for engines that do not take it from the server."""
 
 
 class Driver:
-    """One engine. Each verb does one thing or raises whatever the engine raises; rows are lists that JSON can hold."""
+    """One engine. Each verb does one thing or raises the engine's error. Rows are lists of JSON values."""
 
     title = ""
     section = ""
-    """The heading of its settings in docs/guides/engines.md."""
+    """Heading of its settings in docs/guides/engines.md."""
     dialect = ""
-    """Of its views; empty where it has none."""
+    """Dialect of its views; empty if it has none."""
     limits: dict[str, str] = {}  # noqa: RUF012 - told by the class
-    """What the engine itself cannot do: a check of `story.py` or `cross.py`, and words of the engine that show it."""
+    """Known limits of the engine: a check of `story.py` or `cross.py`, and words of the engine's error."""
 
     def start(self, place: Place) -> None:
-        """Make ready for all callers; called once."""
+        """Start the engine for all callers. Called once."""
         self.place = place
 
     def stop(self) -> None:
-        """End what was started."""
+        """Stop what was started."""
 
     def be(self, caller: str) -> None:
-        """Ask with the token of another caller from now on."""
+        """Use the token of another caller from now on."""
         raise Absent(ABSENT)
 
     def namespace(self, levels: Levels) -> None:
-        """Make a namespace; its parents are there."""
+        """Create a namespace whose parent exists."""
         raise Absent(ABSENT)
 
     def create(self, levels: Levels, name: str) -> None:
-        """Make a table of the plain columns."""
+        """Create a table of the plain columns."""
         raise Absent(ABSENT)
 
     def create_typed(self, levels: Levels, name: str) -> None:
-        """Make a table of all types, partitioned by the day of `at`, format version 2."""
+        """Create a table of all types, partitioned by the day of `at`, format version 2."""
         raise Absent(ABSENT)
 
     def append(self, levels: Levels, name: str, rows: Sequence[Row]) -> None:
@@ -111,7 +111,7 @@ class Driver:
         raise Absent(ABSENT)
 
     def told_name(self, levels: Levels, name: str) -> str:
-        """A table's name as the engine's own SQL spells it."""
+        """Return a table's name in the engine's own SQL."""
         raise Absent(ABSENT)
 
     def update(self, levels: Levels, name: str) -> None:
@@ -128,7 +128,7 @@ class Driver:
 
 
 class SqlDriver(Driver):
-    """An engine that speaks SQL, in the spelling that most of them share."""
+    """An engine with SQL, in the most common dialect."""
 
     mark = '"'
     types: dict[str, str] = {}  # noqa: RUF012 - told by the class
@@ -160,11 +160,11 @@ class SqlDriver(Driver):
         self.ask(f"CREATE TABLE {self.table(levels, name)} ({self.columns(TYPED)}){self.layout(typed=True)}")
 
     def columns(self, columns: dict[str, str]) -> str:
-        """Columns as CREATE TABLE tells them."""
+        """Return columns for CREATE TABLE."""
         return ", ".join(f"{self.quoted(name)} {self.types[kind]}" for name, kind in columns.items())
 
     def layout(self, *, typed: bool) -> str:
-        """What follows the columns: partitions, and what else a table needs."""
+        """Return the clauses after the columns: partitions, and others that a table needs."""
         return f" PARTITIONED BY (days({self.quoted('at')}))" if typed else ""
 
     def append(self, levels: Levels, name: str, rows: Sequence[Row]) -> None:
@@ -178,11 +178,11 @@ class SqlDriver(Driver):
         self.ask(f"INSERT INTO {self.table(levels, name)} {self.values(list(values))}")
 
     def values(self, rows: list[str]) -> str:
-        """Rows, each in its parentheses, as INSERT takes them."""
+        """Return rows for INSERT, each in parentheses."""
         return f"VALUES {', '.join(rows)}"
 
     def literal(self, value: object, kind: str) -> str:
-        """A value of a type as the engine reads it."""
+        """Return a literal of a type."""
         if value is None:
             return f"CAST(NULL AS {self.types[kind]})"
         match kind:
@@ -200,7 +200,7 @@ class SqlDriver(Driver):
                 return f"CAST('{value}' AS {self.types[kind]})"
 
     def moment(self, text: str, kind: str) -> str:
-        """A time stamp; that with a zone is of UTC."""
+        """Return a timestamp; one with a zone is in UTC."""
         return f"CAST('{text}{'+00:00' if kind == 'timestamptz' else ''}' AS {self.types[kind]})"
 
     def list_of(self, items: list[str]) -> str:

@@ -19,7 +19,7 @@ _EXTENSIONS = ("avro", "httpfs", "iceberg")
 
 
 def run(lake: Lake) -> list[Check]:
-    """Create a table in every way, as the administrator; then look as the reader."""
+    """Create a table in every way as the admin; then read as the reader."""
     checks = Checks(f"DuckDB {duckdb.__version__}")
     with attached(lake.iceberg, lake.admin) as duck:
         ask = lambda text: duck.execute(text).fetchall()  # noqa: E731 - short, and used often
@@ -42,7 +42,7 @@ def run(lake: Lake) -> list[Check]:
 
 
 def _views(checks: Checks, lake: Lake, duck: duckdb.DuckDBPyConnection) -> None:
-    """It has no views over Iceberg REST yet: it neither makes nor sees one, and says so; none is harmed. Its own read tables."""
+    """DuckDB has no views over Iceberg REST yet: it creates and sees none, reports that, and damages none."""
     for dialect in ("spark", "duckdb"):
         make_view(lake, "duck", f"of_{dialect}", dialect=dialect, text="SELECT id FROM lake.duck.c")
         read = f"SELECT * FROM lake.duck.of_{dialect}"
@@ -84,7 +84,7 @@ def _rolled_back(duck: duckdb.DuckDBPyConnection) -> object:
 def attached(
     uri: str, token: str, *, catalog: str = "main", section: str = "DuckDB"
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """DuckDB with a catalog attached as `lake`; nothing is fetched at run time."""
+    """Open DuckDB with a catalog attached as `lake`; nothing is fetched at run time."""
     with duckdb.connect() as connection:
         connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")
         for name in _EXTENSIONS:

@@ -1,4 +1,4 @@
-"""What is asked of Flink alone: tables made of a question, short names, and what SHOW tells.
+"""Checks of Flink alone: CREATE TABLE AS SELECT, short names, and the output of SHOW.
 
 May import the room's driver of Flink, the world and the checks.
 """
@@ -13,7 +13,7 @@ from conformance.engines.world import outlive, place_of
 
 
 def run(kind: type[Engine], lake: Lake) -> list[Check]:
-    """Ask as the administrator, then as the reader."""
+    """Run as the admin, then as the reader."""
     engine = kind()
     checks = Checks(engine.title)
     space = f"admin.alone_{engine.line.removesuffix('.lock')}"

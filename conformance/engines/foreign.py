@@ -1,6 +1,7 @@
-"""Drivers of clients in other languages: a program of theirs, built here, is handed schemas, rows and settings, and does one thing after the other.
+"""Drivers of clients in other languages: a program, built here, that receives schemas, rows and settings.
 
-Job: say in Iceberg's own words what a verb means, for `go` and `rust` alike. May import the driver's words, the witness's schemas and the line protocol. It must not know what is checked.
+Job: express the verbs in Iceberg's terms, for `go` and `rust` alike. May import the driver's words, the witness's
+schemas and the line protocol. It must not know what is checked.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from conformance.engines.remote import Lines
 from conformance.engines.rows import PLAIN, TYPED, Row
 
 _PARTS = ("x", "label")
-"""Of the structure in the table of all types."""
+"""Fields of the structure in the table of all types."""
 
 
 class Foreign(Driver):
-    """A client whose settings are properties, `name=value` by line."""
+    """A client with properties as settings, `name=value` per line."""
 
     def built(self) -> Path:
-        """The program, built once."""
+        """Return the program, built once."""
         raise Absent(ABSENT)
 
     def start(self, place: Place) -> None:
@@ -92,7 +93,7 @@ def _schema(columns: dict[str, str]) -> object:
 
 
 def _object(row: Row, columns: dict[str, str]) -> dict[str, object]:
-    """A row as JSON has it: by names, a structure's, too."""
+    """Convert a row to a JSON object, including structures."""
     cells = zip(columns.items(), row, strict=True)
     return {
         name: dict(zip(_PARTS, cell, strict=True)) if kind == "struct" and cell else cell  # type: ignore[call-overload]
@@ -105,5 +106,5 @@ def _rows(objects: Sequence[dict[str, object]], columns: Sequence[str]) -> list[
 
 
 def _cell(value: object) -> object:
-    """A value; a structure's in their order, which JSON does not keep."""
+    """Convert a value. A structure's fields are put in their order, which JSON does not keep."""
     return [value[name] for name in _PARTS] if isinstance(value, dict) else value

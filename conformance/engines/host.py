@@ -1,7 +1,7 @@
-"""`python -m conformance.engines.host ENGINE`: one driver in a process of its own, asked by lines of JSON on standard input.
+"""`python -m conformance.engines.host ENGINE`: a driver in a separate process, called by JSON lines on its input.
 
-Job: read a verb and its arguments, answer what it gave or what was raised. Drivers in other languages speak the same lines themselves. May
-import the drivers. What an engine prints goes to standard error, so that only answers are on the pipe.
+Job: read a verb and its arguments, answer its result or its error. Drivers in other languages use the same line
+protocol. May import the drivers. The engine's own output goes to standard error, so that the pipe has only answers.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _TOLD_S = 120
 
 
 def made(engine: str) -> Driver:
-    """The driver of an engine: the class `Engine` of its file."""
+    """Return the driver of an engine: the class `Engine` of its file."""
     return importlib.import_module(f"conformance.engines.drivers.{engine}_driver").Engine()  # type: ignore[no-any-return]
 
 
 def answer(driver: Driver, line: str) -> dict[str, object]:
-    """Do what a line asks for."""
+    """Execute the verb of a line."""
     verb, arguments = json.loads(line)
     try:
         if verb == "start":
@@ -36,7 +36,7 @@ def answer(driver: Driver, line: str) -> dict[str, object]:
 
 
 def words(error: BaseException) -> str:
-    """What an error and its causes say, each once."""
+    """Return the messages of an error and its causes, each once."""
     told: list[str] = []
     at: BaseException | None = error
     while at and len(told) < 8:

@@ -1,4 +1,4 @@
-"""The settings that docs/guides/engines.md tells, as the engines are given them: what the page says is what is run.
+"""The engines' settings in docs/guides/engines.md, which the runs use, so that the documented settings are tested.
 
 May import the standard library only.
 """
@@ -17,13 +17,13 @@ _TOKEN = re.compile(r"\bTOKEN\b(?! ')")
 _SECRET = re.compile(r"\bSECRET\b(?! caller)")
 _CODE = re.compile(r"`([^`]+)`")
 PROGRAM = "etl"
-"""The service account that the page speaks of."""
+"""The service account in the page."""
 
 
 def block(section: str, *, uri: str, token: str, catalog: str = WAREHOUSE, store: str = STORE) -> str:
-    """The first block of code below a heading, for a server, a caller and a catalog.
+    """Return the first code block below a heading, for a server, a caller and a catalog.
 
-    A caller `etl:SECRET` signs in by that: by what the page says to put in the place of the token.
+    A caller `etl:SECRET` signs in with that credential, by the settings that the page names instead of a token.
     """
     text = "".join(re.split(rf"\n#+ {re.escape(section)}\n", PAGE.read_text(encoding="utf-8"), maxsplit=1)[1:])
     code = text.partition("```")[2].partition("\n")[2].partition("\n```")[0]
@@ -35,7 +35,10 @@ def block(section: str, *, uri: str, token: str, catalog: str = WAREHOUSE, store
 
 
 def _by_credential(code: str) -> str:
-    """Settings with a credential in the place of the token, as a line of the page's table says; raises LookupError for a client that it does not know."""
+    """Return settings with a credential instead of the token, from the page's table.
+
+    Raises LookupError for another client.
+    """
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         instead, *given = (line.startswith("| ") and _CODE.findall(line)) or [""]
         if "TOKEN" in instead and (found := re.search(rf"(?<!\w){re.escape(instead)}", code)):

@@ -1,6 +1,6 @@
-"""The asking end of a process that answers lines of JSON: of a driver, or of what a driver has in another language.
+"""The caller's end of a process that answers JSON lines: a driver, or a driver's part in another language.
 
-Job: start it, ask it, give up on it after a time, end it. May import what a place is. It must not know what is asked.
+Job: start it, call it, abandon it after a timeout, stop it. May import what a place is. It must not know what is asked.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from conformance.engines.driver import Place
 
 ROOT = Path(__file__).parents[2]
 Start = Callable[[], tuple[list[str], dict[str, str]]]
-"""Makes a driver's command and environment; fetches what they need."""
+"""Returns a driver's command and environment, after fetching their dependencies."""
 _ANSWER_S = 240
 _STOP_S = 30
 
 
 def hosted(engine: str, *apart: str) -> Start:
-    """A driver in Python, with wheels of their own besides."""
+    """Return the start of a driver in Python, with additional wheels."""
 
     def start() -> tuple[list[str], dict[str, str]]:
         paths = [*(str(wheels(name)) for name in apart), str(ROOT)]
@@ -37,19 +37,19 @@ def hosted(engine: str, *apart: str) -> Start:
 
 
 class Refused(Exception):
-    """The words of an engine that did not do what it was asked for."""
+    """The engine's message when it refused a call."""
 
 
 @dataclass
 class Lines:
-    """A process that is asked by lines of JSON, a verb and its arguments, and answers each with a line."""
+    """A process that receives JSON lines, a verb with arguments each, and answers each with a line."""
 
     command: Sequence[str]
     environment: dict[str, str]
     log: Path
 
     def open(self, work: Path) -> None:
-        """Start the process, in a folder of its own."""
+        """Start the process in its own folder."""
         work.mkdir(parents=True, exist_ok=True)
         self._answers: queue.Queue[str] = queue.Queue()
         with self.log.open("ab") as log:
@@ -64,7 +64,10 @@ class Lines:
         )  # fmt: skip
 
     def ask(self, verb: str, *arguments: object) -> Any:  # noqa: ANN401 - what the verb gives
-        """What a verb gave; raises Refused with the engine's words, or that it ended or did not answer."""
+        """Return a verb's result.
+
+        Raises Refused with the engine's message, or if the process ended or did not answer.
+        """
         assert self._process.stdin
         try:
             self._process.stdin.write(json.dumps([verb, list(arguments)]) + "\n")
@@ -84,7 +87,7 @@ class Lines:
         return answer.get("told")
 
     def stop(self) -> None:
-        """End the input, and with it the process."""
+        """Close the input, which ends the process."""
         assert self._process.stdin
         try:
             self._process.stdin.close()
@@ -97,7 +100,7 @@ class Lines:
 
 @dataclass
 class Remote(Lines):
-    """A driver that runs elsewhere: `ask("create", levels, name)`."""
+    """A driver in another process: `ask("create", levels, name)`."""
 
     title: str = ""
     dialect: str = ""
@@ -105,7 +108,7 @@ class Remote(Lines):
     is_remote: bool = False
 
     def start(self, place: Place) -> None:
-        """Start the process and the engine in it; raises Refused with the engine's words."""
+        """Start the process and the engine in it. Raises Refused with the engine's message."""
         self.open(place.work)
         self.is_remote = place.is_remote
         told = self.ask("start", {**asdict(place), "work": str(place.work)})

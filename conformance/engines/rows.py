@@ -1,7 +1,7 @@
-"""The two tables that every engine is asked for: a plain one, and one with the types that matter.
+"""The two tables of every engine: a plain one, and one with the important types.
 
-Job: columns, rows as JSON has them, and when two rows are the same whatever an engine calls a moment or a structure. May import the standard
-library only.
+Job: columns, rows in JSON values, and equality of rows independent of an engine's form of times and structures. May
+import the standard library only.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ DELETED = 2
 
 
 def kept(*, deleted: bool) -> list[Row]:
-    """The rows that are left of all."""
+    """Return the rows that remain."""
     return [row for row in (*FIRST, *SECOND) if not (deleted and row[0] == DELETED)]
 
 
 def same(found: Sequence[Row], wanted: Sequence[Row], columns: dict[str, str]) -> bool:
-    """Say whether rows are the same, in any order."""
+    """Return whether rows are equal in any order."""
     return not difference(found, wanted, columns)
 
 
 def difference(found: Sequence[Row], wanted: Sequence[Row], columns: dict[str, str]) -> str:
-    """The rows that are there in place of others; nothing when all are the same."""
+    """Return the unexpected and missing rows as text; empty if all are equal."""
     kinds = list(columns.values())
     has, wants = _counted(found, kinds), _counted(wanted, kinds)
     if has == wants:
@@ -84,7 +84,7 @@ def _moment(text: str) -> datetime:
 
 
 def _nested(cell: object, kind: str) -> object:
-    """A list of its elements' values; engines that answer in text write JSON or Python's spelling of it."""
+    """Return a list of the elements' values. Engines that answer in text write JSON or Python's form."""
     if isinstance(cell, str):
         for read in (json.loads, ast.literal_eval):
             with suppress(ValueError, SyntaxError):

@@ -1,6 +1,7 @@
-"""Takes engines through the story, one at a time, and lets all read what all wrote.
+"""Runs engines through the story, one at a time, and lets all read the tables of all.
 
-Job: which engines there are and how the process of each is started. May import the room. One engine runs at a time: they are large.
+Job: the list of engines, and the start of each one's process. May import the room. One engine runs at a time, because
+they need much memory.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ DEEPER: dict[str, Callable[[Lake], list[Check]]] = {
     "flink2": partial(flink.run, Flink2),
     "trino": trino.run,
 }
-"""What is asked of one engine alone."""
+"""Checks of a single engine."""
 REMOTE_ENGINES = ("spark41", "spark35", "pyiceberg", "duckdb", "daft", "polars", "trino", "flink", "flink2", "go")
-"""Those that take credentials from the catalog."""
+"""Engines that take credentials from the catalog."""
 
 
 class Runner:
@@ -57,7 +58,7 @@ class Runner:
         self._tables: dict[str, list[Row]] = {}
 
     def run(self, names: Sequence[str]) -> None:
-        """Everything that is asked of these engines: the story, and writing; then reading; then the object store."""
+        """Run everything: the story and writes, then reads, then the object store."""
         driven = [name for name in names if name in ENGINES]
         for name in driven:
             self._with(name, "main", self._told)
@@ -70,7 +71,7 @@ class Runner:
                 self._deeper(name)
 
     def run_crossed(self, names: Sequence[str]) -> None:
-        """Only what these write and all of them read."""
+        """Run only the tables that these engines write and all of them read."""
         driven = [name for name in names if name in ENGINES]
         for name in driven:
             self._with(name, "main", self._wrote)
@@ -98,7 +99,7 @@ class Runner:
             self._tables[story.engine] = rows
 
     def _with(self, name: str, catalog: str, tell: Callable[[Story], object]) -> None:
-        """Start an engine, have it told something, stop it; an engine that does not get that far has failed."""
+        """Start an engine, run a part, stop it. An engine that does not start has failed."""
         print(f"== {name} on {catalog}", file=sys.stderr, flush=True)
         command, environment = ENGINES[name]()
         remote = Remote(command, environment, log=self.output / f"engines-{name}.log")

@@ -1,4 +1,4 @@
-"""How the score is told: for people, for machines, and as the tables of docs/guides/engines.md.
+"""Output of the score: for people, for programs, and as tables of docs/guides/engines.md.
 
 May import the story's words only.
 """
@@ -14,7 +14,7 @@ from conformance.engines.story import CLIENT, FAILED, OK, Outcome
 
 
 def as_text(outcomes: Sequence[Outcome]) -> str:
-    """One line for each check, with what was told where it is not `ok`."""
+    """Return one line for each check, with the message if it is not `ok`."""
     lines = []
     for each in outcomes:
         lines.append(f"{each.result:6} {each.engine}: {each.check}")
@@ -24,12 +24,12 @@ def as_text(outcomes: Sequence[Outcome]) -> str:
 
 
 def as_json(outcomes: Sequence[Outcome], titles: dict[str, str]) -> str:
-    """All of it."""
+    """Return everything as JSON."""
     return json.dumps({"titles": titles, "outcomes": [asdict(each) for each in outcomes]}, indent=1) + "\n"
 
 
 def totals(outcomes: Sequence[Outcome], titles: dict[str, str]) -> str:
-    """A table: what came of each engine's checks."""
+    """Return a table of each engine's totals."""
     lines = ["| engine | checks | ok | the client's limit | failed |", "|---|---|---|---|---|"]
     for name in dict.fromkeys(each.engine for each in outcomes):
         count = Counter(each.result for each in outcomes if each.engine == name)
@@ -39,12 +39,12 @@ def totals(outcomes: Sequence[Outcome], titles: dict[str, str]) -> str:
 
 
 BEGIN, END = "<!-- engines: begin -->", "<!-- engines: end -->"
-"""What `--page` writes stands between these."""
+"""Markers around the part that `--page` writes."""
 _CELLS = {OK: "ok", CLIENT: "limit", FAILED: "**failed**"}
 
 
 def table(outcomes: Sequence[Outcome], titles: dict[str, str]) -> str:
-    """A table: each check that engines share, by engine; a cell is empty where an engine was not asked."""
+    """Return a table of common checks by engine. A cell is empty if the check was not run."""
     engines = list(dict.fromkeys(each.engine for each in outcomes))
     cells = {(each.check, each.engine): _CELLS[each.result] for each in outcomes}
     checks = [check for check in dict.fromkeys(each.check for each in outcomes) if not check.startswith("deeper: ")]
@@ -54,14 +54,14 @@ def table(outcomes: Sequence[Outcome], titles: dict[str, str]) -> str:
 
 
 def in_page(page: str, outcomes: Sequence[Outcome], titles: dict[str, str]) -> str:
-    """The page with the tables of a run in place of those of the last."""
+    """Replace the tables in the page by those of a run."""
     before, rest = page.split(BEGIN, 1)
     after = rest.split(END, 1)[1]
     return f"{before}{BEGIN}\n\n{totals(outcomes, titles)}\n\n{table(outcomes, titles)}\n\n{END}{after}"
 
 
 def merged(text: str, outcomes: Sequence[Outcome], titles: dict[str, str]) -> tuple[list[Outcome], dict[str, str]]:
-    """A run beside what an earlier one kept: of other engines, and of what these, of the same versions, were not asked this time."""
+    """Merge a run with earlier results: of other engines, and of checks of the same versions that were not run now."""
     kept = json.loads(text)
     anew = {name for name, title in titles.items() if kept["titles"].get(name) != title}
     old = [Outcome(**each) for each in kept["outcomes"]]

@@ -1,7 +1,8 @@
-"""The short list that every engine is taken through; each check stands alone, and its effect is looked at by another client.
+"""The list of checks for every engine. Each check is independent, and another client verifies its effect.
 
-Job: what is asked, in which order, and what counts. What an engine does to a table it did not make is tried on one that the witness (PyIceberg)
-made; what it did is read back by the witness. May import the driver's words and the room's views. It must not know any engine.
+Job: the checks, their order, and their criteria. Changes of an existing table are made to one that the witness
+(PyIceberg) created, and the witness reads the result. May import the driver's words and the room's views. It must not
+know any engine.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ DEEP = ["a", "b", "c", "d"]
 ODD = {"dot": "a.b", "space": "a b", "Unicode": "日本-ü", "slash": "a/b", "quote": "a'b\"c`d"}
 OK, CLIENT, FAILED = "ok", "client", "FAILED"
 DENIED = ("MODIFY_TABLE", "access denied", "access_denied", "accessdenied")
-"""A store itself refuses the write of a file when the credentials that it was given with only read."""
+"""Messages of a store that refuses to write a file with read-only credentials."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a check: `ok`, `client` (its own limit, shown by its own words) or `FAILED`."""
+    """The outcome of a check: `ok`, `client` (the engine's own limit, shown by its message) or `FAILED`."""
 
     engine: str
     check: str
@@ -36,7 +37,7 @@ class Outcome:
 
 
 class Story:
-    """One engine on its way through the list, in a namespace of its own."""
+    """One engine's run through the list, in its own namespace."""
 
     def __init__(self, engine: str, remote: Remote, *, witness: Witness, lake: Lake, warehouse: str) -> None:
         self.engine, self.remote, self.witness, self.lake, self.warehouse = engine, remote, witness, lake, warehouse
@@ -46,7 +47,7 @@ class Story:
     # How a check is made.
 
     def check(self, name: str, ask: Callable[[], object], kind: str = "") -> bool:
-        """Do what is asked; it returns what is wrong, if anything is. A limit may be told for a kind of checks."""
+        """Run a check, which returns its problem, if any. A limit may be declared for a group of checks."""
         try:
             told = ask()
         except Exception as error:
@@ -63,7 +64,7 @@ class Story:
         return result == OK
 
     def refused(self, name: str, verb: str, *arguments: object, by: Sequence[str]) -> None:
-        """Ask for what must be refused, with one of these words in the reason."""
+        """Run an action that must be refused, with one of these words in the reason."""
 
         def ask() -> object:
             try:
@@ -75,26 +76,26 @@ class Story:
         self.check(name, ask)
 
     def made(self, name: str, rows: Sequence[Row] = ROWS) -> tuple[list[str], str]:
-        """A table of this engine's namespace that the witness makes."""
+        """Create a table in this engine's namespace by the witness."""
         self.witness.create(self.home, name)
         if rows:
             self.witness.append(self.home, name, rows)
         return self.home, name
 
     def seen(self, levels: Sequence[str], name: str, wanted: Sequence[Row] = ROWS) -> str:
-        """What is wrong with the rows of a plain table, as the witness reads them."""
+        """Return the problem with a plain table's rows, as the witness reads them."""
         found = self.witness.read(levels, name, ["id", "city"])
         return "" if same(found, wanted, PLAIN) else f"the witness reads {found}"
 
     def read(self, levels: Sequence[str], name: str, wanted: Sequence[Row] = ROWS) -> str:
-        """What is wrong with the rows of a plain table, as the engine reads them."""
+        """Return the problem with a plain table's rows, as the engine reads them."""
         found = self.remote.ask("read", levels, name, ["id", "city"])
         return "" if same(found, wanted, PLAIN) else f"it reads {found}"
 
     # The list.
 
     def tell(self) -> list[Outcome]:
-        """Go through the whole list."""
+        """Run the whole list."""
         self.witness.namespace(self.home)
         self.remote.ask("be", "admin")
         self._names()
@@ -106,7 +107,7 @@ class Story:
         return self.outcomes
 
     def tell_remote(self) -> list[Outcome]:
-        """Go through what touches files, where these are in an object store."""
+        """Run the checks on files, in an object store."""
         self.witness.namespace(self.home)
         self.remote.ask("be", "admin")
         self._tables()

@@ -1,4 +1,4 @@
-"""What is asked of Trino alone: where it puts tables, and views from their making to their end.
+"""Checks of Trino alone: locations of tables, and the life of views.
 
 May import the room's driver of Trino, the world and the checks.
 """
@@ -18,7 +18,7 @@ Ask = Callable[[str], list[Row]]
 
 
 def run(lake: Lake) -> list[Check]:
-    """Ask as the administrator, and once as the reader."""
+    """Run as the admin, and once as the reader."""
     checks = Checks(Engine.title)
     engine = Engine()
     engine.start(place_of(lake, "main", folder="trino-alone"))
@@ -42,7 +42,7 @@ def run(lake: Lake) -> list[Check]:
 
 
 def _replaced(checks: Checks, ask: Ask) -> None:
-    """A table made of a question, replaced by another; a name that is free again."""
+    """Replace a table made by CREATE TABLE AS SELECT; reuse a name."""
     checks.expect("CREATE TABLE AS", lambda: ask("CREATE TABLE admin.trino.c AS SELECT * FROM admin.trino.t"), [[2]])
     checks.expect("rename", lambda: ask("ALTER TABLE admin.trino.c RENAME TO admin.trino.d"), [])
     checks.expect("the old name is free", lambda: ask("CREATE TABLE admin.trino.c AS SELECT 9 AS id"), [[1]])
@@ -52,7 +52,7 @@ def _replaced(checks: Checks, ask: Ask) -> None:
 
 
 def _places(checks: Checks, lake: Lake, ask: Ask) -> None:
-    """A schema tells where it is; it may be elsewhere, within the catalog's roots."""
+    """A schema has a location, which may be another one within the catalog's roots."""
     told = "a schema's location is told"
     checks.expect(told, lambda: "location = 'file:" in str(ask("SHOW CREATE SCHEMA admin.trino")), True)
     place = f"file://{lake.work}/data/warehouse/main/chosen"
@@ -68,7 +68,7 @@ def _places(checks: Checks, lake: Lake, ask: Ask) -> None:
 
 
 def _views(checks: Checks, lake: Lake, ask: Ask) -> None:
-    """Replace, rename and drop views, nested ones, too; one in another dialect is refused by its name."""
+    """Replace, rename and drop views, including nested ones; a view in another dialect is refused by its name."""
     view = "admin.trino.v"
     ask(f"CREATE VIEW {view} AS SELECT id, city FROM admin.trino.t")
     replace = f"CREATE OR REPLACE VIEW {view} AS SELECT city FROM admin.trino.t WHERE id = 2"

@@ -1,6 +1,6 @@
-"""A view that another client made, for engines to come upon.
+"""A view created by another client, for engines to read.
 
-May import the standard library and what a lake is. Iceberg REST as it is spoken on the wire: no engine's own way to make one.
+May import the standard library and what a lake is. Uses Iceberg REST directly, not an engine.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _ANSWER_S = 60
 def make_view(
     lake: Lake, namespace: str, name: str, *, dialect: str, text: str, kind: str = "int", catalog: str = "main"
 ) -> None:
-    """Make a view of one column, `id`, of a type, with a text in one dialect, as the administrator."""
+    """Create a view of one column `id` of a type, with a text in one dialect, as the admin."""
     version = {
         "version-id": 1, "timestamp-ms": 1_700_000_000_000, "schema-id": 0, "summary": {}, "default-namespace": [namespace],
         "representations": [{"type": "sql", "dialect": dialect, "sql": text}],

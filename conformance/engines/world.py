@@ -1,4 +1,4 @@
-"""What the engines come upon: a server with access control on, a catalog on a disk and one in an object store, a reader with few rights.
+"""The engines' environment: a server with access control, catalogs on disk and in an object store, a reader.
 
 May import the client, the demo's server starter, the tests' object store and the witness.
 """
@@ -19,17 +19,17 @@ from limnos.client import Client
 from tests.objects import BUCKET, ObjectStoreServer, authorized
 
 REMOTE = "far"
-"""The catalog whose files are in the object store."""
+"""The catalog in the object store."""
 WRONG = "limnos_wrong"
 SESSION_S = 60
-"""How long a service account's token lasts: short enough for a client to need the next one in a run."""
+"""Lifetime in seconds of a service account's token: short enough that a client must refresh it during a run."""
 
 _OVER_S = 5
 
 
 @contextmanager
 def world(work: Path, *, log: Path) -> Iterator[tuple[Lake, ObjectStoreServer]]:
-    """The server, furnished, and the store; both end with the body."""
+    """Run the prepared server and the store for the body of a `with`."""
     with authorized() as store:
         settings = work / "lake.toml"
         settings.write_text(f"[access]\nsession_s = {SESSION_S}\n", encoding="utf-8")
@@ -39,7 +39,9 @@ def world(work: Path, *, log: Path) -> Iterator[tuple[Lake, ObjectStoreServer]]:
 
 
 def furnish(uri: str, work: Path, store: ObjectStoreServer) -> Lake:
-    """Make in both catalogs the namespaces `open` and `closed` with a table `t` of two rows each, and a reader of `open`."""
+    """Create in both catalogs the namespaces `open` and `closed` with a table `t` of two rows each, and a reader of
+    `open`.
+    """
     token = (work / "data" / "admin.token").read_text().strip()
     with Client(uri, token=token) as client:
         client.catalogs.create(REMOTE, properties={**store.properties, "warehouse": f"s3://{BUCKET}/{REMOTE}"})
@@ -65,12 +67,12 @@ def furnish(uri: str, work: Path, store: ObjectStoreServer) -> Lake:
 
 
 def outlive(began: float) -> None:
-    """Wait until what a service account was given at a moment of the monotonic clock is over."""
+    """Wait until a service account's token has expired that was issued at a moment of the monotonic clock."""
     time.sleep(max(0.0, began + SESSION_S + _OVER_S - time.monotonic()))
 
 
 def place_of(lake: Lake, catalog: str, *, folder: str) -> Place:
-    """A catalog as an engine finds it."""
+    """Return a catalog's place for an engine."""
     tokens = {"admin": lake.admin, "reader": lake.reader, "wrong": WRONG, "program": lake.program}
     return Place(
         uri=lake.iceberg, warehouse=catalog, tokens=tokens, work=lake.work / folder, is_remote=catalog == REMOTE,
@@ -79,7 +81,7 @@ def place_of(lake: Lake, catalog: str, *, folder: str) -> Place:
 
 
 def witness_of(lake: Lake, catalog: str) -> Witness:
-    """The client that looks at what engines did."""
+    """Return the client that verifies the engines' effects."""
     witness = Witness()
     witness.start(place_of(lake, catalog, folder="witness"))
     witness.be("admin")

@@ -16,7 +16,7 @@ OUTPUT = Path(__file__).parents[2] / "conformance-out"
 
 
 def main() -> int:
-    """Run and report; 0 when every step ended as it should and no method was forgotten."""
+    """Run and report. Returns 0 if every step ended as expected and every method was called."""
     with (
         tempfile.TemporaryDirectory(prefix="limnos-gravitino-") as folder,
         running_server(

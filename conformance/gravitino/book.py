@@ -1,4 +1,4 @@
-"""Keeps which public methods of the client there are, which were called, and whether each step ended as it should.
+"""Records the client's public methods, the called ones, and whether each step ended as expected.
 
 Run by an interpreter that has the client; imports nothing of Limnos.
 """
@@ -17,7 +17,7 @@ Method = tuple[type, str]
 
 
 def methods() -> Iterator[Method]:
-    """Every public method that a class of the client's package defines."""
+    """Return every public method that a class of the client's package defines."""
     for module in pkgutil.iter_modules(gravitino.client.__path__, "gravitino.client."):
         found = importlib.import_module(module.name)
         for _, each in inspect.getmembers(found, inspect.isclass):
@@ -30,7 +30,7 @@ def _is_method(name: str, value: object) -> bool:
 
 
 class Book:
-    """What was called, and how each step ended."""
+    """The called methods, and the outcome of each step."""
 
     def __init__(self) -> None:
         self.known = sorted({_told(each) for each in methods()})
@@ -40,7 +40,7 @@ class Book:
             self._watch(*each)
 
     def _watch(self, owner: type, name: str) -> None:
-        """Let calls of a method be noted, whoever makes them."""
+        """Record the calls of a method by any caller."""
         kept = vars(owner)[name]
         wrap = type(kept) if isinstance(kept, (staticmethod, classmethod)) else None
         inner = kept.__func__ if wrap else kept
@@ -54,7 +54,7 @@ class Book:
         setattr(owner, name, wrap(call) if wrap else call)
 
     def see(self, who: str, step: str, call: Callable[[], object], *, wants: object = None) -> object:
-        """Do a step. `wants`: what it gives, or the name of the exception it ends with; nothing, when any value will do."""
+        """Run a step. `wants`: its result, or the name of its exception; by default any result."""
         try:
             found = call()
         except Exception as error:

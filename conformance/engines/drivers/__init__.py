@@ -1,1 +1,1 @@
-"""One file for each engine: how it spells the verbs of `driver.py`."""
+"""One file for each engine, with its implementation of the verbs of `driver.py`."""

@@ -1,4 +1,4 @@
-"""chDB: ClickHouse in a process, a database of it for each caller."""
+"""chDB: ClickHouse in process, with a database for each caller."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.engines.page import block
 from conformance.engines.rows import FIRST, PLAIN, TYPED, Row, difference
 
 _EMPTY = difference([[*FIRST[2][:6], [], None]], [FIRST[2]], TYPED)
-"""ClickHouse has no list that is null: it reads and writes an empty one. All else has to be right."""
+"""ClickHouse has no NULL lists: it reads and writes empty ones. Everything else must be right."""
 _SETTINGS = (
     "allow_database_iceberg=1, allow_insert_into_iceberg=1, output_format_json_quote_decimals=1, "
     "output_format_json_quote_64bit_integers=0, session_timezone='UTC'"
@@ -72,7 +72,7 @@ class Engine(SqlDriver):
         return f"{self.catalog}.{self.quoted('.'.join((*levels, name)))}"
 
     def _create(self, levels: Levels, name: str, columns: dict[str, str], more: str = "") -> None:
-        """It says where a table goes, below the warehouse."""
+        """Create a table with an explicit location below the warehouse."""
         folder = self.place.work.parent.joinpath("data", "warehouse", self.place.warehouse, *levels, name)
         self.ask(
             f"CREATE TABLE {self.table(levels, name)} ({self.columns(columns)}) ENGINE = IcebergLocal('{folder}'){more}"

@@ -1,4 +1,4 @@
-"""Flink 2.1 with Iceberg's runtime: what holds for Flink 1.20, with archives of its own."""
+"""Flink 2.1 with Iceberg's runtime: like Flink 1.20, with other archives."""
 
 from __future__ import annotations
 

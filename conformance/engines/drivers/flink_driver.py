@@ -1,6 +1,7 @@
-"""Flink 1.20 with Iceberg's runtime, by SQL: a few lines of Java run statements in a table environment of one process.
+"""Flink 1.20 with Iceberg's runtime, by SQL: a small Java program runs statements in a table environment.
 
-Compiles them with the compatibility kit's compiler. A database of Flink is one level: what lies deeper is reached by a catalog with a base namespace.
+The compatibility kit's compiler compiles it. A database of Flink has one level; deeper namespaces are reached by a
+catalog with a base namespace.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Engine(SqlDriver):
         self.catalog = self._attached(())
 
     def _attached(self, base: Levels) -> str:
-        """The catalog of a caller with a base namespace, made when it is first asked for."""
+        """Return the catalog of a caller with a base namespace, created on first use."""
         name = ".".join((self._caller, *base))
         if name not in self._catalogs:
             place = self.place

@@ -1,4 +1,4 @@
-"""Polars: frames read and written by Polars, over PyIceberg's catalog."""
+"""Polars: reads and writes by Polars, over PyIceberg's catalog."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Engine(PyIceberg):
         frame.write_iceberg(self.table(levels, name), mode="append")
 
     def _scan(self, levels: Levels, name: str, *, snapshot_id: int | None = None) -> pl.LazyFrame:
-        """Its own reader takes what the catalog vends when it is handed on."""
+        """Scan with Polars' own reader and the catalog's vended credentials."""
         table = self.table(levels, name)
         options = {**table.io.properties, "aws_allow_http": "true"} if self.place.is_remote else None
         return pl.scan_iceberg(table, snapshot_id=snapshot_id, storage_options=options)

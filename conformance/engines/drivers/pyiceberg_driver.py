@@ -1,4 +1,4 @@
-"""PyIceberg: the client of the tests, by its own API."""
+"""PyIceberg: the witness of the tests, by its own API."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ ARROW = {
 
 
 def schema_of(columns: dict[str, str]) -> Schema:
-    """Columns as Iceberg tells them."""
+    """Return columns as an Iceberg schema."""
     return Schema(
         *(NestedField(i, name, TYPES[kind], required=False) for i, (name, kind) in enumerate(columns.items(), 1))
     )
 
 
 def arrow_of(rows: Sequence[Row], columns: dict[str, str]) -> pa.Table:
-    """Rows as an Arrow table."""
+    """Convert rows to an Arrow table."""
     fields = pa.schema([(name, ARROW[kind]) for name, kind in columns.items()])
     return pa.Table.from_pylist(
         [{name: _value(cell, kind) for cell, (name, kind) in zip(row, columns.items(), strict=True)} for row in rows],
@@ -66,7 +66,7 @@ def arrow_of(rows: Sequence[Row], columns: dict[str, str]) -> pa.Table:
 
 
 def rows_of(found: pa.Table) -> list[Row]:
-    """An Arrow table as rows."""
+    """Convert an Arrow table to rows."""
     return [list(row.values()) for row in found.to_pylist()]
 
 
@@ -103,14 +103,14 @@ class Engine(Driver):
         self.catalog = self.connected(caller)
 
     def connected(self, caller: str) -> Catalog:
-        """The catalog as the page says to open it."""
+        """Open the catalog with the settings of the page."""
         names: dict[str, Any] = {}
         place = self.place
         exec(block("PyIceberg", uri=place.uri, token=place.tokens[caller], catalog=place.warehouse), names)
         return names["catalog"]  # type: ignore[no-any-return]
 
     def table(self, levels: Levels, name: str) -> Table:
-        """A table as it is now."""
+        """Load a table."""
         return self.catalog.load_table((*levels, name))
 
     def namespace(self, levels: Levels) -> None:

@@ -1,4 +1,4 @@
-"""Spark in this process by PySpark, one catalog of the session for each caller."""
+"""Spark in this process by PySpark, with a catalog of the session for each caller."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _CATALOG = "spark.sql.catalog.lake"
 
 
 class PySpark(SparkSql):
-    """Any release of Spark: its driver says which jars it takes."""
+    """Any release of Spark; its driver names the jars."""
 
     section = "Spark"
 
     def jars(self) -> Sequence[Path]:
-        """Iceberg's runtime for this release, and what it needs for an object store."""
+        """Return Iceberg's runtime for this release, and its archives for an object store."""
         raise LookupError(self.title)
 
     def start(self, place: Place) -> None:
@@ -52,7 +52,7 @@ class PySpark(SparkSql):
                 self.spark.conf.set(name.replace(_CATALOG, f"spark.sql.catalog.{self.catalog}"), value)
 
     def _settings(self, caller: str) -> dict[str, str]:
-        """What the page says."""
+        """Return the settings of the page."""
         place = self.place
         section = f"{self.section} on S3" if place.is_remote else self.section
         lines = block(section, uri=place.uri, token=place.tokens[caller], catalog=place.warehouse).splitlines()
@@ -70,5 +70,5 @@ class PySpark(SparkSql):
 
 
 def _plain(cell: object) -> object:
-    """A cell as JSON holds it: a row within a row is a list."""
+    """Convert a cell to JSON values: a nested row becomes a list."""
     return list(cell) if isinstance(cell, tuple) else cell

@@ -1,4 +1,4 @@
-"""iceberg-rust: a program in Rust, built here; of storages it has the local disk's."""
+"""iceberg-rust: a program in Rust, built here. It supports only the local disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sail: a server of Spark Connect in this process, asked by Spark's own client."""
+"""Sail: a Spark Connect server in this process, used by Spark's own client."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Engine(SparkSql):
         self._servers: list[Any] = []
 
     def be(self, caller: str) -> None:
-        """A server for each caller: it takes its catalogs from the environment when it starts."""
+        """Start a server for each caller, because it reads its catalogs from the environment when it starts."""
         from pysail.spark import SparkConnectServer
         from pyspark.sql.connect.session import SparkSession
 
@@ -47,7 +47,7 @@ class Engine(SparkSql):
         self.spark.conf.set("spark.sql.session.timeZone", "UTC")
 
     def layout(self, *, typed: bool) -> str:
-        """Of deletes beside files it writes those by value alone, and none for lists: it rewrites files."""
+        """Leave out the properties of merge-on-read: Sail writes equality deletes only, and none for lists."""
         return super().layout(typed=typed).partition(" TBLPROPERTIES")[0]
 
     def ask(self, text: str) -> list[Row]:

@@ -1,4 +1,4 @@
-"""Spark 3.5: PySpark of its own, with Iceberg's runtime for it."""
+"""Spark 3.5: a separate PySpark, with Iceberg's runtime for it."""
 
 from __future__ import annotations
 

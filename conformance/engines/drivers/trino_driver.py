@@ -79,7 +79,7 @@ class Engine(SqlDriver):
         return self.ask(f"SELECT id, city FROM {self.table(levels, name)} FOR VERSION AS OF {snapshot}")
 
     def ask(self, text: str) -> list[Row]:
-        """The rows of a statement, or the number of those that it changed; raises with Trino's own words."""
+        """Return the rows of a statement, or the number of changed rows. Raises Trino's own message."""
         request = urllib.request.Request(f"{self._address}/v1/statement", text.encode(), _HEADERS)
         rows: list[Row] = []
         end = time.monotonic() + _STATEMENT_S

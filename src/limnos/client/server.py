@@ -38,7 +38,7 @@ class Server(Resource[S]):
 
     @verb
     def whoami(self) -> Flow[str]:
-        """Return the user that the server identifies the caller as."""
+        """Tell which user the server identifies the caller as."""
         return call("GET", f"{OWN}/whoami", answer=str, field="user")
 
 
