@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from limnos.store.faults import DEED_POINT, POINTS
+from limnos.store.faults import OPERATION_POINT, POINTS
 from tests.faults import placeholder_mutations, restriction_mutations
 from tests.faults.mutations import (
     MUTATIONS,
@@ -82,7 +82,7 @@ def test_killed_mutation_is_whole_or_absent(rig: Rig, mutation: Callable[[Rig], 
 
 
 BETWEEN = [
-    (mutation, f"{DEED_POINT}:{count}")
+    (mutation, f"{OPERATION_POINT}:{count}")
     for mutation in (tables_commit, transaction, run_publish, lance_versions)
     for count in (1, 2, 3)
 ] + [(mutation, "file-written:2") for mutation in (tables_commit, transaction, run_publish)]

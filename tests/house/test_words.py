@@ -14,6 +14,11 @@ FILES = [
     SourceFile(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
     for path in sorted((ROOT / "src").rglob("*.py"))
 ]
+SHELVES = ("start", "guides", "reference", "explain")
+GLOSSARY = "glossary.md"
+"""The page that says what the words of older releases mean today."""
+PAGES = [ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "README.md")]
+PAGES += [page for shelf in SHELVES for page in sorted((ROOT / "docs" / shelf).rglob("*.md")) if page.name != GLOSSARY]
 
 
 def source(text: str, name: str = "a") -> SourceFile:
@@ -51,6 +56,14 @@ def test_a_repeated_name_is_seen() -> None:
 
     assert list(words.repeated(files[:3])) == []
     assert len(list(words.repeated(files))) == 1
+
+
+def test_no_private_word_comes_back() -> None:
+    """Sources and pages use the field's words."""
+    found = [each for file in FILES for each in words.private(file.path, file.text)]
+    found += [each for page in PAGES for each in words.private(page.name, page.read_text(encoding="utf-8"))]
+
+    assert found == []
 
 
 def test_a_private_word_is_seen() -> None:

@@ -82,7 +82,7 @@ def test_who_is_gone_is_forgotten() -> None:
         patience.watch(client)
         patience.forget(client)
         await asyncio.sleep(LIMITS[ConnectionPhase.HEAD] * 3)
-        return client.ended, patience._read_connection
+        return client.ended, patience._is_watching
 
     assert run(story()) == ([], False)
 

@@ -98,7 +98,7 @@ def test_the_timer_rests_while_nobody_is_watched() -> None:
         deadlines = Deadlines(LIMIT_S)
         await watched(deadlines, asyncio.sleep(0))
         await asyncio.sleep(2 * STEP_S)
-        resting = deadlines._read_connection is None
+        resting = deadlines._next_look is None
         how, _ = await watched(deadlines, asyncio.sleep(1000))
         return resting, how
 

@@ -88,7 +88,7 @@ class LanceProcesses:
         self._starting: dict[WorkerProcess, asyncio.Task[bool]] = {}
         """Processes that are not ready yet, whether or not somebody waits for them."""
         self._timer: asyncio.TimerHandle | None = None
-        self._read_connection: asyncio.TimerHandle | None = None
+        self._next_look: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
@@ -320,12 +320,12 @@ class LanceProcesses:
         raise RuntimeError(f"{worker_task.kind} failed: {parts[0].decode()}")
 
     def _look_later(self) -> None:
-        if self._read_connection is None:
-            self._read_connection = asyncio.get_running_loop().call_later(LOOK_S, self._look)
+        if self._next_look is None:
+            self._next_look = asyncio.get_running_loop().call_later(LOOK_S, self._look)
 
     def _look(self) -> None:
         """Kill busy processes that use too much memory."""
-        self._read_connection = None
+        self._next_look = None
         for worker, grown in tuple(self._busy.items()):
             if not grown and worker.resident_bytes() > self._resident_bytes_max:
                 self._busy[worker] = True
@@ -358,10 +358,10 @@ class LanceProcesses:
     def close(self) -> None:
         """Kill all processes, and start no more for waiting callers."""
         self._is_closed = True
-        for timer in (self._timer, self._read_connection):
+        for timer in (self._timer, self._next_look):
             if timer is not None:
                 timer.cancel()
-        self._timer = self._read_connection = None
+        self._timer = self._next_look = None
         for task in self._starting.values():
             task.cancel()
         for worker in {**self._busy, **self._starting, **dict.fromkeys(self._idle)}:

@@ -65,14 +65,14 @@ class ClientTimeouts:
         self.limits = dict(limits)
         self._seen: dict[TimedConnection, tuple[ConnectionProgress, float]] = {}
         self._every = min(_SECONDS_MAX, *(seconds / _CHECKS for seconds in self.limits.values()))
-        self._read_connection = False
+        self._is_watching = False
 
     def watch(self, connection: TimedConnection) -> None:
         """Monitor a connection from now on."""
         loop = asyncio.get_running_loop()
         self._seen[connection] = (connection.step(), loop.time())
-        if not self._read_connection:
-            self._read_connection = True
+        if not self._is_watching:
+            self._is_watching = True
             loop.call_later(self._every, self._look, loop)
 
     def forget(self, connection: TimedConnection) -> None:
@@ -88,8 +88,8 @@ class ClientTimeouts:
             elif now - since >= self.limits[step.phase]:
                 self._seen[connection] = (step, now)
                 connection.overdue(step.phase)
-        self._read_connection = bool(self._seen)
-        if self._read_connection:
+        self._is_watching = bool(self._seen)
+        if self._is_watching:
             loop.call_later(self._every, self._look, loop)
 
 

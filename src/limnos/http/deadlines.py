@@ -28,7 +28,7 @@ class Deadlines:
         self.seconds = seconds
         self._queues: dict[float, dict[Cancellable, float]] = {}
         self._late: set[Cancellable] = set()
-        self._read_connection: asyncio.TimerHandle | None = None
+        self._next_look: asyncio.TimerHandle | None = None
 
     def watch(self, task: Cancellable, seconds: float | None = None) -> None:
         """Cancel the task after its time limit unless it is released before."""
@@ -39,7 +39,7 @@ class Deadlines:
             queue = self._queues[allowed] = {}
         queue[task] = until = loop.time() + allowed
         every = allowed / _CHECKS
-        if self._read_connection is None or self._read_connection.when() > until:
+        if self._next_look is None or self._next_look.when() > until:
             self._look_again(loop, every)
 
     def release(self, task: Cancellable) -> None:
@@ -54,12 +54,12 @@ class Deadlines:
         return task in self._late and task.uncancel() == 0
 
     def _look_again(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
-        if self._read_connection is not None:
-            self._read_connection.cancel()
-        self._read_connection = loop.call_later(seconds, self._look, loop)
+        if self._next_look is not None:
+            self._next_look.cancel()
+        self._next_look = loop.call_later(seconds, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._read_connection = None
+        self._next_look = None
         now = loop.time()
         for queue in self._queues.values():
             for task, until in tuple(queue.items()):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 POINTS = ("file-written", "begin", "locked", "permitted", "written", "drafted", "before-commit", "after-commit")
 """In the order in which a mutation passes them. `file-written` is passed by Iceberg commits before the transaction."""
-DEED_POINT = "deed-done"
+OPERATION_POINT = "operation-done"
 """Passed after each operation of a transaction of several operations, between `permitted` and `written`."""
 PURGE_POINT = "file-deleted"
 """Passed by a purge after each file."""

@@ -102,14 +102,14 @@ def test_whole_list_is_the_same_objects_again(full: ServiceDesk) -> None:
 def test_sights_keep_so_many_names(monkeypatch: pytest.MonkeyPatch) -> None:
     """What callers see of blocks is remembered up to a number of names; what was asked for lately stays."""
     monkeypatch.setattr(name_pages, "VISIBLE_NAMES_MAX", 20 * (name_pages.VISIBLE_NAMES_OVERHEAD + 1))
-    sights = name_pages.VisibleNamesCache()
+    visible_objects = name_pages.VisibleNamesCache()
     blocks = [Listing((str(number),), (number,), (None,), (b'"%d"' % number,)) for number in range(100)]
 
     for number, block in enumerate(blocks):
-        sights.put(number, name_pages.visible_names_all(block))
-        assert sights.get(0) is not None
-    assert sights.get(99) is not None
-    assert sum(sights.get(number) is not None for number in range(1, 70)) == 0
+        visible_objects.put(number, name_pages.visible_names_all(block))
+        assert visible_objects.get(0) is not None
+    assert visible_objects.get(99) is not None
+    assert sum(visible_objects.get(number) is not None for number in range(1, 70)) == 0
 
 
 def test_pages_survive_changes_elsewhere(full: ServiceDesk) -> None:

@@ -58,7 +58,7 @@ ROOT_COMMENT = "What lies directly in the catalog"
 class _DirectoryListing(NamedTuple):
     """The listing of a directory that a catalog shows, and the schema for the catalog itself, if the caller sees it."""
 
-    sight: CatalogDirectory
+    visible_object: CatalogDirectory
     codec: LogicalCodec
     levels: Levels
     beside: tuple[str, ...]
@@ -102,9 +102,9 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
         if is_sourced(request_view):
             return _SourceListing(source_schemas.schemas_visible(request_view, levels), codec)
         beside = (request_view.defaults.root_schema,) if not parent and is_root_visible(request_view) else ()
-        sight = catalog_directory_of(request_view, Action.NAMESPACE_LIST)
-        if sight is not None:
-            return _DirectoryListing(sight, codec, levels, beside)
+        visible_object = catalog_directory_of(request_view, Action.NAMESPACE_LIST)
+        if visible_object is not None:
+            return _DirectoryListing(visible_object, codec, levels, beside)
         names = namespaces.namespaces_list(request_view, levels).texts()
         return [codec.join((*levels, name)) for name in (sorted([*names, *beside]) if beside else names)]
 
@@ -115,7 +115,7 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
             each for name in names if (each := _render_schema_name(found.codec, (*found.seen.path, name))) is not None
         ]
     if isinstance(found, _DirectoryListing):
-        shown = namespaces_in(await directory_open(ctx, found.sight), found.levels, asked=ALL_NAMES).names
+        shown = namespaces_in(await directory_open(ctx, found.visible_object), found.levels, asked=ALL_NAMES).names
         found = [found.codec.join((*found.levels, name)) for name in sorted([*shown, *found.beside])]
     return identifiers([metalake, catalog], found)
 
@@ -169,17 +169,21 @@ async def schema_load(request: Request, ctx: Context) -> Response:
             return find_source_object(request_view, Kind.NAMESPACE, path=levels, action=Action.NAMESPACE_LOAD)
         if is_root_schema(request_view, levels):
             return compact(name=name, comment=ROOT_COMMENT, properties={}, audit=dto.audit(root_load(request_view)))
-        sight = catalog_directory_of(request_view, Action.NAMESPACE_LOAD)
-        return dto.schema(namespaces.namespace_load(request_view, levels), name) if sight is None else (sight, levels)
+        visible_object = catalog_directory_of(request_view, Action.NAMESPACE_LOAD)
+        return (
+            dto.schema(namespaces.namespace_load(request_view, levels), name)
+            if visible_object is None
+            else (visible_object, levels)
+        )
 
     found = await ctx.read(RequestScope(metalake, catalog), read)
     if isinstance(found, dict):
         return ok(schema=found)
     if isinstance(found, SourceLookup):
         return ok(schema=_source_schema(await source_schemas.schema_load(ctx, found), name))
-    sight, levels = found
-    properties = properties_in(await directory_open(ctx, sight), levels)
-    return ok(schema=compact(name=name, properties=properties, audit=dto.audit(sight.catalog)))
+    visible_object, levels = found
+    properties = properties_in(await directory_open(ctx, visible_object), levels)
+    return ok(schema=compact(name=name, properties=properties, audit=dto.audit(visible_object.catalog)))
 
 
 async def schema_alter(request: Request, ctx: Context, body: PropertyUpdates) -> Response:

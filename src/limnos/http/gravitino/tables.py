@@ -115,8 +115,12 @@ async def tables_list(request: Request, ctx: Context) -> Response:
             response = identifiers([metalake, catalog, schema], tables.tables_list(request_view, levels).texts())
             response.lasting = cache_validity_of(request_view, ctx.credential) if request.may_be_kept else None
             return response
-        sight = catalog_directory_of(request_view, Action.TABLE_LIST)
-        return tables_page(request_view, levels, asked=ALL_NAMES).texts() if sight is None else (sight, levels)
+        visible_object = catalog_directory_of(request_view, Action.TABLE_LIST)
+        return (
+            tables_page(request_view, levels, asked=ALL_NAMES).texts()
+            if visible_object is None
+            else (visible_object, levels)
+        )
 
     found = await ctx.read(RequestScope(metalake, catalog), read)
     if isinstance(found, Response):
@@ -124,8 +128,8 @@ async def tables_list(request: Request, ctx: Context) -> Response:
     if isinstance(found, VisibleSourceNames):
         found = await source_tables.tables_list(ctx, found)
     if isinstance(found, tuple):
-        sight, levels = found
-        found = tables_in(await directory_open(ctx, sight), levels, asked=ALL_NAMES, declared=True).names
+        visible_object, levels = found
+        found = tables_in(await directory_open(ctx, visible_object), levels, asked=ALL_NAMES, declared=True).names
     return identifiers([metalake, catalog, schema], found)
 
 
@@ -133,7 +137,7 @@ class _RestrictedTable(NamedTuple):
     """A table as a restricted user sees it."""
 
     node: Node
-    sight: restricted_tables.TableVisibility
+    visible_object: restricted_tables.TableVisibility
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
@@ -154,9 +158,9 @@ async def table_load(request: Request, ctx: Context) -> Response:
             return (*levels, name)
         if (
             action is Action.TABLE_LOAD
-            and (sight := restricted_tables.table_visibility(request_view, (*levels, name))).bound is not None
+            and (visible_object := restricted_tables.table_visibility(request_view, (*levels, name))).bound is not None
         ):
-            return _RestrictedTable(request_view.node(sight.document.node_id), sight)
+            return _RestrictedTable(request_view.node(visible_object.document.node_id), visible_object)
         node = tables.table_find(request_view, levels, name, action).entity
         response = ok(table=_iceberg_table(node, request_view.document(node.id)))
         if request.may_be_kept:
@@ -170,7 +174,9 @@ async def table_load(request: Request, ctx: Context) -> Response:
     if isinstance(found, SourceLookup):
         return ok(table=_source_table(await source_tables.table_load(ctx, found), name=name))
     if isinstance(found, _RestrictedTable):
-        return ok(table=_iceberg_table(found.node, await restricted_tables.document_for_caller(ctx, found.sight)))
+        return ok(
+            table=_iceberg_table(found.node, await restricted_tables.document_for_caller(ctx, found.visible_object))
+        )
     state = await lance_describing.table_describe(
         ctx, scope, levels=found, at=VersionReference(), detailed=True, looks=False
     )

@@ -172,20 +172,25 @@ async def table_load(request: Request, ctx: Context) -> Response:
     through = referencing_views_of(request) if request.query_string else ()
 
     def read(request_view: RequestView) -> tuple[TableVisibility, CatalogRecord, CacheValidity | None]:
-        sight, lasting = restricted_tables.table_visibility(request_view, (*namespace, name), through=through), None
-        if sight.bound is None and request.may_be_kept and request.query_string in _PLAIN:
+        visible_object, lasting = (
+            restricted_tables.table_visibility(request_view, (*namespace, name), through=through),
+            None,
+        )
+        if visible_object.bound is None and request.may_be_kept and request.query_string in _PLAIN:
             about = (Kind.TABLE, (*namespace, name), Action.TABLE_LOAD)
             lasting = cache_validity_of(request_view, ctx.credential, about=about, document=True)
-        return sight, request_view.catalog_record, lasting
+        return visible_object, request_view.catalog_record, lasting
 
-    sight, catalog, lasting = await ctx.read(scope, read)
-    document = sight.document
+    visible_object, catalog, lasting = await ctx.read(scope, read)
+    document = visible_object.document
     await iceberg_tables.table_verify(ctx, document, catalog)
     mode = request.query("snapshots") or "all" if request.query_string else "all"
     if mode not in _MODES:
         raise BadRequest(f"snapshots is all or refs, not {mode}")
-    if sight.bound is not None:
-        return await _restricted_response(request, ctx, sight=sight, mode=mode, bound=sight.bound)
+    if visible_object.bound is not None:
+        return await _restricted_response(
+            request, ctx, visible_object=visible_object, mode=mode, bound=visible_object.bound
+        )
     delegates = is_asked(request, ctx, catalog=catalog) or is_signing_asked(request, ctx, catalog=catalog)
     plain = _PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
     end = (
@@ -206,16 +211,16 @@ async def table_load(request: Request, ctx: Context) -> Response:
 
 
 async def _restricted_response(
-    request: Request, ctx: Context, *, sight: TableVisibility, mode: str, bound: BoundRestrictions
+    request: Request, ctx: Context, *, visible_object: TableVisibility, mode: str, bound: BoundRestrictions
 ) -> Response:
     """Answer a restricted user: no file and no credential, and that scans are planned here.
 
     Never cached, as rights may change.
     """
-    etag = _etag(sight.document, mode, end=TableResponseEnd(b"", f"r{bound.digest}"))
+    etag = _etag(visible_object.document, mode, end=TableResponseEnd(b"", f"r{bound.digest}"))
     if _matches(request.headers.get(b"if-none-match"), etag):
         return Response(304, b"", ((b"etag", etag), NO_STORE))
-    document = await restricted_tables.document_for_caller(ctx, sight)
+    document = await restricted_tables.document_for_caller(ctx, visible_object)
     if mode == "refs":
         document = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
     told = msgspec.json.encode(restrictions_json(bound))

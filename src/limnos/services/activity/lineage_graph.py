@@ -185,28 +185,28 @@ class _GraphWalk:
         Raises NotFound if the root is gone.
         """
         at = {root}
-        sights = await self._look({root[0]})
+        visible_objects = await self._look({root[0]})
         for _ in range(self.question.depth):
             if not at:
                 break
-            steps = await self._read(at, sights)
-            sights |= await self._look({step.there[0] for step in steps})
+            steps = await self._read(at, visible_objects)
+            visible_objects |= await self._look({step.there[0] for step in steps})
             if self.by_column:
-                steps = [self._named(step, sights) for step in steps]
-            at = self._add(steps, sights)
-        sights = await self._look(self.known)
-        if sights.get(root[0]) is None:
+                steps = [self._named(step, visible_objects) for step in steps]
+            at = self._add(steps, visible_objects)
+        visible_objects = await self._look(self.known)
+        if visible_objects.get(root[0]) is None:
             raise NotFound(f"{display.render(self.question.path)} has gone, or you may not load it", kind="table")
-        return _GraphPicture(self, sights).draw(root)
+        return _GraphPicture(self, visible_objects).draw(root)
 
-    async def _read(self, at: Iterable[GraphPlace], sights: VisibleObjects) -> list[_GraphStep]:
+    async def _read(self, at: Iterable[GraphPlace], visible_objects: VisibleObjects) -> list[_GraphStep]:
         """Read the edges of places."""
         up = self.question.up
         if not self.by_column:
             edges = await self.ctx.look_up(partial(edges_read, {place[0] for place in at}, up=up, limit=ROWS_MAX))
             self.is_whole = self.is_whole and len(edges) < ROWS_MAX
             return [_table_step(edge, up=up) for edge in edges]
-        names = self._column_names(sights)
+        names = self._column_names(visible_objects)
         fields = [(place[0], LineageField(place[1], place[2] or names(place))) for place in at]
         found = await self.ctx.look_up(partial(columns_read, fields, up=up, limit=ROWS_MAX))
         self.is_whole = self.is_whole and len(found) < ROWS_MAX
@@ -219,17 +219,17 @@ class _GraphWalk:
             steps += [_GraphStep(place, there, edge, pair.direct, pair.subtype) for place in here]
         return steps
 
-    def _column_names(self, sights: VisibleObjects) -> Callable[[GraphPlace], str]:
+    def _column_names(self, visible_objects: VisibleObjects) -> Callable[[GraphPlace], str]:
         def name_of(place: GraphPlace) -> str:
-            return self._fields(place[0], sights).names.get(place[1], "")
+            return self._fields(place[0], visible_objects).names.get(place[1], "")
 
         return name_of
 
-    def _fields(self, node_id: int, sights: VisibleObjects) -> FieldNames:
+    def _fields(self, node_id: int, visible_objects: VisibleObjects) -> FieldNames:
         found = self.names.get(node_id)
-        sight = sights.get(node_id)
-        if found is None and sight is not None and sight.body is not None:
-            found = self.names[node_id] = field_names(sight.body)
+        visible_object = visible_objects.get(node_id)
+        if found is None and visible_object is not None and visible_object.body is not None:
+            found = self.names[node_id] = field_names(visible_object.body)
         return NOTHING if found is None else found
 
     async def _look(self, ids: set[int]) -> VisibleObjects:
@@ -241,21 +241,21 @@ class _GraphWalk:
             self.ctx, self.question.metalake, ids=unknown - self.outside.keys(), with_documents=lambda _: self.by_column
         )
 
-    def _named(self, step: _GraphStep, sights: VisibleObjects) -> _GraphStep:
+    def _named(self, step: _GraphStep, visible_objects: VisibleObjects) -> _GraphStep:
         """Replace a column that was reported by name by its present field id, if it has one."""
         node_id, field_id, name = step.there
         if field_id == UNKNOWN_FIELD:
-            found = self._fields(node_id, sights).current.get(name)
+            found = self._fields(node_id, visible_objects).current.get(name)
             if found is not None:
                 return step._replace(there=(node_id, found, ""))
         return step
 
-    def _add(self, steps: Sequence[_GraphStep], sights: VisibleObjects) -> set[GraphPlace]:
+    def _add(self, steps: Sequence[_GraphStep], visible_objects: VisibleObjects) -> set[GraphPlace]:
         """Add steps. Returns the places from which the walk continues: visible, directly reached and new."""
         onward: set[GraphPlace] = set()
         for step in steps:
             self.steps.setdefault(step.here, []).append(step)
-            seen = step.there[0] in self.outside or sights.get(step.there[0]) is not None
+            seen = step.there[0] in self.outside or visible_objects.get(step.there[0]) is not None
             is_column = not self.by_column or step.there[1] != EVERY_FIELD
             if seen and step.is_direct and is_column and step.there not in self.steps:
                 onward.add(step.there)
@@ -295,9 +295,9 @@ def _queried_place(
 class _GraphPicture:
     """The graph for the response: vertices in the order in which they are reached."""
 
-    def __init__(self, walk: _GraphWalk, sights: VisibleObjects) -> None:
+    def __init__(self, walk: _GraphWalk, visible_objects: VisibleObjects) -> None:
         self.walk = walk
-        self.sights = sights
+        self.visible_objects = visible_objects
         self.vertices: dict[GraphPlace, LineageVertex] = {}
         self.hidden = 0
 
@@ -344,7 +344,7 @@ class _GraphPicture:
 
     def _spot(self, place: GraphPlace) -> GraphPlace:
         """Return the vertex's key; all columns of a hidden object share one."""
-        is_hidden = place[0] not in self.walk.outside and self.sights.get(place[0]) is None
+        is_hidden = place[0] not in self.walk.outside and self.visible_objects.get(place[0]) is None
         return (place[0], *WHOLE) if is_hidden else place
 
     def _vertex(self, place: GraphPlace) -> LineageVertex | None:
@@ -355,21 +355,21 @@ class _GraphPicture:
             return known
         node_id = place[0]
         outside = self.walk.outside.get(node_id)
-        if outside is None and node_id not in self.sights:
+        if outside is None and node_id not in self.visible_objects:
             return None
         made = self._made(spot, outside)
         self.vertices[spot] = made
         return made
 
     def _made(self, spot: GraphPlace, outside: ExternalDataset | None) -> LineageVertex:
-        sight: VisibleObject | None = self.sights.get(spot[0])
-        if outside is None and sight is None:
+        visible_object: VisibleObject | None = self.visible_objects.get(spot[0])
+        if outside is None and visible_object is None:
             self.hidden += 1
             return LineageVertex(f"hidden-{self.hidden}", "hidden")
         column = None
         if self.walk.by_column and spot[1] != EVERY_FIELD:
-            column = spot[2] or self.walk._fields(spot[0], self.sights).names.get(spot[1]) or spot[2]
+            column = spot[2] or self.walk._fields(spot[0], self.visible_objects).names.get(spot[1]) or spot[2]
         number = f"{spot[0]}" if column is None else f"{spot[0]}:{spot[1] if spot[1] > 0 else column}"
-        if sight is None:
+        if visible_object is None:
             return LineageVertex(number, "outside", None, outside, column)
-        return LineageVertex(number, sight.kind.word, sight.path, None, column)
+        return LineageVertex(number, visible_object.kind.word, visible_object.path, None, column)

@@ -67,9 +67,9 @@ def is_restricted(refused: PermissionDenied) -> bool:
     return any(factor.kind == "restricted" for factor in factors)
 
 
-async def document_for_caller(ctx: Context, sight: TableVisibility) -> MetadataDocument:
+async def document_for_caller(ctx: Context, visible_object: TableVisibility) -> MetadataDocument:
     """Return the document as the caller may see it: for a restricted user without locations and files."""
-    document, bound = sight
+    document, bound = visible_object
     if bound is None:
         return document
     if is_heavy(document):

@@ -58,22 +58,22 @@ def catalog_directory_of(request_view: RequestView, action: Action) -> CatalogDi
     return CatalogDirectory(request_view.catalog, location.rstrip("/"), catalog_storage_of(request_view))
 
 
-async def directory_open(ctx: Context, sight: CatalogDirectory) -> DirectoryContents:
+async def directory_open(ctx: Context, visible_object: CatalogDirectory) -> DirectoryContents:
     """List the content of a directory.
 
     Raises OutsideRoots if the server may no longer read it, StorageFailed, InvalidTable.
     """
-    allowed, properties = sight.place.allowed, sight.place.catalog.properties
-    allowed.check_root(sight.location)
+    allowed, properties = visible_object.place.allowed, visible_object.place.catalog.properties
+    allowed.check_root(visible_object.location)
     allowed.check_use(properties)
-    _require_within(sight, sight.location)
-    question = Contents(sight.location, storage_options_of(properties))
+    _require_within(visible_object, visible_object.location)
+    question = Contents(visible_object.location, storage_options_of(properties))
     return await answer_question(ctx, worker_task_of(ctx, question, quick=True), shape=DirectoryContents)
 
 
-def _require_within(sight: CatalogDirectory, location: str) -> None:
+def _require_within(visible_object: CatalogDirectory, location: str) -> None:
     """Refuse a location whose links lead out of what the server may read. Raises OutsideRoots."""
-    allowed = sight.place.allowed
+    allowed = visible_object.place.allowed
     if is_local(location) and not leads_within(location, allowed.roots, allowed=allowed):
         raise OutsideRoots(
             f"{location} leads to where this server may not read: put the files themselves there", location=location
@@ -113,16 +113,18 @@ def _page(names: list[str], asked: PageRequest) -> DirectoryPage:
     return DirectoryPage(shown, shown[-1] if shown and len(shown) < len(left) else None)
 
 
-async def table_in(ctx: Context, sight: CatalogDirectory, *, levels: Levels) -> tuple[LanceTable, DirectoryTableEntry]:
+async def table_in(
+    ctx: Context, visible_object: CatalogDirectory, *, levels: Levels
+) -> tuple[LanceTable, DirectoryTableEntry]:
     """Find a table of a directory. Raises NotFound for its namespace or itself, OutsideRoots."""
-    found = await directory_open(ctx, sight)
+    found = await directory_open(ctx, visible_object)
     properties_in(found, levels[:-1])
     for each in found.tables:
         if each.path == levels:
-            _require_within(sight, each.location)
+            _require_within(visible_object, each.location)
             record = TableRecord(None, each.properties, declared=each.declared)
-            place = sight.place._replace(roots=(sight.location, *sight.place.allowed.roots))
-            return LanceTable(sight.catalog, record, each.location, place), each
+            place = visible_object.place._replace(roots=(visible_object.location, *visible_object.place.allowed.roots))
+            return LanceTable(visible_object.catalog, record, each.location, place), each
     raise NotFound(f"Table does not exist: {render(levels)}", kind="table")
 
 

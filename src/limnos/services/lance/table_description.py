@@ -143,10 +143,10 @@ async def table_exists(ctx: Context, scope: RequestScope, *, levels: Levels, ver
 
 
 async def _describe_in_directory(
-    ctx: Context, sight: CatalogDirectory, *, levels: Levels, at: VersionReference, detailed: bool
+    ctx: Context, visible_object: CatalogDirectory, *, levels: Levels, at: VersionReference, detailed: bool
 ) -> TableDescription:
     """Describe a table of a directory. Raises InvalidTable for a folder that is no table, if `detailed`."""
-    table, lain = await table_in(ctx, sight, levels=levels)
+    table, lain = await table_in(ctx, visible_object, levels=levels)
     if not detailed or lain.declared:
         if detailed:
             _refuse_past(at)

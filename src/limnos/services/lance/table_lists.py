@@ -125,8 +125,8 @@ async def lance_namespace_load(ctx: Context, scope: RequestScope, *, levels: Lev
     """Return the properties of a namespace, or of the catalog."""
 
     def read(request_view: RequestView) -> CatalogDirectory | dict[str, str]:
-        sight = catalog_directory_of(request_view, Action.TABLE_LIST) if levels else None
-        return sight or lance_namespace_properties(request_view, levels)
+        visible_object = catalog_directory_of(request_view, Action.TABLE_LIST) if levels else None
+        return visible_object or lance_namespace_properties(request_view, levels)
 
     found = await ctx.read(scope, read)
     return properties_in(await directory_open(ctx, found), levels) if isinstance(found, CatalogDirectory) else found

@@ -342,7 +342,7 @@ async def lance_table_make(
         raise DryRunComplete
 
     try:
-        return await ctx.write(scope, decide, checked if dry else lance_insert)  # type: ignore[arg-type]  # a function from a scene to a permit
+        return await ctx.write(scope, decide, checked if dry else lance_insert)  # type: ignore[arg-type]  # returns a permit for a request view
     except DryRunComplete:
         return made[-1]
     except AlreadyExists as error:

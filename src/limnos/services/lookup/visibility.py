@@ -150,10 +150,12 @@ def _visible_in_catalog(
     if request_view.settled.catalog is None or request_view.catalog.id != catalog_id:
         raise ChangesOutdated
     require_nodes_cached(request_view, ids)
-    sights = for_each(
+    visible_objects = for_each(
         ids, lambda node_id: visible_object_of(request_view, node_id, with_document=with_documents(node_id))
     )
-    return {node_id: sight for node_id, (there, sight) in zip(ids, sights, strict=True) if there}
+    return {
+        node_id: visible_object for node_id, (there, visible_object) in zip(ids, visible_objects, strict=True) if there
+    }
 
 
 def visible_object_of(

@@ -35,7 +35,7 @@ class CommitWatcher:
         self.looks = 0
         self.closed = False
         self._waiting: dict[asyncio.Future[None], Mapping[int, int]] = {}
-        self._read_connection: asyncio.Task[None] | None = None
+        self._looking_task: asyncio.Task[None] | None = None
         self._moment: bytes | None = None
         self._anew = False
 
@@ -63,8 +63,8 @@ class CommitWatcher:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = known
         self._anew = True  # something may have been committed since this caller's last read
-        if self._read_connection is None:
-            self._read_connection = asyncio.create_task(self._look_on())
+        if self._looking_task is None:
+            self._looking_task = asyncio.create_task(self._look_on())
         try:
             WAITING[()] = len(self._waiting)
             with suppress(TimeoutError):
@@ -84,7 +84,7 @@ class CommitWatcher:
                 await self._look()
                 await asyncio.sleep(EVERY_S)
         finally:
-            self._read_connection = None
+            self._looking_task = None
 
     async def _look(self) -> None:
         """Wake the callers whose zones have moved; all callers if the clocks cannot be read, so that each meets the

@@ -279,12 +279,12 @@ class _VisibleListing:
         if self.request_view.active is not None:
             return _visible_names_of(block, self.shown)
         memo = self.request_view.memo
-        sights: VisibleNamesCache | None = memo.get(VisibleNamesCache)
-        if sights is None:
-            sights = memo[VisibleNamesCache] = VisibleNamesCache()
-        known = sights.get((key, self.about))
+        visible_objects: VisibleNamesCache | None = memo.get(VisibleNamesCache)
+        if visible_objects is None:
+            visible_objects = memo[VisibleNamesCache] = VisibleNamesCache()
+        known = visible_objects.get((key, self.about))
         if known is not None and known.block() is block:
             return known
         seen = _visible_names_of(block, self.shown)
-        sights.put((key, self.about), seen)
+        visible_objects.put((key, self.about), seen)
         return seen

@@ -166,7 +166,7 @@ class StatementLocks:
         """Whether the store may have rows that no statement here knows."""
         self._moment: bytes | None = None
         self._looked_at = 0.0
-        self._read_connection: asyncio.Task[None] | None = None
+        self._looking_task: asyncio.Task[None] | None = None
         self._beating: asyncio.Task[None] | None = None
         self._releasing: set[asyncio.Task[None]] = set()
 
@@ -289,8 +289,8 @@ class StatementLocks:
         claim.waits = True
         claim.changed.clear()
         self._moment = None  # something may have been committed since the last check
-        if self._read_connection is None:
-            self._read_connection = asyncio.create_task(self._look_on())
+        if self._looking_task is None:
+            self._looking_task = asyncio.create_task(self._look_on())
         self._count()
         try:
             async with asyncio.timeout(max(seconds, 0)):
@@ -320,7 +320,7 @@ class StatementLocks:
                     log.warning("locks could not be looked at", error=str(error))
                 await asyncio.sleep(EVERY_INLINE_S if self.store.inline else EVERY_S)
         finally:
-            self._read_connection = None
+            self._looking_task = None
 
     async def _look(self) -> None:
         """Check once for all waiting statements; releases the locks of dead nodes."""
@@ -383,7 +383,7 @@ class StatementLocks:
     async def close(self) -> None:
         """End the background tasks."""
         await asyncio.gather(*self._releasing, return_exceptions=True)
-        tasks = [task for task in (self._read_connection, self._beating) if task is not None]
+        tasks = [task for task in (self._looking_task, self._beating) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -20,7 +20,7 @@ from limnos.services.iceberg.views import ViewReplace, view_swap
 from limnos.services.lance.tables import LanceCreate
 from limnos.services.transactions.operations import OperationMutation
 from limnos.services.transactions.transaction_view import is_new
-from limnos.store.faults import DEED_POINT, fault_point
+from limnos.store.faults import OPERATION_POINT, fault_point
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -116,20 +116,26 @@ def _view_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, O
 def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEffects:
     """Run the mutations of single requests one after the other. An error in one rolls back all."""
     transaction_mutations = permit.command.transaction_mutations
-    tx.documents.meet([place for deed in transaction_mutations if (place := _new_place(deed.command)) is not None])
+    tx.documents.meet(
+        [
+            place
+            for transaction_mutation in transaction_mutations
+            if (place := _new_place(transaction_mutation.command)) is not None
+        ]
+    )
     made: dict[int, int] = {}
     results: dict[int, object] = {}
-    for deed in transaction_mutations:
-        command = _with_new_ids(deed.command, made) if made else deed.command
+    for transaction_mutation in transaction_mutations:
+        command = _with_new_ids(transaction_mutation.command, made) if made else transaction_mutation.command
         try:
-            result = deed.mutation(tx, permit.about(command))
+            result = transaction_mutation.mutation(tx, permit.about(command))
         except LimnosError as error:
-            error.context["operation"] = deed.place
+            error.context["operation"] = transaction_mutation.place
             raise
-        fault_point(DEED_POINT)
-        results[deed.place] = result
-        if deed.made is not None:
-            made[deed.made] = _id_of(result)
+        fault_point(OPERATION_POINT)
+        results[transaction_mutation.place] = result
+        if transaction_mutation.made is not None:
+            made[transaction_mutation.made] = _id_of(result)
     return TransactionEffects(tx.revision if tx.drafts else tx.revision - 1, results)
 
 
