@@ -49,13 +49,9 @@ def install_hint(*extras: str) -> str:
 
 
 def checkout_of(file: Path) -> Path | None:
-    """Return the checkout that a file of the package belongs to, or None for an installed package.
-
-    Args:
-        file: A file two directories below `src`, as this one is.
-    """
-    source = file.resolve().parents[2]
-    return source.parent if source.name == "src" and (source.parent / "pyproject.toml").is_file() else None
+    """Return the checkout that a file of the package belongs to, or None for an installed package."""
+    above = (each.parent for each in file.resolve().parents if each.name == "src")
+    return next((each for each in above if (each / "pyproject.toml").is_file()), None)
 
 
 def missing_part(need: str, extras: Iterable[str]) -> str:

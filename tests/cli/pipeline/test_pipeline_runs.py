@@ -23,7 +23,7 @@ def test_away_is_how_long_a_server_is_waited_for(
         seen.append(options)
         return SimpleNamespace(exit_code=0)
 
-    command = SimpleNamespace(run_file=note, resume_run=note, Spark=lambda **_: None)
+    command = SimpleNamespace(run_file=note, resume_run=note, SparkOptions=lambda **_: None)
     monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
     monkeypatch.setattr(pipeline_runs, "_door", lambda _: None)
     done = run("pipeline", *words, *flags)

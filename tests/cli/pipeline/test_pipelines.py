@@ -145,7 +145,7 @@ def test_rows_that_differ_are_shown_on_a_terminal_too(limnos: Run, monkeypatch: 
     sample = ({"_side": "added", "_times": 1, "id": 7},)
     found = BranchDifference(table="main.a.t", added=3, removed=0, changed=None, sample=sample)
     same = BranchDifference(table="main.a.u", added=0, removed=0, changed=0)
-    command = SimpleNamespace(diff_run=lambda *_, **__: (found, same), Spark=lambda **_: None)
+    command = SimpleNamespace(diff_run=lambda *_, **__: (found, same), SparkOptions=lambda **_: None)
     monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
 
     table = limnos("pipeline", "diff", "r-1", "--rows", "1", "--output", "table").out
