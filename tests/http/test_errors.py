@@ -23,7 +23,8 @@ UNEXPECTED = (LimnosError, errors.StateUnknown, errors.CannotStart, errors.Start
 def kinds() -> Iterator[type[LimnosError]]:
     """Every class of failure that a caller can be told about."""
     for value in vars(errors).values():
-        if isinstance(value, type) and issubclass(value, LimnosError) and value not in UNEXPECTED:
+        is_error = isinstance(value, type) and issubclass(value, LimnosError) and "code" in vars(value)
+        if is_error and value not in UNEXPECTED:
             yield value
 
 
