@@ -22,7 +22,7 @@ from tests.integration.duckdb_client import attached
 from tests.integration.live import LiveServer, serving
 from tests.integration.test_gravitino_client import interpreter as gravitino
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 
 SLIDES = (
     "create dataverse sales.east;",

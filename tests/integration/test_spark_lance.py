@@ -15,6 +15,7 @@ from limnos.spark import session, table
 from tests.integration.live import LiveServer
 
 pytestmark = [
+    pytest.mark.heavy,
     pytest.mark.spark,
     # PySpark leaves sockets to its virtual machine for the garbage collector to close.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

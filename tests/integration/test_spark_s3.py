@@ -21,7 +21,7 @@ from limnos.client import Client
 from tests.integration.live import LiveServer, serving
 from tests.objects import BUCKET, ObjectStoreServer, authorized
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 CATALOGS = ("vended", "signed")
 SCRIPT = """
 import json, sys

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tests.pipeline.conftest import TpchRuns
 
 pytestmark = [
+    pytest.mark.heavy,
     pytest.mark.spark,
     pytest.mark.integration,
     # PySpark leaves sockets to its virtual machine for the garbage collector to close.

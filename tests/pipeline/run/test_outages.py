@@ -19,6 +19,7 @@ from tests.pipeline.run.relay import ANSWERED, Relay, RelayMoment
 from tests.pipeline.run.test_kills import PIPELINE, answer, expected, published_snapshots
 
 pytestmark = [
+    pytest.mark.heavy,
     pytest.mark.spark,
     # PySpark leaves sockets to its virtual machine for the garbage collector to close.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -21,6 +21,7 @@ from tests.pipeline.run.test_spark import Place, place
 __all__ = ["place"]
 
 pytestmark = [
+    pytest.mark.heavy,
     pytest.mark.spark,
     # PySpark leaves sockets to its virtual machine for the garbage collector to close.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
