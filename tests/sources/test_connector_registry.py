@@ -30,7 +30,7 @@ def test_a_part_that_is_not_installed_is_named(
     provider: str, properties: dict[str, str], library: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The catalog may be there; what asks its source is told what to install."""
-    module, extra = {"kafka": ("brokers", "kafka"), "hive": ("metastore", "hive"), "jdbc-mysql": ("mysql", "mysql")}[
+    module, extra = {"kafka": ("kafka", "kafka"), "hive": ("metastore", "hive"), "jdbc-mysql": ("mysql", "mysql")}[
         provider
     ]
     monkeypatch.delitem(sys.modules, f"limnos.sources.connectors.{module}", raising=False)
