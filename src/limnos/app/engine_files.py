@@ -82,7 +82,7 @@ class EngineFiles:
         return self._running
 
     def forget(self) -> None:
-        """Check the files again at the next use, because an engine could not start with them."""
+        """Discard the prepared files, because an engine failed to start with them. `get` prepares them again."""
         self._files = None
 
     def _work(self, loop: asyncio.AbstractEventLoop, done: asyncio.Future[SparkFiles]) -> None:

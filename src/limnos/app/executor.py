@@ -154,7 +154,7 @@ class JobExecutor(WorkPoller):
             answer.cancel()
 
     async def _beat(self, job: TemplateJob) -> str | None:
-        """Renew the lease. Returns the job's state; after an error of the store the next beat tries again."""
+        """Renew the lease. Returns the job's state. After an error of the store, the next heartbeat tries again."""
         try:
             return await self.services.store.submit(self._permit, lambda tx: tx.template_jobs.beat(job.id, self.holder))
         except LimnosError as error:

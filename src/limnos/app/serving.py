@@ -63,7 +63,7 @@ def serve(
 
 
 def leaves_within_s(drain_timeout_s: float) -> float:
-    """Return the maximum seconds in which a stopping process ends."""
+    """Return the shutdown timeout in seconds: the drain timeout, but at least `LEAVE_S_MIN`."""
     return max(drain_timeout_s, LEAVE_S_MIN)
 
 

@@ -145,8 +145,8 @@ class AllowedStorage(NamedTuple):
 def check_usable(properties: Mapping[str, str]) -> None:
     """Check that the server can still use a catalog's properties.
 
-    Raises StorageMisconfigured if a property is sealed under a key that the server lacks, or names a storage that the
-    settings lack.
+    Raises StorageMisconfigured if a property is encrypted with a key that the server does not have, or names a named
+    storage that is not configured.
     """
     for name, value in properties.items():
         lacking = sorted(keys_of(value))

@@ -60,7 +60,10 @@ class _ThreadShare:
         self.stuck = 0
 
     def add(self, call: _BlockingCall) -> None:
-        """Queue a call. Raises the error of `silent` if every thread is stuck or too many calls wait."""
+        """Queue a call.
+
+        Raises the storage-unavailable error that `silent` builds, if all threads hang or the queue is full.
+        """
         with self.changed:
             if self.stuck >= self.threads_max or len(self.waiting) >= WAITING_MAX:
                 raise self.silent()

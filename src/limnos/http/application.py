@@ -416,7 +416,7 @@ class Application:
         return task
 
     def seconds_of(self, method: str, raw: bytes) -> float | None:
-        """Return the route's own deadline in seconds, or None."""
+        """Return the timeout configured for this route in seconds, or None."""
         return (self._targets.get((method, raw)) or self._route(method, raw)).seconds
 
     def _too_late(self, target: _RouteTarget, ctx: Context | None) -> LimnosError:

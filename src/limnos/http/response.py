@@ -28,8 +28,8 @@ _encode = msgspec.json.Encoder().encode
 class Response:
     """A response. The application adds the length and the request id to `headers`.
 
-    `stream` yields the body in pieces, in place of `body`. `lasting` says that the response may be cached, and how long
-    it is valid. `reason` is a refusal's message, for the log.
+    `stream` yields the body in pieces, in place of `body`. `lasting` is the cache policy: how long the response
+    cache may use the response; None: it is not cached. `reason` is the error message for the log.
     """
 
     __slots__ = ("body", "headers", "lasting", "reason", "status", "stream")

@@ -174,7 +174,10 @@ class ResponseCache:
         return ground is not None
 
     def holds_after_gate(self, answer: CachedResponse) -> bool:
-        """Return whether a response is valid after a gate over its zones, without an await in between."""
+        """Return whether a response is still valid.
+
+        Call it right after a freshness check of its zones, with no await in between.
+        """
         lasting = answer.lasting
         if lasting.ground is None or not lasting.ground.stands(self._view) or not self._lasts(lasting):
             return self._drop(answer)
@@ -182,9 +185,9 @@ class ResponseCache:
         return True
 
     def _drop(self, answer: CachedResponse) -> bool:
-        """Remove a response that is no longer valid, so that the next request reads the gate only once.
+        """Remove a response that is no longer valid, so that the next request runs only one freshness check.
 
-        Returns False.
+        Returns False, for the caller's return statement.
         """
         if self._young.get(answer.key) is answer:
             del self._young[answer.key]

@@ -12,7 +12,7 @@ VARINT_BYTES_MAX: Final = 10
 
 
 class BrokenFrame(ValueError):
-    """The bytes are not a length followed by a message."""
+    """Malformed length-prefixed frame."""
 
 
 def frame_message(message: bytes) -> bytes:

@@ -83,7 +83,10 @@ class DataverseName:
 
     @classmethod
     def create(cls, parts: Iterable[str]) -> DataverseName:
-        """Return the name with these parts, outermost first. Raises InvalidName for no part or a refused one."""
+        """Return the name with these parts, outermost first.
+
+        Raises InvalidName if `parts` is empty or one is invalid.
+        """
         levels = _check_parts(parts)
         return cls(levels, canonical.encode(levels))
 

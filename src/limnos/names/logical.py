@@ -99,7 +99,7 @@ class LogicalCodec:
         return not self.nested and self.policy == "unrestricted"
 
     def check_namespace(self, levels: Levels) -> Levels:
-        """Return the levels if a namespace can be created there or moved there.
+        """Validate a namespace path for a create or a move, and return it.
 
         Raises InvalidName, also for nesting in a flat catalog.
         """
@@ -144,7 +144,7 @@ class LogicalCodec:
         return tuple(self._prefixes(self.split(text)))
 
     def scopes(self, text: str) -> tuple[str, ...]:
-        """Return the name itself and its ancestors, innermost first: the order in which a right is looked for."""
+        """Return the name itself and its ancestors, innermost first: the order of the privilege lookup."""
         return self.parent_scopes(text)[::-1]
 
     def _check_depth(self, levels: Levels) -> Levels:

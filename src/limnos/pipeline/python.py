@@ -1,8 +1,8 @@
 """Pipelines written in Python, with the decorators `step` and `pipeline`.
 
-Job: build the same declaration as a file does, by the same keys and with the same errors; and `bound`, which imports
-the functions that a declaration names. A decorated function stays unchanged, so a test can call it with DataFrames. May
-import this room's values and `keys`; it must not know of Spark.
+Builds the pipeline definition that a pipeline file would give, with the same keys and the same errors. `bound` imports
+the functions that a definition names. A decorated function stays unchanged, so a test can call it with DataFrames. May
+import this package's values and `keys`. Must not know Spark.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def _kind(node: YamlNode) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Text(Shape):
-    """Text that is not empty. All of it must match `pattern`; `rule` describes the pattern in words."""
+    """Text with at least one character that is not blank. All must match `pattern`; `rule` describes that in words."""
 
     word: str = "text"
     pattern: str | None = None

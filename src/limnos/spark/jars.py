@@ -202,7 +202,7 @@ def ensure_s3(
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Return the local path of the archive that the Iceberg runtime needs for S3, fetching it once.
+    """Return the path of the `iceberg-aws-bundle` JAR, which Iceberg needs for S3. Downloads it if it is not cached.
 
     Raises as `ensure_runtime` does.
     """

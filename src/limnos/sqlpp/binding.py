@@ -147,7 +147,7 @@ class _QueryText(Struct, frozen=True):
 
     @classmethod
     def of(cls, body: tree.Expression) -> _QueryText:
-        """The text of a query."""
+        """Convert a query to text; a parsed one is printed."""
         if isinstance(body, UnparsedQuery):
             return cls(body.text, body.at, body.parameters)
         return cls(render(body), body.at, 0)

@@ -1,9 +1,8 @@
-"""Delegates grouping to an engine: a block that groups one dataset becomes a block over the engine's groups, one row
-each.
+"""Aggregate pushdown: the engine computes GROUP BY, the evaluator the rest of the block.
 
-May import plans, `conditions`, `engine_semantics` and the table of functions. Must not know an engine. Only groupings
-that mean exactly the same are delegated. The evaluator computes the rest of the block (HAVING, LET, SELECT, ORDER BY)
-over the groups.
+A block that groups one dataset becomes a block over the engine's groups, one row each. Only groupings with exactly the
+same result in the engine are pushed down. The evaluator computes HAVING, LET, SELECT and ORDER BY over the groups. May
+import plans, `conditions`, `engine_semantics` and the table of functions. Must not know an engine.
 """
 
 from __future__ import annotations

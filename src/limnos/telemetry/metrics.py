@@ -135,7 +135,7 @@ class Histogram:
         registry.add(self)
 
     def observe(self, key: LabelValues, value: float) -> None:
-        """Count one observation."""
+        """Add `value`, in the histogram's unit, to its bucket and to the sum."""
         row = self.rows.get(key)
         if row is None:  # one count per bound, one for larger values, then the sum
             row = self.rows.setdefault(key, [0] * (len(self.bounds) + 2))

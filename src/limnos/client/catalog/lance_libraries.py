@@ -93,7 +93,7 @@ def _library(name: str) -> ModuleType:
 
 
 class Lance(LanceTables[BlockingSender]):
-    """Lance tables, also opened by Lance's own libraries."""
+    """Client for Lance tables, which it can also open with pylance or LanceDB."""
 
     __slots__ = ("_door",)
 

@@ -50,7 +50,7 @@ class NamespaceNames(Resource[S]):
 
     @verb
     def go_on(self, catalog: str, *, to: str) -> Flow[NameChanges]:
-        """Execute one batch towards `planned`, `migrated` or `undone`."""
+        """Run the next batch of the name migration towards `planned`, `migrated` or `undone`. Repeat until `done`."""
         return call("POST", self._url(catalog, "changes"), answer=NameChanges, body={"to": to})
 
     @verb

@@ -1,6 +1,6 @@
-"""Calls on the protection of objects (own API).
+"""Client calls for deletion protection (Limnos's own REST API).
 
-May import this room.
+May import `limnos.client`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A list of objects in a document during a commit: rows are found, added, replaced and removed by id.
+"""An indexed copy-on-write list of JSON objects, for a commit: finds, adds, replaces and removes rows by id.
 
 May import the standard library and this package's JSON types. Must not know what the rows mean. A commit may have
-thousands of updates for a list of thousands, so the cost of each operation does not depend on the length of the list.
-The given list is never changed.
+thousands of updates for a list of thousands. So after a few linear searches by id, an index replaces them. `same` finds
+a row by its content. The first change copies the list; the given list is never changed.
 """
 
 from __future__ import annotations

@@ -244,7 +244,10 @@ def _keep_dialects(before: Json, after: Json) -> None:
 
 
 def _trim(doc: Json, count: int) -> None:
-    """Keep the current version and the newest others. The log begins after its last entry of a removed version."""
+    """Expire old versions of a view: keep `count`, the current one always and otherwise the newest.
+
+    The version log loses all entries up to the last one that names an expired version.
+    """
     versions = rows(doc, "versions")
     if len(versions) <= count:
         return

@@ -18,7 +18,15 @@ from limnos.formats.scans.tasks import manifests_of, tasks_of
 
 
 def find_scan_scope(document: bytes, asked: bytes) -> list[bytes]:
-    """Determine the scope of a scan: the document's bytes and the request in, a `ScanScope` out."""
+    """Worker entry point: determine the scope of a scan.
+
+    Args:
+        document: The bytes of the table's metadata document.
+        asked: A `ScanRequest` as JSON.
+
+    Returns:
+        A list with one element: the `ScanScope` as JSON.
+    """
     return [
         msgspec.json.encode(
             scan_scope_of(iceberg_metadata.decode(document), msgspec.json.decode(asked, type=ScanRequest))

@@ -138,7 +138,10 @@ def _start_machine() -> SparkGrammar:
 
 
 def _refusal(error: Exception) -> Exception:
-    """Convert a ParseException of the JVM to InvalidQuery; other errors are returned unchanged."""
+    """Convert an error of the JVM to InvalidQuery, with line and column if it is a ParseException.
+
+    Only an error without a cause in the JVM is returned unchanged.
+    """
     thrown = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
     if thrown is None:
         return error

@@ -146,7 +146,10 @@ def _client_of(spark: SparkSession) -> Any:  # noqa: ANN401 - Spark Connect's ow
 
 
 def _patient(spark: SparkSession, goes_on: Callable[[], bool]) -> Any:  # noqa: ANN401 - its policies before
-    """Limit a Spark Connect session's retries to the time of the run. Returns the policies that it had."""
+    """Replace the session's retry policies by one that retries only while `goes_on` returns True.
+
+    Retries also end after `_CONNECT_TRIES` tries. Returns the previous policies.
+    """
     from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415 - only in the extra
 
     class Patience(DefaultPolicy):

@@ -121,7 +121,10 @@ def preparation(
 def prepare(
     spark: SparkSession, step: StepDeclaration, *, frame: DataFrame, branch: str, there: frozenset[Parts] = frozenset()
 ) -> TablePreparation:
-    """Execute the changes that the step's table needs, and return them. Raises as `preparation` does."""
+    """Execute the DDL that creates or alters the step's table, and return it with what `preparation` found.
+
+    Raises as `preparation` does.
+    """
     found = preparation(spark, step, frame=frame, branch=branch, there=there)
     for statement in found.statements:
         spark.sql(statement)

@@ -507,7 +507,7 @@ class ImportPart:
             location_claim(tx, kind, owner_id=owner, catalog_id=catalog, location=document.location)
 
     def trailer(self, ready: CheckedRecord) -> None:
-        """End the file, after checking its number of records."""
+        """Verify the trailer's record count and mark the import complete. Raises BadRequest for another count."""
         said = ready.record.trailer.records
         if said != ready.number:
             raise BadRequest(

@@ -42,7 +42,12 @@ class MoveDecision(NamedTuple):
 
 
 def decide_move(request_view: RequestView, kind: Kind, *, source: Levels, target: Levels) -> MoveDecision:
-    """Decide on renaming or moving a table or view. Raises PermissionDenied, BadRequest."""
+    """Authorize the rename or the move of a table or view.
+
+    Raises:
+        BadRequest: A path has fewer than two levels, so it names no namespace.
+        PermissionDenied: The caller may not rename it, or not move it, or not create it in the target namespace.
+    """
     if min(len(source), len(target)) < 2:
         raise BadRequest(f"A {kind.word} lies in a namespace: name at least two levels")
     stays = source[:-1] == target[:-1]

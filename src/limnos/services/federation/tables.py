@@ -80,7 +80,7 @@ async def table_create(ctx: Context, scope: RequestScope, *, path: Levels, asked
 async def table_alter(
     ctx: Context, scope: RequestScope, *, path: Levels, changes: Sequence[TableChange]
 ) -> FederatedTable:
-    """Apply all changes to a table in the source at once.
+    """Apply all changes to a table in the source atomically.
 
     Raises NotFound, BadRequest, UnsupportedOperation, PermissionDenied.
     """

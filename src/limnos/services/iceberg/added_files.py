@@ -155,8 +155,8 @@ async def _added_of(ctx: Context, commit: CommitFiles) -> AddedSnapshots:
 async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots) -> tuple[str, ...] | None:
     """Return the locations where a table may have files; None if another object's location overlaps one of them.
 
-    In that case the commit itself is refused, or the table's files are withheld from everyone. Locations that the
-    commit sets count only if the catalog covers them.
+    In that case the commit itself is refused, or the table's files are withheld from everyone. The locations that the
+    commit sets must lie below a root of the catalog; otherwise the result is None, too.
     """
     document = commit.document
     found: list[str] = []

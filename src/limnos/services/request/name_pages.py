@@ -127,7 +127,7 @@ EMPTY_PAGE = NamePage((), None)
 def page_of(
     request_view: RequestView, action: Action, *, kind: Kind, chain: SecurableChain, asked: PageRequest
 ) -> NamePage:
-    """Return a page of the children of an object that the caller sees. Raises CacheMiss.
+    """Return one page of the children visible to the caller. Raises CacheMiss.
 
     Args:
         request_view: The request view.

@@ -96,7 +96,10 @@ def scope_zones(view: StoreView, scope: RequestScope) -> tuple[int, ...]:
 
 
 def resolve_scope(view: StoreView, scope: RequestScope) -> ResolvedScope:
-    """Resolve a scope. Raises NotFound for a missing metalake or catalog, and CacheMiss."""
+    """Resolve the metalake and catalog of a request to their ids and zones.
+
+    Raises NotFound if one of them is missing, CacheMiss.
+    """
     settled = cached_scope(view, scope)
     if settled is not None:
         return settled

@@ -438,12 +438,12 @@ async def run_finish(
         message: A message to keep with it.
 
     Raises:
-        BadRequest: A run cannot finish in that state.
+        BadRequest: `state` is not a final state.
         NotFound: The run is missing.
         PermissionDenied: The caller is not the run's user. A caller who may cancel a run may still discard it while no
             process holds it.
         AttemptSuperseded: Another attempt has begun.
-        RunConflict: The run cannot come to that state from its present one.
+        RunConflict: The state transition from the run's present state is not allowed.
     """
     if state not in FINISHES:
         raise BadRequest(f"A run does not finish as '{state[:50]}': use one of {', '.join(FINISHES)}")

@@ -43,7 +43,7 @@ class SqlppEngine(Protocol):
 
 
 class NoSqlppEngine:
-    """The engine of a server that has none: refuses every job."""
+    """Null engine: rejects every job, because the server has no SQL++ engine."""
 
     def begin(self) -> None:
         """No-op: the null engine needs no preparation."""

@@ -295,10 +295,16 @@ class TablePurge:
             yield listed
 
     def _avro(self, location: str, *path: str) -> Iterator[str]:
-        """Read one text of each row of one of the table's own Avro files.
+        """Yield one string field of each record of an Avro file: a manifest or a manifest list of the table.
 
-        A missing file, and one that is not the table's own, has no rows. Raises UnreadableFile if it is no Avro file or
-        exceeds the limits: then its list of files is unknown.
+        Yields nothing if the file is missing or is not the table's own.
+
+        Args:
+            location: The file's location.
+            *path: The names of the nested fields down to the string, such as `data_file`, `file_path`.
+
+        Raises:
+            UnreadableFile: The file is no Avro file, or exceeds the limits. Then its list of files is unknown.
         """
         data = self._read(location, MANIFEST_BYTES_MAX) if self._is_own(location) else None
         if data is None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class DocumentHold(msgspec.Struct, frozen=True):
-    """Require that a table still has the document that the decision saw, although it does not change."""
+    """Optimistic-lock precondition: a table or view that this transaction only reads still has version `expected`."""
 
     table: Node
     expected: int

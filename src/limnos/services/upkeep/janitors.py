@@ -131,7 +131,14 @@ def find_leftover(directory: str, watch: OrphanWindow) -> OrphanFiles:
 async def janitor_run(
     work: TaskContext, payload: JanitorPayload, *, dry: bool = False
 ) -> tuple[JanitorPayload, list[str]]:
-    """Delete orphans; with `dry` only list them. Returns the next payload, and the paths."""
+    """Run the orphan-file cleanup once; with `dry` only list the orphan files.
+
+    The first run, and the first run after a change of the store's epoch, delete nothing: they only record the epoch and
+    the time.
+
+    Returns:
+        The payload for the next run, and the paths of the orphan files.
+    """
     epoch = await work.submit(lambda tx: tx.epoch())
     now_ms = time.time_ns() // 1_000_000
     if payload.epoch != epoch:

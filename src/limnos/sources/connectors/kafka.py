@@ -221,7 +221,10 @@ class KafkaSource:
 
 
 class _KafkaCall(NamedTuple):
-    """The client and the deadline of one call."""
+    """One call: asks Kafka about topics and changes them, until a deadline.
+
+    `ends` is the deadline in seconds of the monotonic clock. `complaint` returns the client's last error, or None.
+    """
 
     client: AdminClient
     ends: float

@@ -45,7 +45,11 @@ class KafkaSettings(NamedTuple):
 
 
 def kafka_settings(properties: Mapping[str, str], *, allowed: Collection[str]) -> KafkaSettings:
-    """Translate a catalog's properties. Raises BadRequest."""
+    """Convert a catalog's properties to Kafka client settings.
+
+    Raises BadRequest for malformed or missing brokers, a broker outside `allowed`, and an unknown `bypass` property
+    or a bad value of one.
+    """
     servers = _servers(properties.get(SERVERS) or "")
     for server in servers:
         require_allowed(server, allowed, told=f"Property {SERVERS}")

@@ -192,5 +192,5 @@ def _checked_out(
 
 
 def no_version_error(version: int) -> NotFound:
-    """Return the error for a missing version."""
+    """Build NotFound (kind `version`) for a version number of a Lance table."""
     return NotFound(str(version), kind="version")

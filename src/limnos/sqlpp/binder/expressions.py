@@ -184,7 +184,11 @@ class ExpressionBinder(ABC):
     # Datasets, views, synonyms.
 
     def source(self, parts: tuple[str, ...], at: TextPosition) -> plan.Expression:
-        """Bind a name in the position of a source. All of its parts are the name, never only a prefix."""
+        """Resolve a dataset, view or synonym name in FROM.
+
+        `a.b.c` is always the name `c` in dataverse `a.b`, never a field access. Raises SqlppError for a missing name or
+        dataverse, and for a cycle of synonyms.
+        """
         dataverse = parts[:-1] or self.dataverse
         if len(parts) > 1 and not self.names.has_dataverse(dataverse):
             raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", at)

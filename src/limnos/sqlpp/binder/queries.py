@@ -412,7 +412,11 @@ def _flat(parts: list[tuple[int, ...]]) -> tuple[int, ...]:
 
 
 def replace_identifiers(node: tree.Expression, aliases: Mapping[str, tree.Expression]) -> tree.Expression:
-    """A tree with identifiers replaced. Subqueries stay unchanged, because they have names of their own."""
+    """Return a tree whose identifiers are replaced by the expressions of `aliases`.
+
+    Subqueries have a scope of their own and stay unchanged. SOME and EVERY are rewritten too, with the uses of the
+    variables that they bind.
+    """
     if isinstance(node, tree.Variable):
         return aliases.get(node.name, node)
     return _rebuild_node(node, aliases) if aliases and not isinstance(node, tree.QueryExpression) else node  # type: ignore[return-value]

@@ -63,7 +63,7 @@ class DefinitionParser(TypeParser):
         return tree.CreateSynonym(at, name, told, self.name())
 
     def create_view(self, at: TextPosition, *, or_replace: bool) -> tree.CreateView:
-        """CREATE [OR REPLACE] VIEW."""
+        """Parse `CREATE [OR REPLACE] VIEW`. Raises SqlppError."""
         self.expect("VIEW")
         told = self.if_not_exists()
         name = self.name()

@@ -308,7 +308,7 @@ def _let(node: plan.LetIn, carrier: BlockTranslator) -> Shape:
 
 
 def bind_slot(slot: int, value: plan.Expression, *, carrier: BlockTranslator) -> None:
-    """Bind a variable to a shape, or to a query that is inlined where it is used."""
+    """Record the value of a LET variable: its typed column layout, or a subquery to be inlined at each use."""
     if any(isinstance(one, plan.Subquery) for one in _outermost(value)):
         carrier.known.later[slot] = value
     else:

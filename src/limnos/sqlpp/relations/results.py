@@ -55,7 +55,7 @@ def layout_of(shape: Shape, left: tuple[Shape, ...] = (), *, limit: int | None =
 
 
 class _LayoutBuilder:
-    """Collects the columns of a layout."""
+    """Builds a ResultLayout: which columns to select, and how to make result values of them."""
 
     def __init__(self) -> None:
         self.columns: list[tuple[Term, DeclaredType]] = []

@@ -89,7 +89,13 @@ def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched:
 
 
 def tokens_revoke(path: Path, *, valid: set[int] | None, keeps_unknown: bool) -> int:
-    """Revoke the tokens of a copy that are not in `valid`. None means unknown: all of them, unless `keeps_unknown`."""
+    """Revoke API tokens in a restored SQLite file. Returns the number of newly revoked tokens.
+
+    Args:
+        path: The SQLite file.
+        valid: The ids of the tokens that stay valid. None, if they are unknown, revokes all.
+        keeps_unknown: Whether to revoke nothing if `valid` is None.
+    """
     if valid is None and keeps_unknown:
         return 0
     with closing(sqlite3.connect(path)) as copy, copy:

@@ -83,7 +83,7 @@ class MutationJob:
         self.error: BaseException | None = None
 
     async def decide(self) -> None:
-        """Decide under the locks, if the caller asked for that. A refusal is kept for the caller."""
+        """Authorize again while holding the locks, if requested. A denial is stored as the caller's exception."""
         self.is_refused = False
         if self.again is None or self.future.done():
             return

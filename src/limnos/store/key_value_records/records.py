@@ -1,9 +1,9 @@
 """Records of a metalake on key-value pairs: objects by id and by name below their parent, and the records that belong
 to them.
 
-May import `model`, `formats.exchange` and this room's `storage`. Must not know which database holds the pairs. The
-values are seed 2's Protobuf messages as an export has them, so that exports can be read in and written out. Keys begin
-with a letter; numbers in them have eight bytes:
+May import `model`, `formats.exchange` and this package's `storage`. Must not know which database holds the pairs. The
+values are the Protobuf messages of `proto/limnos/v1` as an export has them, so that exports can be read in and written
+out. Keys begin with a letter; numbers in them have eight bytes:
 
     m                            the header of the export that the records come from
     r                            the revision: the number of transactions so far

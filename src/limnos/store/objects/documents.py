@@ -177,7 +177,10 @@ class DocumentWrites:
         self.tx.count(DELETE, {"id": node_id})
 
     def claims(self, location: str) -> list[tuple[int, str]]:
-        """Like `claims_read`, inside the transaction."""
+        """Read tables whose location equals, contains or lies below `location`, inside the transaction.
+
+        Returns ids and locations, as `claims_read` does.
+        """
         rows = self.tx.rows(CLAIMS, overlap_params(location) | {"location": location, "limit": CLAIMS_MAX})
         return [(row[0], row[1]) for row in rows]
 

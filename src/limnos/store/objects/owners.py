@@ -54,7 +54,10 @@ class OwnerWrites:
         self.tx = tx
 
     def insert(self, object_id: int, principal_id: int) -> None:
-        """Insert the owner of a new object. The object's own change row covers it."""
+        """Insert the owner of a new object.
+
+        Writes no change row: the one that creates the object invalidates caches for both.
+        """
         self.tx.count(INSERT, {"id": object_id, "principal": principal_id})
 
     def set(

@@ -14,7 +14,10 @@ TABLES = ("pipeline_run", "run_step")
 
 
 def upgrade() -> None:
-    """Add the columns. A store created by this release has them already. The previous release leaves them empty."""
+    """Add `phases` to `pipeline_run` and `run_step` if missing.
+
+    A store created by this release has both columns already. The previous release leaves them empty.
+    """
     found = sa.inspect(op.get_bind())
     for table in TABLES:
         if "phases" not in {column["name"] for column in found.get_columns(table)}:
