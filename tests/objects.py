@@ -197,19 +197,24 @@ def _guarded(found: ObjectStoreServer, app: Callable[..., Any]) -> Callable[...,
             if found.life_s is not None:
                 return [_shortened(b"".join(app(environ, start)), found.life_s)]
         elif found.trouble is not None and found.trouble.has(environ):
-            start(found.trouble.status, [("content-type", "application/xml")])
             code = "AccessDenied" if found.trouble.status.startswith("403") else "SlowDown"
-            return [f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()]
+            return _refusal(environ, start, found.trouble.status, code)
         elif key != found.keys[0] and not found.is_lax:
             for action, resource, prefix in _wants(environ):
                 found.asked[action] += 1
                 if not _may(environ, key, action=action, resource=resource, prefix=prefix):
                     found.refused.append(f"{action} {resource} {prefix or ''}")
-                    start("403 Forbidden", [("content-type", "application/xml")])
-                    return [b"<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"]
+                    return _refusal(environ, start, "403 Forbidden", "AccessDenied")
         return app(environ, start)
 
     return answer
+
+
+def _refusal(environ: Environ, start: Callable[..., Any], status: str, code: str) -> list[bytes]:
+    """Refuse a request. The answer to HEAD has no body: a client takes bytes behind its head for a broken answer."""
+    body = f"<Error><Code>{code}</Code><Message>{code}</Message></Error>".encode()
+    start(status, [("content-type", "application/xml"), ("content-length", str(len(body)))])
+    return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
 
 
 def _shortened(answer: bytes, life_s: int) -> bytes:
