@@ -1,4 +1,5 @@
-"""Write the tables of docs/reference/errors.md and docs/reference/metrics.md from the code: codes and metrics with their own words.
+"""Write the tables of docs/reference/errors.md and docs/reference/metrics.md from the code: codes and metrics with
+their own words.
 
 The JSON Schema of a pipeline's file, and the tables of docs/reference/pipeline-file.md, are written from its keys; the
 table of docs/reference/object-kinds.md is written from the table of kinds.

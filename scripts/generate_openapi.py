@@ -1,8 +1,8 @@
 """Write openapi/*.json, the wire contracts in OpenAPI 3.1, from the route tables and the shapes of the bodies.
 
-Usage: generate_openapi.py [--check]. Paths, methods, operation ids and tags come from the protocols' routers, summaries from
-the handlers' docstrings, bodies from the msgspec structs that handlers decode into, query parameters from what the routes
-declare.
+Usage: generate_openapi.py [--check]. Paths, methods, operation ids and tags come from the protocols' routers,
+summaries from the handlers' docstrings, bodies from the msgspec structs that handlers decode into, query
+parameters from what the routes declare.
 """
 
 from __future__ import annotations

@@ -168,7 +168,8 @@ def _empty(address: str) -> None:
 def postgres_server() -> Iterator[PostgresServer]:
     """Run a server for the body of a `with`, in a directory that other users may enter."""
     with tempfile.TemporaryDirectory(prefix="limnos-pg-", ignore_cleanup_errors=True) as folder:
-        # Where a start is interrupted the wheel's own hook makes the directory anew; this one, registered before, runs after it.
+        # Where a start is interrupted the wheel's own hook makes the directory anew; this one, registered before,
+        # runs after it.
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         server = PostgresServer(Path(folder))
         try:

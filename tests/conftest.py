@@ -194,7 +194,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
 
 @pytest.fixture(scope="module", autouse=True)
 def _own_log() -> Iterator[None]:
-    """Put the process's log back after a module: a command that ran here has it write to a stream that pytest closes."""
+    """Put the process's log back after a module: a command that ran here has it write to a stream that pytest
+    closes.
+    """
     root = logging.getLogger()
     handlers, level = [*root.handlers], root.level
     yield

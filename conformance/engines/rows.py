@@ -21,7 +21,9 @@ TYPED = {
     "id": "long", "name": "string", "amount": "decimal", "born": "date", "seen": "timestamp", "at": "timestamptz", "tags": "list",
     "place": "struct",
 }  # fmt: skip
-"""`amount` has 12 digits, 2 of them after the point; `tags` are strings; `place` has `x`, a long, and `label`, a string."""
+"""`amount` has 12 digits, 2 of them after the point; `tags` are strings; `place` has `x`, a long, and `label`, a
+string.
+"""
 
 FIRST: list[Row] = [
     [1, "Ada", "12.50", "2026-01-02", "2026-01-02T03:04:05.123456", "2026-01-02T03:04:05.123456Z", ["a", "b"], [1, "here"]],

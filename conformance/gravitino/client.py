@@ -1,4 +1,5 @@
-"""The official Python client in an environment of its own, whose old libraries must not meet ours; and what the suite's script told.
+"""The official Python client in an environment of its own, whose old libraries must not meet ours; and what the
+suite's script told.
 
 May import the standard library alone.
 """
@@ -78,7 +79,9 @@ def read(output: str, reasons: Path) -> Told:
 
 
 def told(uri: str) -> Told:
-    """Run the script against a server whose admin Basic names. Raises RuntimeError with what it said when it broke off."""
+    """Run the script against a server whose admin Basic names. Raises RuntimeError with what it said when it broke
+    off.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRAVITINO_"))}
     done = subprocess.run(
         [str(interpreter()), "-W", "ignore", str(SCRIPT), uri],

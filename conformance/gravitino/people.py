@@ -1,4 +1,5 @@
-"""Steps about metalakes, and about who may do what: users, groups, roles, grants, owners; and all that an outsider is refused.
+"""Steps about metalakes, and about who may do what: users, groups, roles, grants, owners; and all that an outsider is
+refused.
 
 Run by an interpreter that has the client; imports nothing of Limnos.
 """

@@ -1,4 +1,5 @@
-"""Steps about what lies in a metalake: catalogs, schemas, tables, views, functions, models, filesets, tags, statistics, jobs; by one user, under names of its own.
+"""Steps about what lies in a metalake: catalogs, schemas, tables, views, functions, models, filesets, tags,
+statistics, jobs; by one user, under names of its own.
 
 Run by an interpreter that has the client; imports nothing of Limnos.
 """
@@ -395,7 +396,9 @@ def tags(steps: Steps) -> None:
 
 
 def jobs(steps: Steps) -> None:
-    """Templates of programs and of Spark, and jobs that the server runs; pipelines and their runs, which it declares and runs elsewhere."""
+    """Templates of programs and of Spark, and jobs that the server runs; pipelines and their runs, which it
+    declares and runs elsewhere.
+    """
     lake, see, user = steps.lake, steps.see, steps.user
     programs(steps, f"t_{user}")
     name, run = f"p_{user}", f"01234567-0123-4567-89ab-{len(user):012}"

@@ -1,4 +1,5 @@
-"""Calls every public method of the official Python client, as an admin and as ordinary users. Usage: script.py URI; prints one JSON object.
+"""Calls every public method of the official Python client, as an admin and as ordinary users. Usage: script.py URI;
+prints one JSON object.
 
 Run by an interpreter that has the client; imports nothing of Limnos.
 """

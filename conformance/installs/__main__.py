@@ -1,7 +1,9 @@
-"""`python -m conformance.installs [EXTRAS…]`: install the wheel with each extra alone in a clean environment, and do what the extra is for.
+"""`python -m conformance.installs [EXTRAS…]`: install the wheel with each extra alone in a clean environment, and do
+what the extra is for.
 
-May import the standard library, this folder and the tests' stand-ins for object stores. EXTRAS are as in `pip install`, separated by commas (`server,s3`; `base` for none); left
-out, all. Packages come from uv's cache. Takes about ten minutes on two cores.
+May import the standard library, this folder and the tests' stand-ins for object stores. EXTRAS are as in `pip
+install`, separated by commas (`server,s3`; `base` for none); left out, all. Packages come from uv's cache. Takes
+about ten minutes on two cores.
 """
 
 from __future__ import annotations
@@ -259,7 +261,9 @@ JOBS: dict[str, Callable[[Place, ExitStack], str]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Try the environments that are named, or all; prints a line for each, and returns 0 if each does what it is for."""
+    """Try the environments that are named, or all; prints a line for each, and returns 0 if each does what it is
+    for.
+    """
     wanted = ["" if each == "base" else each for each in arguments] or list(JOBS)
     failed = 0
     with tempfile.TemporaryDirectory(prefix="limnos-installs-") as folder:

@@ -1,11 +1,12 @@
 """Iceberg's REST compatibility kit against a real server with access control on.
 
-Job: start a server, compile our few lines of Java, run the kit's table tests and view tests, print the score of each and
-compare it with `expected_tables.txt` and `expected_views.txt`; once over SQLite, once over PostgreSQL. May import the client,
-the Java and archive finders, the demo's server starter, and PostgreSQL as the benchmark starts it. Needs no Java compiler:
-Eclipse's comes from the class path. `python -m conformance.kit [--store sqlite|postgres] [--far] [NAME…]` runs all tests, or some:
-`tables` or `views` for all of a class, `tables#METHOD` or `views#METHOD` for one. `--far`: through a catalog that shows another server's.
-`--reference`: against Iceberg's reference server, then through a catalog that shows one; each test must end alike.
+Job: start a server, compile our few lines of Java, run the kit's table tests and view tests, print the score of
+each and compare it with `expected_tables.txt` and `expected_views.txt`; once over SQLite, once over PostgreSQL.
+May import the client, the Java and archive finders, the demo's server starter, and PostgreSQL as the benchmark
+starts it. Needs no Java compiler: Eclipse's comes from the class path. `python -m conformance.kit [--store
+sqlite|postgres] [--far] [NAME…]` runs all tests, or some: `tables` or `views` for all of a class, `tables#METHOD`
+or `views#METHOD` for one. `--far`: through a catalog that shows another server's. `--reference`: against Iceberg's
+reference server, then through a catalog that shows one; each test must end alike.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_store(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path) -> int:
     """Run the chosen tests over a store and report; 1 when a score is not the expected one.
 
-    Each class has a server and a database of its own: it wants no namespaces but those it makes, and leaves some behind.
+    Each class has a server and a database of its own: it wants no namespaces but those it makes, and leaves some
+    behind.
     """
     with databases(store, work / "postgres") as database_flags:
         for suite, methods in chosen.items():
@@ -100,7 +102,9 @@ def run_store(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path)
 
 
 def run_far(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path) -> int:
-    """Run the chosen tests over a store, through catalog `far` of a second server; 1 when a score is not the expected one."""
+    """Run the chosen tests over a store, through catalog `far` of a second server; 1 when a score is not the
+    expected one.
+    """
     with databases(store, work / "postgres") as database_flags:
         for suite, methods in chosen.items():
             with serving_far(suite, store, work=work / suite, flags=database_flags(suite)) as (uri, token):
@@ -127,7 +131,9 @@ def serving_far(suite: str, store: str, *, work: Path, flags: Sequence[str]) -> 
 
 
 def run_reference(kit: Kit, chosen: dict[str, list[str]], *, work: Path) -> int:
-    """Run the chosen tests against a reference server, and against a catalog that shows one; 1 when a test ends otherwise there."""
+    """Run the chosen tests against a reference server, and against a catalog that shows one; 1 when a test ends
+    otherwise there.
+    """
     found = []
     for suite, methods in chosen.items():
         ends = []
@@ -159,7 +165,9 @@ def serving_reference(kit: Kit, name: str, *, work: Path) -> Iterator[tuple[str,
 
 @contextmanager
 def serving_far_reference(kit: Kit, name: str, *, work: Path) -> Iterator[tuple[str, str, str]]:
-    """Run a reference server, and one of ours whose catalog `far` shows that; gives the second one's address, token and catalog."""
+    """Run a reference server, and one of ours whose catalog `far` shows that; gives the second one's address,
+    token and catalog.
+    """
     with (
         serving_reference(kit, name, work=work) as (source, _, _),
         showing({"uri": source}, work=work / "near", log=OUTPUT / f"near-{name}.log") as (uri, token),
@@ -180,7 +188,9 @@ def showing(properties: dict[str, str], *, work: Path, log: Path) -> Iterator[tu
 
 @contextmanager
 def databases(store: str, folder: Path) -> Iterator[Callable[[str], tuple[str, ...]]]:
-    """Run what a store needs for the time of the body; gives what makes a database, and the flags by which a server finds it."""
+    """Run what a store needs for the time of the body; gives what makes a database, and the flags by which a
+    server finds it.
+    """
     if store == "sqlite":
         yield lambda _: ()
         return
@@ -217,7 +227,9 @@ def prepare(classes: Path) -> Kit:
 def run_tests(
     kit: Kit, suite: str, *, uri: str, token: str, work: Path, methods: Sequence[str], log: Path, catalog: str = CATALOG
 ) -> None:
-    """Run the tests of a class in one Java process; its output goes to a log, its XML report to a directory of its name."""
+    """Run the tests of a class in one Java process; its output goes to a log, its XML report to a directory of its
+    name.
+    """
     properties = {"uri": uri, "warehouse": catalog, "limnos.kit.base": f"file:{work}/tables", **FLAGS}
     command = [str(kit.java), "-Xmx1g", "-Dfile.encoding=UTF-8"]
     command += [f"-D{key}={value}" for key, value in properties.items()]

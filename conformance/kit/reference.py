@@ -1,7 +1,7 @@
 """Runs Iceberg's reference server: its catalog over SQLite behind Jetty, as the kit's own archives have them.
 
-Job: a Java and a class path in, the address of a running server out. It knows nobody: whoever asks is served. It must not know
-what is asked of it.
+Job: a Java and a class path in, the address of a running server out. It knows nobody: whoever asks is served. It
+must not know what is asked of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`python -m conformance.lance [calls|differences|write]`: Lance's clients, and Lance's own server, beside ours.
 
-`calls`: every operation by every client at every depth, with access control on. `differences`: the same requests to Lance's own server and to ours; `write`
-writes the page that says where they differ. May import this package.
+`calls`: every operation by every client at every depth, with access control on. `differences`: the same requests
+to Lance's own server and to ours; `write` writes the page that says where they differ. May import this package.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Every operation as a row: about what it is called, with which fields, and what must come of it.
 
-The rows of a story are called in their order, each by somebody without rights first, who must be refused. May import this package. It must not know
-which client calls; what a client spells in its own way is in `lancedb_calls`.
+The rows of a story are called in their order, each by somebody without rights first, who must be refused. May
+import this package. It must not know which client calls; what a client spells in its own way is in
+`lancedb_calls`.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ def _none(_home: Home) -> Json:
 class Call:
     """A call of an operation. `thing`: a name in the home, "" for the home itself, None for no identifier.
 
-    `code`: the refusal that is right, None for an answer that `check` is content with. `outsider`: the code for who has no rights, or that a list
-    shows it nothing. `key`: under which name the answer is kept for later rows.
+    `code`: the refusal that is right, None for an answer that `check` is content with. `outsider`: the code for
+    who has no rights, or that a list shows it nothing. `key`: under which name the answer is kept for later rows.
     `unsaid`: the refusal of a request whose fields the client leaves out on the way.
     """
 

@@ -1,6 +1,7 @@
 """Lance's clients, each asked for an operation by its name, identifier and fields.
 
-Job: call it as the client spells it, and give back plain values: fields, or a refusal's code. May import the clients, this package and the standard library.
+Job: call it as the client spells it, and give back plain values: fields, or a refusal's code. May import the
+clients, this package and the standard library.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The same requests to Lance's own server and to ours: every difference stands in `differences.md`, with the reason.
 
-Job: send, take out what must differ (ids, times, places, words), compare, and compare what differs with the page. May import Lance's server, this package and the standard library.
+Job: send, take out what must differ (ids, times, places, words), compare, and compare what differs with the page.
+May import Lance's server, this package and the standard library.
 """
 
 from __future__ import annotations
@@ -145,7 +146,9 @@ def reference(root: Path) -> Iterator[Server]:
 
 
 class Found(NamedTuple):
-    """What came of all requests: differences, and the fields that we answer in addition, each with the actions that do."""
+    """What came of all requests: differences, and the fields that we answer in addition, each with the actions
+    that do.
+    """
 
     differences: list[Difference]
     added: dict[str, set[str]]

@@ -26,11 +26,15 @@ _BY_WORDS: Final = (
     ("does not exist in table schema", (20,)),  # looked at by the client itself
 )
 _AS_WRONG_REQUEST: Final = {13: (9, 12, 13, 23)}
-"""What the server tells the remote client as a wrong request, as that takes a 404 for a missing table and repeats what is told 409."""
+"""What the server tells the remote client as a wrong request, as that takes a 404 for a missing table and repeats
+what is told 409.
+"""
 
 
 def codes_of(error: Exception) -> tuple[int, ...]:
-    """The protocol's codes that can be meant by what LanceDB raises: a number, one in the body that it quotes, or by its words."""
+    """The protocol's codes that can be meant by what LanceDB raises: a number, one in the body that it quotes, or
+    by its words.
+    """
     code = getattr(error, "code", None)
     if isinstance(code, int):
         return (int(code),)

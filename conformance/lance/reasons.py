@@ -1,4 +1,5 @@
-"""Why our answers differ from the reference's, with the place in the protocol's document (its `spec.yaml`, and the pages beside it) that says so.
+"""Why our answers differ from the reference's, with the place in the protocol's document (its `spec.yaml`, and the
+pages beside it) that says so.
 
 May import the standard library only.
 """

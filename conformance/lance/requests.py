@@ -1,6 +1,7 @@
 """Requests that are sent to the reference server and to ours, in this order, right and wrong ones.
 
-May import this package's home for rows. Each row has a name of its own, which the table of differences goes by, and names why the answers may differ.
+May import this package's home for rows. Each row has a name of its own, which the table of differences goes by,
+and names why the answers may differ.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from conformance.lance.home import NEAR, ROWS, Json, stream
 
 
 class Asked(NamedTuple):
-    """A request: a name, method and address, and a body as JSON or bytes. `why`: a key of `reasons.REASONS`, for rows whose answers differ."""
+    """A request: a name, method and address, and a body as JSON or bytes. `why`: a key of `reasons.REASONS`, for
+    rows whose answers differ.
+    """
 
     name: str
     method: str

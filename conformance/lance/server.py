@@ -44,7 +44,9 @@ def served(work: Path, *, log: Path) -> Iterator[Lake]:
 
 
 def furnished(uri: str, admin: str, *, mark: str = "") -> Lake:
-    """Make the namespaces of every depth, and two users with a mark, of whom one may work in the catalog and owns nothing but what it makes."""
+    """Make the namespaces of every depth, and two users with a mark, of whom one may work in the catalog and owns
+    nothing but what it makes.
+    """
     namespace = RestNamespace(**{"uri": f"{uri}/lance", "header.Authorization": f"Bearer {admin}"})
     path = home_of(DEEPEST)
     for depth in range(2, len(path) + 1):

@@ -21,7 +21,9 @@ Outcome = Literal["ok", "FAILED", "no call"]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One operation by one client in one depth group: how its calls went, and what the first that went wrong was told."""
+    """One operation by one client in one depth group: how its calls went, and what the first that went wrong was
+    told.
+    """
 
     operation: str
     client: str
@@ -100,7 +102,9 @@ def databases(client: Client, outsider: Client, mark: str) -> Iterator[Result]:
 
 
 def tables(client: Client, outsider: Client, mark: str, *, depths: range, flat: bool = False) -> Iterator[Result]:
-    """Tables whose identifiers have so many names. `flat`: a list of all tables has those that lie in the catalog itself."""
+    """Tables whose identifiers have so many names. `flat`: a list of all tables has those that lie in the catalog
+    itself.
+    """
     for depth in depths:
         home = Home(home_of(depth), mark)
         calls = TABLES if not flat else tuple(_flat(depth))
@@ -108,7 +112,9 @@ def tables(client: Client, outsider: Client, mark: str, *, depths: range, flat: 
 
 
 def _flat(depth: int) -> Iterator[Call]:
-    """The rows of tables for who is told of a list of all tables no more than what lies in the catalog, if he may look there."""
+    """The rows of tables for who is told of a list of all tables no more than what lies in the catalog, if he may
+    look there.
+    """
     for call in TABLES:
         if call.operation != "list_all_tables":
             yield call

@@ -1,8 +1,11 @@
-"""`python -m conformance.lance_spark [--rows 100000] [--bundles]`: embeddings of real text by a Spark job, searched through LanceDB, and refused at every door.
+"""`python -m conformance.lance_spark [--rows 100000] [--bundles]`: embeddings of real text by a Spark job, searched
+through LanceDB, and refused at every door.
 
-Job: start a server; write sentences of installed libraries' documentation with their TF-IDF vectors into `lance.ml.text.docs` on Spark's executors; build indices at the
-server; compare what LanceDB finds with what brute force finds; then let somebody knock at each door, without the right, with a part of it, with all. With `--bundles` Lance's own connectors
-for Spark in place of that, as Maven Central has them (`bundles`). Returns 1 when the recall is below its aim, or a door or a connector does what it should not.
+Job: start a server; write sentences of installed libraries' documentation with their TF-IDF vectors into
+`lance.ml.text.docs` on Spark's executors; build indices at the server; compare what LanceDB finds with what brute
+force finds; then let somebody knock at each door, without the right, with a part of it, with all. With `--bundles`
+Lance's own connectors for Spark in place of that, as Maven Central has them (`bundles`). Returns 1 when the recall
+is below its aim, or a door or a connector does what it should not.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""What somebody does with Lance's own connector for Spark: run by a PySpark of its time, `bundle_job.py CATALOG_CLASS URI TOKEN EXTRA_JSON FOLDER`.
+"""What somebody does with Lance's own connector for Spark: run by a PySpark of its time, `bundle_job.py CATALOG_CLASS
+URI TOKEN EXTRA_JSON FOLDER`.
 
-May import PySpark alone: it knows nothing of this product but an address. Each step is told as a line of JSON, whatever becomes of it; the steps after it go on.
+May import PySpark alone: it knows nothing of this product but an address. Each step is told as a line of JSON,
+whatever becomes of it; the steps after it go on.
 """
 
 from __future__ import annotations

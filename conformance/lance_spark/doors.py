@@ -1,7 +1,8 @@
-"""Every door to the rows of a Lance table, and somebody who knocks at each: without the right, with a part of it, with the whole.
+"""Every door to the rows of a Lance table, and somebody who knocks at each: without the right, with a part of it,
+with the whole.
 
-May import the clients whose doors these are. Each refusal must say which right is missing, and each door opens for who has it; SQL++ has no door to Lance
-tables, which it must say.
+May import the clients whose doors these are. Each refusal must say which right is missing, and each door opens for
+who has it; SQL++ has no door to Lance tables, which it must say.
 """
 
 from __future__ import annotations
@@ -83,7 +84,9 @@ def _told(command: list[str], environment: dict[str, str]) -> str:
 
 
 def knock(uri: str, admin: Client) -> list[str]:
-    """Knock as somebody without rights, with a part of them, with all; print what each door says, and return those that were wrong."""
+    """Knock as somebody without rights, with a part of them, with all; print what each door says, and return those
+    that were wrong.
+    """
     admin.users.add("eve")
     token = admin.tokens.create(user="eve", name="doors").token
     spark = session(uri, token=token)

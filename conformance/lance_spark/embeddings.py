@@ -1,6 +1,8 @@
-"""Embeddings of real text in a Lance table: made by a Spark job, indexed at the server, searched through LanceDB beside brute force.
+"""Embeddings of real text in a Lance table: made by a Spark job, indexed at the server, searched through LanceDB
+beside brute force.
 
-May import PySpark, `limnos.spark`, `limnos.client`, pylance. Knows no rights. Nothing is downloaded: the text is the documentation of what is installed.
+May import PySpark, `limnos.spark`, `limnos.client`, pylance. Knows no rights. Nothing is downloaded: the text is
+the documentation of what is installed.
 """
 
 from __future__ import annotations
@@ -76,7 +78,9 @@ def index(admin: Client) -> None:
 
 
 def recall(admin: Client) -> dict[str, float]:
-    """Of the nearest rows that brute force finds, the share that a search through LanceDB finds by the index, in either mode."""
+    """Of the nearest rows that brute force finds, the share that a search through LanceDB finds by the index, in
+    either mode.
+    """
     held = lance.dataset(admin.lance.load(DOCS).location).to_table(columns=["vector"])["vector"].combine_chunks()
     numbers = held.values.to_numpy().reshape(-1, SIZE)
     asked = numbers[:: max(1, len(numbers) // QUERIES)][:QUERIES]

@@ -1,9 +1,10 @@
 """`conformance/run lesser [--only TEXT] [TESTS…]`: every use of an action asks for less, one at a time. Who notices?
 
-Each use of `Action.X` in `limnos.services` and `limnos.http` is lowered to an action of the same kind that a weaker right allows. Tests run as ever;
-each request that they make of a node in process is sent a second time with a use lowered by which something in it is decided otherwise,
-without committing anything. A use is noticed when that request is answered in another way than the test was answered. Where a second use refuses in
-its place, both are lowered. What no request notices survives, unless `judged.toml` says why it may; the exit code is 1 then.
+Each use of `Action.X` in `limnos.services` and `limnos.http` is lowered to an action of the same kind that a
+weaker right allows. Tests run as ever; each request that they make of a node in process is sent a second time with
+a use lowered by which something in it is decided otherwise, without committing anything. A use is noticed when
+that request is answered in another way than the test was answered. Where a second use refuses in its place, both
+are lowered. What no request notices survives, unless `judged.toml` says why it may; the exit code is 1 then.
 Actions for service admins alone have no lesser one.
 """
 

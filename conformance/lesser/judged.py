@@ -22,7 +22,9 @@ class Judgement(NamedTuple):
 
 
 def read_judgements(sites: Iterable[Site], path: Path = FILE) -> dict[str, Judgement]:
-    """Read the judgements by the key of their use. Raises ValueError for a use that is not there, or a judgement without a reason."""
+    """Read the judgements by the key of their use. Raises ValueError for a use that is not there, or a judgement
+    without a reason.
+    """
     known = {each.key for each in sites}
     found: dict[str, Judgement] = {}
     held = tomllib.loads(path.read_text(encoding="utf-8"))

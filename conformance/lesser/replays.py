@@ -1,4 +1,5 @@
-"""Requests of tests that are sent a second time with a use lowered: is the answer another one? Nothing is committed by the second.
+"""Requests of tests that are sent a second time with a use lowered: is the answer another one? Nothing is committed
+by the second.
 
 May import `pytest`, `limnos` and the driver of `tests.http`, behind the hook of `sites`.
 """
@@ -40,7 +41,9 @@ class Told(NamedTuple):
 
 
 class Replays:
-    """A plugin of pytest that sends requests of tests again, each with the uses lowered that are decided otherwise in it."""
+    """A plugin of pytest that sends requests of tests again, each with the uses lowered that are decided otherwise
+    in it.
+    """
 
     def __init__(self, planter: Planter, recorder: Recorder, wanted: Collection[int]) -> None:
         self.planter, self.wanted = planter, wanted
@@ -50,7 +53,9 @@ class Replays:
         self._replaying = False
         self._test = ""
         self._shapes: set[tuple[int, str, str]] = set()
-        """Uses and requests, but for the caller's name, that were tried: behind a use that is noticed another may refuse."""
+        """Uses and requests, but for the caller's name, that were tried: behind a use that is noticed another may
+        refuse.
+        """
         self.noticed: dict[int, Told] = {}
         self.again: dict[int, Told] = {}
         self.reached: dict[int, str] = {}
@@ -107,7 +112,9 @@ class Replays:
     async def _try(
         self, node: DriverNode, number: int, answer: DriverAnswer, *request: object, **options: object
     ) -> None:
-        """Lower a use; then those with it that are decided otherwise behind it, and see which of them refuse in its place."""
+        """Lower a use; then those with it that are decided otherwise behind it, and see which of them refuse in
+        its place.
+        """
         lowered, last = (number,), answer
         while len(lowered) <= DEPTH_MAX:
             with self._lowered(lowered):

@@ -1,6 +1,8 @@
-"""Uses of actions in services and routes, the lesser action for each, and an import hook through which one use at a time is lowered.
+"""Uses of actions in services and routes, the lesser action for each, and an import hook through which one use at a
+time is lowered.
 
-May import the standard library and `limnos.access`. `install` must run before any of the modules that it changes is imported.
+May import the standard library and `limnos.access`. `install` must run before any of the modules that it changes
+is imported.
 """
 
 from __future__ import annotations
@@ -35,7 +37,9 @@ _SPECIAL: Final = {
 
 
 class Site(NamedTuple):
-    """One use: its number, where it is, what is asked for, the lesser action, and whether it is read when its module is loaded."""
+    """One use: its number, where it is, what is asked for, the lesser action, and whether it is read when its
+    module is loaded.
+    """
 
     number: int
     path: str
@@ -47,7 +51,9 @@ class Site(NamedTuple):
     asks: tuple[str, ...]
     """What is asked for with it before a route reads a long body; empty for uses that decide something else."""
     key: str
-    """Its file, the function around it and its action, and a number from the second such use on: what stays when lines move."""
+    """Its file, the function around it and its action, and a number from the second such use on: what stays when
+    lines move.
+    """
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}: {self.action} -> {self.lesser}"
@@ -154,7 +160,9 @@ def is_use(node: ast.AST) -> bool:
 
 
 class Planter(ast.NodeTransformer, MetaPathFinder):
-    """Loads modules with a value of its own at each use, so that one of them can be lowered later, wherever it was put."""
+    """Loads modules with a value of its own at each use, so that one of them can be lowered later, wherever it was
+    put.
+    """
 
     def __init__(self, source: Path, found: Sequence[Site]) -> None:
         self.source = source

@@ -1,4 +1,5 @@
-"""`python -m conformance.openapi [PROTOCOL…] [--cases N] [--seed N]`: generated requests as five callers; totals are printed.
+"""`python -m conformance.openapi [PROTOCOL…] [--cases N] [--seed N]`: generated requests as five callers; totals are
+printed.
 
 Fails on an answer of 500 and above, and on one that the document does not have. May import this package.
 """

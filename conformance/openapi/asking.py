@@ -1,4 +1,5 @@
-"""Cases of an operation, from its document and from names that are there, sent as one caller; each answer held against the document.
+"""Cases of an operation, from its document and from names that are there, sent as one caller; each answer held
+against the document.
 
 May import schemathesis. Knows nothing of what an operation means.
 """
@@ -54,7 +55,9 @@ def nothing_undocumented(_context: object, response: Response, case: Case) -> No
 
 
 ANSWER_S = 120
-"""Longer than the server of `world` takes for anything: one that waits for changes may take 90, however busy the machine is."""
+"""Longer than the server of `world` takes for anything: one that waits for changes may take 90, however busy the
+machine is.
+"""
 CHECKS = (
     not_a_server_error,
     nothing_undocumented,
@@ -173,7 +176,9 @@ def _judge(case: Case, response: Response, caller: Caller, found: Found) -> None
 
 
 def _cases(operation: APIOperation) -> SearchStrategy[Case]:
-    """Cases as the document has them, or just not; most of them about what is there, many with a body that means something."""
+    """Cases as the document has them, or just not; most of them about what is there, many with a body that means
+    something.
+    """
     wild = operation.as_strategy(generation_mode=GenerationMode.POSITIVE)
     if operation.body:
         wild |= operation.as_strategy(generation_mode=GenerationMode.NEGATIVE)

@@ -1,6 +1,7 @@
 """A running server, what the generated requests speak of, and the five who ask.
 
-What a case drops or renames is made again before the next operation. May import the tests' way to start a server. Knows no document.
+What a case drops or renames is made again before the next operation. May import the tests' way to start a server.
+Knows no document.
 """
 
 from __future__ import annotations
@@ -99,7 +100,9 @@ CALLERS = (
     Caller("stranger", (believed("stranger"),)),
     Caller("nobody", (None, None, "Bearer lim_1_wrong", "Bearer eyJhbGciOiJub25lIn0.e30.", "Basic !")),
 )
-"""A service admin, the metalake's owner, a reader with one grant, a user without rights, and no credential or a wrong one."""
+"""A service admin, the metalake's owner, a reader with one grant, a user without rights, and no credential or a
+wrong one.
+"""
 
 
 class World:
@@ -110,7 +113,9 @@ class World:
         self._session = requests.Session()
 
     def mend(self) -> None:
-        """Make whatever of the things is not there: by the owner, or by the admin who still owns what was never given away."""
+        """Make whatever of the things is not there: by the owner, or by the admin who still owns what was never
+        given away.
+        """
         for thing in THINGS:
             if self.status("owner", *thing) in (401, 403, 404):
                 self.status("admin", *thing)

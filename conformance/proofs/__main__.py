@@ -1,7 +1,7 @@
 """`python -m conformance.proofs [PYTEST ARGUMENT…]`: what continuous integration samples, run whole.
 
-May import the standard library only; the tests are those of `SUITES`, and,
-as they have one Spark between them, after these and by themselves those of `SPARK_SUITES`. Takes about four hours on two cores.
+May import the standard library only; the tests are those of `SUITES`, and, as they have one Spark between them,
+after these and by themselves those of `SPARK_SUITES`. Takes about four hours on two cores.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""`conformance/run slowest [PROTOCOL…] [--seconds N] [--seed N]`: looks for the small request that holds the event loop longest.
+"""`conformance/run slowest [PROTOCOL…] [--seconds N] [--seed N]`: looks for the small request that holds the event
+loop longest.
 
-A search that changes requests of at most 2 KB at random and goes on from those that took the most processor time of the server's own thread.
-Prints the slowest of each protocol; exit code 1 when one takes longer than `--aim` milliseconds in each of three tries, or is answered with 500.
+A search that changes requests of at most 2 KB at random and goes on from those that took the most processor time
+of the server's own thread. Prints the slowest of each protocol; exit code 1 when one takes longer than `--aim`
+milliseconds in each of three tries, or is answered with 500.
 """
 
 from __future__ import annotations
@@ -74,7 +76,9 @@ class Slowness:
 def search(
     server: LiveServer, protocol: str, *, seconds: float, seed: int
 ) -> tuple[list[tuple[float, int, Sent]], int]:
-    """The slowest requests found in so many seconds, each with its least time of three tries; and how many places answered 500."""
+    """The slowest requests found in so many seconds, each with its least time of three tries; and how many places
+    answered 500.
+    """
     random = Random(f"{seed} {protocol}")
     world, slowness = World(server.uri), Slowness(server)
     known: list[tuple[float, int, Sent]] = []

@@ -1,6 +1,8 @@
-"""Attackers beside somebody who asks for the server's health: how long those answers take, and how large the server grows.
+"""Attackers beside somebody who asks for the server's health: how long those answers take, and how large the server
+grows.
 
-May import this package. The attackers send statements and bodies that once held a server up, one after the other, as fast as they are answered.
+May import this package. The attackers send statements and bodies that once held a server up, one after the other,
+as fast as they are answered.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ ATTACKS: Final = (
 
 
 class Company(NamedTuple):
-    """What the probes saw: times of answers in milliseconds, from the least; answers to attackers; the server's largest size in MiB."""
+    """What the probes saw: times of answers in milliseconds, from the least; answers to attackers; the server's
+    largest size in MiB.
+    """
 
     probes_ms: list[float]
     attacks: int

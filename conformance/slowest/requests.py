@@ -118,7 +118,9 @@ PIECES: Final = (
 
 
 def first_requests(protocol: str) -> list[Sent]:
-    """Each operation of the protocol's document with names that are there and a body that means something, and some by hand."""
+    """Each operation of the protocol's document with names that are there and a body that means something, and
+    some by hand.
+    """
     document = json.loads((FOLDER / f"{protocol}.json").read_text(encoding="utf-8"))
     found = list(EXTRA.get(protocol, ()))
     for path, methods in document["paths"].items():

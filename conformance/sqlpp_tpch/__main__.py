@@ -1,7 +1,9 @@
-"""`python -m conformance.sqlpp_tpch [--scale 0.01] [--rounds 3] [--only 1,6]`: TPC-H in SQL++ against Spark SQL on the same tables and session.
+"""`python -m conformance.sqlpp_tpch [--scale 0.01] [--rounds 3] [--only 1,6]`: TPC-H in SQL++ against Spark SQL on
+the same tables and session.
 
-Starts a server of its own on SQLite, and Spark in this process. Prints a line per query: whether both give the same, and what each took (the best of so many rounds, plain first in every other). The exit code says
-whether all were equal and carried as a whole. With `--directory` what was generated stays there.
+Starts a server of its own on SQLite, and Spark in this process. Prints a line per query: whether both give the
+same, and what each took (the best of so many rounds, plain first in every other). The exit code says whether all
+were equal and carried as a whole. With `--directory` what was generated stays there.
 """
 
 from __future__ import annotations
@@ -158,7 +160,9 @@ def _plain(spark: SparkSession, text: str) -> list[object]:
 
 
 def same(ours: Iterable[object], plain: Iterable[object]) -> bool:
-    """Whether two lists of objects are equal in their order, doubles to ten digits: their sums are added in another order each time."""
+    """Whether two lists of objects are equal in their order, doubles to ten digits: their sums are added in
+    another order each time.
+    """
     return list(map(_near, ours)) == list(map(_near, plain))
 
 

@@ -1,6 +1,7 @@
 """TPC-H's 22 queries, in SQL++ and in Spark SQL.
 
-Job: text. Parameters are those that the specification validates with. Numbers are doubles and not decimals, in both. Where several orders are right, both name the same.
+Job: text. Parameters are those that the specification validates with. Numbers are doubles and not decimals, in
+both. Where several orders are right, both name the same.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """TPC-H's tables as datasets of SQL++, with closed types and keys.
 
-Job: generate, declare, fill. May import pyarrow, PySpark and start `tpchgen-cli`; rows are appended by Spark as they were generated, decimals as doubles.
+Job: generate, declare, fill. May import pyarrow, PySpark and start `tpchgen-cli`; rows are appended by Spark as
+they were generated, decimals as doubles.
 """
 
 from __future__ import annotations

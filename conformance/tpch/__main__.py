@@ -1,8 +1,10 @@
-"""`python -m conformance.tpch [--scale 1] [--days 2]`: TPC-H through the declared pipeline, day by day, against plain Spark SQL.
+"""`python -m conformance.tpch [--scale 1] [--days 2]`: TPC-H through the declared pipeline, day by day, against plain
+Spark SQL.
 
-Starts a server of its own on SQLite. Prints a line per table and day, how long the run took and how long plain Spark took to compute and write the
-same tables whole, and the most memory that Spark's process had; the exit code says whether all were equal. With `--directory`, data and plain tables' checksums stay
-there, so a second trial has its own part to do alone.
+Starts a server of its own on SQLite. Prints a line per table and day, how long the run took and how long plain
+Spark took to compute and write the same tables whole, and the most memory that Spark's process had; the exit code
+says whether all were equal. With `--directory`, data and plain tables' checksums stay there, so a second trial has
+its own part to do alone.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
 Job: write `DIR/<day>/<table>.parquet`. May import pyarrow and start `tpchgen-cli`; it must not know of pipelines.
 
-A day changes 2 % of the customers and 1.5 % of the orders, deletes a tenth as many, adds twenty customers, and 1 % of new orders with
-their lines. Which ones is arithmetic over the keys, so the same scale gives the same days everywhere.
+A day changes 2 % of the customers and 1.5 % of the orders, deletes a tenth as many, adds twenty customers, and 1 %
+of new orders with their lines. Which ones is arithmetic over the keys, so the same scale gives the same days
+everywhere.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The plain computation, done once: each day's tables written as Parquet, timed, and their checksums kept in a file.
 
-Job: what a day should come to, so that a repeated or interrupted trial need not compute it again. May import the plain side; it must not know of the product.
+Job: what a day should come to, so that a repeated or interrupted trial need not compute it again. May import the
+plain side; it must not know of the product.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The same tables by plain Spark SQL over the deliveries' files: what the pipeline must come to.
 
-Job: for a number of days, a query for each table of `examples/tpch/pipeline.yaml`. May import nothing of the product: it is the other side.
+Job: for a number of days, a query for each table of `examples/tpch/pipeline.yaml`. May import nothing of the
+product: it is the other side.
 """
 
 from __future__ import annotations

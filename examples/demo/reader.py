@@ -1,7 +1,8 @@
 """Somebody who reads while the pipeline runs, and must never see a state in between.
 
-Job: ask over and over how many rows two tables have, through PyIceberg, from a thread. May import `model` and PyIceberg; it must not know of runs. The two
-tables of the demo have the same number of rows whenever a run was published, and at no other time.
+Job: ask over and over how many rows two tables have, through PyIceberg, from a thread. May import `model` and
+PyIceberg; it must not know of runs. The two tables of the demo have the same number of rows whenever a run was
+published, and at no other time.
 """
 
 from __future__ import annotations

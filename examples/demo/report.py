@@ -1,6 +1,7 @@
 """What the demo tells at its end: a short report on the terminal and one self-contained HTML page.
 
-Job: render a `DemoSummary`. May import rich, the demo's values and drawing, and the steps' times. It must not start or ask anything.
+Job: render a `DemoSummary`. May import rich, the demo's values and drawing, and the steps' times. It must not
+start or ask anything.
 """
 
 from __future__ import annotations

@@ -1,10 +1,12 @@
-"""Names of airports as vectors, beside the tables: made by Spark, kept in a Lance table, searched by `ana` through the server.
+"""Names of airports as vectors, beside the tables: made by Spark, kept in a Lance table, searched by `ana` through
+the server.
 
-Job: fill the table, and ask for what is like some words and for what has a word in it. May import `client`, `model`, the demo's `access`, PySpark for the vectors, pyarrow for
-answers, and the shapes of Lance's requests. It must not know how the pipeline made what it reads.
+Job: fill the table, and ask for what is like some words and for what has a word in it. May import `client`, `model`,
+the demo's `access`, PySpark for the vectors, pyarrow for answers, and the shapes of Lance's requests. It must not
+know how the pipeline made what it reads.
 
-A vector is a name's groups of three letters, counted, the rare ones for more (TF-IDF), each group in one of a few hundred places: names
-that are spelled alike are near each other. No model is needed for it, and none is fetched.
+A vector is a name's groups of three letters, counted, the rare ones for more (TF-IDF), each group in one of a few
+hundred places: names that are spelled alike are near each other. No model is needed for it, and none is fetched.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ class VectorTableContents:
 
 
 def fill_table(spark: SparkSession, admin: Client) -> VectorTableContents:
-    """Write every airport's name with its vector, and an index of their words. A table from an earlier run is replaced."""
+    """Write every airport's name with its vector, and an index of their words. A table from an earlier run is
+    replaced.
+    """
     try:
         admin.namespaces.create(NAMESPACE)
     except ConflictError as error:

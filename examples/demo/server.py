@@ -39,7 +39,8 @@ class RunningServer:
 
 @contextmanager
 def running_server(data: Path, *, log: Path, flags: Sequence[str] = ()) -> Iterator[RunningServer]:
-    """Serve the store in `data` on a free loopback port, with further flags, for the time of the body; the server's log goes to `log`.
+    """Serve the store in `data` on a free loopback port, with further flags, for the time of the body; the server's
+    log goes to `log`.
 
     Raises Unavailable with the end of the log when the server does not come up.
     """

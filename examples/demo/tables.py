@@ -1,6 +1,7 @@
 """What the published tables hold, asked by Spark SQL: compared with the source, and the numbers of the page.
 
-Job: queries and the comparison. May import `model`, the demo's `data` and PySpark's types; it must not know how the tables were made.
+Job: queries and the comparison. May import `model`, the demo's `data` and PySpark's types; it must not know how
+the tables were made.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def raw_table_name(table: str) -> str:
 
 
 def verify(spark: SparkSession, source: DemoTable) -> int:
-    """Compare a raw table with its source, rows and values per column; return its rows. Raises CountsDiffer on any difference."""
+    """Compare a raw table with its source, rows and values per column; return its rows. Raises CountsDiffer on any
+    difference.
+    """
     table = raw_table_name(source.name)
     found = census(spark, table, columns=source.column_names)
     if found.rows != source.census.rows:

@@ -1,6 +1,7 @@
 """Put the measurements of some years where the pipeline looks for them: `python deliver.py 2007 2008`.
 
-The data is that of the package `palmerpenguins` (Gorman, Williams and Fraser 2014, collected at Palmer Station; CC0): `pip install palmerpenguins`.
+The data is that of the package `palmerpenguins` (Gorman, Williams and Fraser 2014, collected at Palmer Station;
+CC0): `pip install palmerpenguins`.
 """
 
 from __future__ import annotations

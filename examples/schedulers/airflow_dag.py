@@ -1,8 +1,9 @@
 """The same from Airflow: a task that calls the command line, one a day.
 
-Airflow's machine needs `limnos` on its PATH and LIMNOS_URI and LIMNOS_TOKEN_FILE in its environment. A task that is killed is tried again; `pipeline run`
-then waits for the lease of the run that was killed to end, or `limnos pipeline resume RUN` goes on with it by hand. Exit code 10 is broken data: trying
-again would not help, so the task is skipped, and `limnos pipeline show RUN` says what was found.
+Airflow's machine needs `limnos` on its PATH and LIMNOS_URI and LIMNOS_TOKEN_FILE in its environment. A task that
+is killed is tried again; `pipeline run` then waits for the lease of the run that was killed to end, or `limnos
+pipeline resume RUN` goes on with it by hand. Exit code 10 is broken data: trying again would not help, so the task
+is skipped, and `limnos pipeline show RUN` says what was found.
 """
 
 from __future__ import annotations

@@ -84,7 +84,9 @@ def test_what_is_refused(claims: dict[str, Any], words: str) -> None:
 
 
 def test_claims_that_are_missing() -> None:
-    """Without an end a token is no token; without a beginning it began now; without groups it tells that there are none."""
+    """Without an end a token is no token; without a beginning it began now; without groups it tells that there are
+    none.
+    """
     with pytest.raises(AuthenticationFailed, match="no time as 'exp'"):
         read(token({name: value for name, value in GOOD.items() if name != "exp"}))
 
@@ -105,7 +107,9 @@ def test_signatures_of_others() -> None:
 
 
 def test_algorithms_are_not_the_tokens_choice() -> None:
-    """No signature at all, or one by a shared secret that is the published key, is refused before a key is looked for."""
+    """No signature at all, or one by a shared secret that is the published key, is refused before a key is looked
+    for.
+    """
     head = base64.urlsafe_b64encode(json.dumps({"alg": "none", "kid": "r1"}).encode()).rstrip(b"=").decode()
     body = token(GOOD).split(".")[1]
     with pytest.raises(AuthenticationFailed, match="signed by 'none'"):
@@ -149,7 +153,9 @@ def test_deep_json_is_refused() -> None:
 
 
 def test_key_sets() -> None:
-    """Keys of other kinds, other uses, or that are none are left out; private parts are not taken; what is no set is said so."""
+    """Keys of other kinds, other uses, or that are none are left out; private parts are not taken; what is no set
+    is said so.
+    """
     listed: list[Any] = [
         RSA.as_dict(private=True), {**EC.as_dict(private=False), "use": "enc"}, {"kty": "oct", "k": "c2VjcmV0", "kid": "o"}, 7,
         {"kty": "RSA", "kid": "broken", "n": "?", "e": "AQAB"}, {"kty": "XX"},

@@ -71,7 +71,9 @@ def test_a_right_to_look_is_no_right_to_change() -> None:
 
 
 def test_owners() -> None:
-    """Whoever owns something on the way has a prospect; and below a catalog, where nothing is named yet, with the right to use it."""
+    """Whoever owns something on the way has a prospect; and below a catalog, where nothing is named yet, with the
+    right to use it.
+    """
     user = allowed(*USE)
 
     for owned in (TARGET, INNER, MAIN, LAKE):

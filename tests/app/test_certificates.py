@@ -1,4 +1,6 @@
-"""The certificate that a server shows: what is refused at the start, and what becomes of a running one when files change."""
+"""The certificate that a server shows: what is refused at the start, and what becomes of a running one when files
+change.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Deliveries to webhooks, on real sockets: everything arrives, in order, signed, whatever the receiver does meanwhile."""
+"""Deliveries to webhooks, on real sockets: everything arrives, in order, signed, whatever the receiver does
+meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -306,7 +308,9 @@ def test_who_lost_a_webhook_moves_nothing(desk: ServiceDesk, receiver: Receiver)
 
 
 def test_it_is_told_what_its_maker_may_see(desk: ServiceDesk, receiver: Receiver) -> None:
-    """Rights are those of the sending: a maker who is no owner any longer has told what the rest of their rights covers."""
+    """Rights are those of the sending: a maker who is no owner any longer has told what the rest of their rights
+    covers.
+    """
     desk.users("ana")
     desk.run(
         owner_set(desk.ctx(), metalake=LAKE, kind=Kind.METALAKE, full_name=LAKE, owner_kind=Kind.USER, owner="ana")
@@ -385,7 +389,9 @@ def test_pauses_grow(desk: ServiceDesk) -> None:
 
 
 def test_secrets_are_sealed_where_they_lie(desk: ServiceDesk, receiver: Receiver) -> None:
-    """The database has them sealed, also one from before once keys are rotated; messages are signed as ever; what no key opens is told by the key's id, and nothing is sent."""
+    """The database has them sealed, also one from before once keys are rotated; messages are signed as ever; what
+    no key opens is told by the key's id, and nothing is sent.
+    """
     services = desk.node.services
 
     def held(*keys: bytes) -> None:
@@ -430,7 +436,9 @@ def test_a_new_webhook_is_sealed_at_once(desk: ServiceDesk, receiver: Receiver) 
 
 
 def test_a_position_ahead_of_a_clock_is_not_behind(desk: ServiceDesk, receiver: Receiver) -> None:
-    """A webhook that was told more than a clock says, as after a restore, is zero behind and never less; other zones count as ever."""
+    """A webhook that was told more than a clock says, as after a restore, is zero behind and never less; other
+    zones count as ever.
+    """
     hook(desk, receiver)
     found = standing(desk).webhook
     zones = position_of(found.position).zones
@@ -442,7 +450,9 @@ def test_a_position_ahead_of_a_clock_is_not_behind(desk: ServiceDesk, receiver: 
 
 
 def test_a_position_of_another_metalake(desk: ServiceDesk, receiver: Receiver) -> None:
-    """A webhook starts where its own metalake's changes are told: the position of another one is refused, when made and when tried again."""
+    """A webhook starts where its own metalake's changes are told: the position of another one is refused, when
+    made and when tried again.
+    """
     desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
     page = desk.run(page_read(desk.ctx(), RequestScope("pond"), None, limit=1, start=NEWEST))
     own = hook(desk, receiver)
@@ -483,7 +493,9 @@ def test_a_node_that_lost_its_lease_sends_no_more(desk: ServiceDesk, receiver: R
 def test_a_lease_is_kept_well_before_its_end(
     desk: ServiceDesk, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who waits for changes waits a third of a lease at most, and a sign of life is given as often, of jobs and statements, too."""
+    """Who waits for changes waits a third of a lease at most, and a sign of life is given as often, of jobs and
+    statements, too.
+    """
     hook(desk, receiver)
     waits: list[float] = []
 

@@ -75,7 +75,9 @@ def test_all_that_wait_share_one_preparation(tmp_path: Path) -> None:
 
 
 def test_who_waits_in_vain_is_told_how_far_it_is(tmp_path: Path) -> None:
-    """The loop goes on meanwhile; past the time that a statement has, it is told what is being fetched, and when to come again."""
+    """The loop goes on meanwhile; past the time that a statement has, it is told what is being fetched, and when
+    to come again.
+    """
     preparing = Preparing(tmp_path)
     preparing.goes_on.clear()
 
@@ -110,7 +112,9 @@ def test_who_waits_in_vain_is_told_how_far_it_is(tmp_path: Path) -> None:
 def test_a_failure_is_told_for_a_while_and_heals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, reason: str
 ) -> None:
-    """Statements are told the reason and a time; within it nothing is tried, after it the next statement tries again."""
+    """Statements are told the reason and a time; within it nothing is tried, after it the next statement tries
+    again.
+    """
     preparing = Preparing(tmp_path, error)
 
     async def story() -> None:
@@ -191,7 +195,9 @@ def test_settings_say_from_where_and_to_where(tmp_path: Path, monkeypatch: pytes
 
 
 def test_each_setting_of_spark_reaches_the_engine(tmp_path: Path) -> None:
-    """Whatever `spark.*` has, set or not, stands in the environment of an engine under the name that its settings have there; a new setting does so by itself."""
+    """Whatever `spark.*` has, set or not, stands in the environment of an engine under the name that its settings
+    have there; a new setting does so by itself.
+    """
     values = {name: f"{tmp_path}/{name}" for name in SparkSection.model_fields}
 
     found = engine_settings(Settings(spark=SparkSection(**values)))

@@ -31,7 +31,9 @@ def test_a_directory_goes_with_all_that_lies_in_it(tmp_path: Path) -> None:
 
 
 def test_what_a_killed_server_left_is_removed(tmp_path: Path) -> None:
-    """The directory of a process that lives stays, whoever looks and how often; once it is killed the next look removes it."""
+    """The directory of a process that lives stays, whoever looks and how often; once it is killed the next look
+    removes it.
+    """
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", MAKE], stdout=subprocess.PIPE, text=True, env=environment) as other:
         try:

@@ -104,7 +104,9 @@ def test_a_process_that_dies_is_replaced(run: Callable[[Story], object]) -> None
 
 
 def test_who_is_told_to_try_again_may_do_so(run: Callable[[Story], object]) -> None:
-    """A query whose engine dies may be sent again, and a change whose outcome nobody knows may not; a failure of the engine's own is neither."""
+    """A query whose engine dies may be sent again, and a change whose outcome nobody knows may not; a failure of
+    the engine's own is neither.
+    """
 
     async def story(engine: SparkEngine) -> None:
         with pytest.raises(
@@ -141,7 +143,9 @@ def test_an_engine_that_cannot_start_is_not_tried_at_each_statement(run: Callabl
 def test_an_engine_without_a_place_to_work_is_told(
     run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Where its directory cannot be made a statement is told why and when to come again; it heals once there is room."""
+    """Where its directory cannot be made a statement is told why and when to come again; it heals once there is
+    room.
+    """
 
     async def story(engine: SparkEngine) -> None:
         with monkeypatch.context() as patched:
@@ -172,7 +176,9 @@ class Files(EngineFiles):
 
 
 def test_the_server_fetches_what_the_engine_is_given(run: Callable[[Story], object], tmp_path: Path) -> None:
-    """An engine is told where its archives and its Java lie, and has the settings of Spark; statements that come together start one."""
+    """An engine is told where its archives and its Java lie, and has the settings of Spark; statements that come
+    together start one.
+    """
 
     async def story(_: SparkEngine) -> None:
         files = Files(tmp_path)
@@ -192,7 +198,9 @@ def test_the_server_fetches_what_the_engine_is_given(run: Callable[[Story], obje
 def test_what_is_missing_is_fetched_at_the_start(
     run: Callable[[Story], object], fetched: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """A server that starts removes what killed ones left, and fetches archives that are not there, without a statement that asks."""
+    """A server that starts removes what killed ones left, and fetches archives that are not there, without a
+    statement that asks.
+    """
     looked = threading.Event()
     monkeypatch.setattr(module, "remove_stale", lambda: looked.set() or 1)
 
@@ -264,7 +272,9 @@ def test_who_takes_no_more_ends_a_job(run: Callable[[Story], object]) -> None:
 
 
 def test_who_does_not_obey_is_ended(run: Callable[[Story], object]) -> None:
-    """A job past its deadline is told so; a process that does not end it is replaced, and its other jobs are told to try again."""
+    """A job past its deadline is told so; a process that does not end it is replaced, and its other jobs are told
+    to try again.
+    """
 
     async def story(engine: SparkEngine) -> None:
         other = asyncio.create_task(lines(engine.run(job("obey"))))
@@ -304,7 +314,9 @@ def test_no_user_takes_the_last_place(run: Callable[[Story], object]) -> None:
 
 
 def test_no_user_fills_the_queue(run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where many statements of a user wait, the next one is told to come again, and one of somebody else still waits for its turn."""
+    """Where many statements of a user wait, the next one is told to come again, and one of somebody else still
+    waits for its turn.
+    """
     monkeypatch.setattr(module, "ASKER_WAITING_MAX", 1)
     monkeypatch.setattr(module, "GRACE_S", 60.0)  # a process that is only starting obeys later
 

@@ -1,4 +1,6 @@
-"""Jobs that a server runs by itself: programs in processes of their own, with few rights, ended in time, told as what they became."""
+"""Jobs that a server runs by itself: programs in processes of their own, with few rights, ended in time, told as
+what they became.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,9 @@ class Lake:
         await self.executor()._take()
 
     async def reach(self, job: str, states: tuple[str, ...]) -> None:
-        """Wait until a job is in one of some states. Fails where it comes to rest in another one, or to none in time."""
+        """Wait until a job is in one of some states. Fails where it comes to rest in another one, or to none in
+        time.
+        """
         seen = ""
         try:
             async with asyncio.timeout(WITHIN_S):
@@ -203,7 +207,9 @@ def test_the_end_of_what_is_written_is_kept(lake: Lake) -> None:
 
 
 def test_a_job_is_cancelled(lake: Lake) -> None:
-    """One that runs is asked to end, and then made to; one that waits is cancelled at once; one that has ended stays as it is."""
+    """One that runs is asked to end, and then made to; one that waits is cancelled at once; one that has ended
+    stays as it is.
+    """
     job = lake.ask("sleeps.sh")
 
     async def story() -> None:
@@ -258,7 +264,9 @@ def test_a_job_has_limits(lake: Lake) -> None:
 
 
 def test_a_job_without_a_network_has_none(lake: Lake) -> None:
-    """It is in no network of this machine's and still who it was; where the machine does not let it leave, it does not begin."""
+    """It is in no network of this machine's and still who it was; where the machine does not let it leave, it does
+    not begin.
+    """
     told = lake.run(lake.ask("limits.sh"), limits=JobLimits(network=False))
 
     if told["state"] == "succeeded":

@@ -18,7 +18,9 @@ import pytest
 pytestmark = pytest.mark.integration
 
 HANGS_S = 300
-"""Far beyond what the slowest machine takes: who is not done by then never will be. Nothing here is judged by its speed."""
+"""Far beyond what the slowest machine takes: who is not done by then never will be. Nothing here is judged by its
+speed.
+"""
 UNHINDERED_S = 120
 """A drain time that nothing comes near unless something hangs."""
 STUCK = {

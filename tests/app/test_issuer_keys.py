@@ -92,7 +92,9 @@ def test_new_key_is_fetched(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_made_up_keys_do_not_drive_the_server(issuer: Issuer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many tokens name keys that nobody has, the issuer is asked a bounded number of times, and they are 401."""
+    """However many tokens name keys that nobody has, the issuer is asked a bounded number of times, and they are
+    401.
+    """
     monkeypatch.setattr(module, "AGAIN_S", 0.05)
     checker = keys(issuer)
     forged = []
@@ -177,7 +179,9 @@ def test_documents_that_are_none(issuer: Issuer, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_public_client_is_the_settings(issuer: Issuer) -> None:
-    """People's programs are told the issuer with the client by which they sign in there, where the settings name one."""
+    """People's programs are told the issuer with the client by which they sign in there, where the settings name
+    one.
+    """
     named = keys(issuer, client_id="terminal", scope="openid").client
 
     assert keys(issuer).client is None

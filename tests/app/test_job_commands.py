@@ -17,7 +17,9 @@ def plan(folder: Path, *, spark_submit: str | None) -> JobSettings:
 
 
 def test_the_command_of_a_spark_application(tmp_path: Path) -> None:
-    """It is spark-submit's, with lists of files behind their flags, and the application's arguments last; Spark's own place can be read."""
+    """It is spark-submit's, with lists of files behind their flags, and the application's arguments last; Spark's
+    own place can be read.
+    """
     for name in ("bin/spark-submit", "app.jar", "a.jar", "b.jar", "c.csv"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()

@@ -1,4 +1,6 @@
-"""The processes that read Lance tables: started when asked, ended when they take too much, told apart from the server's own failures."""
+"""The processes that read Lance tables: started when asked, ended when they take too much, told apart from the
+server's own failures.
+"""
 
 from __future__ import annotations
 
@@ -172,7 +174,9 @@ def test_a_body_that_breaks_off(location: str) -> None:
 
 
 def test_rights_that_are_lost_before_the_body_ended(location: str) -> None:
-    """Whether the caller may is looked at when all of the body is there: nothing is written for who may not any more."""
+    """Whether the caller may is looked at when all of the body is there: nothing is written for who may not any
+    more.
+    """
 
     async def refused() -> None:
         raise PermissionDenied("Not any more")
@@ -188,7 +192,9 @@ def test_rights_that_are_lost_before_the_body_ended(location: str) -> None:
 
 
 def test_a_process_that_is_killed_in_an_insert(location: str) -> None:
-    """It is certain that nothing was changed, as it did not have all of the body; the next one finds another process."""
+    """It is certain that nothing was changed, as it did not have all of the body; the next one finds another
+    process.
+    """
 
     async def story(processes: LanceProcesses) -> None:
         def kill() -> None:

@@ -110,7 +110,9 @@ def test_a_refusal_is_told(run: Callable[..., object], request_body: bytes, erro
 
 
 def test_what_a_refusal_does_not_tell_is_logged(run: Callable[..., object], tmp_path: Path) -> None:
-    """A file that cannot be shown to a bound reader is refused without its name, which stands in the log with what was wrong."""
+    """A file that cannot be shown to a bound reader is refused without its name, which stands in the log with what
+    was wrong.
+    """
     place = tmp_path.resolve()
     (place / "City=Rome.parquet").write_bytes(b"no file of that kind")
     at = f"file://{place}/City=Rome.parquet"
@@ -200,7 +202,9 @@ def test_a_process_that_cannot_do_it_is_told_as_unavailable(
 
 
 def test_no_caller_takes_the_last_process() -> None:
-    """Of two processes a caller has one; whoever else comes has the other at once, also while more of the first one's wait."""
+    """Of two processes a caller has one; whoever else comes has the other at once, also while more of the first
+    one's wait.
+    """
 
     async def story() -> list[bool]:
         chores = OffloadProcesses(processes_max=2)

@@ -65,7 +65,9 @@ def test_ids_of_keys_are_read_from_a_store(tmp_path: Path) -> None:
 
 
 def test_check_tells_of_a_key_that_is_not_here(tmp_path: Path) -> None:
-    """With the file nothing is wrong; without it the check names key and file, which stops no start, and makes no key."""
+    """With the file nothing is wrong; without it the check names key and file, which stops no start, and makes no
+    key.
+    """
     data = tmp_path / "data"
     key = store_with_a_secret(data)
     assert check(settings_of(data)) == []

@@ -22,7 +22,9 @@ def insert(file: sqlite3.Connection, table: str, **given: object) -> None:
 
 
 def test_check_lists_names_that_would_be_refused(tmp_path: Path) -> None:
-    """A user's double of an older release is named with escapes, why, and how to replace it; the start is not stopped."""
+    """A user's double of an older release is named with escapes, why, and how to replace it; the start is not
+    stopped.
+    """
     settings = settings_of(tmp_path)
     migrate(settings)
     with closing(sqlite3.connect(tmp_path / "limnos.db")) as file, file:

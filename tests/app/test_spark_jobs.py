@@ -27,7 +27,9 @@ spark.stop()
 
 
 def test_an_application_runs_on_spark(lake: Lake, tmp_path: Path) -> None:
-    """It has its arguments, files and properties, reads what it was given and not the server's data, and is told with what it wrote."""
+    """It has its arguments, files and properties, reads what it was given and not the server's data, and is told
+    with what it wrote.
+    """
     (lake.programs / "app.py").write_text(APPLICATION)
     (lake.programs / "rows.txt").write_text("a\nb\nc\n")
     template = {

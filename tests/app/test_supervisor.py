@@ -25,7 +25,9 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> tuple[Supervisor, list[tuple[
 
 
 def test_a_worker_that_starts_slowly_is_let_be(supervised: tuple[Supervisor, list[tuple[int, int]]]) -> None:
-    """Beats count from the first one on: before it a worker migrates, fills or opens its store for as long as that takes."""
+    """Beats count from the first one on: before it a worker migrates, fills or opens its store for as long as that
+    takes.
+    """
     found, killed = supervised
     slow, hung = found.workers
     hung.is_serving = True

@@ -1,4 +1,6 @@
-"""The node's own work beside requests: what is due is done once, and a node with nothing to do leaves the store alone."""
+"""The node's own work beside requests: what is due is done once, and a node with nothing to do leaves the store
+alone.
+"""
 
 from __future__ import annotations
 

@@ -139,7 +139,9 @@ def test_the_store_is_migrated_and_filled_once(tmp_path: Path) -> None:
 
 
 def test_a_killed_worker_comes_back_and_nobody_is_refused(tmp_path: Path) -> None:
-    """While a worker that was killed is started again, every new connection is answered, and then the new one serves."""
+    """While a worker that was killed is started again, every new connection is answered, and then the new one
+    serves.
+    """
     with workers(tmp_path) as running:
         before = running.answering(2)
         os.kill(running.pids()[2], signal.SIGKILL)
@@ -156,7 +158,9 @@ def test_a_killed_worker_comes_back_and_nobody_is_refused(tmp_path: Path) -> Non
 
 
 def test_a_hung_worker_is_ended_and_replaced(tmp_path: Path) -> None:
-    """A worker that neither serves nor dies is ended after some beats; log and metrics say so, and its place is taken."""
+    """A worker that neither serves nor dies is ended after some beats; log and metrics say so, and its place is
+    taken.
+    """
     with workers(tmp_path, planted=IMPATIENT) as running:
         before = running.answering(2)
         hung = running.pids()[2]
@@ -201,7 +205,9 @@ def test_workers_end_with_their_supervisor(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_cannot_start_ends_all(tmp_path: Path) -> None:
-    """When the first worker fails before it ever served, nothing is tried for ever: exit code 1, and the log says why."""
+    """When the first worker fails before it ever served, nothing is tried for ever: exit code 1, and the log says
+    why.
+    """
     code = f"{BROKEN}\nimport sys\nfrom limnos.cli.main import main\nsys.exit(main())"
     command = [sys.executable, "-c", code, "server", "start", "--data", str(tmp_path / "data"), "--workers", "2"]
 

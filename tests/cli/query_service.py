@@ -1,4 +1,6 @@
-"""A stand-in for the query service: the documented wire, constants worked out by the evaluator, and a statement that only ends when it is cancelled."""
+"""A stand-in for the query service: the documented wire, constants worked out by the evaluator, and a statement
+that only ends when it is cancelled.
+"""
 
 from __future__ import annotations
 

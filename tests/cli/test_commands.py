@@ -103,7 +103,9 @@ def test_ls_lists_namespaces_tables_and_views(fake: FakeServer, limnos: Run) -> 
 
 
 def test_ls_of_a_catalog_asks_for_no_tables(fake: FakeServer, limnos: Run) -> None:
-    """A catalog holds namespaces, and only Lance tables beside them; an empty one is told on standard error, so that pipes see nothing."""
+    """A catalog holds namespaces, and only Lance tables beside them; an empty one is told on standard error, so
+    that pipes see nothing.
+    """
     fake.on("GET", f"{I}/namespaces?{PAGE}", {"namespaces": []})
 
     done = limnos("ls", "main", "--output", "table")

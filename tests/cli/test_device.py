@@ -1,4 +1,6 @@
-"""Signing in in a browser from the command line, at an issuer that speaks RFC 8628: asked until it says yes, kept, refreshed, ended."""
+"""Signing in in a browser from the command line, at an issuer that speaks RFC 8628: asked until it says yes, kept,
+refreshed, ended.
+"""
 
 from __future__ import annotations
 
@@ -153,7 +155,9 @@ def test_logging_out_ends_it_at_the_issuer(lake: FakeServer, run: Run, issuer: I
 
 
 def test_what_makes_no_sense_is_said(fake: FakeServer, run: Run, issuer: Issuer) -> None:
-    """A user and a browser, neither, a server without an issuer, an issuer that is not what it says, one without TLS."""
+    """A user and a browser, neither, a server without an issuer, an issuer that is not what it says, one without
+    TLS.
+    """
     fake.on("GET", "/configs", {})
     assert run("login", "ana", "--device", "--uri", fake.uri).code == 2
     assert run("login", "--uri", fake.uri).code == 2

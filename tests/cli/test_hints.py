@@ -12,7 +12,9 @@ from tests.cli.test_docs import commands_of
 
 
 def test_switches_are_known() -> None:
-    """The flags taken for ones without a value are those of the commands: else a value would be read as a path, or a path as a value."""
+    """The flags taken for ones without a value are those of the commands: else a value would be read as a path, or
+    a path as a value.
+    """
     switches = {
         name
         for _, command in commands_of(app)
@@ -104,7 +106,9 @@ def test_refusal_without_a_decision_says_who_one_is() -> None:
     ("webhook retry 7", "Webhook 7 does not exist", "not-found", "'limnos webhook list' shows those that are there"),
 ])  # fmt: skip
 def test_the_next_command_is_about_what_failed(line: str, message: str, code: str, hint: str) -> None:
-    """A hint names the place that the message speaks of: the target where that is at fault, the trash where the trash is."""
+    """A hint names the place that the message speaks of: the target where that is at fault, the trash where the
+    trash is.
+    """
     error = (ConflictError if code == "already-exists" else NotFoundError)(message, status=404, code=code)
 
     assert hint_for(error, TypedCommand(line.split())) == hint

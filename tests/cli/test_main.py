@@ -240,7 +240,9 @@ def test_format_is_chosen(tokens: list[str], environ: dict[str, str], *, termina
 
 
 def test_bug_is_not_dressed_up(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An exception that nobody foresaw keeps its traceback, without local variables and secrets, and asks for a report."""
+    """An exception that nobody foresaw keeps its traceback, without local variables and secrets, and asks for a
+    report.
+    """
 
     def broken(text: str) -> tuple[str, ...]:
         planted = "of-a-local" + "-variable"

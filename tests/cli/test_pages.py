@@ -1,7 +1,8 @@
 """What the pages for users say is true: their snippets are run, and what they name exists.
 
-A block is run unless the paragraph before it says "Example". Shell and Python blocks of a page run in order, in one empty
-directory with an empty HOME, against the server that the page itself starts; only the port is another one.
+A block is run unless the paragraph before it says "Example". Shell and Python blocks of a page run in order, in
+one empty directory with an empty HOME, against the server that the page itself starts; only the port is another
+one.
 """
 
 from __future__ import annotations
@@ -207,7 +208,9 @@ def test_statements_in_blocks_can_be_run(tmp_path: Path) -> None:
 
 
 def test_extras_exist() -> None:
-    """Every extra that a page or a hint tells to install is one of the package, and the package is installed from a checkout."""
+    """Every extra that a page or a hint tells to install is one of the package, and the package is installed from
+    a checkout.
+    """
     known = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
     texts += [install_hint(extra) for extra in MODULE_EXTRAS.values()]

@@ -216,7 +216,9 @@ def test_a_failing_command_prints_no_secret(  # noqa: PLR0917 - of pytest
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Whatever a command says of a failure, to whichever stream, holds no secret; only what nobody foresaw has a traceback."""
+    """Whatever a command says of a failure, to whichever stream, holds no secret; only what nobody foresaw has a
+    traceback.
+    """
     if words == ("export",) and how == "server babbles":
         how = "server echoes"  # what the server sends is written as it is
     if words in ALONE and how not in {"unknown flag", "too many words"}:

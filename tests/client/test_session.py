@@ -196,7 +196,9 @@ def test_a_key_travels_and_makes_a_transaction_repeatable(fake: FakeServer) -> N
 
 
 def test_what_a_runner_tells_is_sent_again(fake: FakeServer) -> None:
-    """A beat whose answer was lost is sent again, as twice is the same; a resume only when it says which attempt it follows."""
+    """A beat whose answer was lost is sent again, as twice is the same; a resume only when it says which attempt
+    it follows.
+    """
     runs = "/api/limnos/v1/metalakes/lake/runs/r-1"
     run = {"id": "r-1", "pipeline": "nyc", "state": "running", "attempt": 2, "user": "ana", "holder": "h:1"}
     fake.on("POST", f"{runs}/beat", hang_up=True).on("POST", f"{runs}/beat", {"state": "running", "attempt": 1})

@@ -219,7 +219,9 @@ def test_wrong_value_is_refused(name: str, value: str, expected: str) -> None:
 
 @pytest.mark.parametrize("value,fits", [("450m", True), ("600m", True), ("601m", False), ("1g", True), ("2g", False)])
 def test_the_heap_of_an_engine_fits_the_machine(value: str, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between what Spark needs and what the machine has, edges included; the default is there on small machines, too."""
+    """Between what Spark needs and what the machine has, edges included; the default is there on small machines,
+    too.
+    """
     monkeypatch.setattr("limnos.config.settings.memory_bytes", lambda: 600 << 20)
 
     if fits:

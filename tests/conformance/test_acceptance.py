@@ -19,7 +19,9 @@ Plant = Callable[[pytest.MonkeyPatch], None]
 
 
 def test_a_page_that_tells_otherwise_is_seen() -> None:
-    """Another outcome, another number before the change, or far more right after it, is a difference; one more right after it is none."""
+    """Another outcome, another number before the change, or far more right after it, is a difference; one more
+    right after it is none.
+    """
     page = "### S\n\n| change | a |\n|---|---|\n" + "".join(
         f"| {each.title} | refused: 1, 6, 1 |\n" for each in CHANGES
     )
@@ -35,7 +37,9 @@ def test_a_page_that_tells_otherwise_is_seen() -> None:
 
 @pytest.mark.parametrize("nodes,words", [(1, "one node"), (2, "two nodes")], ids=["one", "two"])
 def test_the_page_tells_the_matrix(database: Database, tmp_path: Path, nodes: int, words: str) -> None:
-    """What the very next request is told after each change, and its statements, are as docs/reference/acceptance.md says; every cell is right."""
+    """What the very next request is told after each change, and its statements, are as
+    docs/reference/acceptance.md says; every cell is right.
+    """
     title = f"{TITLES[database.kind]}, {words}"
     address = None if database.kind == "sqlite" else database.address
     with world_of(tmp_path / "data", nodes=nodes, database=address) as world:

@@ -56,7 +56,9 @@ def archive(tmp_path: Path) -> Path:
 
 
 def test_only_what_is_wanted_is_unpacked(archive: Path, tmp_path: Path) -> None:
-    """Wanted folders are whole, with the jars they share with unwanted ones; of those nothing is left, not even a directory."""
+    """Wanted folders are whole, with the jars they share with unwanted ones; of those nothing is left, not even a
+    directory.
+    """
     unpack(archive, tmp_path / "out", wanted=("lib/", "plugin/iceberg/"))
 
     found = {str(path.relative_to(tmp_path / "out")): path.read_bytes() for path in (tmp_path / "out").rglob("*.jar")}
@@ -100,7 +102,9 @@ def test_everything_is_pinned() -> None:
 
 
 def test_what_is_raised_is_an_answer() -> None:
-    """A check passes on the answer it expects; what is raised fails it with the words, or is what a refusal is judged by."""
+    """A check passes on the answer it expects; what is raised fails it with the words, or is what a refusal is
+    judged by.
+    """
 
     def fail() -> object:
         raise RuntimeError("needs SELECT_TABLE")
@@ -133,7 +137,9 @@ SIGNED_IN = [
 
 @pytest.mark.parametrize("engine", [*SIGNED_IN, "chDB", "Sail"])
 def test_the_page_is_what_is_run(engine: str) -> None:
-    """Each engine's settings come from docs/guides/engines.md, with the address, the token and the catalog that are meant."""
+    """Each engine's settings come from docs/guides/engines.md, with the address, the token and the catalog that
+    are meant.
+    """
     code = block(engine, uri="http://h:1/iceberg", token="secret-1", catalog="other")
 
     assert "http://h:1/iceberg" in code
@@ -194,7 +200,9 @@ def story(answers: dict[str, object], **limits: str) -> Story:
 
 
 def test_a_limit_is_one_as_long_as_its_words_come() -> None:
-    """What an engine cannot do is its own limit when it says so in the words that its driver knows; else the check has failed."""
+    """What an engine cannot do is its own limit when it says so in the words that its driver knows; else the check
+    has failed.
+    """
     one = story(
         {"drop": Refused("No: DROP is not spoken here")}, known="not spoken", gone="not spoken", other="unknown verb"
     )
@@ -224,7 +232,9 @@ def test_a_limit_may_be_told_for_a_kind() -> None:
 
 
 def test_what_a_writer_wrote_is_what_others_read() -> None:
-    """Others must read the rows that the witness sees, with a value that the writer put in place of another, too; none are asked for a table that is not there."""
+    """Others must read the rows that the witness sees, with a value that the writer put in place of another, too;
+    none are asked for a table that is not there.
+    """
     rows = [[*row[:6], row[6] or [], row[7]] for row in kept(deleted=True)]
 
     class Seeing(Witness):
@@ -260,7 +270,9 @@ def test_a_refusal_has_to_say_why() -> None:
 
 
 def test_a_host_answers_in_lines(tmp_path: Path) -> None:
-    """A driver's rows, its limits and what it raises, causes and all, go over the pipe; a verb that it lacks is told as that."""
+    """A driver's rows, its limits and what it raises, causes and all, go over the pipe; a verb that it lacks is
+    told as that.
+    """
 
     class Engine(Driver):
         title = "engine 1"
@@ -320,7 +332,9 @@ for line in sys.stdin:
 
 
 def test_a_program_of_another_language_is_asked_in_icebergs_words(tmp_path: Path) -> None:
-    """It is given settings by name, schemas as Iceberg writes them and rows by their columns' names; columns come back in the order asked for."""
+    """It is given settings by name, schemas as Iceberg writes them and rows by their columns' names; columns come
+    back in the order asked for.
+    """
     program = tmp_path / "program"
     program.write_text(PROGRAM.format(python=sys.executable))
     program.chmod(0o755)
@@ -400,7 +414,9 @@ def test_sql_of_spark_is_spelled_by_level() -> None:
 
 
 def test_a_caller_of_spark_is_a_catalog_of_its_session(tmp_path: Path) -> None:
-    """What Spark takes only when it starts is not said again; each caller's catalog has the page's settings and the caller's token."""
+    """What Spark takes only when it starts is not said again; each caller's catalog has the page's settings and
+    the caller's token.
+    """
     said: dict[str, str] = {}
     spark = PySpark()
     spark.place = Place(uri="http://h", warehouse="w", tokens={"reader": "r"}, work=tmp_path, is_remote=True)
@@ -414,7 +430,9 @@ def test_a_caller_of_spark_is_a_catalog_of_its_session(tmp_path: Path) -> None:
 
 
 def test_the_page_holds_the_last_run() -> None:
-    """The tables of a run take the place of the last one's; what was kept of engines that did not run stays, of those that did it goes."""
+    """The tables of a run take the place of the last one's; what was kept of engines that did not run stays, of
+    those that did it goes.
+    """
     first, second = (story({}), story({}, gone="No"))
     second.engine = "two"
     for each in (first, second):

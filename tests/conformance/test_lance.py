@@ -51,7 +51,9 @@ def test_what_is_right_is_said_to_be() -> None:
 
 
 def test_what_is_wrong_is_said_to_be() -> None:
-    """A wrong answer, a refusal, another code for an outsider or an answer to one is a failure, and says what was told."""
+    """A wrong answer, a refusal, another code for an outsider or an answer to one is a failure, and says what was
+    told.
+    """
     right = Fake({"properties": {"a": "b"}})
     assert outcome(Fake({"properties": {}}), DENIED) == ("FAILED", "answered {'properties': {}}")
     assert outcome(DENIED, DENIED) == ("FAILED", "refused with (15,): no")
@@ -61,7 +63,9 @@ def test_what_is_wrong_is_said_to_be() -> None:
 
 
 def test_requests_have_names_of_their_own_and_known_reasons() -> None:
-    """A row of the page is found by its request's name; every reason that a request names is one, and every reason is used."""
+    """A row of the page is found by its request's name; every reason that a request names is one, and every reason
+    is used.
+    """
     names = [each.name for each in REQUESTS]
     assert len(names) == len(set(names))
     assert {each.why for each in REQUESTS} - {""} == set(REASONS)

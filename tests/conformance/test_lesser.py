@@ -26,7 +26,9 @@ def is_commit(action):
 
 
 def test_what_is_asked_for_is_less() -> None:
-    """Each action has a lesser one with another rule, but for those of service admins, lists, and what asks for the least already."""
+    """Each action has a lesser one with another rule, but for those of service admins, lists, and what asks for
+    the least already.
+    """
     none = [each.word for each in Action if lesser_of(each.word) is None]
 
     assert lesser_of("table_commit") == "table_load"
@@ -70,7 +72,9 @@ print("right")
 
 
 def test_one_use_is_lowered(tmp_path: Path) -> None:
-    """The planted ones alone, also where the value was put aside before; which were come by later is noted; members are compared by value."""
+    """The planted ones alone, also where the value was put aside before; which were come by later is noted;
+    members are compared by value.
+    """
     folder = tmp_path / "limnos" / "services"
     folder.mkdir(parents=True)
     (folder / "odd.py").write_text(TEXT)
@@ -92,7 +96,9 @@ def test_one_use_is_lowered(tmp_path: Path) -> None:
 
 
 def test_a_door_is_the_same_for_every_caller() -> None:
-    """Who may use a catalog may own a table in it: that reads the same bodies for looking as for making. What a member may not do does not."""
+    """Who may use a catalog may own a table in it: that reads the same bodies for looking as for making. What a
+    member may not do does not.
+    """
     create, look = Action.TABLE_CREATE, Action.TABLE_LIST
 
     assert admits_more([create], [look], SHALLOW) is None

@@ -1,4 +1,6 @@
-"""Requests generated from the committed documents, as five callers: no answer breaks or is undocumented; and such answers would be seen."""
+"""Requests generated from the committed documents, as five callers: no answer breaks or is undocumented; and such
+answers would be seen.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def test_generated_requests_get_documented_answers(tmp_path: Path, protocol: str
     ids=["broken", "undocumented", "another kind", "another shape", "another type"],
 )
 def test_what_is_wrong_is_seen(status: int, kind: str, body: bytes) -> None:
-    """An answer of 500, one that is not in the document, of another kind or in another shape is told, with how to ask again."""
+    """An answer of 500, one that is not in the document, of another kind or in another shape is told, with how to
+    ask again.
+    """
     found = found_with("GET /iceberg/v1/{prefix}/namespaces", status, kind, body)
 
     assert {wrong.status for wrong in found.wrong.values()} == {status}

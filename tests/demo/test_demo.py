@@ -37,7 +37,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
 
 
 def test_first_run_loads_merges_and_compares(runs: Runs) -> None:
-    """The first run takes all but a day, then that day and what was corrected, and finds the source's counts; a reader saw whole runs."""
+    """The first run takes all but a day, then that day and what was corrected, and finds the source's counts; a
+    reader saw whole runs.
+    """
     report = runs.first.partition("Tables")[2]
     assert "336,000 rows" in runs.first
     assert "992 rows" in runs.first
@@ -62,7 +64,9 @@ def test_access_is_shown_at_both_servers(runs: Runs) -> None:
 
 
 def test_a_lance_table_is_searched_at_both_servers(runs: Runs) -> None:
-    """Vectors made by Spark find a name that is misspelt, an index of words the name that has one; refused and allowed as the other table."""
+    """Vectors made by Spark find a name that is misspelt, an index of words the name that has one; refused and
+    allowed as the other table.
+    """
     for text in (runs.first, runs.second):
         report = text.partition("Tables")[2]
         assert re.search(r"lance\.nyc\.airports +│ +1,458 │ +1,458 │ written anew", report)

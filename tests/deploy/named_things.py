@@ -1,4 +1,6 @@
-"""What deploy/ names, held against the product: settings by loading them, addresses by the committed documents, commands by the command line."""
+"""What deploy/ names, held against the product: settings by loading them, addresses by the committed documents,
+commands by the command line.
+"""
 
 from __future__ import annotations
 

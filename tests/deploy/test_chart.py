@@ -70,7 +70,9 @@ def test_helm_finds_nothing(values: Json) -> None:
     ],
 )  # fmt: skip
 def test_values_are_checked(section: str, key: str | None, value: object) -> None:
-    """What is missing, misspelt or makes no sense is refused before anything is made, and so is a secret among the plain values."""
+    """What is missing, misspelt or makes no sense is refused before anything is made, and so is a secret among the
+    plain values.
+    """
     values = copy.deepcopy(VALUES)
     if key is None:
         values[section] = value
@@ -106,7 +108,9 @@ def test_settings_are_settings() -> None:
 
 
 def test_nobody_is_root() -> None:
-    """Pods run as an ordinary user, without capabilities or the cluster's token, and write to their own volumes alone."""
+    """Pods run as an ordinary user, without capabilities or the cluster's token, and write to their own volumes
+    alone.
+    """
     for pod in pods():
         (container,) = cast("list[Json]", pod["containers"])
 
@@ -146,7 +150,9 @@ def test_the_migration_is_before_the_nodes() -> None:
 
 
 def test_selectors_find_nodes_alone() -> None:
-    """Service, disruption budget and monitor select the labels of the nodes' pods, or the service's; the migration's pod is none of them."""
+    """Service, disruption budget and monitor select the labels of the nodes' pods, or the service's; the
+    migration's pod is none of them.
+    """
     made = rendered(EVERYTHING)
     labels = cast("dict[str, str]", at(made["Deployment"], "spec", "template", "metadata", "labels"))
     other = cast("dict[str, str]", at(made["Job"], "spec", "template", "metadata", "labels"))

@@ -1,4 +1,6 @@
-"""The board and the alert rules: every query is PromQL over metrics and labels that there are, every alert leads to its heading."""
+"""The board and the alert rules: every query is PromQL over metrics and labels that there are, every alert leads
+to its heading.
+"""
 
 from __future__ import annotations
 

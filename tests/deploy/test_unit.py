@@ -57,7 +57,9 @@ def test_it_starts_what_there_is() -> None:
 
 
 def test_it_stops_as_the_server_does() -> None:
-    """It waits for longer than the server takes to stop, and does not start one again whose settings make no sense (2)."""
+    """It waits for longer than the server takes to stop, and does not start one again whose settings make no sense
+    (2).
+    """
     service = unit()["Service"]
 
     assert float(service["TimeoutStopSec"].removesuffix("s")) > ServerSection().drain_timeout_s

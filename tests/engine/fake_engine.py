@@ -1,4 +1,6 @@
-"""An engine without Spark: it does what the target of a job is called. Started as the real one is, and speaks its wire."""
+"""An engine without Spark: it does what the target of a job is called. Started as the real one is, and speaks its
+wire.
+"""
 
 from __future__ import annotations
 

@@ -50,7 +50,9 @@ def directory_of(asking: EngineDataverse, name: str) -> Path:
 
 
 def test_rows_stay_and_files_become_few(asking: EngineDataverse, do: Do) -> None:
-    """After INSERT, UPSERT and DELETE one by one every row is there once, in one file without deletes; once more there is nothing to do."""
+    """After INSERT, UPSERT and DELETE one by one every row is there once, in one file without deletes; once more
+    there is nothing to do.
+    """
     asking.make("many", TYPE, "id")
     for number in range(4):
         do(asking.insert("many", f"{{'id': {number}, 'v': {number}, 'open': [{number}]}}"))
@@ -74,7 +76,9 @@ def test_rows_stay_and_files_become_few(asking: EngineDataverse, do: Do) -> None
 
 
 def test_old_states_and_debris_go(asking: EngineDataverse, do: Do) -> None:
-    """Former states and the files of theirs go, and a file that a killed statement left long ago; one of just now stays, and what is named."""
+    """Former states and the files of theirs go, and a file that a killed statement left long ago; one of just now
+    stays, and what is named.
+    """
     asking.make("old", TYPE, "id")
     for number in range(3):
         do(asking.insert("old", f"{{'id': {number}}}"))

@@ -34,7 +34,9 @@ print("child", os.system(f"cat {home}/data/admin.token 2>/dev/null") != 0)
 
 
 def test_what_a_confined_process_can_open(tmp_path: Path) -> None:
-    """Warehouse and scratch can be written, what is beside the data directory read, its secrets and the server's environment not."""
+    """Warehouse and scratch can be written, what is beside the data directory read, its secrets and the server's
+    environment not.
+    """
     for name in ("data/warehouse", "scratch"):
         (tmp_path / name).mkdir(parents=True)
     (tmp_path / "data" / "admin.token").write_text("secret")

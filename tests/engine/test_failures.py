@@ -32,7 +32,9 @@ START = EngineStart("http://h", "lake", "local", "460m", 3, 2, "/scratch", (), (
     ],
 )
 def test_who_may_send_it_again_is_told(error: Exception, expected: tuple[int, bool, bool]) -> None:
-    """What was not worked on may be sent again, what went wrong unforeseen is the engine's failure, all else the statement's."""
+    """What was not worked on may be sent again, what went wrong unforeseen is the engine's failure, all else the
+    statement's.
+    """
     found = failure_of(error, "job")
 
     assert (found.number, found.again, found.failed) == expected

@@ -1,4 +1,6 @@
-"""SQL++ over data on a machine that has nothing yet: no archive, no cache, no Java of its own; then without its engine."""
+"""SQL++ over data on a machine that has nothing yet: no archive, no cache, no Java of its own; then without its
+engine.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def engines(server: LiveServer) -> list[psutil.Process]:
 
 
 def test_the_first_statement_over_data_works(server: LiveServer) -> None:
-    """The server has fetched the archive and made a launcher for the Java of the package, for its engine, which can do neither."""
+    """The server has fetched the archive and made a launcher for the Java of the package, for its engine, which
+    can do neither.
+    """
     status, _, answer = ask(server, MADE)
 
     assert (status, answer.get("results")) == (200, [3]), answer

@@ -1,7 +1,8 @@
 """Keys under a crowd: sixteen callers on two nodes write overlapping keys, an outsider appends, engines are killed.
 
-A statement writes a key that others want, too, and one that is its own: as it is carried out as a whole or not at all, its own key tells afterwards whether it was. Files are
-compacted all the while. How long the crowd works is `LIMNOS_TEST_KEYS_S`; on PostgreSQL, too, with `LIMNOS_TEST_FAULTS=all`.
+A statement writes a key that others want, too, and one that is its own: as it is carried out as a whole or not at
+all, its own key tells afterwards whether it was. Files are compacted all the while. How long the crowd works is
+`LIMNOS_TEST_KEYS_S`; on PostgreSQL, too, with `LIMNOS_TEST_FAULTS=all`.
 """
 
 from __future__ import annotations
@@ -155,7 +156,9 @@ def nodes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Proce
 
 
 def test_keys_hold_under_a_crowd(nodes: list[Process]) -> None:
-    """Every key is there once, every statement that was told to be done is there, none that was refused, and the outsider wrote nothing."""
+    """Every key is there once, every statement that was told to be done is there, none that was refused, and the
+    outsider wrote nothing.
+    """
     crowd = Crowd(nodes, nodes[0].token)
     status, body = answer_of(nodes[0].uri, crowd.token, MADE)
     assert status == 200, body

@@ -1,6 +1,8 @@
-"""Statements over data and kill -9: of the server at each boundary of their commit, of the engine while its commit is under way.
+"""Statements over data and kill -9: of the server at each boundary of their commit, of the engine while its commit is
+under way.
 
-Sampled: one kill of the server, both of the engine, one in a compaction, over SQLite; all of them with `LIMNOS_TEST_FAULTS=all`.
+Sampled: one kill of the server, both of the engine, one in a compaction, over SQLite; all of them with
+`LIMNOS_TEST_FAULTS=all`.
 """
 
 from __future__ import annotations
@@ -108,7 +110,9 @@ def called(value: str) -> str:
 
 @pytest.mark.parametrize("statement,point", SAMPLE, ids=called)
 def test_a_server_that_is_killed_in_the_commit(rig: Rig, statement: str, point: str) -> None:
-    """After it is started again all objects are there or none, the store is whole, and the statement can be sent again."""
+    """After it is started again all objects are there or none, the store is whole, and the statement can be sent
+    again.
+    """
     name = made(rig)
     whole = text(statement, name, rig=rig)
 
@@ -136,7 +140,9 @@ def test_a_server_that_is_killed_in_the_commit(rig: Rig, statement: str, point: 
 
 @pytest.mark.parametrize("returning", ["", " returning 1"])
 def test_an_engine_that_is_killed_in_the_commit(rig: Rig, returning: str) -> None:
-    """Its commit goes on without it, and the caller is told that the statement was carried out, though not what it returns."""
+    """Its commit goes on without it, and the caller is told that the statement was carried out, though not what it
+    returns.
+    """
     name = made(rig)
 
     with ThreadPoolExecutor(1) as pool:
@@ -162,7 +168,9 @@ def test_an_engine_that_is_killed_in_the_commit(rig: Rig, returning: str) -> Non
 
 @pytest.mark.parametrize("dies", ["engine", "server"] if FULL else ["server"])
 def test_a_compaction_that_is_killed(rig: Rig, dies: str) -> None:
-    """Whoever dies while its commit is under way: every row is there once before and after, and in the end the files are few."""
+    """Whoever dies while its commit is under way: every row is there once before and after, and in the end the
+    files are few.
+    """
     name = made(rig)
     for number in range(FEW):
         assert told(rig, f"insert into {name} ({{'id': {number}}})")[0] == 200

@@ -117,7 +117,9 @@ def test_what_is_not_there(tmp_path: Path) -> None:
 
 
 def test_a_link_does_not_lead_out(tmp_path: Path) -> None:
-    """What it leads to must lie where statements may read, whatever the link is called; one that stays inside is followed."""
+    """What it leads to must lie where statements may read, whatever the link is called; one that stays inside is
+    followed.
+    """
     roots, tables = tmp_path / "roots", tmp_path / "roots" / "tables"
     tables.mkdir(parents=True)
     written(tmp_path, '{"id":1}', "secret.json")

@@ -79,7 +79,9 @@ LASTING = RuntimeError("java.lang.ExceptionInInitializerError: Cannot unpack lib
     ],
 )
 def test_an_engine_that_cannot_go_on_ends(monkeypatch: pytest.MonkeyPatch, error: Exception, ends: bool) -> None:
-    """A class that failed to load stays so in that Java machine: whoever met it is told, then the engine ends, so that the next one heals."""
+    """A class that failed to load stays so in that Java machine: whoever met it is told, then the engine ends, so
+    that the next one heals.
+    """
     killed = threading.Event()
     monkeypatch.setattr(module, "TOLD_WITHIN_S", 0.0)
     monkeypatch.setattr(module.os, "killpg", lambda *_: killed.set())
@@ -108,7 +110,9 @@ def test_an_engine_that_cannot_go_on_ends(monkeypatch: pytest.MonkeyPatch, error
 
 @pytest.mark.spark
 def test_an_engine_whose_server_is_killed_leaves_nothing() -> None:
-    """It ends by itself when nobody holds its control socket any more, and what lay in its scratch directory is gone."""
+    """It ends by itself when nobody holds its control socket any more, and what lay in its scratch directory is
+    gone.
+    """
     process = EngineProcess(EngineStart("http://127.0.0.1:1", "lake", "local", "256m", 3, 2, "", (), (), ()))
     spilled = Path(process.scratch, "blockmgr", "00")
     spilled.mkdir(parents=True)

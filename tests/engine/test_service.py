@@ -1,4 +1,6 @@
-"""SQL++ as users send it: statements over HTTP, worked out by the engine that the server starts, read by other engines."""
+"""SQL++ as users send it: statements over HTTP, worked out by the engine that the server starts, read by other
+engines.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ SLIDES = (
     "/* Fully qualified dataset name in FROM clause */ select value o from sales.east.orders as o",
     "/* Join */ select * from sales.east.orders as e, sales.west.orders as w where e.oid = w.oid",
 )
-"""What dataverses of several parts were asked for with, in this order; objects have something beside their key, and those to join with are made."""
+"""What dataverses of several parts were asked for with, in this order; objects have something beside their key,
+and those to join with are made.
+"""
 TEA, INK = {"oid": 100, "what": "tea"}, {"oid": 100, "what": "ink"}
 MADE = """
 use sales.east;
@@ -119,7 +123,9 @@ def rows(server: LiveServer, statement: str) -> list[Any]:
 
 
 def test_the_first_statements(server: LiveServer) -> None:
-    """Each query gives its rows; then others read the same tables: PyIceberg, DuckDB, Spark SQL; Gravitino's client lists them."""
+    """Each query gives its rows; then others read the same tables: PyIceberg, DuckDB, Spark SQL; Gravitino's
+    client lists them.
+    """
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
     fetched = [rows(server, statement) for statement in SLIDES[8:]]
     read = {
@@ -179,7 +185,9 @@ def test_a_query_over_what_was_inserted(server: LiveServer) -> None:
 
 
 def test_changes(server: LiveServer) -> None:
-    """INSERT of a query, UPSERT, DELETE, RETURNING; a key that is there is refused with AsterixDB's words and nothing is written."""
+    """INSERT of a query, UPSERT, DELETE, RETURNING; a key that is there is refused with AsterixDB's words and
+    nothing is written.
+    """
     ask(server, "use sales.east; create dataset Copies(Sale) primary key id")
 
     told = rows(
@@ -199,7 +207,9 @@ def test_changes(server: LiveServer) -> None:
 
 
 def test_totals_of_foreign_tables(server: LiveServer) -> None:
-    """Totals and means over narrow columns of a table that another engine wrote are those that the engine itself gives."""
+    """Totals and means over narrow columns of a table that another engine wrote are those that the engine itself
+    gives.
+    """
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
     held = pa.table(
         {
@@ -256,7 +266,9 @@ def test_other_engines_see_the_same(server: LiveServer) -> None:
 
 
 def test_others_do_not_write_rows(server: LiveServer) -> None:
-    """PyIceberg cannot append to a dataset, whose keys it would not look at, unless the dataset is for others, too; nor rename a column."""
+    """PyIceberg cannot append to a dataset, whose keys it would not look at, unless the dataset is for others,
+    too; nor rename a column.
+    """
     catalog = load_catalog("lake", uri=f"{server.uri}/iceberg", token=server.token, warehouse="lake/main")
     ask(server, "use sales.east; create dataset Shared(Sale) primary key id with {'outside-writers': 'allowed'}")
     ask(server, "use sales.east; insert into Shared ({'id': 1})")

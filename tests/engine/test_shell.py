@@ -61,7 +61,9 @@ def under_way(server: LiveServer) -> bool:
 
 
 def test_a_day_in_the_shell(child: pexpect.spawn[str], server: LiveServer) -> None:
-    """DDL and DML over several lines, a name completed, an error underlined, Ctrl-C that ends a query in the engine and not the shell, history."""
+    """DDL and DML over several lines, a name completed, an error underlined, Ctrl-C that ends a query in the
+    engine and not the shell, history.
+    """
     child.send(f"{MADE}\r")
     child.expect(ENDED)
     child.send("use sales.east;\r")

@@ -57,7 +57,9 @@ def test_every_operation_has_its_text(query: str) -> None:
 
 
 def test_the_text_and_the_model_know_the_same_operations() -> None:
-    """An operation that Spark is asked for is one that the rewriting is held with in Python, but for those of time of day."""
+    """An operation that Spark is asked for is one that the rewriting is held with in Python, but for those of time
+    of day.
+    """
     apart = {"if", "exists", "get_hour", "get_minute", "get_second"}
 
     assert set(_CALLS) - apart == {*_LENIENT, *_STRICT} - apart

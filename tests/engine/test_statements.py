@@ -113,7 +113,9 @@ RANDOM = int(os.environ.get("LIMNOS_TEST_SPARK_QUERIES", "15"))
 
 
 def test_random_queries_on_spark(asking: EngineDataverse, do: Do) -> None:
-    """Random queries that Spark carries give what the evaluator gives. `LIMNOS_TEST_SPARK_QUERIES` says how many; 2,000 are the whole proof."""
+    """Random queries that Spark carries give what the evaluator gives. `LIMNOS_TEST_SPARK_QUERIES` says how many;
+    2,000 are the whole proof.
+    """
     for name, type_ in (("orders", relation_queries.ORDERS), ("people", relation_queries.PEOPLE)):
         asking.make(f"random_{name}", type_, "id")
         do(asking.insert(f"random_{name}", relation_queries.HELD[name]))
@@ -141,7 +143,9 @@ def test_random_queries_on_spark(asking: EngineDataverse, do: Do) -> None:
 
 
 def test_what_spark_cannot_plan_even_in_parts_is_worked_out_by_the_evaluator(asking: EngineDataverse, do: Do) -> None:
-    """A condition that Spark's planner breaks down over, in the whole query and in the part that would be carried: the objects are read and looked at one by one."""
+    """A condition that Spark's planner breaks down over, in the whole query and in the part that would be carried:
+    the objects are read and looked at one by one.
+    """
     asking.make("pairs", "{ id: bigint, age: integer? }", "id")
     do(asking.insert("pairs", "[{'id': 1, 'age': 3}, {'id': 3, 'age': 4}, {'id': 7}]"))
     older = "select value q.id from pairs q where q.age is distinct from -2.5"
@@ -152,7 +156,9 @@ def test_what_spark_cannot_plan_even_in_parts_is_worked_out_by_the_evaluator(ask
 
 
 def test_many_results_come_in_their_order(asking: EngineDataverse, do: Do) -> None:
-    """More results than one partition or one batch holds, in the order that was asked for; one who leaves after the first does no harm."""
+    """More results than one partition or one batch holds, in the order that was asked for; one who leaves after
+    the first does no harm.
+    """
     asking.make("many", "{ id: bigint, day: date, tags: [string]? }", "id")
     do(
         asking.insert(
@@ -222,7 +228,9 @@ FEW = """[{'id': 1, 'kind': 'a', 'day': date('2020-02-29'), 'seen': datetime('19
 
 
 def test_few_objects_are_added_and_found_the_short_way(asking: EngineDataverse, do: Do) -> None:
-    """Objects of every type that are added by Iceberg's own library are what Spark reads, and what is found by a key is the same; a key that is there is refused."""
+    """Objects of every type that are added by Iceberg's own library are what Spark reads, and what is found by a
+    key is the same; a key that is there is refused.
+    """
     asking.make("few", FEW_TYPE, "id", "kind")
     do(asking.insert("few", FEW))
     files = [task.file.file_path for task in asking.table("few").scan().plan_files()]
@@ -249,7 +257,9 @@ def test_few_objects_are_added_and_found_the_short_way(asking: EngineDataverse, 
 
 
 def test_files_are_queried_where_they_lie(asking: EngineDataverse, do: Do) -> None:
-    """An external dataset's files are read as its type says, joined with datasets, and put into one; what is malformed in them is told."""
+    """An external dataset's files are read as its type says, joined with datasets, and put into one; what is
+    malformed in them is told.
+    """
     folder = next(Path(one) for one in asking.engine._start.writable) / "files"
     folder.mkdir()
     (folder / "a.csv").write_text("id,day,name\n1,2020-02-29,Ann\n2,,Bob\n")
@@ -273,7 +283,9 @@ def test_files_are_queried_where_they_lie(asking: EngineDataverse, do: Do) -> No
 
 
 def test_what_the_short_way_cannot_say_is_added(asking: EngineDataverse, do: Do) -> None:
-    """Numbers that are none, days of other eras, keys that are no numbers or texts, partitioned tables: the long way adds and finds them."""
+    """Numbers that are none, days of other eras, keys that are no numbers or texts, partitioned tables: the long
+    way adds and finds them.
+    """
     asking.make("strange", "{ id: double, day: date?, x: double? }", "id")
     do(asking.insert("strange", "{'id': 1.5, 'x': double('NaN'), 'day': date('-0044-03-15')}"))
     do(asking.insert("strange", "{'id': 2.0, 'x': double('INF')}"))
@@ -420,7 +432,9 @@ def test_a_statement_is_cancelled(asking: EngineDataverse, do: Do, people: list[
 
 
 def test_an_engine_that_dies_leaves_nothing_half_done(asking: EngineDataverse, do: Do, people: list[object]) -> None:
-    """Killed in the middle of an INSERT, its caller is told what that means, and all of the objects are there or none."""
+    """Killed in the middle of an INSERT, its caller is told what that means, and all of the objects are there or
+    none.
+    """
     asking.make("killed", "{ id: bigint }", "id")
     long = "select value {'id': a} from range(1, 3000) as a, range(1, 3000) as b, people p where a = b + p.n - p.n and p.id = 4"
     writing = asking.job(f"({long})", "insert", target="killed")
@@ -443,7 +457,9 @@ def test_an_engine_that_dies_leaves_nothing_half_done(asking: EngineDataverse, d
 
 
 def test_an_index_is_asked(asking: EngineDataverse, do: Do) -> None:
-    """Objects are found by values and bounds of an index's fields, and by Spark where there are many of them: the same ones."""
+    """Objects are found by values and bounds of an index's fields, and by Spark where there are many of them: the
+    same ones.
+    """
     ref = asking.make("indexed", "{ id: bigint, n: integer?, name: string? }", "id")
     do(asking.insert("indexed", "(select i as id, i % 100 as n, 'n' || to_string(i) as name from range(1, 300) as i)"))
     do(asking.upsert("indexed", "[{'id': 7, 'n': 1000, 'name': 'x'}, {'id': 301, 'n': null}]"))
@@ -464,7 +480,9 @@ def test_an_index_is_asked(asking: EngineDataverse, do: Do) -> None:
 
 
 def test_an_open_part_as_variant(asking: EngineDataverse, do: Do) -> None:
-    """Objects of such a dataset come back as they were written, through all ways to read and to write; others see a VARIANT."""
+    """Objects of such a dataset come back as they were written, through all ways to read and to write; others see
+    a VARIANT.
+    """
     asking.make("loose", TYPE, "id", variant=True)
     do(asking.insert("loose", PEOPLE))
     do(

@@ -1,4 +1,6 @@
-"""TPC-H's queries as text for Spark, worked out by DuckDB beside the same queries in SQL: another engine finds what the model in Python cannot, without Spark's seconds."""
+"""TPC-H's queries as text for Spark, worked out by DuckDB beside the same queries in SQL: another engine finds
+what the model in Python cannot, without Spark's seconds.
+"""
 
 from __future__ import annotations
 

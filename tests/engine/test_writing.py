@@ -33,7 +33,9 @@ def test_the_later_of_two_replaces_the_earlier() -> None:
 
 
 def test_keys_are_made() -> None:
-    """A dataset that makes its keys makes one for each object, also within another; one that is given is refused by INSERT and kept by UPSERT."""
+    """A dataset that makes its keys makes one for each object, also within another; one that is given is refused
+    by INSERT and kept by UPSERT.
+    """
     one, two = check_objects(MADE, [{}, {"at": {"x": 1}}], replaces=False)
     given = {"at": {"id": uuid.UUID(int=1)}}
 

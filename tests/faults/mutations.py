@@ -124,7 +124,9 @@ def set_body(tag: str, body: dict[str, object], location: str) -> dict[str, obje
 
 
 def transaction(rig: Rig) -> Case:
-    """Make a namespace and a table in it, commit to two tables, move one there, drop another one for a view of its name."""
+    """Make a namespace and a table in it, commit to two tables, move one there, drop another one for a view of its
+    name.
+    """
     tag = _table(rig)
     for name in ("u", "v"):
         rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body(name))
@@ -598,7 +600,9 @@ def lineage_take(rig: Rig) -> Case:
 
 
 def _kept(rig: Rig, *names: str) -> list[dict[str, object]]:
-    """Make Lance tables whose versions the server keeps, and stage the first one of each: what a client would commit."""
+    """Make Lance tables whose versions the server keeps, and stage the first one of each: what a client would
+    commit.
+    """
     entries: list[dict[str, object]] = []
     for name in names:
         body = {"properties": {"managed_versioning": "true"}}

@@ -1,4 +1,6 @@
-"""What stands for objects of another system, killed halfway: made, made by whoever makes the object, moved and dropped. The source goes on."""
+"""What stands for objects of another system, killed halfway: made, made by whoever makes the object, moved and
+dropped. The source goes on.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""A wire to PostgreSQL that can go silent, be cut, or lead nowhere, as networks do: a TCP proxy in threads of its own."""
+"""A wire to PostgreSQL that can go silent, be cut, or lead nowhere, as networks do: a TCP proxy in threads of its
+own.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ class Proxy:
             pair.start()
 
     def silence(self, *, new: bool = False) -> None:
-        """From now on nothing more comes through the connections that are open; with `new`, through none that is made."""
+        """From now on nothing more comes through the connections that are open; with `new`, through none that is
+        made.
+        """
         self._silent_to_new = new
         for pair in self._pairs:
             pair.silent.set()

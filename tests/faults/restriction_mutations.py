@@ -1,4 +1,6 @@
-"""What restrictions and plans write, killed halfway: a restriction set, set anew and removed; a plan begun and cancelled."""
+"""What restrictions and plans write, killed halfway: a restriction set, set anew and removed; a plan begun and
+cancelled.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ def _table(rig: Rig) -> str:
 
 
 def _set(rig: Rig, tag: str) -> list[object]:
-    """What is told of each restriction of the table: whether it is the second one's filter, and how many masks it has."""
+    """What is told of each restriction of the table: whether it is the second one's filter, and how many masks it
+    has.
+    """
     told = rig.admin.do("GET", restriction_path(tag).removesuffix("/r")).body["restrictions"]
     return [("2" in json.dumps(each["filter"]), len(each["masks"])) for each in told]  # type: ignore[attr-defined]
 

@@ -28,7 +28,9 @@ _MARKED = "SELECT 1 FROM access_grant WHERE object_id = -1"
 
 
 def on_backends(cases: Sequence[tuple[Case, str]]) -> list[tuple[str, Case, str]]:
-    """Put each case before both backends, or in a sample before one of them in turn; the first word is the parameter of `rig`."""
+    """Put each case before both backends, or in a sample before one of them in turn; the first word is the
+    parameter of `rig`.
+    """
     return [
         (backend, *case)
         for turn, backend in enumerate(BACKENDS)

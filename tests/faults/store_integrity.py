@@ -18,7 +18,9 @@ import psycopg
 Rows = list[tuple[object, ...]]
 CATALOG, NAMESPACE, TABLE, VIEW, USER = 2, 3, 4, 5, 20
 STAGED = "name_space = 'import'"
-"""A metalake that is being imported: it has no name that leads to it, and neither owner nor line in the feed, until it is shown."""
+"""A metalake that is being imported: it has no name that leads to it, and neither owner nor line in the feed,
+until it is shown.
+"""
 
 
 class ExaminedStore:
@@ -130,7 +132,9 @@ def ids_are_unique(store: ExaminedStore) -> Iterator[str]:
 
 
 def owners_are_there(store: ExaminedStore) -> Iterator[str]:
-    """Every live node has an owner who exists, but what stands for another system's; nothing dropped has one, unless it is in the trash."""
+    """Every live node has an owner who exists, but what stands for another system's; nothing dropped has one,
+    unless it is in the trash.
+    """
     for (node,) in store.rows(
         f"SELECT n.id FROM node n WHERE n.deleted = 0 AND NOT n.{STAGED}"
         " AND NOT EXISTS (SELECT 1 FROM owner o WHERE o.object_id = n.id)"
@@ -169,7 +173,9 @@ def graph_holds(store: ExaminedStore) -> Iterator[str]:
 
 
 def documents_are_there(store: ExaminedStore) -> Iterator[str]:
-    """Every live table and view of the tree's own has a document, and no document is without its own, live or in the trash."""
+    """Every live table and view of the tree's own has a document, and no document is without its own, live or in
+    the trash.
+    """
     for (node,) in store.rows(
         f"SELECT n.id FROM node n WHERE n.deleted = 0 AND n.kind IN ({TABLE}, {VIEW}) AND n.format <> 'source'"
         " AND NOT EXISTS (SELECT 1 FROM document d WHERE d.node_id = n.id)"
@@ -218,7 +224,9 @@ def feed_tells_the_tree(store: ExaminedStore) -> Iterator[str]:
 
 
 def imports_hold(store: ExaminedStore) -> Iterator[str]:
-    """What is staged is the metalake of an import that was not shown, and one that takes records has its metalake there."""
+    """What is staged is the metalake of an import that was not shown, and one that takes records has its metalake
+    there.
+    """
     imports = store.rows("SELECT metalake_id, id, state FROM metalake_import WHERE metalake_id <> 0")
     state_of = {row[0]: row[2] for row in imports}
     staged = {row[0] for row in store.rows(f"SELECT id FROM node WHERE {STAGED}")}
@@ -252,8 +260,9 @@ def lineage_holds(store: ExaminedStore) -> Iterator[str]:
 
 
 def runs_are_whole(store: ExaminedStore) -> Iterator[str]:
-    """Each live pipeline has its newest declaration; each of its runs has an owner, a state that is one, one live run at most, and was
-    published in a revision that its catalog's clock has reached. Steps and findings are of runs.
+    """Each live pipeline has its newest declaration; each of its runs has an owner, a state that is one, one live
+    run at most, and was published in a revision that its catalog's clock has reached. Steps and findings are of
+    runs.
     """
     for node, record in store.rows(
         "SELECT n.id, n.record FROM node n WHERE n.deleted = 0 AND n.kind = 13"  # a job template
@@ -278,7 +287,9 @@ def runs_are_whole(store: ExaminedStore) -> Iterator[str]:
 
 
 def jobs_are_whole(store: ExaminedStore) -> Iterator[str]:
-    """Each job has an owner, a state that is one, a holder once it was taken, and an end if it has ended; one that has not ended keeps its template."""
+    """Each job has an owner, a state that is one, a holder once it was taken, and an end if it has ended; one that
+    has not ended keeps its template.
+    """
     for (job,) in store.rows(
         "SELECT j.id FROM template_job j WHERE j.state NOT IN ('queued', 'started', 'cancelling', 'succeeded', 'failed', 'cancelled')"
         " OR (j.state IN ('succeeded', 'failed', 'cancelled')) <> (j.ended_at IS NOT NULL)"
@@ -290,7 +301,9 @@ def jobs_are_whole(store: ExaminedStore) -> Iterator[str]:
 
 
 def lance_versions_hold(store: ExaminedStore) -> Iterator[str]:
-    """Versions are of Lance tables, live or in the trash; those that may still be on their way come after all that are not."""
+    """Versions are of Lance tables, live or in the trash; those that may still be on their way come after all that
+    are not.
+    """
     for (node,) in store.rows(
         "SELECT DISTINCT v.node_id FROM lance_version v WHERE NOT EXISTS"
         f" (SELECT 1 FROM node n WHERE n.id = v.node_id AND n.kind = {TABLE} AND n.format = 'lance' AND n.deleted = 0)"
@@ -317,7 +330,8 @@ def model_versions_hold(store: ExaminedStore) -> Iterator[str]:
 
 
 def attachments_hold(store: ExaminedStore) -> Iterator[str]:
-    """What hangs on objects hangs on something that there was once, and is of the right kind: swept rows aside, never on nothing.
+    """What hangs on objects hangs on something that there was once, and is of the right kind: swept rows aside, never
+    on nothing.
 
     A value of a tag hangs where the tag does.
     """

@@ -1,4 +1,6 @@
-"""The audit against a model of who did what: random actions of twenty users, the node killed among them; nothing missing, nothing invented."""
+"""The audit against a model of who did what: random actions of twenty users, the node killed among them; nothing
+missing, nothing invented.
+"""
 
 from __future__ import annotations
 
@@ -239,7 +241,9 @@ class Model:
         return Deed("GET", f"/lance/v1/namespace/lance%24{LANCE_SPACE}/table/list")
 
     def publish(self) -> Deed:
-        """Commit a table and publish the run of a pipeline that wrote it, in one transaction; the run may be published already."""
+        """Commit a table and publish the run of a pipeline that wrote it, in one transaction; the run may be
+        published already.
+        """
         table, (pipeline, run), mark = self.chance.choice(self.tables), self.chance.choice(self.runs), f"p{self.count}"
         operations = [
             {"do": "commit-table", "path": list(table), **properties_body(**{mark: "1"})},
@@ -383,7 +387,9 @@ def _differs(done: Done, told: list[dict[str, object]], *, is_sure: bool) -> str
 
 
 def test_nothing_is_missing_and_nothing_invented(rig: Rig) -> None:
-    """Every change has its line and only its line, also when the node dies in it; reads and refusals are told until the last look."""
+    """Every change has its line and only its line, also when the node dies in it; reads and refusals are told
+    until the last look.
+    """
     model = Model(rig, seed=ACTIONS)
     begin(model)
     done_though_lost: Counter[tuple[str, Change]] = Counter()

@@ -1,4 +1,6 @@
-"""Kill -9 a node in its very first start, while it makes the tables and what an empty store gets: the next one goes on."""
+"""Kill -9 a node in its very first start, while it makes the tables and what an empty store gets: the next one
+goes on.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,9 @@ def schema_of(database: str) -> set[tuple[object, ...]]:
 def test_killed_migration_leaves_nothing_half_made(
     database: str | None, cluster: PostgresCluster, tmp_path: Path
 ) -> None:
-    """A migration that is killed before any of its statements is done completely by the next one: same tables and indexes."""
+    """A migration that is killed before any of its statements is done completely by the next one: same tables and
+    indexes.
+    """
     sound = str(tmp_path / "sound.db") if database is None else cluster.database()
     migrate(sound)
     died = 0
@@ -91,7 +95,9 @@ def test_killed_migration_leaves_nothing_half_made(
 
 @pytest.mark.parametrize("mutation,point", BOOT_SAMPLE)
 def test_killed_first_start_is_finished(database: str | None, tmp_path: Path, mutation: str, point: str) -> None:
-    """A node killed while it fills an empty store: the next start makes what is missing, once, and writes a valid token."""
+    """A node killed while it fills an empty store: the next start makes what is missing, once, and writes a valid
+    token.
+    """
     data = tmp_path / "data"
     fault = {"LIMNOS_FAULT": f"{point}:{FIRST_MUTATIONS.index(mutation) + 1}"}
     node = Process(data, log=tmp_path / "node.log", database=database, env=fault)

@@ -1,4 +1,6 @@
-"""A disk that is full, and a file that somebody else has locked, on SQLite: certain refusals, in words, and nothing left."""
+"""A disk that is full, and a file that somebody else has locked, on SQLite: certain refusals, in words, and
+nothing left.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def no_larger_files(rig: Rig) -> Iterator[None]:
 
 @pytest.mark.parametrize("full", [no_space, no_larger_files])
 def test_full_disk_at_the_commit_is_a_certain_refusal(rig: Rig, full: Full) -> None:
-    """A COMMIT for which there is no room is 503 and says so; no file of it is left, and once there is room all is well."""
+    """A COMMIT for which there is no room is 503 and says so; no file of it is left, and once there is room all is
+    well.
+    """
     tag = rig.tag()
     rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(tag))
     rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("t"))
@@ -82,7 +86,9 @@ def test_full_disk_at_the_commit_is_a_certain_refusal(rig: Rig, full: Full) -> N
 
 
 def test_writes_that_never_began_are_not_in_doubt(rig: Rig) -> None:
-    """While another program holds the file's write lock, every write that waits too long is 503, the last as the first."""
+    """While another program holds the file's write lock, every write that waits too long is 503, the last as the
+    first.
+    """
     tag = rig.tag()
     wires = [Wire(rig.node.uri, user="admin") for _ in range(6)]
 

@@ -1,4 +1,6 @@
-"""Jobs whose server is killed halfway: asked for or not, begun once at most, ended for everybody to see, and nothing of them goes on alone."""
+"""Jobs whose server is killed halfway: asked for or not, begun once at most, ended for everybody to see, and
+nothing of them goes on alone.
+"""
 
 from __future__ import annotations
 
@@ -161,7 +163,9 @@ def test_a_job_is_killed_with_its_server(place: Place, step: str, point: str) ->
 
 @pytest.mark.parametrize("place,waits,point", on_backends(ENDS), indirect=["place"])
 def test_a_cancel_is_killed(place: Place, waits: bool, point: str) -> None:
-    """A cancel that was committed holds, one that was not leaves the job; what ran under the dead server has ended either way."""
+    """A cancel that was committed holds, one that was not leaves the job; what ran under the dead server has ended
+    either way.
+    """
     template = place.template()
     place.close()
     jobs = [place.ask(template) for _ in range(2 if waits else 1)]
@@ -203,7 +207,9 @@ def test_a_drop_of_a_template_is_killed(place: Place, point: str) -> None:
 
 
 def test_a_node_that_was_away_has_lost_its_job(place: Place) -> None:
-    """A node stands still until another one has told its job as lost: when it goes on it ends the program, and tells nothing any more."""
+    """A node stands still until another one has told its job as lost: when it goes on it ends the program, and
+    tells nothing any more.
+    """
     template = place.template()
     place.close()
     job = place.ask(template)
@@ -224,7 +230,9 @@ def test_a_node_that_was_away_has_lost_its_job(place: Place) -> None:
 
 
 def test_two_nodes_share_jobs_and_one_dies(place: Place) -> None:
-    """Of many jobs each is begun once; that of a node that dies is told as lost, all others are done by the one that is left."""
+    """Of many jobs each is begun once; that of a node that dies is told as lost, all others are done by the one
+    that is left.
+    """
     template = place.template()
     place.close()
     first = place.ask(template)
@@ -248,7 +256,9 @@ def test_two_nodes_share_jobs_and_one_dies(place: Place) -> None:
 
 
 def test_rights_to_jobs_bind_the_next_request_on_the_other_node(place: Place) -> None:
-    """Whoever is given a template, or the right to run it, or loses it on one node, is told so on the other at once: of the template, its jobs, and new ones."""
+    """Whoever is given a template, or the right to run it, or loses it on one node, is told so on the other at
+    once: of the template, its jobs, and new ones.
+    """
     admin, template = place.rig.admin, place.template()
     job = place.ask(template)
     assert place.ended(template) == {job: "succeeded"}

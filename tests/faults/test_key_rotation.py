@@ -1,4 +1,6 @@
-"""Keys of sealed secrets change while nodes die and callers write: no secret is lost, and whoever asks again has all under the newest key."""
+"""Keys of sealed secrets change while nodes die and callers write: no secret is lost, and whoever asks again has
+all under the newest key.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ CALLERS = 64 if FULL else 12
 
 @pytest.fixture(scope="module", params=BACKENDS)
 def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
-    """A node whose keys are in a file that the test adds to, with catalogs that have secrets, and webhooks of an earlier release's."""
+    """A node whose keys are in a file that the test adds to, with catalogs that have secrets, and webhooks of an
+    earlier release's.
+    """
     database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
     directory = tmp_path_factory.mktemp(request.param)
     add_key(directory / "keys")
@@ -96,7 +100,9 @@ def check_rotated(rig: Rig) -> None:
 
 @pytest.mark.parametrize("point, at", TRIED)
 def test_a_killed_rotation_goes_on(rig: Rig, point: str, at: int) -> None:
-    """Killed at any boundary of any of its transactions it leaves every secret under a key that is there, and goes on when it is asked again."""
+    """Killed at any boundary of any of its transactions it leaves every secret under a key that is there, and goes
+    on when it is asked again.
+    """
     add_key(rig.directory / "keys")
     rig.arm(point, count=at)
 
@@ -112,7 +118,9 @@ def test_a_killed_rotation_goes_on(rig: Rig, point: str, at: int) -> None:
 
 
 def test_a_crowd_rotates_while_others_write(rig: Rig) -> None:
-    """Many ask at once, under one new key, while each catalog's properties are altered: what was acknowledged is there, and nothing is under an older key."""
+    """Many ask at once, under one new key, while each catalog's properties are altered: what was acknowledged is
+    there, and nothing is under an older key.
+    """
     add_key(rig.directory / "keys")
 
     def call(number: int) -> int:

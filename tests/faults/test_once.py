@@ -104,7 +104,9 @@ def test_lost_answer_is_given_again(rig: Rig, cutter: Cutter, operation: str, wh
     indirect=["rig"],
 )
 def test_key_outlives_the_node(rig: Rig, operation: str, point: str) -> None:
-    """A node that is killed before or after its commit: the next one answers the repeated request, which was carried out once."""
+    """A node that is killed before or after its commit: the next one answers the repeated request, which was
+    carried out once.
+    """
     asked, text = CASES[operation](rig), key()
     before = changes(rig)
     rig.arm(point)
@@ -124,7 +126,9 @@ def test_key_outlives_the_node(rig: Rig, operation: str, point: str) -> None:
 
 @pytest.mark.parametrize("operation", PAIRED)
 def test_two_nodes_with_one_key(rig: Rig, operation: str) -> None:
-    """The same request at two nodes at once, pair after pair: both are answered the same, and it was carried out once."""
+    """The same request at two nodes at once, pair after pair: both are answered the same, and it was carried out
+    once.
+    """
     pairs = PAIRS if operation in ("commit-table", "update-properties") or FULL else PAIRS // 5
     with rig.beside() as other, wires_to(rig.node.uri, other.node.uri) as wires, ThreadPoolExecutor(2) as hands:
         for _ in range(pairs):
@@ -139,7 +143,9 @@ def test_two_nodes_with_one_key(rig: Rig, operation: str) -> None:
 
 
 def test_owners_drop_at_two_nodes(rig: Rig) -> None:
-    """Whose right to drop a table went with it is not refused at the other node: that one looks again what became of the key."""
+    """Whose right to drop a table went with it is not refused at the other node: that one looks again what became
+    of the key.
+    """
     with rig.beside() as other, ThreadPoolExecutor(2) as hands:
         for _ in range(PAIRS // 5):
             case, text = owner_set(rig), key()

@@ -1,4 +1,6 @@
-"""A purge is killed in the middle, more than once: begun again, it deletes just the files that the table's metadata listed."""
+"""A purge is killed in the middle, more than once: begun again, it deletes just the files that the table's
+metadata listed.
+"""
 
 from __future__ import annotations
 
@@ -109,7 +111,9 @@ def test_leased_purge_is_left_alone(rig: Rig) -> None:
 
 @pytest.mark.parametrize("rig", BACKENDS if FULL else ("postgresql",), indirect=True)
 def test_a_dataset_that_leaves_the_trash(rig: Rig) -> None:
-    """Killed when it left, when its purge was begun and after a file: in the end its files are gone, and nothing else is."""
+    """Killed when it left, when its purge was begun and after a file: in the end its files are gone, and nothing
+    else is.
+    """
     tag = rig.tag()
     text = f"create type `{tag}` as {{ id: bigint }}; create dataset `{tag}`(`{tag}`) primary key id"
     rig.admin.do("POST", "/query/service", {"statement": text})
@@ -142,7 +146,9 @@ def test_a_dataset_that_leaves_the_trash(rig: Rig) -> None:
 
 @pytest.mark.parametrize("rig", BACKENDS if FULL else ("sqlite",), indirect=True)
 def test_a_fileset_that_leaves_the_trash(rig: Rig) -> None:
-    """Killed when a managed fileset left, when its purge was begun and after a file: in the end its files are gone, its neighbour's are there, and its place is free."""
+    """Killed when a managed fileset left, when its purge was begun and after a file: in the end its files are
+    gone, its neighbour's are there, and its place is free.
+    """
     tag = rig.tag()
     catalogs = f"{GRAVITINO}/catalogs"
     rig.admin.do("POST", catalogs, {"name": tag, "type": "fileset"})

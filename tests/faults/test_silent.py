@@ -111,7 +111,9 @@ def test_cold_reads_go_on_when_connections_fall_silent(rig: Rig, proxy: Proxy, h
 
 
 def test_readiness_tells_the_truth(rig: Rig, proxy: Proxy, home: str) -> None:
-    """While nothing comes through, the node says within two seconds that it is not ready; as soon as it is, it says that."""
+    """While nothing comes through, the node says within two seconds that it is not ready; as soon as it is, it
+    says that.
+    """
     proxy.silence(new=True)
     down, down_s = readiness(rig)
     read = Wire(rig.node.uri, user="admin")

@@ -68,7 +68,9 @@ def test_reads_do_not_wait_for_slow_writes(rig: Rig) -> None:
 
 
 def test_late_write_is_not_called_undone(hasty_rig: Rig) -> None:
-    """A write that misses the node's deadline is answered 503 only if it never comes; else its state is unknown: 500."""
+    """A write that misses the node's deadline is answered 503 only if it never comes; else its state is unknown:
+    500.
+    """
     rig = hasty_rig
     tag = rig.tag()
     rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(tag))

@@ -1,4 +1,6 @@
-"""Writers that remember what they asked for and what they were told, so that each answer can be held against the store."""
+"""Writers that remember what they asked for and what they were told, so that each answer can be held against the
+store.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,9 @@ CERTAIN, UNKNOWN = 503, 500
 
 
 class WriteAttempt(NamedTuple):
-    """What a writer asked for, under a name that nothing else has, and what it was told; no status for a lost answer."""
+    """What a writer asked for, under a name that nothing else has, and what it was told; no status for a lost
+    answer.
+    """
 
     kind: str
     home: str

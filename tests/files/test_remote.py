@@ -373,7 +373,9 @@ def test_a_container_of_no_account(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_files_below_keep_their_account(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is listed is spelled as whoever asked has spelled it, the account's host too, though fsspec leaves it out."""
+    """What is listed is spelled as whoever asked has spelled it, the account's host too, though fsspec leaves it
+    out.
+    """
     files = store_for("abfs://lake@tables.dfs.core.windows.net/t", {"adls.account-key": "bm8ga2V5IG9mIGFueWJvZHkncw=="})
     monkeypatch.setattr(files, "_fs", SimpleNamespace(find=lambda _: ["lake/t/a b", "lake/t/d/e"]))
 

@@ -37,7 +37,9 @@ def test_a_link_out_has_nothing_behind_it(root: Path, tmp_path: Path, target: st
 
 
 def test_links_within_are_followed(root: Path, tmp_path: Path) -> None:
-    """Also where the root itself is reached by a link; what is missing behind one goes by the name that was asked for."""
+    """Also where the root itself is reached by a link; what is missing behind one goes by the name that was asked
+    for.
+    """
     (tmp_path / "alias").symlink_to(root)
     (root / "link").symlink_to("in")
     (root / "broken").symlink_to("none")
@@ -70,7 +72,9 @@ def test_a_limit_bounds_what_is_read(root: Path) -> None:
 
 
 def test_a_second_name_of_a_place_is_refused(root: Path, tmp_path: Path) -> None:
-    """A link to another place within the roots, on the way or at the end; not one that leads to a root, or out of all."""
+    """A link to another place within the roots, on the way or at the end; not one that leads to a root, or out of
+    all.
+    """
     (root / "deep").mkdir()
     (root / "link").symlink_to(root / "in")
     (root / "way").symlink_to(root)

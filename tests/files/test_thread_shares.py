@@ -41,7 +41,9 @@ def _raise(error: type[Exception]):  # noqa: ANN202
 
 
 def test_stuck_calls_hold_up_their_own_share_only(stuck: threading.Event) -> None:
-    """A late call is Unavailable, the next ones at once when every thread is stuck; another share works all the while."""
+    """A late call is Unavailable, the next ones at once when every thread is stuck; another share works all the
+    while.
+    """
 
     async def run() -> None:
         shares = ThreadShares(timeout_s=0.05, threads_max=2)

@@ -1,4 +1,6 @@
-"""Expressions that are too deep for Lance's library are told before it has them; long ones that are not deep are no trouble."""
+"""Expressions that are too deep for Lance's library are told before it has them; long ones that are not deep are
+no trouble.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """The change feed under random mutations on two nodes, with readers that come and go.
 
-Who may see everything has every row of the change table, each once and in the order of its zone, whatever happens between
-two pages. Who may see little is told, of what is there, exactly what they may load at that moment: asked by name, of a
-node that knows nothing yet. `LIMNOS_FEED_MUTATIONS=10000` plays a long story.
+Who may see everything has every row of the change table, each once and in the order of its zone, whatever happens
+between two pages. Who may see little is told, of what is there, exactly what they may load at that moment: asked
+by name, of a node that knows nothing yet. `LIMNOS_FEED_MUTATIONS=10000` plays a long story.
 """
 
 from __future__ import annotations
@@ -150,7 +150,9 @@ class Story:
             assert told == [tuple(row) for row in there], f"zone {zone} after {since} to {at}"
 
     async def check_callers(self) -> None:
-        """While nothing changes, let one of the users read to the end: told of what is there is just what they may load."""
+        """While nothing changes, let one of the users read to the end: told of what is there is just what they may
+        load.
+        """
         reader = self.callers[self.dice.choice(USERS)]
         before, told, told_of = reader.at, list[Row](), dict[Row, bool]()
         try:

@@ -1,9 +1,10 @@
 """The property: no node ever answers from yesterday, whatever happens on the others.
 
-Two nodes over one store, random mutations through the services on either, random questions meanwhile, a feed that is
-pruned while a node sleeps; after every step each view is compared, fact by fact, with SQL (`harness`). The sample here takes
-some seconds for each backend. `LIMNOS_FRESHNESS_STEPS=5000 pytest tests/freshness/test_freshness.py` plays longer
-stories; `LIMNOS_FRESHNESS_SEED=n` plays others. A failure names the step; the same seed tells the same story.
+Two nodes over one store, random mutations through the services on either, random questions meanwhile, a feed that
+is pruned while a node sleeps; after every step each view is compared, fact by fact, with SQL (`harness`). The
+sample here takes some seconds for each backend. `LIMNOS_FRESHNESS_STEPS=5000 pytest
+tests/freshness/test_freshness.py` plays longer stories; `LIMNOS_FRESHNESS_SEED=n` plays others. A failure names
+the step; the same seed tells the same story.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def test_views_are_exact_whatever_happens(file: Database, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 4))
 def test_nothing_slips_through_in_a_crowd(file: Database, seed: int) -> None:
-    """Many at once around a few tables, their names, owners and grants: every answer was true, every commit was right."""
+    """Many at once around a few tables, their names, owners and grants: every answer was true, every commit was
+    right.
+    """
     steps = STEPS or 200
 
     tally = play(file, seed, steps, focus=True)
@@ -58,7 +61,9 @@ def test_nothing_slips_through_in_a_crowd(file: Database, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(SEED, SEED + 2))
 def test_views_are_exact_about_lance_tables(file: Database, seed: int) -> None:
-    """A catalog of Lance tables beside one of Iceberg's: declared, renamed, moved, dropped, forgotten, with namespaces, grants and catalogs that change."""
+    """A catalog of Lance tables beside one of Iceberg's: declared, renamed, moved, dropped, forgotten, with
+    namespaces, grants and catalogs that change.
+    """
     steps = STEPS or 250
 
     tally = play(file, seed, steps, lance=True)

@@ -18,7 +18,9 @@ pytestmark = pytest.mark.heavy
 SEEDS = 40
 STEPS = 120
 SEEN_AT = {"own zone only": 8, "metalake only": 5}
-"""Stories that a bug was seen to break; they come first, where the ones before them broke nothing. The others follow, should stories change."""
+"""Stories that a bug was seen to break; they come first, where the ones before them broke nothing. The others
+follow, should stories change.
+"""
 
 
 def is_caught(bug: Plant, template: Path, folder: Path, *, focus: bool, first: int = 0) -> bool:

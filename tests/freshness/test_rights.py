@@ -1,7 +1,8 @@
-"""More meetings of two requests, on both backends: who was let in by a right, a name or a membership that has gone meanwhile.
+"""More meetings of two requests, on both backends: who was let in by a right, a name or a membership that has gone
+meanwhile.
 
-Each story returns what went wrong, None when nothing did; with its bug planted it ends otherwise. The stage and its store that
-holds a read back are those of `test_scripts`.
+Each story returns what went wrong, None when nothing did; with its bug planted it ends otherwise. The stage and
+its store that holds a read back are those of `test_scripts`.
 """
 
 from __future__ import annotations
@@ -118,7 +119,9 @@ async def namespace_changes_its_name(stage: Stage) -> str | None:
 
 
 async def namespace_moves_before_the_commit(stage: Stage) -> str | None:
-    """Between decision and transaction the namespace above the table gets another name; the table's own row stays as it is."""
+    """Between decision and transaction the namespace above the table gets another name; the table's own row stays
+    as it is.
+    """
     permit = await stage.node.ctx().read(MAIN, dropping)
     await namespace_move(stage.admin, MAIN, source=("a",), target=("z",))
     return await outcome(stage, permit)
@@ -169,7 +172,9 @@ async def two_names_in_a_revision(stage: Stage) -> str | None:
 
 
 async def catalog_is_learnt_on_the_way(stage: Stage) -> str | None:
-    """Ana's node does not know the catalog's name: her gate covers the metalake alone, and the name is read afterwards."""
+    """Ana's node does not know the catalog's name: her gate covers the metalake alone, and the name is read
+    afterwards.
+    """
     await stage.grant("main.a.t")
     if await stage.may_load() != "loaded":
         return "ana may not read at all"
@@ -182,7 +187,9 @@ async def catalog_is_learnt_on_the_way(stage: Stage) -> str | None:
 
 
 async def others_write_during_a_list(stage: Stage) -> str | None:
-    """While a listing is read, a table is made elsewhere in the catalog, and the view has heard of it: nothing is read twice."""
+    """While a listing is read, a table is made elsewhere in the catalog, and the view has heard of it: nothing is
+    read twice.
+    """
     ctx, node = stage.node.ctx(), stage.node
     zones = await ctx.read(MAIN, lambda of: of.settled.zones)
     await namespace_create(stage.admin, MAIN, levels=("b",), properties={})

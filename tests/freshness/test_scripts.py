@@ -101,7 +101,9 @@ class HeldStore:
 
 
 class Stage:
-    """A lake with catalogs `main` and `side`, tables `t` and `u` in each; ana may use, and read what is granted to `r`."""
+    """A lake with catalogs `main` and `side`, tables `t` and `u` in each; ana may use, and read what is granted to
+    `r`.
+    """
 
     def __init__(self, database: Database) -> None:
         self.database = database

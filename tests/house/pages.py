@@ -101,7 +101,9 @@ def misnamed_records(folder: Path) -> list[str]:
 
 
 def paths_in(page: Path) -> list[str]:
-    """Return the paths of files and folders that a page has in back-quotes, in order; single names and patterns are none."""
+    """Return the paths of files and folders that a page has in back-quotes, in order; single names and patterns
+    are none.
+    """
     found = re.findall(r"`(\w[\w.-]*/[\w./-]+)`", page.read_text(encoding="utf-8"))
     endings = ("/", ".py", ".md", ".toml", ".txt", ".proto", ".json")
     return [each for each in found if each.endswith(endings) and "NNNN" not in each]

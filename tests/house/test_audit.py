@@ -1,4 +1,6 @@
-"""Nobody changes anything past the audit: a caller's mutations go through the context, which has them told; the server's own are listed here."""
+"""Nobody changes anything past the audit: a caller's mutations go through the context, which has them told; the
+server's own are listed here.
+"""
 
 from __future__ import annotations
 

@@ -90,7 +90,9 @@ def planted(home: Path, file: str, text: str) -> Iterator[None]:
 
 
 def lint(home: Path, *contracts: str) -> tuple[int, str]:
-    """Run import-linter in a folder; return its exit code and its report on one line. What it read of files is kept there."""
+    """Run import-linter in a folder; return its exit code and its report on one line. What it read of files is
+    kept there.
+    """
     tool = Path(sys.executable).with_name("lint-imports")
     words = [str(tool), "--no-logo", "--cache-dir", ".imports", "--config", "pyproject.toml"]
     words += [word for contract in contracts for word in ("--contract", contract)]

@@ -1,7 +1,7 @@
 """Every module imports at its top only what the extras that it is for bring: a wheel with one extra alone works.
 
-What is imported inside a function, below TYPE_CHECKING or where its absence is handled may be missing. `conformance/installs`
-shows the same by installing the wheel.
+What is imported inside a function, below TYPE_CHECKING or where its absence is handled may be missing.
+`conformance/installs` shows the same by installing the wheel.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The sample of a run: seven parts hold every test, none leaves a family out, and the same commit has the same tests."""
+"""The sample of a run: seven parts hold every test, none leaves a family out, and the same commit has the same
+tests.
+"""
 
 from __future__ import annotations
 

@@ -292,13 +292,17 @@ def _beginnings(text: str) -> Iterator[str]:
 
 
 def _for_statements(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether it is a function of SQL++ (`@scalar`), which takes the arguments that a statement gives it, by position."""
+    """Whether it is a function of SQL++ (`@scalar`), which takes the arguments that a statement gives it, by
+    position.
+    """
     calls = (each.func for each in node.decorator_list if isinstance(each, ast.Call))
     return any(isinstance(each, ast.Name) and each.id == "scalar" for each in calls)
 
 
 def by_position(source: SourceFile) -> dict[str, int]:
-    """Return the functions that take more than two arguments by position, `module:name` → how many; self and cls aside."""
+    """Return the functions that take more than two arguments by position, `module:name` → how many; self and cls
+    aside.
+    """
     found: dict[str, int] = {}
 
     def look(node: ast.AST, within: str, *, method: bool) -> None:

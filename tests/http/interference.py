@@ -1,7 +1,8 @@
 """A hook between a request's decision and its transaction: what others do in that moment, whatever the request.
 
-`interfere` stops the next request at one of its steps, lets another request be carried out whole, and goes on. A request
-that was allowed before must be decided again: its outcome is the one that it would have after the other request.
+`interfere` stops the next request at one of its steps, lets another request be carried out whole, and goes on. A
+request that was allowed before must be decided again: its outcome is the one that it would have after the other
+request.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ Rows = dict[str, list[tuple[object, ...]]]
 
 
 class InterferencePoint(enum.Enum):
-    """Where a request is stopped: after its first read has decided, or before its first mutation is handed to the store."""
+    """Where a request is stopped: after its first read has decided, or before its first mutation is handed to the
+    store.
+    """
 
     READ = "read"
     SUBMIT = "submit"

@@ -1,8 +1,8 @@
 """Tables of refusals, cell by cell: what every route answers to callers with graded rights, on objects of each kind.
 
-A protocol's `refusals.py` has the requests of its rows; the answers are in `refusals.md` beside it, to be read by people.
-`python -m tests.http.gravitino.refusals` (or `admin`) writes that file as the code answers now. Read the difference before
-it is kept: a cell that changed is somebody who may do more, or less.
+A protocol's `refusals.py` has the requests of its rows; the answers are in `refusals.md` beside it, to be read by
+people. `python -m tests.http.gravitino.refusals` (or `admin`) writes that file as the code answers now. Read the
+difference before it is kept: a cell that changed is somebody who may do more, or less.
 """
 
 from __future__ import annotations
@@ -51,10 +51,11 @@ CALLERS: dict[str, tuple[str, str]] = {
 }
 """Each column: what the caller is granted on the metalake, and on the catalog.
 
-`nobody` sends no credential, `stranger` is no user of the metalake. `keyless` has rights on what lies in a catalog, and none to use
-the catalog. `holder` holds the roles and is in the groups, `keeper` owns the
-namespaces, the roles, the tags and the pipelines, `tabler` the tables and views, `owner` the catalog, `laker` the metalake. `admin` is a service admin, and in the metalake
-a mere member who owns the roles that were made to grant the others their rights.
+`nobody` sends no credential, `stranger` is no user of the metalake. `keyless` has rights on what lies in a
+catalog, and none to use the catalog. `holder` holds the roles and is in the groups, `keeper` owns the namespaces,
+the roles, the tags and the pipelines, `tabler` the tables and views, `owner` the catalog, `laker` the metalake.
+`admin` is a service admin, and in the metalake a mere member who owns the roles that were made to grant the others
+their rights.
 """
 OWN_OBJECTS = ("mv", "away", "empty", "alter")
 """Namespaces of each caller's own, for rows that change them."""

@@ -21,8 +21,10 @@ OWNERS_MAY = (
     "create-namespace", "create-schema", "transaction", "put-pipeline", "put-step", "take-lineage", "take-lineage-v1",
     "take-lineage-of-metalake", "update-statistics", "update-partition-statistics",
 )  # fmt: skip
-"""What these are about is told in the body, or not known before it: who owns a namespace may make others in it, who owns a table may say what it
-came from and keep statistics of it, who owns a pipeline or a run may go on with it. Members may have a long body read; strangers may not."""
+"""What these are about is told in the body, or not known before it: who owns a namespace may make others in it,
+who owns a table may say what it came from and keep statistics of it, who owns a pipeline or a run may go on with
+it. Members may have a long body read; strangers may not.
+"""
 METHODS = ("POST", "PUT", "PATCH")
 LESSER = ("member", "keyless", "visitor", "uses", "reader", "writer", "viewer")
 """Who may look or use, and make nothing."""
@@ -51,7 +53,9 @@ READ_FOR: dict[str, str] = {
     "lance lance-delete-from-table": "writer",
     "lance lance-explain-table-query-plan": "reader",
 }  # fmt: skip
-"""The callers of these whose long body a route reads, as they could do what it is for, or own something that is not named yet."""
+"""The callers of these whose long body a route reads, as they could do what it is for, or own something that is
+not named yet.
+"""
 
 
 def routes(application: Application) -> Iterator[tuple[str, str, Route]]:
@@ -96,7 +100,9 @@ def send(
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node with what the addresses name, a member without rights, a disabled user, and one with a right for each kind of body."""
+    """A node with what the addresses name, a member without rights, a disabled user, and one with a right for each
+    kind of body.
+    """
     with wire.node_over(tmp_path_factory.mktemp("admission"), body_bytes_max=1 << 22) as running:
         wire.make_table(running, "a", "t")
         for user in ("member", "disabled", "ana"):
@@ -123,7 +129,9 @@ def test_a_route_says_what_it_leads_to_or_takes_short_bodies(node: DriverNode) -
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("user", [None, "stranger", "member", "disabled"])
 def test_nobody_has_a_long_body_read(node: DriverNode, user: str | None, declared: bool) -> None:
-    """Callers without a right are refused on every route, with at most a short body taken, and none if its length is told."""
+    """Callers without a right are refused on every route, with at most a short body taken, and none if its length
+    is told.
+    """
     for protocol, path, route in routes(node.built.application):
         pieces = min(40, route.body_limit // len(PIECE)) if route.asks else 40
         status, taken, told = send(node, route.method, path, user, pieces=pieces, declared=declared)

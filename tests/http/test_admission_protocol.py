@@ -210,7 +210,9 @@ def test_an_answer_to_a_page_is_no_one_elses(wire: SocketWire) -> None:
 
 
 def test_preflight(wire: SocketWire) -> None:
-    """A browser's question before a named page's request is answered without a credential: what it names may be sent."""
+    """A browser's question before a named page's request is answered without a credential: what it names may be
+    sent.
+    """
     wire.send(
         request(
             "OPTIONS",
@@ -232,7 +234,9 @@ def test_preflight(wire: SocketWire) -> None:
 
 
 def test_preflight_of_another_page(wire: SocketWire) -> None:
-    """A page of an origin that nobody named gets no leave, and the same question without an origin is no such question."""
+    """A page of an origin that nobody named gets no leave, and the same question without an origin is no such
+    question.
+    """
     asked = {"access_control_request_method": "DELETE"}
     wire.send(request("OPTIONS", SPACES, **asked))
     plain = wire.answer()
@@ -392,7 +396,9 @@ def test_fields_behind_a_body_are_no_head(wire: SocketWire) -> None:
 
 @pytest.mark.parametrize("name", ["none", "a%0D%0AX-Evil:%201", "%C3%A9", "%E6%B9%96"])
 def test_refusals_have_the_standard_phrase(wire: SocketWire, name: str) -> None:
-    """Whatever a name holds, the status line of a refusal is the standard's, and the headers are ours; the next request is served."""
+    """Whatever a name holds, the status line of a refusal is the standard's, and the headers are ours; the next
+    request is served.
+    """
     wire.send(request("HEAD", f"{SPACES}/{name}") + request("GET", LIVE))
 
     line = wire.first_line()

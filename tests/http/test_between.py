@@ -1,7 +1,7 @@
 """Rights that go, and names that move, between a request's decision and its transaction: on every route that writes.
 
-Every write of `test_cut` is stopped behind its decision, another request is carried out, and the write goes on: it is refused,
-and the store has nothing but what the other request wrote.
+Every write of `test_cut` is stopped behind its decision, another request is carried out, and the write goes on: it
+is refused, and the store has nothing but what the other request wrote.
 """
 
 from __future__ import annotations
@@ -49,9 +49,13 @@ WITHOUT_CREDENTIAL = {"login"}
 FILES_FIRST = {f"lance-{verb}-table-{what}" for verb in ("create", "delete") for what in ("tag", "branch")} | {
     "lance-update-table-tag"
 }
-"""They change a table's files, which nothing undoes, and only then tell the store of it: so nothing is decided any more by then."""
+"""They change a table's files, which nothing undoes, and only then tell the store of it: so nothing is decided any
+more by then.
+"""
 OWN_ALONE = {"beat-run", "put-step", "query-service-discard"}
-"""What they write is a run's process's or a client's own, and rests on no right: they take part in no clock (`services.runs.runners`)."""
+"""What they write is a run's process's or a client's own, and rests on no right: they take part in no clock
+(`services.runs.runners`).
+"""
 LEAVES = {"lance-create-table": {"task"}}
 """Tables in which a write that is refused may leave rows: the task that sweeps what a killed writer would leave."""
 
@@ -68,7 +72,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 
 def make_boss(node: DriverNode) -> None:
-    """Make a user who owns the metalake through a group; once it has left the group, the user may still look at most things."""
+    """Make a user who owns the metalake through a group; once it has left the group, the user may still look at
+    most things.
+    """
     node.done("POST", f"{LAKE}/users", {"name": "boss"})
     grant(node, "boss", LOOKS, kind="METALAKE", on="lake")
     node.done("POST", f"{LAKE}/groups", {"name": "chiefs"})
@@ -84,7 +90,9 @@ def changed_since(node: DriverNode, rows: Rows) -> set[str]:
 def carried_out(
     node: DriverNode, patch: pytest.MonkeyPatch, write: Write, *, other: Write, step: InterferencePoint, **caller: str
 ) -> tuple[DriverAnswer, set[str]]:
-    """Stop a write at a step, where another request is carried out; returns its answer, and the tables that it changed."""
+    """Stop a write at a step, where another request is carried out; returns its answer, and the tables that it
+    changed.
+    """
 
     async def act() -> None:
         answer = await node.answer(*other)
@@ -97,7 +105,9 @@ def carried_out(
 
 
 def cells(left_out: set[str]) -> list[object]:
-    """Every write at both steps, but for those that are left out; what changes files first is refused at the first step only."""
+    """Every write at both steps, but for those that are left out; what changes files first is refused at the first
+    step only.
+    """
     return [
         pytest.param(each, step, id=f"{each}-{step.value}")
         for each in WRITES
@@ -110,7 +120,9 @@ def cells(left_out: set[str]) -> list[object]:
 def test_a_right_that_goes(
     world: World, monkeypatch: pytest.MonkeyPatch, operation: str, step: InterferencePoint
 ) -> None:
-    """A caller who leaves the group that allowed a write, after the decision, and may only look from then on, is refused, and nothing is changed."""
+    """A caller who leaves the group that allowed a write, after the decision, and may only look from then on, is
+    refused, and nothing is changed.
+    """
     node, names = world
     leave = Write("DELETE", f"{CHIEFS}/boss")
 
@@ -289,7 +301,9 @@ def test_a_name_that_moves(
 
 
 def is_refused(answer: DriverAnswer) -> bool:
-    """Say whether an answer is a refusal, or tells of nothing dropped, or of nothing done in any item of a bulk request."""
+    """Say whether an answer is a refusal, or tells of nothing dropped, or of nothing done in any item of a bulk
+    request.
+    """
     if answer.status != 200:
         return answer.status in (400, 403, 404, 409)
     told = answer.json()
@@ -330,7 +344,9 @@ def test_a_drop_of_something_protected(
 
 @pytest.mark.parametrize("operation", sorted(FILES_FIRST))
 def test_files_that_were_changed(node: DriverNode, monkeypatch: pytest.MonkeyPatch, operation: str) -> None:
-    """A right that goes after a table's files were changed refuses nothing: the change is there, so it is told of and answered."""
+    """A right that goes after a table's files were changed refuses nothing: the change is there, so it is told of
+    and answered.
+    """
     names = furnish(node)
     make_boss(node)
     leave = Write("DELETE", f"{CHIEFS}/boss")

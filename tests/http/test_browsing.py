@@ -97,7 +97,9 @@ def test_lists_of_catalogs(lake: DriverNode, user: str) -> None:
 
 @pytest.mark.parametrize("user", CALLERS)
 def test_lists_of_namespaces(lake: DriverNode, user: str) -> None:
-    """Iceberg's, Gravitino's and Lance's lists are those of the model at every place, whole and by pages; refused where it refuses."""
+    """Iceberg's, Gravitino's and Lance's lists are those of the model at every place, whole and by pages; refused
+    where it refuses.
+    """
     truth = model(lake, user)
     for (catalog, *parent), parent_id in truth.containers().items():
         if catalog != "main":
@@ -133,7 +135,9 @@ def test_dataverses(lake: DriverNode, user: str) -> None:
 
 
 def test_a_name_is_all_that_is_shown(lake: DriverNode) -> None:
-    """Neither the namespace that is named nor its tables, owner or properties can be read, nor anything changed, as before."""
+    """Neither the namespace that is named nor its tables, owner or properties can be read, nor anything changed,
+    as before.
+    """
     path, schema = wire.space_path("P"), f"{API}/lake/catalogs/main/schemas/P"
     for answer in (
         lake.get(path, user="ben"),

@@ -1,4 +1,6 @@
-"""Patience by itself: who keeps us waiting is ended after its phase's limit, who moves is not, and one timer sees all."""
+"""Patience by itself: who keeps us waiting is ended after its phase's limit, who moves is not, and one timer sees
+all.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,9 @@ def test_who_is_gone_is_forgotten() -> None:
 
 
 def test_a_long_body_goes_on_by_mebibytes() -> None:
-    """Each mebibyte of a body is a step of its connection, so who sends one after the other is not slow; less is none."""
+    """Each mebibyte of a body is a step of its connection, so who sends one after the other is not slow; less is
+    none.
+    """
     connection = AdmissionProtocol.__new__(AdmissionProtocol)
     connection.cycle = SimpleNamespace(response_complete=True)  # type: ignore[assignment]
     steps = []

@@ -1,4 +1,6 @@
-"""Events as they are sent: their form, how they are put into bodies, and the signature as the documents tell to check it."""
+"""Events as they are sent: their form, how they are put into bodies, and the signature as the documents tell to
+check it.
+"""
 
 from __future__ import annotations
 

@@ -102,7 +102,9 @@ def test_pipelined_writes_and_reads(wire: SocketWire) -> None:
 
 
 def test_head(wire: SocketWire) -> None:
-    """HEAD of a route that only has GET tells the length of the body and sends none; the next answer follows at once."""
+    """HEAD of a route that only has GET tells the length of the body and sends none; the next answer follows at
+    once.
+    """
     wire.send(request("GET", TABLES) + request("HEAD", TABLES) + request("GET", TABLE))
 
     full, head, following = wire.answer(), wire.answer(bodiless=True), wire.answer()
@@ -115,7 +117,9 @@ def test_head(wire: SocketWire) -> None:
 
 @pytest.mark.parametrize("piece", [1_000_000, 1, 50])
 def test_a_wish_for_another_protocol_is_passed_over(wire: SocketWire, piece: int) -> None:
-    """Java's own client asks for HTTP/2 with each request: its bodies arrive, however they are cut, and so does what comes behind."""
+    """Java's own client asks for HTTP/2 with each request: its bodies arrive, however they are cut, and so does
+    what comes behind.
+    """
     wish = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAEAAEAA"}
     name = f"wished_{piece}"
     body = json.dumps({"namespace": [name], "properties": {"k": "v" * 2000}}).encode()
@@ -147,7 +151,9 @@ def test_not_modified(wire: SocketWire) -> None:
 
 
 def test_what_was_asked_before_is_answered_the_same(wire: SocketWire) -> None:
-    """The same bytes again, alone, behind others, before others or in pieces: each request has its answer, and each its own id."""
+    """The same bytes again, alone, behind others, before others or in pieces: each request has its answer, and
+    each its own id.
+    """
     load, head, other = request("GET", TABLE), request("HEAD", TABLE), request("GET", f"{TABLES}/gone")
     ids = set[str]()
     for _ in range(4):
@@ -194,7 +200,9 @@ def test_what_is_like_what_was_asked_before_is_looked_at(served: ServedNode) -> 
 
 @pytest.mark.parametrize("second, holds", [(TABLE, b"metadata-location"), (SPACES, b"namespaces")])
 def test_what_follows_a_request_that_had_more_behind_it(wire: SocketWire, second: str, holds: bytes) -> None:
-    """Of two requests that came in one piece nothing is remembered that would swallow the second when they come again."""
+    """Of two requests that came in one piece nothing is remembered that would swallow the second when they come
+    again.
+    """
     two = request("GET", TABLE) + request("GET", second)
     for _ in range(4):
         wire.send(two)

@@ -1,6 +1,7 @@
 """Endpoint coverage: every operation of openapi/ is asked by people who may do nothing.
 
-None may get through or break something, but for what coverage_allowed.txt lists with a reason. That file may only shrink.
+None may get through or break something, but for what coverage_allowed.txt lists with a reason. That file may only
+shrink.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from tests.http.lance.wire import arrow
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
 ALLOWED_MAX = 77
-"""How many entries the list has. Lower it with every entry that goes; never raise it for an operation that should refuse."""
+"""How many entries the list has. Lower it with every entry that goes; never raise it for an operation that should
+refuse.
+"""
 
 CALLERS = {
     "nobody": {"user": None},

@@ -397,11 +397,15 @@ def _filled(body: object, word: str, *, value: str) -> object:
 
 
 BEFORE = {"lance-create-table": 1, "rotate-storage-keys": 1}
-"""Commits before the last: of what is to be swept if its process is killed, of a catalog's secrets before a webhook's."""
+"""Commits before the last: of what is to be swept if its process is killed, of a catalog's secrets before a
+webhook's.
+"""
 
 
 def test_a_rotation_that_is_cut_says_so(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A database that goes between two secrets leaves some under the newest key: neither nothing nor all, and the next rotation does the rest."""
+    """A database that goes between two secrets leaves some under the newest key: neither nothing nor all, and the
+    next rotation does the rest.
+    """
     furnish(node)
     method, target, body = WRITES["rotate-storage-keys"]
     cut_after_commit(node, monkeypatch)
@@ -415,7 +419,9 @@ def test_a_rotation_that_is_cut_says_so(node: DriverNode, monkeypatch: pytest.Mo
 
 @pytest.fixture(scope="module")
 def seed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, dict[str, str]]:
-    """A data directory with something for every write, a copy of it, and what `furnish` returned: made once, put back for each test."""
+    """A data directory with something for every write, a copy of it, and what `furnish` returned: made once, put
+    back for each test.
+    """
     folder = tmp_path_factory.mktemp("cut")
     data, kept = folder / "data", folder / "kept"
     with node_at(data) as node:

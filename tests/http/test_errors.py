@@ -54,7 +54,9 @@ def test_no_failure_is_unexpected(kind: type[LimnosError]) -> None:
 
 
 def test_storage_failed_has_one_answer_in_each_protocol() -> None:
-    """A store of files that refuses is told as such, whoever asks, and nobody is told that it was the server's fault."""
+    """A store of files that refuses is told as such, whoever asks, and nobody is told that it was the server's
+    fault.
+    """
     found = answers(StorageFailed("The bucket refuses: check its credentials"))
 
     assert {protocol: answer.status for protocol, answer in found.items()} == {

@@ -137,7 +137,9 @@ def test_own_pages_are_let_in(host: str, origin: str) -> None:
     ],
 )
 def test_names_of_the_server_are_no_origins(origin: str) -> None:
-    """That the server answers to a name lets no page in which has that name with another scheme or port, nor its siblings."""
+    """That the server answers to a name lets no page in which has that name with another scheme or port, nor its
+    siblings.
+    """
     door = HeadAdmission(hosts=["lake.example.com", "*.corp.example", "*"])
 
     assert told(door, ("host", "lake.example.com"), ("origin", origin)) is PermissionDenied
@@ -153,7 +155,9 @@ def test_scheme_of_a_server_with_tls() -> None:
 
 
 def test_named_origins() -> None:
-    """The origins of the settings are let in exactly, in any case and with the port that is implied; their neighbours are not."""
+    """The origins of the settings are let in exactly, in any case and with the port that is implied; their
+    neighbours are not.
+    """
     door = HeadAdmission(
         hosts=["lake.example.com"], origins=["https://Console.example.com:443", "http://127.0.0.1:3000"]
     )
@@ -180,7 +184,9 @@ def test_the_refusal_of_a_page_names_the_setting() -> None:
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site", "Cross-Site"])
 def test_requests_of_other_sites_without_origin(site: str) -> None:
-    """A browser that says so is refused, but for a person who follows a link; with a named origin the origin decides."""
+    """A browser that says so is refused, but for a person who follows a link; with a named origin the origin
+    decides.
+    """
     fields = (("host", "localhost"), ("sec-fetch-site", site))
     door = HeadAdmission(origins=["https://console.example.com"])
 

@@ -60,7 +60,9 @@ def test_every_route_is_an_operation(protocol: Protocol) -> None:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
 def test_operations_are_whole(protocol: Protocol) -> None:
-    """Each operation has an id of its own, a summary, its path's parameters and a success; every reference leads somewhere."""
+    """Each operation has an id of its own, a summary, its path's parameters and a success; every reference leads
+    somewhere.
+    """
     found = document(protocol)
     operations = [(path, each) for path, methods in found["paths"].items() for each in methods.values()]
 
@@ -90,7 +92,9 @@ def test_body_shapes_are_told() -> None:
 
 
 def test_who_signs_in_is_told_what_may_come() -> None:
-    """Routes that need no credential and take one in their body may refuse it, slow its sender down, or find no store."""
+    """Routes that need no credential and take one in their body may refuse it, slow its sender down, or find no
+    store.
+    """
     paths = json.loads((generate_openapi.FOLDER / "admin.json").read_text(encoding="utf-8"))["paths"]
 
     assert {"400", "401", "429", "503"} <= set(paths["/api/limnos/v1/login"]["post"]["responses"])

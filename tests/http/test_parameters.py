@@ -1,4 +1,6 @@
-"""Query parameters: those a route does not know are refused by name where something may change, and none counts twice."""
+"""Query parameters: those a route does not know are refused by name where something may change, and none counts
+twice.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,9 @@ DECLARED_ONLY = {
         "statement", "mode", "dataverse", "pretty", "readonly", "compile-only", "plan-format", "timeout", "client_context_id",
     },
 }  # fmt: skip
-"""Parameters that a route knows without its handler naming them: clients send the delimiter to every operation, and a statement's
-parameters are read as a form."""
+"""Parameters that a route knows without its handler naming them: clients send the delimiter to every operation,
+and a statement's parameters are read as a form.
+"""
 
 READ_ELSEWHERE = {"take-lineage-of-metalake": {"metalake"}}
 """Parameters that a handler of several routes reads at the others only: this one's path names the metalake."""
@@ -57,7 +60,9 @@ def test_routes_declare_what_their_handlers_read(protocol: Protocol, route: Rout
 
 
 def test_every_change_refuses_an_unknown_parameter(open_node: DriverNode) -> None:
-    """Each operation that may change something answers 400 in its protocol's shape, naming the parameter and those it knows."""
+    """Each operation that may change something answers 400 in its protocol's shape, naming the parameter and those
+    it knows.
+    """
     taken = []
     for protocol, route in ROUTES:
         if route.method in READING or route.operation in protocol.anonymous:

@@ -1,7 +1,9 @@
-"""Storage locations of every kind of object against those of every other, by requests alone: who may put what at, above or below what.
+"""Storage locations of every kind of object against those of every other, by requests alone: who may put what at,
+above or below what.
 
-Each cell makes one object, tries to make another at, above or below it, and looks at the answer. What the cells expect is written down here
-a second time, in the shortest words that say it, and not taken from the product's own rules.
+Each cell makes one object, tries to make another at, above or below it, and looks at the answer. What the cells
+expect is written down here a second time, in the shortest words that say it, and not taken from the product's own
+rules.
 """
 
 from __future__ import annotations
@@ -237,7 +239,9 @@ def walk(world: World, chosen: list[tuple[str, str, str, str]]) -> list[str]:
 
 
 def test_every_kind_beside_every_other(world: World) -> None:
-    """Objects share no files with others, roots cover objects, directories show nobody else's, metalakes do not meet."""
+    """Objects share no files with others, roots cover objects, directories show nobody else's, metalakes do not
+    meet.
+    """
     chosen = cells()
     if os.environ.get("LIMNOS_TEST_PLACES") != "all":
         chosen = random.Random(len(chosen)).sample(chosen, len(chosen) // SAMPLE)
@@ -343,7 +347,9 @@ def test_a_commit_does_not_move_files_into_a_fileset(world: World) -> None:
 
 
 def test_a_directory_does_not_show_the_server_s_warehouse(world: World) -> None:
-    """Who may make catalogs sees by a Lance directory neither the server's warehouse nor another catalog's, in no metalake."""
+    """Who may make catalogs sees by a Lance directory neither the server's warehouse nor another catalog's, in no
+    metalake.
+    """
     server = f"file://{world.node.data}/warehouse"
     location, _ = restricted_table(world)
     grant(world.node, "cat", "create_catalog", kind="METALAKE", on="lake")

@@ -55,7 +55,9 @@ def run(node: DriverNode, statement: str) -> None:
 @pytest.mark.parametrize("kind", ["external", "managed"])
 @pytest.mark.parametrize("spelling", ["{}", "{}/", "{}/data", "{}/../{}", "{}//data", "{}/d%61ta"])
 def test_no_fileset_opens_a_tables_files(node: DriverNode, kind: str, spelling: str) -> None:
-    """Whoever may make filesets over the same directory gets none at, above or below a table, however its location is spelled."""
+    """Whoever may make filesets over the same directory gets none at, above or below a table, however its location
+    is spelled.
+    """
     make_space(node, "s")
     location = where(table(node, "t"))
     filesets = files_over(node, warehouse_of(node))
@@ -107,7 +109,9 @@ def test_data_paths_are_places(node: DriverNode) -> None:
 
 
 def test_every_door_claims_what_it_brings(node: DriverNode) -> None:
-    """A data path or location that comes by a transaction, a staged create, a register or a view is nobody else's from then on."""
+    """A data path or location that comes by a transaction, a staged create, a register or a view is nobody else's
+    from then on.
+    """
     make_space(node, "s")
     mine, root = table(node, "mine"), warehouse_of(node)
     change = f"{SPACE.removesuffix('/namespaces/s')}/transactions/commit"
@@ -158,7 +162,9 @@ def test_every_door_claims_what_it_brings(node: DriverNode) -> None:
 
 
 def test_no_metalake_reaches_another(node: DriverNode) -> None:
-    """No warehouse, root or directory of a catalog lies at, above or below what another metalake has, nor in the server's own."""
+    """No warehouse, root or directory of a catalog lies at, above or below what another metalake has, nor in the
+    server's own.
+    """
     make_space(node, "s")
     location, root = where(table(node, "t")), warehouse_of(node)
     node.done("POST", f"{API}", {"name": "other"})
@@ -179,7 +185,9 @@ def test_no_metalake_reaches_another(node: DriverNode) -> None:
 
 
 def test_a_directory_shows_nobody_elses_tables(node: DriverNode) -> None:
-    """A catalog that shows a directory lies beside other catalogs' warehouses and objects, and nothing of theirs comes into it."""
+    """A catalog that shows a directory lies beside other catalogs' warehouses and objects, and nothing of theirs
+    comes into it.
+    """
     make_space(node, "s")
     root = warehouse_of(node)
     body = {"name": "dir", "type": "relational", "provider": "lakehouse-generic"}
@@ -202,7 +210,9 @@ def test_a_directory_shows_nobody_elses_tables(node: DriverNode) -> None:
 
 
 def test_what_was_let_go_of_stays_taken(node: DriverNode) -> None:
-    """A dropped table's metadata file is registered by its owner alone, also when it left the trash and its files stand."""
+    """A dropped table's metadata file is registered by its owner alone, also when it left the trash and its files
+    stand.
+    """
     make_space(node, "s")
     made = table(node, "t")
     file = made["metadata-location"]
@@ -219,7 +229,9 @@ def test_what_was_let_go_of_stays_taken(node: DriverNode) -> None:
 
 
 def test_a_purge_frees_the_places_where_no_file_is_left(node: DriverNode) -> None:
-    """While files are being deleted nothing is made there; then the location is free, and a data path with a file is its owner's alone."""
+    """While files are being deleted nothing is made there; then the location is free, and a data path with a file
+    is its owner's alone.
+    """
     make_space(node, "s")
     path = f"{warehouse_of(node)}/shared/t"
     location = where(table(node, "t", properties={"write.data.path": path}))

@@ -1,7 +1,8 @@
-"""Answers that are kept whole: what is sent again is what would be found afresh, whatever was committed, by whom, and where.
+"""Answers that are kept whole: what is sent again is what would be found afresh, whatever was committed, by whom, and
+where.
 
-Two nodes over one store, and a third that keeps nothing: it says what is true. The bugs that are planted at the end take one
-care each out of the keeping, and a story must then fail.
+Two nodes over one store, and a third that keeps nothing: it says what is true. The bugs that are planted at the
+end take one care each out of the keeping, and a story must then fail.
 """
 
 from __future__ import annotations
@@ -471,7 +472,9 @@ def test_kept_answers_are_counted_and_logged(town: Town) -> None:
 
 
 def test_budget(town: Town) -> None:
-    """What is kept stays within its bytes; what is too large for it is not kept; nothing is where the budget is nothing."""
+    """What is kept stays within its bytes; what is too large for it is not kept; nothing is where the budget is
+    nothing.
+    """
     answers = town.one.built.application.kept
     for number in range(30):
         make_table(town.one, "a", f"n{number}")
@@ -491,7 +494,9 @@ def test_budget(town: Town) -> None:
 
 
 def test_what_holds_no_more_is_forgotten(any_town: Town) -> None:
-    """Who is refused what was kept for them costs one look at the store a request, not one for what is kept and one more."""
+    """Who is refused what was kept for them costs one look at the store a request, not one for what is kept and
+    one more.
+    """
     node, application = any_town.one, any_town.one.built.application
     assert [node.get(TABLE, user="ana").status for _ in range(2)] == [200, 200]
     there = len(application.kept)

@@ -1,4 +1,6 @@
-"""Routes that wait, that have a deadline of their own, and that answer in pieces: asked by real sockets, in both ways."""
+"""Routes that wait, that have a deadline of their own, and that answer in pieces: asked by real sockets, in both
+ways.
+"""
 
 from __future__ import annotations
 
@@ -200,7 +202,9 @@ def test_a_deadline_of_its_own(wire: SocketWire) -> None:
 
 
 def test_pieces_arrive(wire: SocketWire) -> None:
-    """A body in pieces comes whole, counted once, and the connection carries the next request, also one that was pipelined."""
+    """A body in pieces comes whole, counted once, and the connection carries the next request, also one that was
+    pipelined.
+    """
     wire.send(request("GET", "/slow/pieces") + request("GET", "/health/live"))
     first, complete = chunks(wire)
     pipelined = wire.answer()

@@ -103,7 +103,9 @@ def test_memory_is_bounded() -> None:
 
 
 def test_log_has_one_line_a_second(log: Log) -> None:
-    """The first wrong credential is told at once, those of the next second together, what is left when the server stops."""
+    """The first wrong credential is told at once, those of the next second together, what is left when the server
+    stops.
+    """
     clock = Clock()
     door = CredentialThrottle(now=clock)
 

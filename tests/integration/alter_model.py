@@ -1,6 +1,8 @@
-"""A table that is altered at random: a model of its columns and rows that is pure, and the alters as Gravitino and as PyIceberg spell them.
+"""A table that is altered at random: a model of its columns and rows that is pure, and the alters as Gravitino and as
+PyIceberg spell them.
 
-The model knows the rules of the two specifications and nothing of the server: fields keep their ids, new ones get the next, types are only widened.
+The model knows the rules of the two specifications and nothing of the server: fields keep their ids, new ones get
+the next, types are only widened.
 """
 
 from __future__ import annotations

@@ -17,7 +17,9 @@ EXTENSIONS = ("avro", "httpfs", "iceberg")
 def attached(
     server: LiveServer, *, catalog: str = "main", secret: str | None = None
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """Give DuckDB with a catalog of the server's attached as `lake`, by the administrator's token, or a secret of DuckDB's."""
+    """Give DuckDB with a catalog of the server's attached as `lake`, by the administrator's token, or a secret of
+    DuckDB's.
+    """
     # Nothing may be fetched at run time: what is loaded is what the lock file pins.
     with duckdb.connect() as connection:
         connection.execute("SET autoinstall_known_extensions = false; SET autoload_known_extensions = false")

@@ -241,7 +241,9 @@ def owners(lake: GravitinoClient, ana: GravitinoClient) -> None:
 
 
 def tables() -> None:
-    """List and load tables that others have made, in the server's own metalake: one of Lance's, one directly in its catalog, one of Iceberg's."""
+    """List and load tables that others have made, in the server's own metalake: one of Lance's, one directly in
+    its catalog, one of Iceberg's.
+    """
     lake = client("admin", "lake")
 
     def told(catalog: str, schema: str, name: str) -> object:

@@ -1,4 +1,6 @@
-"""PyIceberg on an object store with authorization on: one table's credentials, their end and renewal, and signed requests; never a key of its own."""
+"""PyIceberg on an object store with authorization on: one table's credentials, their end and renewal, and signed
+requests; never a key of its own.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """PyIceberg 0.12 hangs its signer on a file system anew in each thread, and sent a request without a signature in 4 of 104 rounds; with one thread in none of 120."""
+    """PyIceberg 0.12 hangs its signer on a file system anew in each thread, and sent a request without a signature
+    in 4 of 104 rounds; with one thread in none of 120.
+    """
     monkeypatch.setenv("PYICEBERG_MAX_WORKERS", "1")
     monkeypatch.setattr(ExecutorFactory, "_instance", None)
 
@@ -75,7 +79,9 @@ def catalog(server: LiveServer, *, user: str | None = None, **more: str) -> Rest
 
 @pytest.mark.parametrize("more", [{}, SIGNED], ids=["vended", "signed"])
 def test_pyiceberg_has_no_keys_of_its_own(server: LiveServer, store: ObjectStoreServer, more: dict[str, str]) -> None:
-    """Tables are made, written, read, overwritten and read by who may only read, by credentials or signatures alone; each of these is the store's to look at."""
+    """Tables are made, written, read, overwritten and read by who may only read, by credentials or signatures
+    alone; each of these is the store's to look at.
+    """
     space = "signed" if more else "vended"
     client = catalog(server, **more)
     client.create_namespace(space)
@@ -93,7 +99,9 @@ def test_pyiceberg_has_no_keys_of_its_own(server: LiveServer, store: ObjectStore
 
 
 def test_credentials_end_and_are_renewed(server: LiveServer, store: ObjectStoreServer) -> None:
-    """One table's open it alone: not the sibling whose place only begins alike, nor another's; ended ones open nothing, renewed ones do."""
+    """One table's open it alone: not the sibling whose place only begins alike, nor another's; ended ones open
+    nothing, renewed ones do.
+    """
     client = catalog(server)
     client.create_namespace("ends")
     for name in ("t", "t2", "other"):

@@ -1,4 +1,6 @@
-"""docs/guides/backup.md, carried out: our commands, as they stand there, take a store away and bring it back, on both stores."""
+"""docs/guides/backup.md, carried out: our commands, as they stand there, take a store away and bring it back, on
+both stores.
+"""
 
 from __future__ import annotations
 

@@ -376,7 +376,9 @@ def test_server_verbs_work_beside_a_server(run: Run, node: LiveServer) -> None:
 
 
 def test_restored_store_is_served_on_with_ids_that_never_were(run: Run, node: LiveServer) -> None:
-    """After `server migrate --restored` a server that lived through it serves what is there, and its next id is far above."""
+    """After `server migrate --restored` a server that lived through it serves what is there, and its next id is
+    far above.
+    """
     run("create", "namespace", "main.before_restore")
     told = run("server", "migrate", "--restored", "--keep-tokens", "--data", str(node.data))
     run("create", "namespace", "main.after_restore")
@@ -399,7 +401,9 @@ def test_check_finds_nothing_wrong_with_a_fresh_directory(run: Run, tmp_path: Pa
 
 
 def test_filesets_and_models(run: Run) -> None:
-    """Both are found by their paths alone; a fileset tells its places, a model its versions; a second drop says that there is none."""
+    """Both are found by their paths alone; a fileset tells its places, a model its versions; a second drop says
+    that there is none.
+    """
     for name, kind in (("files", "fileset"), ("learned", "model")):
         assert run("create", "catalog", name, "--type", kind, "--provider", kind).code == 0
         assert run("create", "namespace", f"{name}.s").code == 0

@@ -68,7 +68,9 @@ def test_functions_in_nested_namespaces(server: LiveServer) -> None:
 
 
 def test_policies_and_values_of_tags(server: LiveServer) -> None:
-    """A policy is attached, told below with `inherited`, switched off and deleted; a tag has the values that it was given."""
+    """A policy is attached, told below with `inherited`, switched off and deleted; a tag has the values that it
+    was given.
+    """
     content = {"customRules": {"days": 7}, "supportedObjectTypes": ["CATALOG", "SCHEMA"], "properties": {}}
     with Client(server.uri, token=server.token) as client:
         client.namespaces.create("main.client_p")

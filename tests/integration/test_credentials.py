@@ -1,4 +1,6 @@
-"""Programs sign in by their own `credential` setting and a service account's secret: PyIceberg in both its ways, DuckDB. A token's end, and the secret's, come while they run."""
+"""Programs sign in by their own `credential` setting and a service account's secret: PyIceberg in both its ways,
+DuckDB. A token's end, and the secret's, come while they run.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +85,9 @@ def test_pyiceberg_writes_and_reads(lake: LiveServer, admin: Client, way) -> Non
 
 
 def test_pyiceberg_goes_on_over_the_end_of_a_token(lake: LiveServer, admin: Client) -> None:
-    """Whose token is void asks for the next one by itself; whose secret was ended is refused, and the new secret's program goes on."""
+    """Whose token is void asks for the next one by itself; whose secret was ended is refused, and the new secret's
+    program goes on.
+    """
     old = admin.service_accounts.create_secret("etl")
     catalog = pyiceberg(lake, **by_credential(lake, old))
     token = catalog._session.auth.auth_manager.auth_header().split()[1]  # type: ignore[union-attr]

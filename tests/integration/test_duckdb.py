@@ -114,7 +114,9 @@ def transactions(server: LiveServer) -> int:
 
 
 def test_two_tables_in_one_transaction(server: LiveServer, duck: duckdb.DuckDBPyConnection, table: Table) -> None:
-    """What DuckDB writes to two tables between BEGIN and COMMIT is one request; when one table has moved, neither is written."""
+    """What DuckDB writes to two tables between BEGIN and COMMIT is one request; when one table has moved, neither
+    is written.
+    """
     space = "lake.test_two_tables_in_one_transaction"
     duck.execute(f"CREATE TABLE {space}.other (id BIGINT)")
     before = transactions(server)

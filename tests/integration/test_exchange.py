@@ -111,7 +111,9 @@ def records(server: LiveServer, metalake: str) -> list[Record]:
 
 
 def test_what_goes_through_the_pipe_is_the_same_there(pair: Pair) -> None:
-    """With ids kept the copy's export has the same records; only the metalake has another name, and the header another time."""
+    """With ids kept the copy's export has the same records; only the metalake has another name, and the header
+    another time.
+    """
     done = piped(pair, "--as", "copy", "--ids", "keep", format="proto")
 
     assert done.returncode == 0, done.stderr
@@ -138,7 +140,9 @@ def test_rights_and_rows_are_there(pair: Pair) -> None:
 
 
 def test_a_cut_file_goes_on_where_it_was_cut(tmp_path: Path) -> None:
-    """Half a file is refused with the import's number; the whole file goes on from there, and then the metalake is there."""
+    """Half a file is refused with the import's number; the whole file goes on from there, and then the metalake is
+    there.
+    """
     with (
         serving(tmp_path / "old") as old,
         serving(tmp_path / "new", "--bare", "--allow-root", str(old.data / "warehouse")) as new,

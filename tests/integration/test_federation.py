@@ -1,4 +1,6 @@
-"""One server shows a catalog of another: PyIceberg and DuckDB as clients of the first, the page's own commands, and two nodes."""
+"""One server shows a catalog of another: PyIceberg and DuckDB as clients of the first, the page's own commands,
+and two nodes.
+"""
 
 from __future__ import annotations
 

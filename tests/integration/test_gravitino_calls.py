@@ -1,4 +1,6 @@
-"""`conformance/run gravitino`: every public method of the official Python client, as an admin, as a worker and as an outsider."""
+"""`conformance/run gravitino`: every public method of the official Python client, as an admin, as a worker and as
+an outsider.
+"""
 
 from __future__ import annotations
 

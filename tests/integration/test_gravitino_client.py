@@ -129,7 +129,9 @@ def test_schema_failures(seen: Seen) -> None:
 
 
 def test_tables_of_both_formats(seen: Seen) -> None:
-    """Lance's tables list and load with their columns, also those directly in a catalog; Iceberg's with their partitioning."""
+    """Lance's tables list and load with their columns, also those directly in a catalog; Iceberg's with their
+    partitioning.
+    """
     vector = seen["lance-table"][1][1] if isinstance(seen["lance-table"], list) else seen["lance-table"]
 
     assert seen["lance-tables"] == ["docs"]
@@ -176,7 +178,9 @@ def test_grants(seen: Seen) -> None:
 
 
 def test_jobs(seen: Seen) -> None:
-    """Pipelines are listed, loaded, renamed and dropped as templates, and their runs listed, loaded and cancelled as jobs."""
+    """Pipelines are listed, loaded, renamed and dropped as templates, and their runs listed, loaded and cancelled
+    as jobs.
+    """
     runs = [f"01234567-0123-4567-89ab-00000000000{number}" for number in (1, 2)]
     assert seen["templates"] == ["idle", "nyc"]
     assert seen["template"] == ["c", "1"]

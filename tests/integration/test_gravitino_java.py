@@ -1,4 +1,6 @@
-"""`conformance/run gravitino_java`: Gravitino's Java client on its main paths, as an admin, as a worker and as an outsider."""
+"""`conformance/run gravitino_java`: Gravitino's Java client on its main paths, as an admin, as a worker and as an
+outsider.
+"""
 
 from __future__ import annotations
 

@@ -19,7 +19,9 @@ PROGRAM = "#!/bin/sh\ntrap '' TERM\necho $$ > \"$1/pid\"\nwhile :; do sleep 0.1;
 
 
 def test_a_job_goes_with_its_server(tmp_path: Path) -> None:
-    """Whoever kills the server ends its jobs, also one that hears no signal; the next server tells them as failed, and runs what waited."""
+    """Whoever kills the server ends its jobs, also one that hears no signal; the next server tells them as failed,
+    and runs what waited.
+    """
     programs, out = tmp_path / "programs", tmp_path / "out"
     programs.mkdir()
     out.mkdir()

@@ -1,4 +1,6 @@
-"""Lance's own clients against a server with access control on: pylance, lancedb in both modes, and the generated client."""
+"""Lance's own clients against a server with access control on: pylance, lancedb in both modes, and the generated
+client.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +121,9 @@ def test_lancedb_as_a_remote_database(server: LiveServer, deep: list[str]) -> No
 
 
 def test_the_generated_client(server: LiveServer, deep: list[str]) -> None:
-    """The client generated from the protocol's document calls each operation that is served, with ids in the path alone."""
+    """The client generated from the protocol's document calls each operation that is served, with ids in the path
+    alone.
+    """
     api = generated.ApiClient(generated.Configuration(host=f"{server.uri}/lance"))
     api.set_default_header("Authorization", f"Bearer {server.token}")
     spaces, tables = generated.NamespaceApi(api), generated.TableApi(api)
@@ -241,7 +245,9 @@ def test_the_command_line(server: LiveServer, deep: list[str]) -> None:
 
 
 def test_rights_by_the_command_line(server: LiveServer, deep: list[str]) -> None:
-    """Each command on a Lance table is refused to who lacks a right, in words that name it, works with it, and is refused again when it is revoked."""
+    """Each command on a Lance table is refused to who lacks a right, in words that name it, works with it, and is
+    refused again when it is revoked.
+    """
     lance.write_dataset(ROWS, namespace_client=rest(server), table_id=[*deep, "t"], mode="create")
     home, user = f"lance.{deep[1]}.b.`c d`", "ida"
     with Client(server.uri, token=server.token) as admin:
@@ -280,7 +286,9 @@ def test_rights_by_the_command_line(server: LiveServer, deep: list[str]) -> None
 
 
 def test_the_page_runs(server: LiveServer) -> None:
-    """What docs/guides/lance.md shows in Python does what it says; what it shows of Spark and of Gravitino runs with their tests."""
+    """What docs/guides/lance.md shows in Python does what it says; what it shows of Spark and of Gravitino runs
+    with their tests.
+    """
     names: dict[str, object] = {"uri": server.uri, "token": server.token}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

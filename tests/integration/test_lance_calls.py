@@ -1,4 +1,6 @@
-"""A sample of `conformance/run lance`: every operation by two of Lance's clients, and each refused to who has no rights."""
+"""A sample of `conformance/run lance`: every operation by two of Lance's clients, and each refused to who has no
+rights.
+"""
 
 from __future__ import annotations
 

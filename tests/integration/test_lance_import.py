@@ -1,4 +1,6 @@
-"""`limnos lance import`: a directory's tables in a server's catalog, where they lie; and a catalog that shows the directory itself."""
+"""`limnos lance import`: a directory's tables in a server's catalog, where they lie; and a catalog that shows the
+directory itself.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def limnos(server: LiveServer, *words: str) -> tuple[int, list[dict[str, object]
 
 
 def test_a_directory_is_imported_and_shown(server: LiveServer, tmp_path: Path) -> None:
-    """What Lance's own namespace wrote is registered in place, a second time nothing is left to do; a copy of the directory is a catalog too: not the same, whose tables are another catalog's."""
+    """What Lance's own namespace wrote is registered in place, a second time nothing is left to do; a copy of the
+    directory is a catalog too: not the same, whose tables are another catalog's.
+    """
     root, copy = tmp_path / "theirs", tmp_path / "copy"
     theirs = DirectoryNamespace(root=str(root))
     theirs.create_namespace(CreateNamespaceRequest(id=["text"]))

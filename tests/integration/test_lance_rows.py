@@ -1,4 +1,6 @@
-"""Rows of Lance tables through a server, by Lance's own clients with access control on, and by a socket that breaks off."""
+"""Rows of Lance tables through a server, by Lance's own clients with access control on, and by a socket that
+breaks off.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ def remote(server: LiveServer, token: str | None = None) -> Any:  # noqa: ANN401
 
 
 def test_lancedb_does_all_its_work_on_the_server(server: LiveServer, home: list[str]) -> None:
-    """Created, added, searched in every way, updated, merged, deleted, indexed, altered, restored: no file is touched by the client."""
+    """Created, added, searched in every way, updated, merged, deleted, indexed, altered, restored: no file is
+    touched by the client.
+    """
     db, inner = remote(server), home[1:]
     table = db.create_table("t", ROWS, namespace_path=inner)
     table.add(ROWS.slice(0, 5))
@@ -184,7 +188,9 @@ def send(server: LiveServer, path: str, body: bytes, *, headers: str, end: bytes
 
 
 def test_a_body_that_breaks_off_is_never_committed(server: LiveServer, home: list[str]) -> None:
-    """Chunked or with a length, cut behind a batch, behind the whole stream, in the middle: no version, no row, and the next insert goes on."""
+    """Chunked or with a length, cut behind a batch, behind the whole stream, in the middle: no version, no row,
+    and the next insert goes on.
+    """
     remote(server).create_table("t", ROWS, namespace_path=home[1:])
     data = stream()
     path = f"/lance/v1/table/{'%24'.join([*home, 't']).replace(' ', '%20')}/insert"

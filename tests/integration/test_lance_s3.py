@@ -1,4 +1,6 @@
-"""Tables in an object store, end to end: clients that have no keys but those they are given, and rows that the server writes itself."""
+"""Tables in an object store, end to end: clients that have no keys but those they are given, and rows that the
+server writes itself.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def store() -> Iterator[ObjectStoreServer]:
 
 @pytest.fixture(scope="module")
 def cloud(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server with an Iceberg and a Lance catalog in the store, which give out credentials; what is dropped there is gone at once."""
+    """A server with an Iceberg and a Lance catalog in the store, which give out credentials; what is dropped there
+    is gone at once.
+    """
     data = tmp_path_factory.mktemp("cloud") / "data"
     flags = ("--allow-root", "s3://lake", "--allow-endpoint", store.uri)
     with pytest.MonkeyPatch.context() as patch:
@@ -87,7 +91,9 @@ def until(done: Callable[[], bool]) -> None:
 
 
 def test_pyiceberg_works_with_what_it_is_given(store: ObjectStoreServer, cloud: LiveServer) -> None:
-    """Create, append and scan with vended credentials alone; a reader's append is refused by the store, and commits nothing."""
+    """Create, append and scan with vended credentials alone; a reader's append is refused by the store, and
+    commits nothing.
+    """
     admin = load_catalog("ice", type="rest", uri=f"{cloud.uri}/iceberg", warehouse="ice", token=cloud.token)
     admin.create_namespace("shop")
     table = admin.create_table("shop.items", schema=ROWS.schema)
@@ -104,7 +110,9 @@ def test_pyiceberg_works_with_what_it_is_given(store: ObjectStoreServer, cloud: 
 
 
 def test_lance_works_with_what_it_is_given(store: ObjectStoreServer, cloud: LiveServer) -> None:
-    """Pylance and lancedb write and read a storage-managed table and a managed one with vended credentials alone; a reader can't write."""
+    """Pylance and lancedb write and read a storage-managed table and a managed one with vended credentials alone;
+    a reader can't write.
+    """
     namespace = namespace_of(cloud)
     namespace.create_namespace(CreateNamespaceRequest(id=["vec", "own"]))
     lance.write_dataset(ROWS, namespace_client=namespace, table_id=["vec", "own", "docs"], mode="create")
@@ -155,7 +163,9 @@ def test_rows_by_way_of_the_server(store: ObjectStoreServer, cloud: LiveServer) 
 
 
 def test_what_went_past_the_server_is_moved_aside(store: ObjectStoreServer, cloud: LiveServer) -> None:
-    """A managed table's versions are final once committed; a version written by path with the owner's keys is never shown."""
+    """A managed table's versions are final once committed; a version written by path with the owner's keys is
+    never shown.
+    """
     namespace = namespace_of(cloud)
     namespace.create_namespace(CreateNamespaceRequest(id=["vec", "strict"]))
     id_ = ["vec", "strict", "docs"]

@@ -146,7 +146,9 @@ def _others(uri: str) -> None:
 
 
 def test_a_directory_of_the_first_layout_has_names_and_rows(tmp_path: Path) -> None:
-    """A folder exists even when it is empty; loading it fails in words; a table's place is told, and opened there; versions are not served."""
+    """A folder exists even when it is empty; loading it fails in words; a table's place is told, and opened there;
+    versions are not served.
+    """
     lance.write_dataset(ROWS, str(tmp_path / "table1"))
     (tmp_path / "empty").mkdir()
     with adapter(str(tmp_path)) as uri:
@@ -167,7 +169,9 @@ def test_a_directory_of_the_first_layout_has_names_and_rows(tmp_path: Path) -> N
 
 
 def test_rows_are_the_work_of_processes(tmp_path: Path) -> None:
-    """Made, added, merged, updated, deleted, indexed, searched, altered, restored, as by a server; wrong ones have its codes."""
+    """Made, added, merged, updated, deleted, indexed, searched, altered, restored, as by a server; wrong ones have
+    its codes.
+    """
     with adapter(str(tmp_path)) as uri:
         api = generated.ApiClient(generated.Configuration(host=uri))
         data, tables, indices = generated.DataApi(api), generated.TableApi(api), generated.IndexApi(api)
@@ -205,7 +209,9 @@ def stream(rows: pa.Table) -> bytes:
 
 
 def test_bodies_that_break_off_and_batches_that_are_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Behind a batch, behind the stream, in the middle: nothing is committed and no name taken; the limits of a file of settings hold, and the environment's over them."""
+    """Behind a batch, behind the stream, in the middle: nothing is committed and no name taken; the limits of a
+    file of settings hold, and the environment's over them.
+    """
     limits = tmp_path / "limits.toml"
     limits.write_text("[lance]\nbatch_bytes_max = 10000\ndata_timeout_s = 0.001\n")
     monkeypatch.setenv("LIMNOS__LANCE__DATA_TIMEOUT_S", "600")

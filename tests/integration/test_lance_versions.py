@@ -1,4 +1,6 @@
-"""Lance's own clients on tables whose versions the server keeps: every kind of commit, many processes, and what went past the server."""
+"""Lance's own clients on tables whose versions the server keeps: every kind of commit, many processes, and what
+went past the server.
+"""
 
 from __future__ import annotations
 
@@ -66,7 +68,9 @@ def opened(server: LiveServer, path: list[str], version: int | None = None) -> l
 
 
 def test_every_kind_of_commit(server: LiveServer, path: list[str]) -> None:
-    """Pylance appends, deletes, updates, merges, indexes, adds a column, restores and compacts; each is a version of the server's."""
+    """Pylance appends, deletes, updates, merges, indexes, adds a column, restores and compacts; each is a version
+    of the server's.
+    """
     for _ in range(2):
         lance.write_dataset(ROWS, namespace_client=rest(server), table_id=path, mode="append")
     table = opened(server, path)
@@ -134,7 +138,8 @@ def test_what_went_past_the_server_is_never_read(server: LiveServer, path: list[
 def test_many_processes_append(server: LiveServer, path: list[str]) -> None:
     """Processes that append to one table at once all succeed, and every row is there once.
 
-    It has a version before they begin: of several who make the first one, Lance refuses all but one ("Dataset already exists").
+    It has a version before they begin: of several who make the first one, Lance refuses all but one ("Dataset
+    already exists").
     """
     lance.write_dataset(pa.table({"id": [-1]}), namespace_client=rest(server), table_id=path, mode="append")
     words = [sys.executable, "-c", APPEND, f"{server.uri}/lance", server.token]

@@ -70,7 +70,9 @@ def read(server: LiveServer, path: str, **options: str) -> list[int]:
 
 
 def test_a_table_is_made_added_to_and_replaced(server: LiveServer, admin: Client, space: str) -> None:
-    """Rows of all tasks are one version; its vectors have a size; older versions are read by number; nothing adds no version."""
+    """Rows of all tasks are one version; its vectors have a size; older versions are read by number; nothing adds
+    no version.
+    """
     path = f"{space}.docs"
 
     written(server, path, rows(1, 2), [], rows(3), vectors="vector=2")
@@ -92,7 +94,9 @@ def test_a_table_is_made_added_to_and_replaced(server: LiveServer, admin: Client
 
 @pytest.mark.parametrize("managed", ["false", "true"])
 def test_a_tag_names_what_is_read(server: LiveServer, admin: Client, space: str, managed: str) -> None:
-    """A job reads what a tag names, whatever came later; a tag that is not there, and one beside a version, are told."""
+    """A job reads what a tag names, whatever came later; a tag that is not there, and one beside a version, are
+    told.
+    """
     path = f"{space}.{managed}"
     admin.lance.declare(path, properties={"managed_versioning": managed})
     written(server, path, rows(1, 2), vectors="vector=2")
@@ -162,7 +166,9 @@ def test_what_cannot_be_is_told_before_any_task(server: LiveServer, admin: Clien
 
 
 def test_a_table_whose_versions_the_server_keeps(server: LiveServer, admin: Client, space: str) -> None:
-    """Each job's commit is the server's to take; what was written past it is not read, and two jobs at once both count."""
+    """Each job's commit is the server's to take; what was written past it is not read, and two jobs at once both
+    count.
+    """
     path = f"{space}.docs"
     admin.lance.declare(path, properties={"managed_versioning": "true"})
 

@@ -1,4 +1,6 @@
-"""Signing in with a password as people do, on two nodes over one store: a session of one counts at the other, and ends there as well."""
+"""Signing in with a password as people do, on two nodes over one store: a session of one counts at the other, and
+ends there as well.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,9 @@ def limnos(file: Path, *words: str, typed: str = "") -> subprocess.CompletedProc
 
 
 def test_a_session_by_the_command_line_over_tls(tmp_path: Path) -> None:
-    """The administrator sets a password, ana signs in at one node, is known at the other, is disabled, and has the password changed."""
+    """The administrator sets a password, ana signs in at one node, is known at the other, is disabled, and has the
+    password changed.
+    """
     authority, pair = Authority(tmp_path), (tmp_path / "lake.pem", tmp_path / "lake.key")
     authority.give(*pair)
     flags = ("--certificate", str(pair[0]), "--key", str(pair[1]))

@@ -175,7 +175,9 @@ def cpu_s(pid: int) -> float:
 
 
 def dearest(node: LiveServer, asking: threading.Thread) -> float:
-    """Ask for health as long as a request is under way: the most CPU that the server took between question and answer."""
+    """Ask for health as long as a request is under way: the most CPU that the server took between question and
+    answer.
+    """
     parts = urlsplit(node.uri)
     health = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     most, over = 0.0, False
@@ -194,7 +196,9 @@ def dearest(node: LiveServer, asking: threading.Thread) -> float:
 @pytest.mark.parametrize("user", ["nobody", "admin"])
 @pytest.mark.parametrize("name", BODIES)
 def test_nobody_keeps_the_server_from_others(node: LiveServer, name: str, user: str) -> None:
-    """Whoever sends it, with rights or without: health is answered after little CPU, and no failure of ours comes of it."""
+    """Whoever sends it, with rights or without: health is answered after little CPU, and no failure of ours comes
+    of it.
+    """
     method, path, body = BODIES[name]
     assert len(body) <= BYTES_MAX
     found: list[int] = []

@@ -62,7 +62,9 @@ def _held(server: LiveServer) -> int:
 
 
 def test_ten_thousand_files_are_told_in_parts(server: LiveServer, path: str) -> None:
-    """Five parts of two manifests name each file once; a filter that would come back ten thousand times is refused in words, with no more held."""
+    """Five parts of two manifests name each file once; a filter that would come back ten thousand times is refused
+    in words, with no more held.
+    """
     wire = Wire(server.uri, token=server.token, timeout_s=300)
     before = _held(server)
 

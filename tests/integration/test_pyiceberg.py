@@ -165,7 +165,9 @@ def test_odd_names(catalog: RestCatalog, space: str, name: str) -> None:
 
 
 def test_separator_in_a_name(catalog: RestCatalog, space: str) -> None:
-    """The separator of the logical spelling is refused in a namespace, by a message that names it; a table may have it."""
+    """The separator of the logical spelling is refused in a namespace, by a message that names it; a table may
+    have it.
+    """
     with pytest.raises(BadRequestError, match="'a:b' holds ':'"):
         catalog.create_namespace((space, "a:b"))
     catalog.create_table((space, "a:b"), SCHEMA)
@@ -462,7 +464,9 @@ def test_nobody_is_told_what_to_send(server: LiveServer) -> None:
 
 
 def test_oauth_credential_is_a_user_and_a_token(server: LiveServer) -> None:
-    """A client with credential=USER:TOKEN signs in; with anything else it reads, in OAuth's own error, what goes there."""
+    """A client with credential=USER:TOKEN signs in; with anything else it reads, in OAuth's own error, what goes
+    there.
+    """
     assert connect(server, token=None, credential=f"admin:{server.token}").list_namespaces() is not None
 
     with pytest.raises(OAuthError, match="limnos token create"):

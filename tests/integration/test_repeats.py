@@ -35,7 +35,9 @@ def is_commit(method: str, path: str) -> bool:
 
 
 def test_pyiceberg_appends_are_never_doubled(server: LiveServer, cutter: Cutter) -> None:
-    """PyIceberg sends no keys; behind a client that repeats what gets lost each append is there once, and none is an error."""
+    """PyIceberg sends no keys; behind a client that repeats what gets lost each append is there once, and none is
+    an error.
+    """
     through = replace(server, uri=cutter.uri)
     with connect(through) as catalog:
         again = Retry(total=5, backoff_factor=0.01, allowed_methods=None, status_forcelist=[503])
@@ -57,7 +59,8 @@ def test_pyiceberg_appends_are_never_doubled(server: LiveServer, cutter: Cutter)
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_spark_appends_are_never_doubled(server: LiveServer, cutter: Cutter) -> None:
-    """Spark sends keys by itself. Where the request came twice it was carried out once; where Spark gives up, at most once.
+    """Spark sends keys by itself. Where the request came twice it was carried out once; where Spark gives up, at most
+    once.
 
     Whatever it does after a lost answer, the table can be read: no file of a snapshot was deleted.
     """

@@ -38,7 +38,9 @@ def ask(server: LiveServer, method: str, path: str, **more: object) -> tuple[htt
 
 @pytest.mark.parametrize("lane", [True, False])
 def test_grep_finds_the_request(tmp_path: Path, lane: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request that was served, one that was refused, one that was let in nowhere: one line each, with the words of the answer."""
+    """A request that was served, one that was refused, one that was let in nowhere: one line each, with the words
+    of the answer.
+    """
     monkeypatch.setenv("LIMNOS__SERVER__LANE", str(lane).lower())
     with serving(tmp_path / "data") as server:
         served, good = ask(server, "GET", SPACES)

@@ -1,4 +1,6 @@
-"""A restricted table on an object store with authorization on: who is bound is given what opens the files made for them, and nothing that opens the table's."""
+"""A restricted table on an object store with authorization on: who is bound is given what opens the files made for
+them, and nothing that opens the table's.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,9 @@ def store() -> Iterator[ObjectStoreServer]:
 
 @pytest.fixture(scope="module")
 def server(store: ObjectStoreServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A server with table `shop.t` in two catalogs: `ice` gives credentials out and signs, `signs` only signs. It is restricted for ana and, otherwise, for bob."""
+    """A server with table `shop.t` in two catalogs: `ice` gives credentials out and signs, `signs` only signs. It
+    is restricted for ana and, otherwise, for bob.
+    """
     data = tmp_path_factory.mktemp("restricted") / "data"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LIMNOS__SERVER__REQUEST_TIMEOUT_S", "300")
@@ -171,7 +175,9 @@ def test_a_plans_credentials_read_its_files(ana: Reader) -> None:
 
 
 def test_they_open_nothing_else(ana: Reader, bob: Reader, store: ObjectStoreServer) -> None:
-    """Neither the table's own files, nor what others may see of it, nor any writing: not even of the files that they read."""
+    """Neither the table's own files, nor what others may see of it, nor any writing: not even of the files that
+    they read.
+    """
     plan, others = ana.planned(), _files(bob.planned())
     (own,) = _files(plan)
     table = _own(store)
@@ -189,7 +195,9 @@ def test_they_open_nothing_else(ana: Reader, bob: Reader, store: ObjectStoreServ
 @pytest.mark.parametrize("by", [VENDED, SIGNED])
 @pytest.mark.parametrize("catalog", ["ice", "signs"])
 def test_no_door_gives_more(ana: Reader, store: ObjectStoreServer, catalog: str, by: str) -> None:
-    """Loading gives no credentials, refreshing is refused, and nothing is signed, for the table's files or for those made for her."""
+    """Loading gives no credentials, refreshing is refused, and nothing is signed, for the table's files or for
+    those made for her.
+    """
     loaded = ana.ask("GET", by=by, catalog=catalog)
     assert loaded.status_code == 200
     assert loaded.json()["config"] == {"scan-planning-mode": "server"}
@@ -230,7 +238,9 @@ def test_they_end(ana: Reader, store: ObjectStoreServer) -> None:
 
 
 def test_no_place_of_hers_is_there(ana: Reader, store: ObjectStoreServer) -> None:
-    """No table of her own, staged or made, lies at the restricted one's place, in it, above it, or where files are set aside: she would get credentials for it."""
+    """No table of her own, staged or made, lies at the restricted one's place, in it, above it, or where files are
+    set aside: she would get credentials for it.
+    """
     data = next(name for name in _own(store) if name.endswith(".parquet"))
     table = data.rpartition("/data/")[0]
     aside = _files(ana.planned())[0].rpartition("/")[0]

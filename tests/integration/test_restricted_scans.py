@@ -1,4 +1,5 @@
-"""Restricted tables through planning: over random filters, masks and scans PyIceberg shows what a model in plain Python says, and nothing else.
+"""Restricted tables through planning: over random filters, masks and scans PyIceberg shows what a model in plain
+Python says, and nothing else.
 
 `LIMNOS_TEST_RESTRICTIONS` says how many; 1,000 are the whole proof.
 """
@@ -121,7 +122,9 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
 
 
 def test_random_restrictions_show_what_the_model_says(shop: Shop) -> None:
-    """Filters and masks at random, read through filters of the reader's own at random: PyIceberg gets the rows of the model, and no others."""
+    """Filters and masks at random, read through filters of the reader's own at random: PyIceberg gets the rows of
+    the model, and no others.
+    """
     dice = shop.dice
     for _ in range(COUNT):
         filter_ = None if dice.random() < 0.1 else random_filter(dice, shop.rows)
@@ -152,7 +155,9 @@ def test_random_restrictions_show_what_the_model_says(shop: Shop) -> None:
 
 
 def test_deletes_evolution_and_time_travel(shop: Shop) -> None:
-    """Deleted rows stay deleted, renamed and added columns are read as they are now, an older snapshot is restricted as the newest is."""
+    """Deleted rows stay deleted, renamed and added columns are read as they are now, an older snapshot is
+    restricted as the newest is.
+    """
     table = shop.table.refresh()
     before = table.current_snapshot().snapshot_id
     table.delete("id < 10")
@@ -176,7 +181,9 @@ def test_deletes_evolution_and_time_travel(shop: Shop) -> None:
 
 
 def test_nothing_else_opens_it(shop: Shop) -> None:
-    """A client that plans by itself finds no file, and is told why by the file's name; it commits nothing, and its metadata tables are empty-handed."""
+    """A client that plans by itself finds no file, and is told why by the file's name; it commits nothing, and its
+    metadata tables are empty-handed.
+    """
     parted = shop.owner.create_table(("shop", "parted"), SCHEMA, partition_spec=SPEC)
     parted.append(pa.Table.from_pylist(shop.rows[:9], schema=SCHEMA.as_arrow()))
     shop.restrict({"type": "not-null", "term": "city"}, {"city": "mask-to-fixed-value"}, table="parted")

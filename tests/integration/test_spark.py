@@ -269,7 +269,9 @@ def test_a_second_session_is_another_caller(spark: SparkSession, space: str, ser
 
 
 def test_refusals_say_why(spark: SparkSession, space: str, server: LiveServer, admin: Client) -> None:
-    """What Spark asks for by HEAD first (DROP TABLE, CREATE NAMESPACE) is refused with the reason, as everything else is."""
+    """What Spark asks for by HEAD first (DROP TABLE, CREATE NAMESPACE) is refused with the reason, as everything
+    else is.
+    """
     spark.sql(f"CREATE TABLE {space}.t AS SELECT 1 AS id")
     admin.users.add("dan")
     dan = session(server.uri, user="dan")
@@ -308,7 +310,9 @@ def test_catalogs_none_registers_what_the_caller_sees(server: LiveServer, admin:
 
 
 def test_views_four_deep(spark: SparkSession, space: str) -> None:
-    """A view four deep is made, read by its full name, replaced, described, renamed, and dropped; its name is a table's, too."""
+    """A view four deep is made, read by its full name, replaced, described, renamed, and dropped; its name is a
+    table's, too.
+    """
     path = f"{space}.a.b.c"
     for depth in range(1, 4):
         spark.sql(f"CREATE NAMESPACE {'.'.join(path.split('.')[: 2 + depth])}")

@@ -1,4 +1,6 @@
-"""Spark signs in by its own `credential` setting and a service account's secret, and its tokens are exchanged for the next ones while it runs."""
+"""Spark signs in by its own `credential` setting and a service account's secret, and its tokens are exchanged for
+the next ones while it runs.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +61,9 @@ def use(spark: SparkSession, lake: LiveServer, *, name: str, credential: str) ->
 
 
 def test_spark_goes_on_over_the_ends_of_tokens(spark: SparkSession, lake: LiveServer) -> None:
-    """It writes and reads; its token is exchanged beside it, and it goes on after the first one's end; a wrong secret opens nothing."""
+    """It writes and reads; its token is exchanged beside it, and it goes on after the first one's end; a wrong
+    secret opens nothing.
+    """
     with Client(lake.uri, token=lake.token) as admin:
         secret = admin.service_accounts.create_secret("etl").client_secret
     mine = use(spark, lake, name="etl_lake", credential=f"etl:{secret}")

@@ -27,7 +27,9 @@ DOCS = "lance.search.docs"
 
 
 def test_a_lance_table_is_written_read_joined_and_refused(spark: SparkSession, server: LiveServer) -> None:
-    """What docs/guides/lance-spark.md and docs/guides/lance.md show does what it says; conditions reach the table; a stranger is refused, then let in."""
+    """What docs/guides/lance-spark.md and docs/guides/lance.md show does what it says; conditions reach the table;
+    a stranger is refused, then let in.
+    """
     names: dict[str, Any] = {"uri": server.uri, "token": server.token}
     for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(block, str(PAGE), "exec"), names)

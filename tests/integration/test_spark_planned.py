@@ -1,4 +1,5 @@
-"""Scans that the server plans for Spark: whoever says so, their rows are those of Spark's own planning, and of a restricted table what may be seen.
+"""Scans that the server plans for Spark: whoever says so, their rows are those of Spark's own planning, and of a
+restricted table what may be seen.
 
 `LIMNOS_TEST_PLANS` says how many random filters; 400 are the whole proof.
 """
@@ -159,7 +160,9 @@ def test_who_says_that_the_server_plans(lake: Lake, who: str) -> None:
 
 
 def test_a_restricted_table_shows_what_may_be_seen(lake: Lake) -> None:
-    """Whom a filter and a mask bind gets the rows that pass, masked, whatever their session says; the owner sees all."""
+    """Whom a filter and a mask bind gets the rows that pass, masked, whatever their session says; the owner sees
+    all.
+    """
     lake.own.sql("CREATE TABLE main.plan.secret (id INT, city STRING, card STRING) USING iceberg PARTITIONED BY (city)")
     lake.own.sql(
         "INSERT INTO main.plan.secret VALUES (1, 'Rome', '1111-2222'), (2, 'Oslo', '3333-4444'), (3, 'Rome', NULL)"

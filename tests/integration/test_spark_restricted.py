@@ -1,6 +1,8 @@
-"""Restricted tables read by Spark: over random filters, masks and queries it shows what a model in plain Python says, and nothing else.
+"""Restricted tables read by Spark: over random filters, masks and queries it shows what a model in plain Python says,
+and nothing else.
 
-Files lie in partitions, with deletes by position of format 2 and with deletion vectors of format 3. `LIMNOS_TEST_RESTRICTIONS` says how many; 1,000 are the whole proof.
+Files lie in partitions, with deletes by position of format 2 and with deletion vectors of format 3.
+`LIMNOS_TEST_RESTRICTIONS` says how many; 1,000 are the whole proof.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ _COMPARED = {"eq": "=", "not-eq": "<>", "lt": "<", "lt-eq": "<=", "gt": ">", "gt
 
 
 class Spark(NamedTuple):
-    """The shop with its tables in two formats, the rows that are left in them, and bob in Spark, who says nothing of where scans are planned."""
+    """The shop with its tables in two formats, the rows that are left in them, and bob in Spark, who says nothing
+    of where scans are planned.
+    """
 
     shop: Shop
     rows: list[Row]
@@ -130,7 +134,9 @@ def test_spark_shows_what_the_model_says(spark: Spark) -> None:
 
 
 def test_what_else_a_query_may_ask(spark: Spark) -> None:
-    """Counts, joins and groups are of what may be seen; an older version is restricted as the newest, by the columns of today."""
+    """Counts, joins and groups are of what may be seen; an older version is restricted as the newest, by the
+    columns of today.
+    """
     versions = [row[0] for row in spark.owner.sql("SELECT snapshot_id FROM main.shop.two.snapshots ORDER BY committed_at").collect()]  # fmt: skip
     spark.shop.restrict({"type": "eq", "term": "city", "value": "Bonn"}, {"card": "replace-with-null"}, table="two")
     seen = [row for row in spark.rows if row["city"] == "Bonn"]

@@ -1,6 +1,8 @@
-"""Spark on an object store with authorization on, by credentials of one table and by signed requests; never a key of its own.
+"""Spark on an object store with authorization on, by credentials of one table and by signed requests; never a key of
+its own.
 
-Spark takes in what reaches S3 at its start alone, so this one runs in a process of its own: a line asks, a line answers.
+Spark takes in what reaches S3 at its start alone, so this one runs in a process of its own: a line asks, a line
+answers.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ class Shell:
         self.process, self.log = process, log
 
     def ask(self, statement: str, *, user: int = ADMIN, held: str = "") -> dict[str, object]:
-        """Return what became of a statement; `held` is the name of a result that is worked out anew on the table as it was first loaded."""
+        """Return what became of a statement; `held` is the name of a result that is worked out anew on the table
+        as it was first loaded.
+        """
         asks: IO[str] | None = self.process.stdin
         assert asks is not None
         asks.write(json.dumps([user, statement, held]) + "\n")
@@ -128,7 +132,9 @@ def shell(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_spark_has_no_keys_of_its_own(shell: Shell, store: ObjectStoreServer, catalog: str) -> None:
-    """Tables are made, written, altered and read, by who may read only too, and each request to the store is under this server's word."""
+    """Tables are made, written, altered and read, by who may read only too, and each request to the store is under
+    this server's word.
+    """
     shell.rows(f"CREATE NAMESPACE {catalog}.a")
     shell.rows(f"CREATE TABLE {catalog}.a.t (id BIGINT, text STRING) USING iceberg")
     shell.rows(f"INSERT INTO {catalog}.a.t VALUES (1, 'a'), (2, 'b'), (3, 'c')")
@@ -154,7 +160,9 @@ def test_a_table_made_of_rows(shell: Shell, store: ObjectStoreServer) -> None:
 
 @pytest.mark.parametrize("catalog", CATALOGS)
 def test_files_beside_are_refused(shell: Shell, store: ObjectStoreServer, server: LiveServer, catalog: str) -> None:
-    """A table is not told to write its rows into the place of another one, whose name only begins alike; it goes on where it lies."""
+    """A table is not told to write its rows into the place of another one, whose name only begins alike; it goes
+    on where it lies.
+    """
     shell.rows(f"CREATE NAMESPACE {catalog}.beside")
     for name in ("t", "t2"):
         place = f"s3://{BUCKET}/{catalog}/beside/{name}"
@@ -183,7 +191,9 @@ def renewed(server: LiveServer) -> float:
 
 
 def test_spark_renews_credentials(shell: Shell, store: ObjectStoreServer, server: LiveServer) -> None:
-    """A table that Spark has loaded once is read after the sessions of that time have ended, under credentials that it asked for by the route that renews them."""
+    """A table that Spark has loaded once is read after the sessions of that time have ended, under credentials
+    that it asked for by the route that renews them.
+    """
     store.life_s = LIFE_S
     try:
         shell.rows("CREATE NAMESPACE vended.renewed")

@@ -15,7 +15,9 @@ from tests.integration.live import serving
 
 
 def test_stop_does_not_wait_for_stuck_storage(tmp_path: Path) -> None:
-    """With creates that hang at a silent object store, SIGTERM ends the process after the time for requests in flight."""
+    """With creates that hang at a silent object store, SIGTERM ends the process after the time for requests in
+    flight.
+    """
     with socket.create_server(("127.0.0.1", 0), backlog=64) as silent:
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
         flags = ("--allow-root", "s3://b", "--allow-endpoint", endpoint)

@@ -1,4 +1,6 @@
-"""TLS on the server's own address, by real clients: who believes the authority is answered, also while the certificate is replaced."""
+"""TLS on the server's own address, by real clients: who believes the authority is answered, also while the
+certificate is replaced.
+"""
 
 from __future__ import annotations
 

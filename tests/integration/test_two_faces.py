@@ -1,4 +1,6 @@
-"""One table with two faces: altered at random over Gravitino and over Iceberg, it is what a pure model says, to both and to its readers."""
+"""One table with two faces: altered at random over Gravitino and over Iceberg, it is what a pure model says, to
+both and to its readers.
+"""
 
 from __future__ import annotations
 
@@ -151,7 +153,9 @@ def told(faces: Faces, number: int) -> TableModel:
 
 @pytest.mark.parametrize("number", range(STORIES))
 def test_alters_over_both_faces_agree_with_a_model(faces: Faces, number: int) -> None:
-    """After each alter both faces tell the model's columns with its ids; PyIceberg reads every row under today's names."""
+    """After each alter both faces tell the model's columns with its ids; PyIceberg reads every row under today's
+    names.
+    """
     model = told(faces, number)
 
     found = faces.catalog.load_table((faces.space, f"t{number}")).scan().to_arrow().to_pylist(maps_as_pydicts="strict")

@@ -1,4 +1,6 @@
-"""Spark's reading of tables that were altered over Gravitino and over Iceberg: the model's columns, and every row under today's names."""
+"""Spark's reading of tables that were altered over Gravitino and over Iceberg: the model's columns, and every row
+under today's names.
+"""
 
 from __future__ import annotations
 

@@ -53,7 +53,9 @@ def test_secrets_are_compared_by_their_texts() -> None:
     ],
 )
 def test_passwords_of_a_url_are_found(url: str, expected: tuple[str, ...]) -> None:
-    """A password is found as it is spelled and decoded, in a URL that is not well-formed, too; one that is a name as well is no secret."""
+    """A password is found as it is spelled and decoded, in a URL that is not well-formed, too; one that is a name
+    as well is no secret.
+    """
     assert passwords_of_url(url) == expected
 
 

@@ -1,4 +1,6 @@
-"""Generated names: every kind of part that the tree can hold, with the characters that spellings trip over made common."""
+"""Generated names: every kind of part that the tree can hold, with the characters that spellings trip over made
+common.
+"""
 
 from __future__ import annotations
 

@@ -278,7 +278,9 @@ def test_message_form(levels: tuple[str, ...], text: str) -> None:
     ],
 )
 def test_plus_beside_an_escaped_space_is_a_plus(raw: bytes, levels: tuple[str, ...]) -> None:
-    """`+` is a space, as form-encoding clients write it, unless the same segment shows a client that does not form-encode."""
+    """`+` is a space, as form-encoding clients write it, unless the same segment shows a client that does not
+    form-encode.
+    """
     assert iceberg.decode_path(raw) == levels
 
 

@@ -171,7 +171,9 @@ def test_the_catalog_itself_has_no_logical_name() -> None:
 
 
 def test_ancestors_and_scopes() -> None:
-    """Ancestors run outermost first, scopes innermost first, and seed 1's parent scopes outermost first with the name."""
+    """Ancestors run outermost first, scopes innermost first, and seed 1's parent scopes outermost first with the
+    name.
+    """
     assert NESTED.ancestors("A:B:C") == ("A", "A:B")
     assert NESTED.ancestors("A") == ()
     assert NESTED.scopes("A:B:C") == ("A:B:C", "A:B", "A")

@@ -1,4 +1,6 @@
-"""Two nodes over one PostgreSQL, one of them with its clock set an hour ahead or behind: it says so, and harms nobody."""
+"""Two nodes over one PostgreSQL, one of them with its clock set an hour ahead or behind: it says so, and harms
+nobody.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def snapshot(number: int) -> dict[str, object]:
 
 
 def test_both_nodes_write_to_one_table(wires: list[Wire]) -> None:
-    """Commits by turns, of properties and of snapshots, are all taken, and every time in the metadata is the store's."""
+    """Commits by turns, of properties and of snapshots, are all taken, and every time in the metadata is the
+    store's.
+    """
     right, off = wires
     off.do("POST", f"{PREFIX}/namespaces", namespace_body("a"))
     off.do("POST", f"{PREFIX}/namespaces/a/tables", table_body("t"))

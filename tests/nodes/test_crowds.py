@@ -1,4 +1,5 @@
-"""Crowds on two nodes: many callers after one table, creators beside granters, granters alone. Nobody is refused for being many.
+"""Crowds on two nodes: many callers after one table, creators beside granters, granters alone. Nobody is refused for
+being many.
 
 What a client would try again counts as a refusal here. How many asked and were refused is in the run's summary.
 """

@@ -1,4 +1,6 @@
-"""Events across two nodes: a webhook's node is killed, its receiver dies and returns; who waits for changes is let go."""
+"""Events across two nodes: a webhook's node is killed, its receiver dies and returns; who waits for changes is let
+go.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def make(wire: Wire, *names: str) -> None:
 
 
 def test_everything_arrives_in_order_whoever_dies(nodes: list[Process], receiver: Receiver, admin: Ask) -> None:
-    """A node is killed while it sends, the receiver is away and comes back: each event arrives, none before an earlier one."""
+    """A node is killed while it sends, the receiver is away and comes back: each event arrives, none before an
+    earlier one.
+    """
     names = [f"n{number}" for number in range(60)]
     made = admin(nodes[0]).do("POST", f"{LAKE}/webhooks", {"url": f"{receiver.url}/hook"}).body
     receiver.secret = str(made["secret"])

@@ -1,4 +1,6 @@
-"""Signing in at two nodes by an outside issuer's tokens: groups, rotation, refusals, the issuer away, a client's own setting."""
+"""Signing in at two nodes by an outside issuer's tokens: groups, rotation, refusals, the issuer away, a client's
+own setting.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ def status(node: Process, token: str) -> int:
 
 
 def test_groups_of_tokens_bind_the_next_request(nodes: tuple[Process, Process], issuer: Issuer) -> None:
-    """A token that tells a group opens what the group may see at once; the next one that does not closes it, on both nodes."""
+    """A token that tells a group opens what the group may see at once; the next one that does not closes it, on
+    both nodes.
+    """
     for number in range(ROUNDS):
         here, there = nodes[number % 2], nodes[1 - number % 2]
         issued = {"iat": 1_700_000_000 + 2 * number}
@@ -103,7 +107,9 @@ def test_disabled_user_is_refused_on_both(nodes: tuple[Process, Process], issuer
 
 
 def test_keys_rotate_under_load(nodes: tuple[Process, Process], issuer: Issuer) -> None:
-    """While callers go on, the issuer signs by new keys: every token that it gave out is taken, of whichever published key."""
+    """While callers go on, the issuer signs by new keys: every token that it gave out is taken, of whichever
+    published key.
+    """
     issuer.groups = {f"u{i}": ["crew"] for i in range(CALLERS)}
 
     def call(number: int) -> list[int]:
@@ -137,7 +143,9 @@ def test_what_is_no_token_of_the_issuer(nodes: tuple[Process, Process], issuer: 
 
 
 def test_issuer_away(nodes: tuple[Process, Process], issuer: Issuer) -> None:
-    """Without its issuer a node goes on with the keys that it has; a token by another key is 503 until the issuer is back."""
+    """Without its issuer a node goes on with the keys that it has; a token by another key is 503 until the issuer
+    is back.
+    """
     assert status(nodes[0], issuer.token("ana")) in (200, 403)
     issuer.broken = True
     try:
@@ -162,7 +170,9 @@ def test_pyiceberg_signs_in_by_its_own_setting(nodes: tuple[Process, Process], i
 
 
 def test_somebody_signs_in_in_a_browser(nodes: tuple[Process, Process], issuer: Issuer, tmp_path: Path) -> None:
-    """`limnos login --device` needs the server's address alone; the session counts at both nodes, and goes on by itself."""
+    """`limnos login --device` needs the server's address alone; the session counts at both nodes, and goes on by
+    itself.
+    """
     issuer.answers, issuer.groups = [("ana", True)], {"ana": ["crew"]}
     kept = {name: value for name, value in os.environ.items() if not name.startswith("LIMNOS")}
     file = tmp_path / "ana.json"

@@ -1,7 +1,8 @@
-"""A managed Lance table on two nodes: many writers, a node killed and started again, and somebody who lays manifests past them.
+"""A managed Lance table on two nodes: many writers, a node killed and started again, and somebody who lays manifests
+past them.
 
-A manifest here is a list of rows as text: what a version's writer has read of the one before, and a row of its own. So each version says
-whether its history is linear, and the last one which commits are in it.
+A manifest here is a list of rows as text: what a version's writer has read of the one before, and a row of its
+own. So each version says whether its history is linear, and the last one which commits are in it.
 """
 
 from __future__ import annotations
@@ -105,7 +106,9 @@ class Writer:
             assert status in (0, 409), told
 
     def _is_half(self, tables: dict[str, Path], row: str) -> bool:
-        """Look once more whether a row is in some tables only: the first look may have been in the moment of the commit."""
+        """Look once more whether a row is in some tables only: the first look may have been in the moment of the
+        commit.
+        """
         again = [row in self.rows(name)[1] for name in tables]
         return any(again) and not all(again)
 
@@ -122,7 +125,9 @@ def declared(world: NodesWorld, *names: str) -> dict[str, Path]:
 
 
 def disturbed(world: NodesWorld, directories: list[Path], done: threading.Event) -> int:
-    """Lay manifests past the server, and kill a node and start it again, until the writers are done; returns how many were laid."""
+    """Lay manifests past the server, and kill a node and start it again, until the writers are done; returns how
+    many were laid.
+    """
     laid, killed, started = 0, 0, time.monotonic()
     while not done.is_set():
         for directory in directories:
@@ -142,7 +147,9 @@ def disturbed(world: NodesWorld, directories: list[Path], done: threading.Event)
 
 @pytest.mark.parametrize("names", [("one",), ("a", "b", "c")], ids=["one table", "three at once"])
 def test_every_acknowledged_row_is_there_once(world: NodesWorld, names: tuple[str, ...]) -> None:
-    """16 writers at two nodes, one of them killed: versions without a gap, each on the one before, every row once, nothing past the server."""
+    """16 writers at two nodes, one of them killed: versions without a gap, each on the one before, every row once,
+    nothing past the server.
+    """
     tables = declared(world, *names)
     done = threading.Event()
 

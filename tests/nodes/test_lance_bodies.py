@@ -1,7 +1,8 @@
 """A body of rows that hangs exactly behind a batch, and the server killed: nothing of it is committed.
 
-A stream that ends there is a good one to Arrow, and its rows are on the disk already when the server dies; all that keeps them out of the table is
-that nobody said that the body was complete. Asked of a table whose versions lie in its storage, and of one whose versions the server keeps.
+A stream that ends there is a good one to Arrow, and its rows are on the disk already when the server dies; all
+that keeps them out of the table is that nobody said that the body was complete. Asked of a table whose versions
+lie in its storage, and of one whose versions the server keeps.
 """
 
 from __future__ import annotations
@@ -94,7 +95,9 @@ def hanging(node: Process, target: Target, part: bytes) -> socket.socket:
 
 
 def test_a_server_killed_behind_a_batch_commits_nothing(node: Process) -> None:
-    """However many batches came before: no version, no row, by the files and by the server that is started again; then a whole body is taken."""
+    """However many batches came before: no version, no row, by the files and by the server that is started again;
+    then a whole body is taken.
+    """
     targets = []
     for name, properties in (("plain", b"{}"), ("kept", b'{"properties": {"managed_versioning": "true"}}')):
         location = str(asked(node, name, "declare", properties)["location"]).removeprefix("file://")

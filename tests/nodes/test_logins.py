@@ -1,4 +1,6 @@
-"""Passwords at two nodes over one store: a session opened at one counts at the other, and whatever ends it ends it at the next request there."""
+"""Passwords at two nodes over one store: a session opened at one counts at the other, and whatever ends it ends it
+at the next request there.
+"""
 
 from __future__ import annotations
 
@@ -93,7 +95,9 @@ def test_a_session_counts_at_both_nodes(nodes: tuple[Process, Process], admins: 
 
 
 def test_a_disabled_user_is_refused_at_both(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
-    """Disabled by way of one node: the next request at either is refused, and no session is opened meanwhile; enabled again, it goes on."""
+    """Disabled by way of one node: the next request at either is refused, and no session is opened meanwhile;
+    enabled again, it goes on.
+    """
     for number in range(ROUNDS):
         session = log_in(nodes[number % 2])
         assert statuses(nodes, session) == [200, 200]
@@ -106,7 +110,9 @@ def test_a_disabled_user_is_refused_at_both(nodes: tuple[Process, Process], admi
 
 
 def test_a_changed_password_ends_sessions_at_both(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
-    """Changed by way of one node: sessions of both nodes are over at the next request, and so is what refreshes them."""
+    """Changed by way of one node: sessions of both nodes are over at the next request, and so is what refreshes
+    them.
+    """
     for number in range(ROUNDS):
         words, following = (WORDS, OTHERS) if number % 2 == 0 else (OTHERS, WORDS)
         sessions = [log_in(node, words) for node in nodes]
@@ -137,7 +143,9 @@ def test_an_ended_session_is_over_at_both(nodes: tuple[Process, Process], admins
 def test_a_successor_of_the_name_gets_nothing_by_the_old_password(
     nodes: tuple[Process, Process], admins: tuple[Wire, Wire]
 ) -> None:
-    """Removed at one node and added again at the other: neither the session nor one opened by the old password opens the new user's metalake."""
+    """Removed at one node and added again at the other: neither the session nor one opened by the old password
+    opens the new user's metalake.
+    """
     session = log_in(nodes[0])
     assert statuses(nodes, session) == [200, 200]
     admins[0].do("DELETE", f"{GRAVITINO}/users/ana")

@@ -1,6 +1,8 @@
-"""Masses on one node: a namespace that is paged through while others write beside it, and lists of everybody on a fresh node.
+"""Masses on one node: a namespace that is paged through while others write beside it, and lists of everybody on a
+fresh node.
 
-`conformance/run proofs` has 110,000 names and 20,000 roles, users and groups; otherwise there are as many as take a moment.
+`conformance/run proofs` has 110,000 names and 20,000 roles, users and groups; otherwise there are as many as take
+a moment.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What one node has acknowledged, the other knows at its next request: two nodes over one store, with writers active."""
+"""What one node has acknowledged, the other knows at its next request: two nodes over one store, with writers
+active.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Plans and restrictions on two nodes over one store: what one began the other goes on with, and what one restricts binds at the other."""
+"""Plans and restrictions on two nodes over one store: what one began the other goes on with, and what one
+restricts binds at the other.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ class Pair:
         self.admin[0].do("PUT", f"{GRAVITINO}/permissions/users/bob/grant", {"roleNames": ["crew"]})
 
     def hang_up(self) -> None:
-        """Begin anew with connections of which no node has had enough: the next request opens one. A plan takes longer than they are kept."""
+        """Begin anew with connections of which no node has had enough: the next request opens one. A plan takes
+        longer than they are kept.
+        """
         for each in (*self.admin, *self.bob):
             each.close()
 
@@ -86,7 +90,9 @@ def test_a_plan_is_gone_on_with_elsewhere(pair: Pair) -> None:
 
 
 def test_a_restriction_binds_plans_elsewhere(pair: Pair) -> None:
-    """What one node restricts binds the next request at the other: an older plan and its tasks are refused, a new plan names what may be seen alone; and it lifts again."""
+    """What one node restricts binds the next request at the other: an older plan and its tasks are refused, a new
+    plan names what may be seen alone; and it lifts again.
+    """
     for number in range(ROUNDS):
         pair.hang_up()
         here, there = pair.admin[number % 2], pair.bob[1 - number % 2]
@@ -110,7 +116,9 @@ def test_a_restriction_binds_plans_elsewhere(pair: Pair) -> None:
 
 
 def test_a_crowd_has_so_many_plans(pair: Pair) -> None:
-    """Who begins plans without end, at two nodes at once, has so many of them kept; others keep theirs, and both nodes go on."""
+    """Who begins plans without end, at two nodes at once, has so many of them kept; others keep theirs, and both
+    nodes go on.
+    """
     pair.hang_up()
     own = plan(pair.admin[0], pair.path)
 

@@ -1,4 +1,6 @@
-"""Two nodes and one pipeline: of two starts, two resumes, a publish and a cancel, or two attempts that publish, one comes first."""
+"""Two nodes and one pipeline: of two starts, two resumes, a publish and a cancel, or two attempts that publish,
+one comes first.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def by_of(world: NodesWorld, *path: str) -> object:
 
 
 def test_one_of_two_starts(world: NodesWorld) -> None:
-    """Starts of one pipeline at once, on both nodes: one runs, the others hear which; the same id on both is one run."""
+    """Starts of one pipeline at once, on both nodes: one runs, the others hear which; the same id on both is one
+    run.
+    """
     world.admin(0).do("PUT", f"{LAKE}/pipelines/starts", {"declaration": {}})
     for number in range(ROUNDS):
         ids = [str(uuid4()) for _ in range(4)]
@@ -134,7 +138,9 @@ def test_a_publish_and_its_rival(world: NodesWorld, rival: str) -> None:
 
 
 def test_a_crowd_of_beats(world: NodesWorld) -> None:
-    """Sixty-four runs that beat at once, on both nodes, are all heard, while tables are committed to; the feed has none of it."""
+    """Sixty-four runs that beat at once, on both nodes, are all heard, while tables are committed to; the feed has
+    none of it.
+    """
     runs = [begin(world, f"beats{number}") for number in range(BEATS)]
     world.namespace("crowd")
     world.table("crowd", "t")

@@ -1,7 +1,8 @@
-"""Commits of several tables on two nodes: never a part of one, whoever else writes, in whatever order the tables are named.
+"""Commits of several tables on two nodes: never a part of one, whoever else writes, in whatever order the tables are
+named.
 
-A set marks each of its tables with its own number, so that the tables tell afterwards which sets they are in. The model is the list of
-what was answered: a set that was done is in all of its tables, one that was refused in none.
+A set marks each of its tables with its own number, so that the tables tell afterwards which sets they are in. The
+model is the list of what was answered: a set that was done is in all of its tables, one that was refused in none.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class Model:
         self.over = threading.Event()
 
     def body(self, dice: random.Random, mark: str) -> tuple[dict[str, object], frozenset[str], bool]:
-        """A random set: some tables, some of them twice, one made now and then, a requirement that fails now and then."""
+        """A random set: some tables, some of them twice, one made now and then, a requirement that fails now and
+        then.
+        """
         names = dice.sample(TABLES, dice.randint(1, 5))
         changes = [change(self.space, name, mark) for name in names]
         changes += [change(self.space, name, f"{mark}-again") for name in names if dice.random() < 0.2]
@@ -98,7 +101,9 @@ class Model:
         return statuses
 
     def read(self, wire: Wire, number: int) -> None:
-        """Read two tables one after the other all the while: what the first shows of a set of both, the second shows, too."""
+        """Read two tables one after the other all the while: what the first shows of a set of both, the second
+        shows, too.
+        """
         dice = random.Random(number)
         while not self.over.is_set():
             first, second = dice.sample(TABLES, 2)
@@ -119,7 +124,9 @@ def prepare(world: NodesWorld, space: str, names: list[str]) -> str:
 
 
 def test_random_sets_against_a_model(world: NodesWorld, record_property: Report) -> None:
-    """Eight writers on two nodes send random sets, readers look all the while: each set is in all of its tables or in none."""
+    """Eight writers on two nodes send random sets, readers look all the while: each set is in all of its tables or
+    in none.
+    """
     model = Model("model", prepare(world, "model", TABLES))
     readers = [Wire(node.uri, user="admin") for node in world.nodes]
     work: list[Callable[[Wire], list[int]]] = [
@@ -149,7 +156,9 @@ def test_random_sets_against_a_model(world: NodesWorld, record_property: Report)
 
 
 def test_writers_of_large_sets(world: NodesWorld, record_property: Report) -> None:
-    """32 writers on two nodes, each with the same twenty tables, in opposite orders: nobody waits in a circle, none is refused."""
+    """32 writers on two nodes, each with the same twenty tables, in opposite orders: nobody waits in a circle,
+    none is refused.
+    """
     names = [f"w{number}" for number in range(20)]
     prepare(world, "large", names)
 
@@ -193,7 +202,9 @@ def test_set_beside_single_commits(world: NodesWorld, record_property: Report) -
 
 
 def test_opposite_moves(world: NodesWorld, record_property: Report) -> None:
-    """Two nodes exchange the same two tables again and again in transactions of three moves: always both are there, under both names."""
+    """Two nodes exchange the same two tables again and again in transactions of three moves: always both are
+    there, under both names.
+    """
     prepare(world, "swap", ["x", "y"])
     uuids = {str(world.admin(0).do("GET", table_path("swap", name)).body["metadata"]["table-uuid"]) for name in "xy"}  # type: ignore[index]
     path = f"{OWN}/metalakes/lake/catalogs/main/transactions"

@@ -1,4 +1,6 @@
-"""SQL++ on two nodes: what one has made, dropped or revoked the other's next statement knows; both at the same dataverse agree."""
+"""SQL++ on two nodes: what one has made, dropped or revoked the other's next statement knows; both at the same
+dataverse agree.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,9 @@ def test_the_next_statement_elsewhere_is_decided_right(
 
 
 def test_both_nodes_make_and_drop_the_same_dataverse(world: NodesWorld) -> None:
-    """Each statement is done or refused for what is there; in the end both nodes tell the same, and one drop leaves nothing."""
+    """Each statement is done or refused for what is there; in the end both nodes tell the same, and one drop
+    leaves nothing.
+    """
 
     def rival(number: int) -> Counter[str]:
         wire = Wire(world.nodes[number % 2].uri, token=world.nodes[0].token)

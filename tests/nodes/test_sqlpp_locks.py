@@ -1,4 +1,6 @@
-"""A process that holds a lock and is killed, and one that is stopped for long and wakes up: the next one gets the lock, and only it writes."""
+"""A process that holds a lock and is killed, and one that is stopped for long and wakes up: the next one gets the
+lock, and only it writes.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def test_a_killed_node_holds_nothing(lab: StoreLab) -> None:
 
 
 def test_a_node_that_wakes_up_is_fenced(lab: StoreLab) -> None:
-    """It writes as long as it has the lock; stopped past its lease and woken it writes nothing, and the other one's row stands alone."""
+    """It writes as long as it has the lock; stopped past its lease and woken it writes nothing, and the other
+    one's row stands alone.
+    """
     with other_node(lab.database) as process:
         token = int(said(process))
         before = told_to_write(process)

@@ -31,7 +31,9 @@ Metadata = dict[str, object]
 
 @pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
 def test_quiet_nodes_hear_of_each_other(world: NodesWorld, story: Callable[[NodesWorld], Iterator[ChangeTurn]]) -> None:
-    """What a node may conclude from a store in which nothing moves ends with the other's first acknowledged mutation."""
+    """What a node may conclude from a store in which nothing moves ends with the other's first acknowledged
+    mutation.
+    """
     asked, wrong = follow(world, story, ROUNDS)
 
     assert not wrong, f"{len(wrong)} of {asked} decided wrong:\n" + "\n".join(wrong[:5])

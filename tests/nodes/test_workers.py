@@ -1,4 +1,6 @@
-"""What one worker has acknowledged, the other knows at its next request: the stories of two nodes, told to two workers of one server."""
+"""What one worker has acknowledged, the other knows at its next request: the stories of two nodes, told to two
+workers of one server.
+"""
 
 from __future__ import annotations
 

@@ -88,7 +88,9 @@ def _event(*targets: tuple[str, ...]) -> dict[str, object]:
 
 
 def test_the_event() -> None:
-    """The event names tables by their paths, the step as a job within the pipeline's run, and columns with how they come about."""
+    """The event names tables by their paths, the step as a job within the pipeline's run, and columns with how
+    they come about.
+    """
     made, again = _event(TABLE), _event(TABLE)
     (output,) = made["outputs"]  # type: ignore[misc]
     columns = output["facets"]["columnLineage"]

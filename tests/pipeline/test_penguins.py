@@ -1,4 +1,6 @@
-"""The newcomer's example: its README is carried out word by word, and what it says is what pandas makes of the same data."""
+"""The newcomer's example: its README is carried out word by word, and what it says is what pandas makes of the
+same data.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ def test_the_page_shows_what_is_there() -> None:
 
 
 def test_the_page_works_as_it_stands(server: LiveServer, admin: Client, tmp_path: Path) -> None:
-    """Check, plan, run, a kill and a resume, as a newcomer types them: each prints what the page says, and the second run reads the new file alone."""
+    """Check, plan, run, a kill and a resume, as a newcomer types them: each prints what the page says, and the
+    second run reads the new file alone.
+    """
     shutil.copytree(EXAMPLE, tmp_path / "examples" / "penguins", ignore=shutil.ignore_patterns("data"))
     (tmp_path / "limnos-data").mkdir()
     (tmp_path / "limnos-data" / "admin.token").write_text(server.token)

@@ -185,7 +185,9 @@ def test_a_catalog_that_is_not_there_is_a_problem_for_who_may_know(admin: Client
 
 
 def test_a_table_that_another_pipeline_declares_is_refused(admin: Client, ana: Client, namespace: str) -> None:
-    """Whether it was made or not, the tables beside it too, by that pipeline's name; until it gives it up, and for who may know of it."""
+    """Whether it was made or not, the tables beside it too, by that pipeline's name; until it gives it up, and for
+    who may know of it.
+    """
     rule = {"name": "r", "kind": "row", "condition": "a > 0", "action": "quarantine"}
     theirs = {"table": ["main", namespace, "t"], "expectations": [rule]}
     admin.roles.allow(f"role_{namespace}", ["use_catalog", "use_schema"], on="main", kind="catalog")
@@ -213,7 +215,9 @@ def test_a_table_that_another_pipeline_declares_is_refused(admin: Client, ana: C
 
 @pytest.mark.parametrize("known", [False, True])
 def test_two_that_declare_a_table_at_once_do_not_both_pass(admin: Client, namespace: str, *, known: bool) -> None:
-    """Who is declared between another's look and its declaration is seen by it; it is refused and leaves nothing of itself."""
+    """Who is declared between another's look and its declaration is seen by it; it is refused and leaves nothing
+    of itself.
+    """
     name, other = f"late_{known}", f"early_{known}"
     pipeline = _pipeline(f"{namespace}.t: {{sql: SELECT 1 AS a}}", name=name)
     if known:

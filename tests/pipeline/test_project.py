@@ -36,7 +36,9 @@ def project(place: tuple[str, str], tmp_path: Path) -> Project:
 def test_it_is_checked_and_planned(
     spark: SparkSession, admin: Client, project: Project, place: tuple[str, str]
 ) -> None:
-    """Alone by its names; by the session's server also tables and rights; a plan tells the changes of tables. Nothing is made."""
+    """Alone by its names; by the session's server also tables and rights; a plan tells the changes of tables.
+    Nothing is made.
+    """
     space = place[1]
     alone, before, planned_before = project.check(), project.check(spark), project.plan(spark)
     spark.sql(f"CREATE TABLE main.{space}.source (id BIGINT)")

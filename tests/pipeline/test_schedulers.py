@@ -1,4 +1,6 @@
-"""The examples for schedulers: the plain function is run; what is Airflow's or Dagster's own is read, and its commands are tried."""
+"""The examples for schedulers: the plain function is run; what is Airflow's or Dagster's own is read, and its
+commands are tried.
+"""
 
 from __future__ import annotations
 

@@ -63,7 +63,9 @@ def test_what_is_kept_apart(
 def test_texts_are_kept_apart_for_every_step_that_reads_them(
     body: Sql | PythonStep, sources: set[str] | None, *, is_kept: bool
 ) -> None:
-    """A query's sources are those that were found in it, or guessed by name; a function's are its inputs; streams of files count."""
+    """A query's sources are those that were found in it, or guessed by name; a function's are its inputs; streams
+    of files count.
+    """
     files = Files(path="x.csv", format="csv", malformed=MalformedRowPolicy.KEEP)
     step = StepDeclaration(table=TABLE, body=body)
 

@@ -26,7 +26,9 @@ pytestmark = [
 
 @pytest.mark.parametrize("day", [0, 1, 2])
 def test_every_table_equals_the_plain_computation(tpch: TpchRuns, day: int) -> None:
-    """After the base and after each day of changes, all thirteen tables have the rows that plain Spark SQL makes of the files."""
+    """After the base and after each day of changes, all thirteen tables have the rows that plain Spark SQL makes
+    of the files.
+    """
     lines = tpch.lines[day]
 
     assert {line.table for line in lines} == {f"raw.tpch.{name}" for name in TABLES} | set(MARTS)
@@ -35,7 +37,9 @@ def test_every_table_equals_the_plain_computation(tpch: TpchRuns, day: int) -> N
 
 
 def test_days_change_what_they_should(tpch: TpchRuns) -> None:
-    """Each day moves every table that follows from what changes, and none of the others: equality is not that of idle runs."""
+    """Each day moves every table that follows from what changes, and none of the others: equality is not that of
+    idle runs.
+    """
     moved = [
         {new.table for old, new in zip(tpch.lines[day - 1], tpch.lines[day], strict=True) if old.found != new.found}
         for day in (1, 2)

@@ -1,4 +1,6 @@
-"""What TPC-H's and the demo's tables and columns came from, as their pipelines told it, against what their queries say."""
+"""What TPC-H's and the demo's tables and columns came from, as their pipelines told it, against what their queries
+say.
+"""
 
 from __future__ import annotations
 
@@ -230,7 +232,9 @@ def analyst(server: LiveServer, admin: Client, tpch: TpchRuns) -> Iterator[Clien
 
 
 def test_what_the_caller_may_not_see_is_hidden(analyst: Client) -> None:
-    """A hidden node stands where there is something, and nothing behind it; what may be seen is told, and columns alike."""
+    """A hidden node stands where there is something, and nothing behind it; what may be seen is told, and columns
+    alike.
+    """
     tables = analyst.lineage.up("main.mart.tpch.revenue_by_month", depth=10)
     columns = analyst.lineage.up("main.mart.tpch.order_revenue", column="revenue", depth=10)
 
@@ -257,7 +261,9 @@ def demo(served_spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -
 
 @pytest.mark.usefixtures("demo")
 def test_tables_of_the_demo(admin: Client) -> None:
-    """The curated table comes from five raw tables, each from its files; and from each of them it is the one thing below."""
+    """The curated table comes from five raw tables, each from its files; and from each of them it is the one thing
+    below.
+    """
     names = tuple(DELIVERY)
     up = admin.lineage.up("main.curated.nyc.delays", depth=10)
     down = {name: _edges(admin.lineage.down(f"main.raw.nyc.{name}", depth=10)) for name in names}
@@ -270,7 +276,9 @@ def test_tables_of_the_demo(admin: Client) -> None:
 
 @pytest.mark.usefixtures("demo")
 def test_columns_of_the_demo(admin: Client) -> None:
-    """Every column of the curated table comes from the raw columns that its query says, up and down, also after a rename."""
+    """Every column of the curated table comes from the raw columns that its query says, up and down, also after a
+    rename.
+    """
     wanted = {(f"raw.{source}", f"curated.delays.{column}") for column, source in DEMO}
     with _renamed(admin, "main.raw.nyc", "main.raw.nyc_old"):
         up = [admin.lineage.up("main.curated.nyc.delays", column=column) for column in {each for each, _ in DEMO}]

@@ -1,4 +1,6 @@
-"""Rows as a process takes them: looked at before they are decoded, and never whole before somebody said that they were."""
+"""Rows as a process takes them: looked at before they are decoded, and never whole before somebody said that they
+were.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,9 @@ def test_however_it_is_cut_into_pieces(location: str, size: int, compression: st
     ids=str,
 )
 def test_decimals_are_written_whatever_their_alignment(location: str, wide: pa.DataType) -> None:
-    """Batches of 1 to 100 rows are written, with decimals behind a column that shifts their place in the body by 8 bytes."""
+    """Batches of 1 to 100 rows are written, with decimals behind a column that shifts their place in the body by 8
+    bytes.
+    """
     value: object = Decimal("1.5")
     value = [value] if pa.types.is_list(wide) else {"a": value} if pa.types.is_struct(wide) else value
     schema = pa.schema({"id": pa.int32(), "wide": wide})

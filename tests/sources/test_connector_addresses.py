@@ -1,4 +1,6 @@
-"""Where connectors may lead: one host, one port, nothing of the account that runs the server, and no text of a caller in a statement."""
+"""Where connectors may lead: one host, one port, nothing of the account that runs the server, and no text of a
+caller in a statement.
+"""
 
 from __future__ import annotations
 

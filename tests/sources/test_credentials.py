@@ -42,7 +42,9 @@ def test_a_catalog_without_a_role_gives_out_nothing() -> None:
 
 
 def test_a_role_is_spelled_in_either_way() -> None:
-    """Gravitino's words and those spelled like Iceberg's say the same; the store's own address is asked where it is not Amazon's."""
+    """Gravitino's words and those spelled like Iceberg's say the same; the store's own address is asked where it
+    is not Amazon's.
+    """
     theirs = {"s3-role-arn": ARN, "s3-external-id": "x1", "s3-token-expire-in-secs": "900", "s3-region": "eu-west-1",
               "s3-access-key-id": "k", "s3-secret-access-key": "s", "s3-endpoint": "http://minio:9000"}  # fmt: skip
     ours = {name.replace("s3-", "s3.", 1): value for name, value in theirs.items()}

@@ -1,4 +1,6 @@
-"""Directories of Lance tables: what we write is read by Lance's clients, and the reverse; on a disk and in an object store."""
+"""Directories of Lance tables: what we write is read by Lance's clients, and the reverse; on a disk and in an
+object store.
+"""
 
 from __future__ import annotations
 
@@ -280,7 +282,9 @@ input()
 
 @pytest.fixture(scope="module")
 def options() -> Iterator[dict[str, str]]:
-    """An S3 server with one bucket, as Lance is told of it; in a process of its own, as Lance's namespace keeps all threads of this one waiting."""
+    """An S3 server with one bucket, as Lance is told of it; in a process of its own, as Lance's namespace keeps
+    all threads of this one waiting.
+    """
     command = [sys.executable, "-c", SERVER]
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

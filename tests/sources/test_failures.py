@@ -31,7 +31,9 @@ AT = ", /home/runner/work/lance/lance/rust/lance-file/src/writer/structural.rs:2
     ],
 )  # fmt: skip
 def test_a_failure_is_told_by_its_words(location: str, text: str, kind: type[LimnosError]) -> None:
-    """A full disk is no damaged table, a wrong expression is no refused storage; nothing of the library's own files is told."""
+    """A full disk is no damaged table, a wrong expression is no refused storage; nothing of the library's own
+    files is told.
+    """
     found = failure_of(location, text)
 
     assert type(found) is kind

@@ -1,4 +1,6 @@
-"""Tables of MySQL as values: types there and back, defaults of both families of servers, and changes as one statement."""
+"""Tables of MySQL as values: types there and back, defaults of both families of servers, and changes as one
+statement.
+"""
 
 from __future__ import annotations
 

@@ -57,7 +57,9 @@ def test_links_within_a_table_are_followed(tmp_path: Path, elsewhere: Path) -> N
 
 @pytest.fixture
 def own(tmp_path: Path, elsewhere: Path) -> str:
-    """A table of three versions with a tag and a branch; whoever may write its files has laid a manifest in the first one's place that leads to another table."""
+    """A table of three versions with a tag and a branch; whoever may write its files has laid a manifest in the
+    first one's place that leads to another table.
+    """
     place = tmp_path / "own"
     for _ in range(3):
         found = lance.write_dataset(pa.table({"id": [1]}), str(place), mode="append")
@@ -71,7 +73,9 @@ def own(tmp_path: Path, elsewhere: Path) -> str:
 
 @pytest.mark.parametrize("state", [{"version": 1}, {"tag": "old"}])
 def test_no_state_of_a_table_has_rows_from_elsewhere(own: str, state: dict[str, int | str]) -> None:
-    """A version, or what a tag means, whose files lie in another table: its rows are not counted, its columns not told, and it is not restored."""
+    """A version, or what a tag means, whose files lie in another table: its rows are not counted, its columns not
+    told, and it is not restored.
+    """
     for question, answer in ((Count, count), (Describe, describe), (Restore, restore)):
         with pytest.raises(InvalidTable, match="files in other places"):
             answer(question(own, {}, **state))
@@ -119,7 +123,9 @@ def opens(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
 
 
 def test_a_version_by_number_is_opened_by_its_own_manifest(tmp_path: Path, opens: list[int | None]) -> None:
-    """Neither the newest is looked for nor read, and one that cannot be read does no harm; a number that is not there is looked for."""
+    """Neither the newest is looked for nor read, and one that cannot be read does no harm; a number that is not
+    there is looked for.
+    """
     place = tmp_path / "t"
     for rows in (1, 2):
         lance.write_dataset(pa.table({"id": [1] * rows}), str(place), mode="append")

@@ -1,4 +1,6 @@
-"""Another Iceberg REST catalog as a source: how it is spoken to, and what its answers mean, the strange and the hostile ones too."""
+"""Another Iceberg REST catalog as a source: how it is spoken to, and what its answers mean, the strange and the
+hostile ones too.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,9 @@ def test_a_source_that_says_not_what_it_serves_has_what_is_assumed(script: Scrip
 def test_a_credential_is_given_a_token_which_is_renewed_when_it_is_refused(
     script: ScriptedServer, opened: Opener
 ) -> None:
-    """OAuth's client credentials: asked for once, and once more after 401; what is refused again is the source's refusal."""
+    """OAuth's client credentials: asked for once, and once more after 401; what is refused again is the source's
+    refusal.
+    """
     script.answers["POST /v1/oauth/tokens"] = [ScriptedAnswer(body={"access_token": f"t{at}"}) for at in range(9)]
     source = opened(credential="me:s3:cret", scope="all of it")
     script.answers["GET /v1/namespaces/a/tables/t"] = [

@@ -1,4 +1,6 @@
-"""What a request to an object store touches, however it is spelled; and signatures that the store's own reckoning agrees with."""
+"""What a request to an object store touches, however it is spelled; and signatures that the store's own reckoning
+agrees with.
+"""
 
 from __future__ import annotations
 
@@ -152,7 +154,9 @@ def test_what_might_be_read_otherwise_is_refused(asked: StoreRequest) -> None:
     ],
 )  # fmt: skip
 def test_a_signature_is_that_of_the_store(asked: StoreRequest) -> None:
-    """Reckoned again from what comes over the wire it is the same; what the client sent is kept, but for what signing replaces."""
+    """Reckoned again from what comes over the wire it is the same; what the client sent is kept, but for what
+    signing replaces.
+    """
     keys = StoreKeys("AKIA", "secret", "token")
     made = sign_store_request(asked, keys, region="us-east-1")
 

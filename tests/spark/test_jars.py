@@ -137,7 +137,9 @@ def test_how_much_is_there(repository: Repository, tmp_path: Path) -> None:
 def test_a_directory_that_takes_no_archive_is_told(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """A disk that is full, or a directory of somebody else: its name and the setting, after one try; it goes on once that is mended."""
+    """A disk that is full, or a directory of somebody else: its name and the setting, after one try; it goes on
+    once that is mended.
+    """
 
     def refuse(*_: object, **_more: object) -> str:
         raise OSError(number, jars.os.strerror(number))

@@ -82,7 +82,9 @@ def names(found: LineageGraph) -> set[tuple[str, str]]:
 
 
 def test_spark_tells_what_it_does(told: tuple[LiveServer, Path], client: Client) -> None:
-    """Tables and columns are as the statements made them, MERGE's own among the tables, files between tables; renames change names alone."""
+    """Tables and columns are as the statements made them, MERGE's own among the tables, files between tables;
+    renames change names alone.
+    """
     tables = client.lineage.up("main.ol.deep.more", depth=5)
     total = client.lineage.up("main.ol.deep.agg", column="total", depth=5)
     amount = client.lineage.down("main.ol.deep.src", column="amt", depth=5)

@@ -14,7 +14,9 @@ Dataverse = tuple[str, ...]
 
 
 class NameWorld:
-    """Names and objects: `{("Default",): {"t": [{…}]}}`; a text that begins with `view ` or `synonym ` is one of those."""
+    """Names and objects: `{("Default",): {"t": [{…}]}}`; a text that begins with `view ` or `synonym ` is one of
+    those.
+    """
 
     def __init__(
         self,

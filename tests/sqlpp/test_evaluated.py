@@ -1,4 +1,6 @@
-"""Generated expressions and queries, worked out: nothing but errors of the language comes out, and never without end."""
+"""Generated expressions and queries, worked out: nothing but errors of the language comes out, and never without
+end.
+"""
 
 from __future__ import annotations
 

@@ -73,7 +73,9 @@ def test_an_index_that_is_asked() -> None:
 
 
 def test_a_plan_as_text() -> None:
-    """One line for each part, indented below what it is a part of; where something stands and what is not there is left out."""
+    """One line for each part, indented below what it is a part of; where something stands and what is not there is
+    left out.
+    """
     told = b'{"n":"Query","at":[1,1],"lets":[],"arms":[{"n":"Scan","dataverse":["a","b"],"name":"t","position":null}],"limit":{"n":"Constant","value":3}}'
 
     assert json.loads(as_text(told)).splitlines() == [

@@ -1,4 +1,6 @@
-"""Broken statements: whatever the text is, it is read or refused with a place in it, in time that grows with its length."""
+"""Broken statements: whatever the text is, it is read or refused with a place in it, in time that grows with its
+length.
+"""
 
 from __future__ import annotations
 

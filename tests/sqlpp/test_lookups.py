@@ -96,5 +96,7 @@ def test_a_key_goes_before_an_index() -> None:
     ],
 )
 def test_an_index_that_does_not_help(conditions: list[Condition], index: LookupIndex) -> None:
-    """Nothing is said of its first field, or what the column does not say; real numbers have several names, and what is not declared has no column."""
+    """Nothing is said of its first field, or what the column does not say; real numbers have several names, and
+    what is not declared has no column.
+    """
     assert lookup_in(PLACES, conditions, indexes=[index]) is None

@@ -29,7 +29,9 @@ def evaluated(text: str) -> list[bytes]:
 
 
 def test_a_text_is_told_by_where_its_statements_stand() -> None:
-    """Each statement read by itself, from its span, is the one that stands there, places and numbered parameters included."""
+    """Each statement read by itself, from its span, is the one that stands there, places and numbered parameters
+    included.
+    """
     done, told = CHORES[offloaded_work.PARSE](LONG.encode())
     spans = offloaded_work.spans_of(told)
 

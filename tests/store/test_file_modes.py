@@ -33,7 +33,9 @@ def mode(path: Path) -> int:
 
 
 def test_store_is_closed_from_its_first_moment(tmp_path: Path) -> None:
-    """The database, its log, the log's index and the lock file of a new store are readable and writable for the owner."""
+    """The database, its log, the log's index and the lock file of a new store are readable and writable for the
+    owner.
+    """
     path = tmp_path / "limnos.db"
 
     migrate(str(path))
@@ -88,7 +90,9 @@ for path in sys.argv[1:]:
 
 
 def _locks(path: Path) -> list[str]:
-    """The database's files on which the kernel holds a lock, asked by another process: one's own locks hinder nobody."""
+    """The database's files on which the kernel holds a lock, asked by another process: one's own locks hinder
+    nobody.
+    """
     files = sorted(str(each) for each in path.parent.iterdir() if each.suffix != ".migrate")
     return subprocess.run(
         [sys.executable, "-c", ASK, *files], check=True, capture_output=True, text=True

@@ -48,7 +48,9 @@ def test_first_outcome_stays(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_looking_takes_one_statement(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every request with a key looks first, so that is one statement and no more: nothing before it, nothing behind it."""
+    """Every request with a key looks first, so that is one statement and no more: nothing before it, nothing
+    behind it.
+    """
     keep(lab, key(world), DONE)
     read(lab, key(world))
     sent = list[str]()

@@ -144,7 +144,9 @@ def test_reads_wait_for_nobody(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_rival_for_a_location_is_told_in_clear_words(lab: StoreLab, world: StoreWorld) -> None:
-    """Who waits for another catalog's table to take a location, and finds it taken, is refused as if it had come later."""
+    """Who waits for another catalog's table to take a location, and finds it taken, is refused as if it had come
+    later.
+    """
     lab.write(lambda tx: tx.documents.create(document(7)), zone=world.main.id)
     lab.write(lambda tx: tx.documents.create(document(8)), zone=world.side.id)
     place = "file:/w/contested"

@@ -1,4 +1,6 @@
-"""A store of a release without the register of places: what breaks its rules is told, opens no files, keeps nobody out, and can be mended."""
+"""A store of a release without the register of places: what breaks its rules is told, opens no files, keeps nobody
+out, and can be mended.
+"""
 
 from __future__ import annotations
 
@@ -101,7 +103,9 @@ def check(settings: Settings, capsys: pytest.CaptureFixture[str]) -> list[dict[s
 
 
 def shift_of(settings: Settings) -> int:
-    """By how much ids of the PostgreSQL store are lower than those of the SQLite store: each gave its first ones in another order."""
+    """By how much ids of the PostgreSQL store are lower than those of the SQLite store: each gave its first ones
+    in another order.
+    """
     return 1 if "://" in database_of(settings) else 0
 
 
@@ -145,7 +149,9 @@ def creates(node: DriverNode, lake: str, name: str) -> list[int]:
 
 
 def mend(node: DriverNode, lake: str) -> None:
-    """Do what was told: drop the objects that are lesser (nobody needs a copy here), and give the catalogs roots of their own."""
+    """Do what was told: drop the objects that are lesser (nobody needs a copy here), and give the catalogs roots
+    of their own.
+    """
     for path in ("lake.sales/namespaces/s/tables/writes_into", "lake.rooted/namespaces/s/tables/old"):
         assert node.delete(f"/iceberg/v1/{path}").status == 204
     for name in ("theirs", "new"):
@@ -161,7 +167,9 @@ def mend(node: DriverNode, lake: str) -> None:
 
 
 def test_it_is_told_and_can_be_mended(settings: Settings, lake: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Each start and `server check` name both sides and what to do; nobody's creates fail; once that is done nothing is told."""
+    """Each start and `server check` name both sides and what to do; nobody's creates fail; once that is done
+    nothing is told.
+    """
     (early,) = check(settings, capsys)
     with capture_logs() as logs, serving(settings) as node:
         opened, made = statuses(node), creates(node, lake, "new")

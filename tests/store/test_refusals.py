@@ -42,7 +42,9 @@ def test_lock_of_somebody_else_is_named(lab: StoreLab, monkeypatch: pytest.Monke
 
 
 def test_long_wait_for_a_lock_is_not_silence(lab: StoreLab) -> None:
-    """A write that waits for a lock longer than a connection may be silent is let wait: the database is at work on it."""
+    """A write that waits for a lock longer than a connection may be silent is let wait: the database is at work on
+    it.
+    """
     store = PostgresStore(lab.database.address, silence_s=0.1)
     permit = lab.permit(0)
 
@@ -61,7 +63,9 @@ def test_long_wait_for_a_lock_is_not_silence(lab: StoreLab) -> None:
 
 
 def test_read_only_database_is_unavailable(lab: StoreLab) -> None:
-    """A database that takes no writes, as a demoted primary, refuses them for certain; when it does again, all is well."""
+    """A database that takes no writes, as a demoted primary, refuses them for certain; when it does again, all is
+    well.
+    """
     lab.write(touch)
     name = lab.database.sql("SELECT current_database()")[0][0]
     lab.database.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")

@@ -1,4 +1,6 @@
-"""Stores that former releases made: each is brought to the newest schema, served, and has everything in it that was in it."""
+"""Stores that former releases made: each is brought to the newest schema, served, and has everything in it that
+was in it.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +106,9 @@ def test_everything_is_there(tmp_path: Path, kind: str, release: str, address: s
 
 
 def test_it_can_be_worked_with(tmp_path: Path, kind: str, address: str) -> None:
-    """Rights are given and hold, names are moved, what lies in the trash comes back, and new ids and revisions follow the old ones."""
+    """Rights are given and hold, names are moved, what lies in the trash comes back, and new ids and revisions
+    follow the old ones.
+    """
     migrate(address)
 
     with served(tmp_path, kind, address) as node:

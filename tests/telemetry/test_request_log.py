@@ -1,4 +1,6 @@
-"""The request log by itself: what a line says, who is left out, and that nobody waits for a reader that does not read."""
+"""The request log by itself: what a line says, who is left out, and that nobody waits for a reader that does not
+read.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ def written(*entries: RequestLogEntry, json: bool = True, **settings: object) ->
 
 
 def test_a_line_says_what_happened() -> None:
-    """Method, operation, path, status, user, client, duration, bytes and id; the reason of a refusal, its first line."""
+    """Method, operation, path, status, user, client, duration, bytes and id; the reason of a refusal, its first
+    line.
+    """
     good, refused = lines_of(written(GOOD, REFUSED))
 
     moment = good.pop("timestamp")
@@ -88,7 +92,9 @@ def test_long_texts_are_cut() -> None:
 
 
 def test_a_reader_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A full pipe holds up nobody: lines wait up to a bound, then are counted, and the count is told when it is read again."""
+    """A full pipe holds up nobody: lines wait up to a bound, then are counted, and the count is told when it is
+    read again.
+    """
     monkeypatch.setattr(request_log, "LINES_MAX", 1_000)
     reading, writing = os.pipe()
     fcntl.fcntl(writing, 1031, 4096)  # F_SETPIPE_SZ

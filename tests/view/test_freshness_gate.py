@@ -130,7 +130,9 @@ def test_requests_that_come_during_a_read_share_the_next() -> None:
 
 
 def test_question_waits_for_company_while_some_comes() -> None:
-    """Requests of several turns of the loop share one statement, as long as each turn brings one; it waits no turn in vain."""
+    """Requests of several turns of the loop share one statement, as long as each turn brings one; it waits no turn
+    in vain.
+    """
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         asked = []
@@ -162,7 +164,9 @@ def test_question_does_not_wait_for_ever() -> None:
 
 
 def test_nobody_joins_a_read_that_began_before_it_came() -> None:
-    """What was committed before a request arrived is known to it, though a read of before is still in flight (rule 1)."""
+    """What was committed before a request arrived is known to it, though a read of before is still in flight (rule
+    1).
+    """
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         store.landing.clear()
@@ -264,7 +268,9 @@ def test_cold_read_under_way_survives_who_asked_first() -> None:
 
 
 def test_nobody_joins_a_cold_read_that_is_over() -> None:
-    """Who wants a fact when its load has just ended, before those who shared it were woken, gets a load that starts now."""
+    """Who wants a fact when its load has just ended, before those who shared it were woken, gets a load that
+    starts now.
+    """
 
     async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
         await gate.ask(ZONES, "arrival")

@@ -1,4 +1,6 @@
-"""What a request costs: a warm authorized read is at most one statement, on either backend, also after other changes."""
+"""What a request costs: a warm authorized read is at most one statement, on either backend, also after other
+changes.
+"""
 
 from __future__ import annotations
 
@@ -256,7 +258,9 @@ def test_warm_request_costs_at_most_one_statement(lab: StoreLab, node: Node, met
 
 
 def test_requests_over_the_wire_share_the_statement(lab: StoreLab, node: Node) -> None:
-    """Thirty requests at once are answered right, by a statement or two on PostgreSQL, by at most one each on SQLite."""
+    """Thirty requests at once are answered right, by a statement or two on PostgreSQL, by at most one each on
+    SQLite.
+    """
     application = Application(node.services, [IcebergProtocol()], body_bytes_max=1000, request_timeout_s=30)
     lab.run(call(application))
     before = node.store.statements

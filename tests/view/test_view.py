@@ -330,7 +330,9 @@ def test_what_is_asked_for_stays() -> None:
 
 
 def test_fact_that_came_twice_is_dropped_wholly() -> None:
-    """A fact that a load brought along again, while its old copy was on its way out, leaves no copy when it is touched."""
+    """A fact that a load brought along again, while its old copy was on its way out, leaves no copy when it is
+    touched.
+    """
     view = StoreView(bytes_max=2_000)
     view.advance(moved((ROOT, 1), (LAKE, 1), (MAIN, 1)), tuple((zone, UNKNOWN) for zone in CHAIN))
     put(view, node_key(50), "old")

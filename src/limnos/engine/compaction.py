@@ -31,7 +31,9 @@ SWEPT: Final = "sqlpp.swept-before-ms"
 """Summary property of a snapshot: orphan files older than this time (in ms) have been removed."""
 SWEEP_EVERY_MS: Final = 86_400_000
 _PLAIN: Final = re.compile(r"(file|s3|s3a)://?/?[A-Za-z0-9_./=-]+")
-"""Locations that every library writes in the same way. At other locations Iceberg could take a live file for an orphan file."""
+"""Locations that every library writes in the same way. At other locations Iceberg could take a live file for an
+orphan file.
+"""
 
 
 def compact_dataset(

@@ -1,9 +1,9 @@
 """The table of kinds: one row per kind of object, with everything that more than one room must know about the kind.
 
-May import `kinds` and `storage_locations`. Rooms derive their sets and dictionaries from the rows. Where an aspect needs a
-function, the room keeps a dictionary by kind, and `tests/house/test_kinds.py` checks it against the row. A row says
-`no(reason)` for an aspect that the kind does not have. A missing row, a missing aspect and a missing reason fail that test
-by the name of the kind.
+May import `kinds` and `storage_locations`. Rooms derive their sets and dictionaries from the rows. Where an aspect
+needs a function, the room keeps a dictionary by kind, and `tests/house/test_kinds.py` checks it against the row. A
+row says `no(reason)` for an aspect that the kind does not have. A missing row, a missing aspect and a missing
+reason fail that test by the name of the kind.
 """
 
 from __future__ import annotations
@@ -301,8 +301,8 @@ HELD: Final[Mapping[str, Kind]] = {
 def name_space_of(kind: Kind, provider: str = "") -> str:
     """Return the set of names that a kind shares under one parent.
 
-    Iceberg catalogs: what the row says. A `lakehouse-generic` (Lance) catalog has one set for all kinds, since Lance knows no two
-    objects of one name under a namespace.
+    Iceberg catalogs: what the row says. A `lakehouse-generic` (Lance) catalog has one set for all kinds, since
+    Lance knows no two objects of one name under a namespace.
     """
     if provider == GENERIC_PROVIDER and kind.home is ZoneKind.CATALOG:
         return SHARED_SPACE

@@ -404,8 +404,8 @@ def _check_version(message: _Message) -> None:
 def _unknown(message: _Message) -> bytes:
     """Return the fields of a parsed message that this version does not know, as bytes for the next write.
 
-    They include the version if a newer minor version wrote it, and a catalog type of such a version. Nearly every record
-    has none: that is seen without a copy of the message.
+    They include the version if a newer minor version wrote it, and a catalog type of such a version. Nearly every
+    record has none: that is seen without a copy of the message.
     """
     keep = set()
     if message.version.minor_version > MINOR_VERSION:

@@ -24,7 +24,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_follows_outlives_a_restart(fake: FakeServer, limnos: Run) -> None:
-    """A server that is away is asked again from the same position, and an end that nobody can help says where one was."""
+    """A server that is away is asked again from the same position, and an end that nobody can help says where one
+    was.
+    """
     waiting = f"{FEED}?after=x&wait_s=15"
     fake.on("GET", f"{FEED}?after=now", {"changes": [], "next": "x", "more": False})
     fake.on("GET", waiting, AWAY, status=503)

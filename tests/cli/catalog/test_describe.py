@@ -22,7 +22,9 @@ def test_describe_tells_of_protection(fake: FakeServer, limnos: Run) -> None:
 
 @pytest.mark.parametrize("verb,told", [("describe", "describe"), ("drop", "delete")])
 def test_a_tag_is_not_in_the_tree(fake: FakeServer, limnos: Run, verb: str, told: str) -> None:
-    """A tag is neither shown nor dropped as if it were a catalog of its name: the command for tags is named, and nothing is sent."""
+    """A tag is neither shown nor dropped as if it were a catalog of its name: the command for tags is named, and
+    nothing is sent.
+    """
     done = limnos(verb, "main", "--kind", "tag")
 
     assert (done.code, done.error["hint"]) == (2, f"'limnos tag {told} main'")

@@ -73,7 +73,9 @@ def test_an_import_that_was_cut_goes_on(fake: FakeServer, limnos: Run, file: Pat
 
 
 def test_a_file_that_had_ended_within_a_part_goes_on(fake: FakeServer, limnos: Run, file: Path) -> None:
-    """What was cut off by another command may end anywhere: of a part that the server has a piece of, the rest is sent."""
+    """What was cut off by another command may end anywhere: of a part that the server has a piece of, the rest is
+    sent.
+    """
     fake.on("GET", f"{IMPORTS}/7", {**FOUND, "records": 150})
     fake.on("POST", f"{IMPORTS}/7/records?after=150", {**FOUND, "records": 200})
     feeds(fake, at=200)

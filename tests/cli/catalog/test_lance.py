@@ -17,7 +17,9 @@ SPACES = "/iceberg/v1/lake.lance/namespaces"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A V2 directory: a declared table in a namespace, one with data at the top as far as nobody looks, and a foreign one."""
+    """A V2 directory: a declared table in a namespace, one with data at the top as far as nobody looks, and a
+    foreign one.
+    """
     directory = LanceDirectory(str(tmp_path))
     directory.create_namespace(("text",), {"owner": "search"})
     directory.declare(("text", "docs"), {"k": "v"})
@@ -80,7 +82,9 @@ def test_folders_that_are_no_tables_are_left_out_where_the_layout_is_guessed(run
 
 
 def test_import_registers_and_reports(fake: FakeServer, limnos: Run, root: Path) -> None:
-    """Namespaces are made, one that is there stays; tables are registered or declared; a foreign folder is told, with exit code 1."""
+    """Namespaces are made, one that is there stays; tables are registered or declared; a foreign folder is told,
+    with exit code 1.
+    """
     fake.on("POST", f"{SPACES}?parents=false", {"error": {"code": 409, "message": "there", "type": "x"}}, status=409)
     fake.on("POST", f"{SPACES}?parents=false", {"namespace": ["ml", "text"], "properties": {}})
     fake.on("POST", f"{TABLE}text%24docs/declare{QUERY}", {"location": "file:///d", "properties": {}})
@@ -120,7 +124,9 @@ def test_an_import_that_is_refused_whole_leaves_no_namespace(fake: FakeServer, l
 
 
 def test_a_dry_run_has_the_server_check(fake: FakeServer, limnos: Run, root: Path) -> None:
-    """Each table is asked for as by the run, to be checked alone; what the server refuses is told, and no namespace is made."""
+    """Each table is asked for as by the run, to be checked alone; what the server refuses is told, and no
+    namespace is made.
+    """
     fake.on("POST", f"{TABLE}text%24docs/declare{QUERY}&dry_run=true", {"location": "file:///d", "properties": {}})
     refused = {"error": "Location is not within the allowed roots", "code": 13}
     fake.on("POST", f"{TABLE}top/register{QUERY}&dry_run=true", refused, status=400)

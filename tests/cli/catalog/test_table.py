@@ -14,7 +14,9 @@ OUTSIDE = {**GONE, "problem": "outside", "told": "check it by the storage's own 
 
 
 def test_slices_are_put_together(fake: FakeServer, limnos: Run) -> None:
-    """The next one begins where the last one ended; a missing file is exit code 1, and what to do is told beside the rows."""
+    """The next one begins where the last one ended; a missing file is exit code 1, and what to do is told beside
+    the rows.
+    """
     fake.on("GET", f"{CHECK}current", {"files": 1000, "findings": [], "after": "5.7.1.0"})
     fake.on("GET", f"{CHECK}current&after=5.7.1.0", {"files": 20, "findings": [GONE], "after": None})
 

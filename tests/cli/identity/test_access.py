@@ -17,7 +17,9 @@ REFUSED = {"decision": {"allowed": False, "action": "table_load"}, "suggestions"
 def test_a_refusal_has_an_exit_code_of_its_own(
     fake: FakeServer, limnos: Run, document: dict[str, object], code: int
 ) -> None:
-    """A script tells yes from no, and no from a question that could not be asked; the explanation is printed either way."""
+    """A script tells yes from no, and no from a question that could not be asked; the explanation is printed
+    either way.
+    """
     fake.on("POST", EXPLAIN, document)
 
     done = limnos("access", "explain", "table_load", "main.raw.t")
@@ -40,7 +42,9 @@ def test_actions_are_listed_without_a_server(limnos: Run) -> None:
 
 
 def test_a_chain_of_views_is_of_one_catalog(fake: FakeServer, limnos: Run) -> None:
-    """`--through` takes whole paths, as every flag does; one that lies elsewhere is told back with the catalog, before anything is asked."""
+    """`--through` takes whole paths, as every flag does; one that lies elsewhere is told back with the catalog,
+    before anything is asked.
+    """
     fake.on("POST", EXPLAIN, ALLOWED)
     words = ("access", "explain", "table_load", "main.raw.t", "--through", "main.raw.v", "--through")
 

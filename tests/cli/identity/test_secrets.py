@@ -12,7 +12,9 @@ MADE = {"id": 7, "client_id": "etl", "client_secret": "lim_7_words", "expires_at
 
 
 def test_a_secret_is_shown_once_or_kept_for_its_owner(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
-    """With `--save` it goes to a new file of mode 600 and not to the screen; a file that is there already stops it before anything is made."""
+    """With `--save` it goes to a new file of mode 600 and not to the screen; a file that is there already stops it
+    before anything is made.
+    """
     fake.on("POST", SECRETS, MADE)
     file = tmp_path / "etl.secret"
 

@@ -67,7 +67,9 @@ def test_the_last_part_may_be_a_column(fake: FakeServer, run: Run) -> None:
 
 
 def test_what_is_missing_is_told(fake: FakeServer, run: Run) -> None:
-    """Where there is the table, its column is missing, and what the table has can be seen; where there is none, what was typed."""
+    """Where there is the table, its column is missing, and what the table has can be seen; where there is none,
+    what was typed.
+    """
 
     def missing(path: str, message: str) -> None:
         body = {"error": {"code": "not-found", "message": message}}

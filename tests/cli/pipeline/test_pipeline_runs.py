@@ -16,7 +16,9 @@ from tests.cli.conftest import Run
 def test_away_is_how_long_a_server_is_waited_for(
     run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], flags: tuple[str, ...], away_s: float
 ) -> None:
-    """`--away` reaches the run's options, which its beginning and its steps go by; ten minutes unless told otherwise."""
+    """`--away` reaches the run's options, which its beginning and its steps go by; ten minutes unless told
+    otherwise.
+    """
     seen: list[RunOptions] = []
 
     def note(*_: object, options: RunOptions, **__: object) -> SimpleNamespace:

@@ -65,7 +65,9 @@ def test_a_run_is_shown_whole(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_options_of_a_run_are_shown_as_its_caller_would_write_them(fake: FakeServer, limnos: Run) -> None:
-    """Tables by their names, those that a step only might have written left out; what is not set, and what a runner notes for a resume, is in the JSON alone."""
+    """Tables by their names, those that a step only might have written left out; what is not set, and what a
+    runner notes for a resume, is in the JSON alone.
+    """
     options = {
         "tables": [["main", "a", "t.u"], ["main", "b"]],
         "digests": {"a": "x1"},
@@ -133,7 +135,9 @@ def test_a_run_that_is_not_there(fake: FakeServer, limnos: Run) -> None:
 
 @pytest.mark.parametrize("also", ["--hold", "--dry-run"])
 def test_a_backfill_publishes_run_after_run(limnos: Run, also: str) -> None:
-    """Held runs would stand in one another's way, and only the first could be shown: refused before anything is read."""
+    """Held runs would stand in one another's way, and only the first could be shown: refused before anything is
+    read.
+    """
     refused = limnos("pipeline", "run", "nowhere.yaml", "--backfill", "day=2026-01-01..2026-01-02", also)
 
     assert refused.code == 2

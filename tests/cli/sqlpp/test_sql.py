@@ -60,7 +60,9 @@ def test_values_and_nothing_as_a_table(run: Run, service: FakeQueryService) -> N
 
 
 def test_commands_files_and_what_is_left_in_use(run: Run, service: FakeQueryService, tmp_path: Path) -> None:
-    """All are run in order, each with the dataverse that the one before left in use; the first has that of the command line."""
+    """All are run in order, each with the dataverse that the one before left in use; the first has that of the
+    command line.
+    """
     file = tmp_path / "s.sqlpp"
     file.write_text("select value 3;")
     done = sql(
@@ -150,7 +152,9 @@ def test_flags_that_make_no_sense(run: Run, service: FakeQueryService, words: tu
 
 
 def test_an_interrupt_ends_the_statement_on_the_server(run: Run, service: FakeQueryService) -> None:
-    """Ctrl-C cancels what runs by the id that was sent with it, waits for that, and the command says it was interrupted."""
+    """Ctrl-C cancels what runs by the id that was sent with it, waits for that, and the command says it was
+    interrupted.
+    """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background is born deaf to it
 
     def interrupt() -> None:

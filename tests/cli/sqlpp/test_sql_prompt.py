@@ -1,4 +1,6 @@
-"""`limnos sql` in a terminal: several lines, completion, history, an underlined error, Ctrl-C and Ctrl-D, driven key by key."""
+"""`limnos sql` in a terminal: several lines, completion, history, an underlined error, Ctrl-C and Ctrl-D, driven
+key by key.
+"""
 
 from __future__ import annotations
 
@@ -97,7 +99,9 @@ COMPLETED = {
 
 
 def test_names_and_keywords_are_completed(shell: Shell, service: FakeQueryService) -> None:
-    """A dataset with its dataverse, one of the dataverse in use by itself, quoted where needed, a keyword in the case it is typed in."""
+    """A dataset with its dataverse, one of the dataverse in use by itself, quoted where needed, a keyword in the
+    case it is typed in.
+    """
     child = shell("--dataverse", "sales.east")
 
     for typed, (offered, _) in COMPLETED.items():

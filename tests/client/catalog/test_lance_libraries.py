@@ -1,4 +1,6 @@
-"""Lance's libraries from a client: what they are told, what is refused before they are asked, and what is said where they are missing."""
+"""Lance's libraries from a client: what they are told, what is refused before they are asked, and what is said
+where they are missing.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ def test_lances_clients_are_told_who_asks_and_in_which_metalake() -> None:
 
 
 def test_a_refusal_is_the_clients_own(fake: FakeServer) -> None:
-    """The server is asked first: who may not read is told so by the client's own error, and so is a table without data."""
+    """The server is asked first: who may not read is told so by the client's own error, and so is a table without
+    data.
+    """
     fake.on("POST", DESCRIBE, {"error": "needs SELECT_TABLE", "code": 15}, status=403)
     fake.on("POST", DESCRIBE, {"location": "/w/docs"})
 
@@ -73,7 +77,9 @@ def test_a_missing_library_is_named(fake: FakeServer, monkeypatch: pytest.Monkey
 
 
 def test_a_description_is_asked_for_again_when_the_server_says_so(fake: FakeServer) -> None:
-    """A server whose processes are all busy asks to come again: to describe a table is to read, so the client does; to drop one is not."""
+    """A server whose processes are all busy asks to come again: to describe a table is to read, so the client
+    does; to drop one is not.
+    """
     busy = {"error": "Not done within 30 s, and nothing was changed: try again", "code": 17}
     fake.on("POST", DESCRIBE, busy, status=503, headers=(("Retry-After", "0"),))
     fake.on("POST", DESCRIBE, {"location": "/w/docs", "version": 3})

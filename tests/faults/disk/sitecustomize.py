@@ -1,4 +1,6 @@
-"""Found by the Python of a server that is started with this folder on its path: its disk is full while a file is there."""
+"""Found by the Python of a server that is started with this folder on its path: its disk is full while a file is
+there.
+"""
 
 import os
 import sys

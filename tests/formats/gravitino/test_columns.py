@@ -60,7 +60,9 @@ def tables(draw: st.DrawFn) -> list[Json]:
 
 @given(tables())
 def test_what_is_sent_is_told(wanted: list[Json]) -> None:
-    """Whatever the types and however they nest; the schema is one of Iceberg's, and the ids are those of a new table."""
+    """Whatever the types and however they nest; the schema is one of Iceberg's, and the ids are those of a new
+    table.
+    """
     made = table_schema_of(wanted)
 
     told = columns_of(made.schema, original_types_of({"gravitino.types": original_types_text(made.kept)}))

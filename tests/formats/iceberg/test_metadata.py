@@ -131,7 +131,9 @@ def test_properties_ask_for_compression_and_deletion() -> None:
 
 @pytest.mark.parametrize("text,kept", [("7", 7), ("0", 1), ("-3", 1), ("many", 100), ("9" * 5000, 100)])
 def test_log_length_follows_its_property(text: str, kept: int) -> None:
-    """The metadata log keeps what its property says, at least one, and the default when the stored value is no number."""
+    """The metadata log keeps what its property says, at least one, and the default when the stored value is no
+    number.
+    """
     stored: Json = {"properties": {"write.metadata.previous-versions-max": text}}
 
     assert metadata.previous_versions_max(stored) == kept
@@ -241,7 +243,9 @@ def test_legacy_metadata_is_registrable() -> None:
 
 
 def test_metadata_from_the_future_is_not_registrable() -> None:
-    """A table whose last change, or an entry of whose logs, lies in the future would be closed to writers: it is refused."""
+    """A table whose last change, or an entry of whose logs, lies in the future would be closed to writers: it is
+    refused.
+    """
     base = appended(2)
     metadata.check_registrable(base, latest_ms=NOW)
     ahead = {"timestamp-ms": NOW + 1, "snapshot-id": 100, "metadata-file": FILE}

@@ -36,7 +36,9 @@ def test_own_commit_is_no_conflict(version: int) -> None:
 
 
 def test_first_commit_and_branches_and_tags() -> None:
-    """The same holds for the first snapshot of a table, for branches and tags, and for a snapshot that no reference is at."""
+    """The same holds for the first snapshot of a table, for branches and tags, and for a snapshot that no
+    reference is at.
+    """
     asked = (add(1), ref(1), ref(1, "dev"), ref(1, "v1", "tag"))
     made = commit(table(), *asked)
     staged = commit(appended(1), add(2, parent=1))

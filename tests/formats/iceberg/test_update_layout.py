@@ -123,7 +123,9 @@ def test_unused_schemas_and_specs_are_removed() -> None:
 
 
 def test_schema_that_breaks_the_default_spec_is_refused() -> None:
-    """A current schema must have the columns of the default spec and sort order; changing both in one request is fine."""
+    """A current schema must have the columns of the default spec and sort order; changing both in one request is
+    fine.
+    """
     dropped: Json = {"action": "add-schema", "schema": schema(field(1, "id", required=True))}
     by_day = commit(table(), add_spec(partition(3, "d", "day")), LAST_SPEC)
     sorted_by_day = commit(table(), add_order(sort(3)), LAST_ORDER)

@@ -31,7 +31,9 @@ def remove(*numbers: int) -> Json:
 
 
 def test_append_moves_main() -> None:
-    """An append adds the snapshot, moves main and the current snapshot, and is logged at the snapshot's time; the table's is the server's."""
+    """An append adds the snapshot, moves main and the current snapshot, and is logged at the snapshot's time; the
+    table's is the server's.
+    """
     base = appended(1)
 
     new = commit(base, add(2, parent=1), ref(2))

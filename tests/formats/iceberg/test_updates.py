@@ -273,7 +273,9 @@ def test_nothing_falls_off_a_new_table() -> None:
 
 
 def test_own_clock_never_goes_back() -> None:
-    """When this node's clock is some seconds behind the last change, the change carries the last time instead of being refused."""
+    """When this node's clock is some seconds behind the last change, the change carries the last time instead of
+    being refused.
+    """
     base = table()
 
     new = commit(base, {"action": "set-properties", "updates": {"a": "b"}}, now_ms=T0 - 30_000)
@@ -282,7 +284,9 @@ def test_own_clock_never_goes_back() -> None:
 
 
 def test_clock_that_was_ahead_keeps_nobody_from_appending() -> None:
-    """After a change by whose clock was an hour ahead, snapshots are appended, rolled back and appended as ever, and times are right again."""
+    """After a change by whose clock was an hour ahead, snapshots are appended, rolled back and appended as ever,
+    and times are right again.
+    """
     ahead = commit(appended(2), {"action": "set-properties", "updates": {"a": "b"}}, now_ms=T0 + 3_600_000)
 
     rolled = commit(ahead, ref(1), now_ms=T0 + 4000)
@@ -318,7 +322,9 @@ def snapshot_times(metadata: Json) -> list[int]:
 
 @pytest.mark.parametrize("ahead_ms", [0, 30_000])
 def test_clock_of_a_client_that_is_ahead(ahead_ms: int) -> None:
-    """A snapshot may be dated as far in the future as the setting says; the table's own time is the server's all the same."""
+    """A snapshot may be dated as far in the future as the setting says; the table's own time is the server's all
+    the same.
+    """
 
     def appends(at: int) -> Json:
         asked = [add(2, parent=1, at=at), ref(2)]
@@ -342,7 +348,9 @@ def test_staged_create_from_the_future_is_refused() -> None:
 
 
 def test_table_that_has_future_times_goes_on() -> None:
-    """The first commit of any kind dates what lies in the future as of now, so that Iceberg's Java library commits again."""
+    """The first commit of any kind dates what lies in the future as of now, so that Iceberg's Java library commits
+    again.
+    """
     hour = 3_600_000
     stuck: Json = commit(appended(1), add(2, parent=1, at=NOW + hour), ref(2), now_ms=NOW + hour)
     stuck = commit(stuck, {"action": "set-properties", "updates": {"a": "b"}}, now_ms=NOW + hour)

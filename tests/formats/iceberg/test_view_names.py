@@ -33,7 +33,9 @@ from limnos.formats.iceberg.view_names import TEXT_CHARS_MAX, TextBudget, names,
     ],
 )
 def test_relations_of_spark(sql: str, found: list[str]) -> None:
-    """A name counts where a relation stands; columns, strings, comments, functions and the text's own queries do not."""
+    """A name counts where a relation stands; columns, strings, comments, functions and the text's own queries do
+    not.
+    """
     assert [".".join(parts) for parts in relations(sql, "spark")] == found
 
 
@@ -97,7 +99,9 @@ def test_no_text_is_hard_to_read(bad: str) -> None:
 
 
 def test_many_names_in_a_deep_namespace() -> None:
-    """What a name is compared with does not grow with the view's default namespace: together they would take minutes."""
+    """What a name is compared with does not grow with the view's default namespace: together they would take
+    minutes.
+    """
     sql = "select 1 from " + "t, " * 20_000
     view = document(sql, **{"default-namespace": ["a"] * 30_000})
 
@@ -108,7 +112,9 @@ def test_many_names_in_a_deep_namespace() -> None:
 
 
 def test_texts_of_a_chain_have_one_room() -> None:
-    """Views that share a room are looked through as far as their texts fit; a text without the name takes none of it."""
+    """Views that share a room are looked through as far as their texts fit; a text without the name takes none of
+    it.
+    """
     long = document("select * from a.t -- " + "x" * (TEXT_CHARS_MAX // 2))
     room = TextBudget()
 

@@ -62,7 +62,9 @@ def test_new_view_is_numbered_afresh() -> None:
 
 
 def test_a_version_from_the_future_is_refused() -> None:
-    """A view's new version may be dated as little in the future as a snapshot; so may the log of one that is registered."""
+    """A view's new version may be dated as little in the future as a snapshot; so may the log of one that is
+    registered.
+    """
     taken = view_updates.apply(fresh(), added(version("select 2", at=LATER + 30_000)), now_ms=LATER)
     with pytest.raises(BadRequest, match=f"Invalid view version timestamp {LATER + 30_001}: 1 s later"):
         view_updates.apply(fresh(), added(version("select 2", at=LATER + 30_001)), now_ms=LATER)

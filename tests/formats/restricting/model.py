@@ -1,4 +1,6 @@
-"""Read restrictions in plain Python: conditions of three values, what each mask does to one value, and random ones of both."""
+"""Read restrictions in plain Python: conditions of three values, what each mask does to one value, and random ones
+of both.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Files of restricted tables: over random filters and masks what a model in plain Python says, with deletes and columns as they are now.
+"""Files of restricted tables: over random filters and masks what a model in plain Python says, with deletes and
+columns as they are now.
 
 `LIMNOS_TEST_RESTRICTIONS` says how many; 1,000 are the whole proof.
 """

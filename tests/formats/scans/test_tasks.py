@@ -67,7 +67,9 @@ def deletes_of(tasks: list[dict], deletes: list[dict]) -> dict[str, list[str]]:
 
 
 def test_deletes_apply_by_place_and_age() -> None:
-    """Positions delete in files as old as they are, equality in older ones; in their own partition, or everywhere without one."""
+    """Positions delete in files as old as they are, equality in older ones; in their own partition, or everywhere
+    without one.
+    """
     data = [entry(on(1, "old"), sequence=1), entry(on(1, "new"), sequence=5), entry(on(2, "elsewhere"), sequence=1)]
     here = [
         entry(on(1, "positions", content=POSITIONS), sequence=5), entry(on(1, "equal", content=EQUALITY, equality_ids=[1]), sequence=5),
@@ -106,7 +108,9 @@ def test_deletes_of_one_file() -> None:
 
 
 def test_what_a_file_takes_from_its_manifest() -> None:
-    """Row ids are given in the order of a manifest's files, as many as each has rows; files that have some keep them."""
+    """Row ids are given in the order of a manifest's files, as many as each has rows; files that have some keep
+    them.
+    """
     data = [
         entry(on(1, "a"), status=EXISTING, sequence=1, snapshot=1),
         entry(on(1, "b", first_row_id=7)),
@@ -176,7 +180,9 @@ def test_a_column_that_is_gone() -> None:
 
 
 def test_manifests_that_no_filter_needs() -> None:
-    """A manifest whose partitions hold no row of the filter is not read, nor one whose deletes are older than all data."""
+    """A manifest whose partitions hold no row of the filter is not read, nor one whose deletes are older than all
+    data.
+    """
     data = manifest([entry(on(1, "a"))], partition=DAYS)
     bounds = [
         {
@@ -210,7 +216,9 @@ def test_older_lists() -> None:
 
 
 def test_incremental_scans_count_what_was_added() -> None:
-    """A manifest of an appended snapshot may carry over older files, and files of snapshots that are not asked for: neither is planned again."""
+    """A manifest of an appended snapshot may carry over older files, and files of snapshots that are not asked
+    for: neither is planned again.
+    """
     aim = msgspec.structs.replace(AIM, appended=[7, 8])
     data = [
         entry(on(1, "added"), snapshot=7, sequence=7),
@@ -225,7 +233,9 @@ def test_incremental_scans_count_what_was_added() -> None:
 
 
 def test_rows_that_are_surely_there_are_counted() -> None:
-    """A plan ends when files that are asked for whole, and of which nothing is deleted, have the rows that are wanted."""
+    """A plan ends when files that are asked for whole, and of which nothing is deleted, have the rows that are
+    wanted.
+    """
     data = [entry(on(1, name), sequence=1) for name in "abcd"]
     one = {PATH_ID: b"a"}
     gone = [entry(on(1, "of a", content=POSITIONS, lower_bounds=one, upper_bounds=one), sequence=2)]

@@ -11,7 +11,9 @@ SCHEMAS = f"{API}/lake/catalogs/main/schemas"
 
 
 def test_permission_is_explained_by_role_and_privilege(node: DriverNode) -> None:
-    """An allowed decision names the privilege, the object and the role, at the revisions it holds; nothing is suggested."""
+    """An allowed decision names the privilege, the object and the role, at the revisions it holds; nothing is
+    suggested.
+    """
     role = grant(node, "ana", "use_catalog", kind="catalog", on="main")
 
     told = node.done("POST", EXPLAIN, {"action": "catalog_load", "path": ["main"]}, user="ana")

@@ -106,7 +106,9 @@ def test_a_forged_position_tells_nothing(node: DriverNode) -> None:
 
 
 def test_position_that_names_others(node: DriverNode) -> None:
-    """What a position names of other metalakes, or of nothing, comes back as it was sent: nobody learns what is there."""
+    """What a position names of other metalakes, or of nothing, comes back as it was sent: nobody learns what is
+    there.
+    """
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     other = f"{API}/other/catalogs"
     body = {"name": "c", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {}}

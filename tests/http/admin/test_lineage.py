@@ -111,7 +111,9 @@ def test_an_event_becomes_an_edge(node: DriverNode, path: str) -> None:
 
 
 def test_datasets_are_found_by_symlink_and_by_location(node: DriverNode) -> None:
-    """Spark's datasets are locations with a symlink: the name in our catalog counts, and the location where no name fits."""
+    """Spark's datasets are locations with a symlink: the name in our catalog counts, and the location where no
+    name fits.
+    """
     tables(node, "s", "t", "u")
     place = str(metadata_of(node, "a", "s")["location"]).removeprefix("file://")
 
@@ -152,7 +154,9 @@ def test_a_location_outranks_a_wrong_name(node: DriverNode) -> None:
 
 
 def test_names_follow_renames_and_moves(node: DriverNode) -> None:
-    """A rename of a table, and of the namespace above it, changes how an edge is told and nothing else; columns as well."""
+    """A rename of a table, and of the namespace above it, changes how an edge is told and nothing else; columns as
+    well.
+    """
     tables(node, "s", "t")
     kept(node, event(dataset("main.a.t"), dataset("main.a.s"), columns={"city": [link("main.a.s", "city")]}))
     move = f"{OWN}/metalakes/lake/catalogs/main/move"
@@ -173,7 +177,9 @@ def test_names_follow_renames_and_moves(node: DriverNode) -> None:
 
 
 def test_columns_go_through_several_tables(node: DriverNode) -> None:
-    """A column's lineage is followed through what it directly comes from; filters are shown, marked, and not followed."""
+    """A column's lineage is followed through what it directly comes from; filters are shown, marked, and not
+    followed.
+    """
     tables(node, "s", "m", "t")
     kept(node, event(dataset("main.a.m"), dataset("main.a.s"), columns={
         "id": [link("main.a.s", "id")], "city": [link("main.a.s", "city", subtype="TRANSFORMATION")],
@@ -316,7 +322,9 @@ def test_pages_make_the_graph(node: DriverNode) -> None:
 
 
 def test_what_may_not_be_changed_is_left_out(node: DriverNode) -> None:
-    """Who may only read a target says nothing of it; a source that is hidden, or not there, is left out in the same words."""
+    """Who may only read a target says nothing of it; a source that is hidden, or not there, is left out in the
+    same words.
+    """
     tables(node, "t", "s", "hidden")
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(node, "ana", "modify_table", kind="TABLE", on="main.a.t")
@@ -347,7 +355,9 @@ def test_what_may_not_be_changed_is_left_out(node: DriverNode) -> None:
 
 
 def test_what_may_not_be_seen_is_hidden(node: DriverNode) -> None:
-    """A hidden table is a node without a name, the same one for all its edges; nothing behind it is told, nor who said what."""
+    """A hidden table is a node without a name, the same one for all its edges; nothing behind it is told, nor who
+    said what.
+    """
     tables(node, "far", "hidden", "t", "u", "v")
     make_view(node, "a", "w")
     for source, target in (("far", "hidden"), ("hidden", "t"), ("hidden", "u"), ("u", "t"), ("w", "t")):
@@ -382,7 +392,9 @@ def test_what_may_not_be_seen_is_hidden(node: DriverNode) -> None:
 
 
 def test_dropped_and_brought_back(node: DriverNode) -> None:
-    """A dropped table is not told; brought back it has its edges again, also after a sweep; let go of, they go by a sweep."""
+    """A dropped table is not told; brought back it has its edges again, also after a sweep; let go of, they go by
+    a sweep.
+    """
     tables(node, "s", "t")
     kept(node, event(dataset("main.a.t"), dataset("main.a.s"), columns={"id": [link("main.a.s", "id")]}))
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
@@ -445,7 +457,9 @@ def test_long_events_are_for_who_may_write(node: DriverNode) -> None:
 
 
 def test_other_catalogs(node: DriverNode) -> None:
-    """Edges go from catalog to catalog; what lies in one that the caller may not use, or that is disabled, is hidden, and gone is gone."""
+    """Edges go from catalog to catalog; what lies in one that the caller may not use, or that is disabled, is
+    hidden, and gone is gone.
+    """
     tables(node, "t")
     catalogs, root = "/api/metalakes/lake/catalogs", "/iceberg/v1/lake.side"
     node.done("POST", catalogs, {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg"})

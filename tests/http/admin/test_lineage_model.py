@@ -1,7 +1,8 @@
-"""The graph after many random events, renames, moves, drops and returns equals a model of plain dictionaries, for all and for some.
+"""The graph after many random events, renames, moves, drops and returns equals a model of plain dictionaries, for all
+and for some.
 
-The model knows tables by numbers of its own. What a caller is told is compared by paths, so a name that went stale, an edge that
-was lost, and one that a successor inherited would all show.
+The model knows tables by numbers of its own. What a caller is told is compared by paths, so a name that went
+stale, an edge that was lost, and one that a successor inherited would all show.
 """
 
 from __future__ import annotations
@@ -157,7 +158,9 @@ class Story:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_graph_equals_the_model(node: DriverNode, seed: int) -> None:
-    """Whatever happened, each table's graph is the model's, up and down, whole or by column, for who sees all and who sees half."""
+    """Whatever happened, each table's graph is the model's, up and down, whole or by column, for who sees all and
+    who sees half.
+    """
     model = Model(seed)
     story = Story(node, model)
     for space in SPACES:

@@ -169,7 +169,9 @@ def test_bad_logins_are_400(node: DriverNode) -> None:
 
 
 def test_wrong_is_wrong_in_one_way(node: DriverNode) -> None:
-    """No such user, a wrong password, a long one, one with NUL, a name that is none: the same words; a megabyte is not read."""
+    """No such user, a wrong password, a long one, one with NUL, a name that is none: the same words; a megabyte is
+    not read.
+    """
     tries = [("ana", OTHER), ("nobody", WORDS), ("ana", "x" * 10_000), ("ana", WORDS + "\0"), ("a\nb", WORDS), ("", "")]
 
     answers = [login(node, *each) for each in tries]
@@ -257,7 +259,9 @@ def test_hashes_are_argon2id_and_nobodys_takes_as_long() -> None:
 
 
 def test_a_password_that_counts_no_more(node: DriverNode) -> None:
-    """One that was set on somebody's bare word opens nothing where words are not believed: no session, and none is gone on with."""
+    """One that was set on somebody's bare word opens nothing where words are not believed: no session, and none is
+    gone on with.
+    """
     assert node.put(f"{OWN}/users/bob/password", {"password": WORDS}).status == 200  # by Basic, whose user is believed
     session = login(node, "bob").json()
     rules = node.built.services.rules

@@ -1,4 +1,6 @@
-"""Protection: over every protocol, for itself or everything below, with force or without, until more than the drop takes ends it."""
+"""Protection: over every protocol, for itself or everything below, with force or without, until more than the drop
+takes ends it.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def transaction(node: DriverNode, *path: str) -> DriverAnswer:
 
 @pytest.mark.parametrize("at,below", [("TABLE/main.a.t", False), ("SCHEMA/main.a", True), ("CATALOG/main", True)])
 def test_protected_table_stays_over_every_protocol(node: DriverNode, at: str, below: bool) -> None:
-    """Drop, purge, unregister, a transaction, an overwrite and forced drops above it: all 409 with the words that end it."""
+    """Drop, purge, unregister, a transaction, an overwrite and forced drops above it: all 409 with the words that
+    end it.
+    """
     furnish(node)
     location = node.post(f"{table_path('a', 'x')}/unregister").json()["metadata-location"]
     node.done("PUT", of(*at.split("/")), {"below": below})
@@ -69,7 +73,9 @@ def test_protected_table_stays_over_every_protocol(node: DriverNode, at: str, be
 
 
 def test_namespace_and_view(node: DriverNode) -> None:
-    """A namespace and a view are protected as tables are, a schema of Gravitino being the same thing; below is not the default."""
+    """A namespace and a view are protected as tables are, a schema of Gravitino being the same thing; below is not
+    the default.
+    """
     furnish(node)
     node.done("POST", SPACES, {"namespace": ["empty"]})
     node.done("PUT", of("SCHEMA", "main.empty"))
@@ -86,7 +92,9 @@ def test_namespace_and_view(node: DriverNode) -> None:
 
 
 def test_what_protects_is_told(node: DriverNode) -> None:
-    """An object says what protects it, the nearest first; setting it again makes it no narrower, and a tag cannot have it."""
+    """An object says what protects it, the nearest first; setting it again makes it no narrower, and a tag cannot
+    have it.
+    """
     furnish(node)
     node.done("POST", f"{API}/lake/tags", {"name": "red"})
     before = node.get(of("TABLE", "main.a.t")).json()
@@ -122,7 +130,9 @@ def test_owner_may_set_it_and_not_end_it(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("kind", ["TABLE", "VIEW", "SCHEMA"])
 def test_moving_ends_no_protection(node: DriverNode, kind: str) -> None:
-    """Who owns a protected object moves it into nothing of their own, where they could end its protection; alone or in a transaction."""
+    """Who owns a protected object moves it into nothing of their own, where they could end its protection; alone
+    or in a transaction.
+    """
     make_table(node, "a", "t")
     make_view(node, "a", "v")
     node.done("POST", SPACES, {"namespace": ["a", "s"]})

@@ -159,7 +159,9 @@ def test_a_running_run_is_its_users_own(lake: DriverNode) -> None:
 
 
 def test_a_held_run_is_published_by_who_answers_for_it(lake: DriverNode) -> None:
-    """A run that was held for a look is published by an owner of its pipeline, and not by somebody who may only run that."""
+    """A run that was held for a look is published by an owner of its pipeline, and not by somebody who may only
+    run that.
+    """
     run, _ = begun_by(lake, "ana")
     assert lake.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "held"}, user="ana").status == 200
     grant(lake, "bob", RIGHTS, kind="METALAKE", on="lake")

@@ -37,7 +37,9 @@ def test_cells(asked: dict[Row, dict[str, DriverAnswer]], row: Row) -> None:
 
 @pytest.mark.parametrize("pair", refusal_tables.pairs(WRITTEN), ids=str)
 def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: Pair) -> None:
-    """Who may do a thing to neither what is there nor what is not, and may load neither, gets the same answer for both, to the word."""
+    """Who may do a thing to neither what is there nor what is not, and may load neither, gets the same answer for
+    both, to the word.
+    """
     route, there, _ = pair
     for who, first, second in refusal_tables.refused_both(asked, pair, CALLERS):
         if not refusals.may_know(asked, (route, there), who):

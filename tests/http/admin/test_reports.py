@@ -1,4 +1,6 @@
-"""Reports of clients: taken from who may load the table, kept behind the request, bounded, and shown to who may change it."""
+"""Reports of clients: taken from who may load the table, kept behind the request, bounded, and shown to who may
+change it.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def shown(node: DriverNode, query: str = "", *, user: str = "admin") -> dict:
 
 
 def test_reports_are_kept_and_shown(node: DriverNode) -> None:
-    """Newest first, with who sent each, as it was sent; by type, by pages; a table of its name that comes after has none."""
+    """Newest first, with who sent each, as it was sent; by type, by pages; a table of its name that comes after
+    has none.
+    """
     make_table(node, "a", "t")
     assert [report(node, body).status for body in (SCAN, COMMIT, SCAN)] == [204] * 3
     found = shown(node)["reports"]
@@ -84,7 +88,9 @@ def test_large_one_is_refused(node: DriverNode) -> None:
 
 
 def test_who_may(node: DriverNode) -> None:
-    """A reader's is kept and a creator's is not, though both are answered; a reader does not see them, a writer does."""
+    """A reader's is kept and a creator's is not, though both are answered; a reader does not see them, a writer
+    does.
+    """
     make_table(node, "a", "t")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(node, "bob", "use_catalog use_schema create_table", kind="CATALOG", on="main")
@@ -171,7 +177,9 @@ def test_an_answer_has_some_megabytes_at_most(node: DriverNode, monkeypatch: pyt
 
 @pytest.mark.parametrize("inner", [b'"\xff\xfe"', b'"\\ud800"', b"1e999", b"[1,]", b'"\x01"'], ids=str)
 def test_what_nobody_could_read_is_no_report(node: DriverNode, inner: bytes) -> None:
-    """A report is shown as it was sent, among others: one that is no JSON in a part that nobody looks at is 400, too."""
+    """A report is shown as it was sent, among others: one that is no JSON in a part that nobody looks at is 400,
+    too.
+    """
     make_table(node, "a", "t")
     body = b'{"report-type":"scan-report","filter":' + inner + b"}"
 

@@ -169,7 +169,9 @@ def test_everybody_lists_their_own(node: DriverNode) -> None:
 
 
 def test_the_feed_tells_of_runs(node: DriverNode) -> None:
-    """Starts and ends are told to who sees the run, beats and steps to nobody; a publish comes with the catalog's changes."""
+    """Starts and ends are told to who sees the run, beats and steps to nobody; a publish comes with the catalog's
+    changes.
+    """
     run, _ = begun_by(node, "ana")
     node.done("POST", f"{API}/lake/users", {"name": "zoe"})
     for path, body in (

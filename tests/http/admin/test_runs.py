@@ -50,7 +50,9 @@ def code(answer: DriverAnswer) -> tuple[int, str]:
 
 
 def test_a_pipeline_keeps_what_it_declares(node: DriverNode) -> None:
-    """Another declaration is another version; the same one, in whatever order of keys, changes nothing; old versions can be read."""
+    """Another declaration is another version; the same one, in whatever order of keys, changes nothing; old
+    versions can be read.
+    """
     first = declare(node)
     same = declare(node, declaration={"a": 1, "b": 2, "steps": DECLARATION["steps"]})
     second = declare(node, declaration={"steps": []})
@@ -92,7 +94,9 @@ def test_a_run_is_told_of_and_read(node: DriverNode) -> None:
 
 
 def test_phases_are_told_of_steps_and_after_the_end(node: DriverNode) -> None:
-    """Seconds by phase stand in a step and in its run, also when they are told after its end; another attempt begins anew."""
+    """Seconds by phase stand in a step and in its run, also when they are told after its end; another attempt
+    begins anew.
+    """
     run = started(node)
     beat, step = f"{RUNS}/{run}/beat", f"{RUNS}/{run}/steps/raw"
     spent, whole = {"reading": 0.25, "writing": 1.5}, {"planning": 0.5, "publishing": 0.125}
@@ -115,7 +119,9 @@ def test_phases_are_told_of_steps_and_after_the_end(node: DriverNode) -> None:
 
 
 def test_one_run_at_a_time(node: DriverNode) -> None:
-    """While somebody holds a run of a pipeline another one is refused, and told whose it is; the same id again is the same run."""
+    """While somebody holds a run of a pipeline another one is refused, and told whose it is; the same id again is
+    the same run.
+    """
     run = started(node)
     again = begin(node, id=run)
     other = begin(node)
@@ -138,7 +144,9 @@ def test_an_id_is_one_run(node: DriverNode) -> None:
 
 
 def test_another_attempt_takes_over(node: DriverNode) -> None:
-    """After a resume the old process is told that it is superseded, whatever it tells; a repeated resume begins no other attempt."""
+    """After a resume the old process is told that it is superseded, whatever it tells; a repeated resume begins no
+    other attempt.
+    """
     run = started(node)
     finish(node, run, "failed")
     body = {"holder": "host:2", "after": 1}
@@ -178,7 +186,9 @@ def test_cancelling_is_told_by_the_next_beat(node: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_states_follow_one_another(node: DriverNode, first: str, then: str, ok: bool) -> None:
-    """What became of a run changes as its states allow, and the same again changes nothing; else the refusal says what to do."""
+    """What became of a run changes as its states allow, and the same again changes nothing; else the refusal says
+    what to do.
+    """
     run = started(node)
     assert finish(node, run, first).status == 200
 
@@ -211,7 +221,9 @@ def test_runs_are_listed_newest_first(node: DriverNode) -> None:
 
 
 def test_findings_are_a_trend(node: DriverNode) -> None:
-    """What a rule found in each run is told newest first, with the run; what is told again takes the place of what was."""
+    """What a rule found in each run is told newest first, with the run; what is told again takes the place of what
+    was.
+    """
     runs = []
     for broken in (1, 2):
         runs.append(started(node))
@@ -302,7 +314,9 @@ def begin_with(node: DriverNode, **more: object) -> DriverAnswer:
 
 
 def test_what_is_told_of_a_run_is_bounded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A finding is short, and all that a run's steps are told with has a limit; what would pass it changes nothing, what is little goes on."""
+    """A finding is short, and all that a run's steps are told with has a limit; what would pass it changes
+    nothing, what is little goes on.
+    """
     run = started(node)
     monkeypatch.setattr(runners, "RUN_MAX", 50_000)
 
@@ -321,7 +335,9 @@ def test_what_is_told_of_a_run_is_bounded(node: DriverNode, monkeypatch: pytest.
 
 
 def test_an_id_is_its_users_alone(node: DriverNode) -> None:
-    """Another user who starts a run under the id of somebody's is refused, and told nothing of it; the same user gets the run again."""
+    """Another user who starts a run under the id of somebody's is refused, and told nothing of it; the same user
+    gets the run again.
+    """
     run = started(node)
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     grant(node, "ana", "use_job_template run_job", kind="METALAKE", on="lake")
@@ -335,7 +351,9 @@ def test_an_id_is_its_users_alone(node: DriverNode) -> None:
 
 
 def test_a_hidden_run_does_not_end_the_list(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that the caller ceases to see between the look and the decision is left out, and its page goes on as ever."""
+    """A run that the caller ceases to see between the look and the decision is left out, and its page goes on as
+    ever.
+    """
     runs_started = []
     for _ in range(3):
         runs_started.append(started(node))
@@ -378,7 +396,9 @@ def test_findings_of_the_attempt_before_go(node: DriverNode) -> None:
 
 
 def test_a_successor_of_a_runs_user(node: DriverNode) -> None:
-    """Somebody who has the name of a run's user by now, and may see and cancel everything, does not go on with the run."""
+    """Somebody who has the name of a run's user by now, and may see and cancel everything, does not go on with the
+    run.
+    """
     users = f"{API}/lake/users"
     declare(node)
     node.done("POST", users, {"name": "ana"})

@@ -64,7 +64,9 @@ def exchanged(node: DriverNode, token: str, header: str | None = None) -> Driver
 
 
 def test_a_secret_opens_a_while_of_access(node: DriverNode) -> None:
-    """The token is a new one with an end, and the service account's; the secret itself opens nothing, and no list shows any of them."""
+    """The token is a new one with an end, and the service account's; the secret itself opens nothing, and no list
+    shows any of them.
+    """
     secret = made(node)
     answer = opened(node, secret)
 
@@ -111,7 +113,9 @@ def test_what_was_made_with_it_ends_with_it(node: DriverNode) -> None:
 
 
 def test_a_token_is_exchanged_before_its_end(node: DriverNode) -> None:
-    """The next one is another one; the last one goes on until its own end. Neither a secret nor what is wrong is exchanged."""
+    """The next one is another one; the last one goes on until its own end. Neither a secret nor what is wrong is
+    exchanged.
+    """
     secret = made(node)
     first = str(opened(node, secret)["access_token"])
     second = exchanged(node, first)
@@ -233,7 +237,9 @@ def test_a_secret_is_worth_what_its_makers_word_was(node: DriverNode, monkeypatc
 
 
 def test_another_text_under_the_id_of_a_secret(node: DriverNode) -> None:
-    """An id alone opens nothing: whatever else stands behind it is refused, as a secret, as a token and in an exchange."""
+    """An id alone opens nothing: whatever else stands behind it is refused, as a secret, as a token and in an
+    exchange.
+    """
     secret, other = made(node), made(node)
     text = str(secret["client_secret"])
     access = str(opened(node, secret)["access_token"])

@@ -64,7 +64,9 @@ def everything_in(data: Path) -> bytes:
 
 
 def test_no_file_holds_a_secret(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
-    """Not the database, not its log; made, altered and imported catalogs alike. The key's file is for the server alone, and the next start reads it."""
+    """Not the database, not its log; made, altered and imported catalogs alike. The key's file is for the server
+    alone, and the next start reads it.
+    """
     data = tmp_path / "data"
     with node_at(data, storage=storage) as node:
         make_catalog(node, **owned(store))
@@ -92,7 +94,9 @@ def test_no_file_holds_a_secret(store: ObjectStoreServer, storage: StorageSectio
 
 
 def test_a_rotation_puts_all_under_a_new_key(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
-    """Secrets that an earlier release left in clear, too; nothing else of a catalog changes, and a second rotation is another."""
+    """Secrets that an earlier release left in clear, too; nothing else of a catalog changes, and a second rotation
+    is another.
+    """
     data, none = tmp_path / "data", tmp_path / "none"
     none.touch(0o600)
     with node_at(data, storage=storage.model_copy(update={"key_file": str(none)})) as node:
@@ -118,7 +122,9 @@ def test_a_rotation_puts_all_under_a_new_key(store: ObjectStoreServer, storage: 
 def test_a_lost_key_is_named_and_hurts_nobody_else(
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path
 ) -> None:
-    """Its catalog's files are not reached, by the key's name; other catalogs go on; setting the secrets anew mends it."""
+    """Its catalog's files are not reached, by the key's name; other catalogs go on; setting the secrets anew mends
+    it.
+    """
     data = tmp_path / "data"
     with node_at(data, storage=storage) as node:
         make_catalog(node, **owned(store))
@@ -147,7 +153,9 @@ def test_a_lost_key_is_named_and_hurts_nobody_else(
 
 
 def test_a_catalog_names_a_storage(store: ObjectStoreServer, storage: StorageSection, tmp_path: Path) -> None:
-    """Its tables lie below the storage's locations, under its keys, and give out credentials; nobody sees how, the database holds none of it."""
+    """Its tables lie below the storage's locations, under its keys, and give out credentials; nobody sees how, the
+    database holds none of it.
+    """
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, warehouse="s3://lake/named/w", storage="ours")
         make_table(node)

@@ -1,4 +1,6 @@
-"""A check of a table's files names what is missing or has another length, in slices, on a disk and on an object store; and looks nowhere else."""
+"""A check of a table's files names what is missing or has another length, in slices, on a disk and on an object
+store; and looks nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -52,13 +54,17 @@ def findings(node: DriverNode, query: str = "", *, table: str = "a.t") -> list[F
 
 
 def test_a_whole_table(table: Writer) -> None:
-    """Nothing is found: its metadata, list, manifests and files are counted once, also when all snapshots are checked."""
+    """Nothing is found: its metadata, list, manifests and files are counted once, also when all snapshots are
+    checked.
+    """
     assert checked(table.node) == {"files": 6, "findings": [], "after": None}
     assert checked(table.node, "&snapshots=all") == {"files": 7, "findings": [], "after": None}
 
 
 def test_every_kind_of_file(table: Writer) -> None:
-    """Each that is gone, or has another length, is named by its kind with its snapshot; what a snapshot took out is not looked for."""
+    """Each that is gone, or has another length, is named by its kind with its snapshot; what a snapshot took out
+    is not looked for.
+    """
     node, place = table.node, table.location
     dropped = entry(data_file(f"{place}/data/dropped.parquet"), status=DELETED, snapshot=1, sequence=1)
     cut = entry(data_file(table.file("cut.parquet"), file_size_in_bytes=900), status=EXISTING, snapshot=1, sequence=1)
@@ -130,7 +136,9 @@ def test_a_slice_that_takes_long_ends(table: Writer, monkeypatch: pytest.MonkeyP
 
 
 def test_a_snapshot_that_goes_meanwhile(table: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next slice of a current snapshot says so, and one of all snapshots goes on with those that are left; no other place is taken."""
+    """The next slice of a current snapshot says so, and one of all snapshots goes on with those that are left; no
+    other place is taken.
+    """
     monkeypatch.setattr(table_checks, "SLICE_S", -1.0)
     after = checked(table.node)["after"]
     first = checked(table.node, "&snapshots=all")["after"]
@@ -146,7 +154,9 @@ def test_a_snapshot_that_goes_meanwhile(table: Writer, monkeypatch: pytest.Monke
 
 
 def test_elsewhere_nothing_is_looked_for(table: Writer) -> None:
-    """A file of another table is told as outside, whether it is there or not; files at an earlier location of the table are its own."""
+    """A file of another table is told as outside, whether it is there or not; files at an earlier location of the
+    table are its own.
+    """
     node = table.node
     other = str(wire.make_table(node, "a", "u")["metadata"]["location"])  # type: ignore[index]
     wire.local(f"{other}/data").mkdir(exist_ok=True)
@@ -188,7 +198,9 @@ def test_tables_of_other_formats(table: Writer) -> None:
 
 @pytest.mark.integration  # an object store is served
 def test_on_an_object_store(tmp_path: Path) -> None:
-    """Files of a table on S3 are looked for in the same way; a store that refuses to answer is an error, and no finding."""
+    """Files of a table on S3 are looked for in the same way; a store that refuses to answer is an error, and no
+    finding.
+    """
     with objects() as store:
         storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
         with node_at(tmp_path / "data", storage=storage) as node:

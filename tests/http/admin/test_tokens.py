@@ -114,7 +114,9 @@ def test_token_made_while_access_was_off_dies_when_it_is_on(fresh: Callable[[str
 
 
 def test_admins_file_holds_a_token_that_counts(fresh: Callable[[str], Path]) -> None:
-    """A token in the admin's file that counts no more (here: of an admin who was removed and added again) is replaced."""
+    """A token in the admin's file that counts no more (here: of an admin who was removed and added again) is
+    replaced.
+    """
     data = fresh("data")
     with node_at(data) as node:
         node.done("POST", f"{API}/lake/users", {"name": "ben"})

@@ -54,7 +54,9 @@ def lake(node: DriverNode) -> DriverNode:
 
 
 def test_each_kind_in_one(lake: DriverNode) -> None:
-    """A namespace is made, a table made in it, one moved there and committed to, one dropped, and the namespace moved: one revision."""
+    """A namespace is made, a table made in it, one moved there and committed to, one dropped, and the namespace
+    moved: one revision.
+    """
     answer = together(
         lake,
         {"do": "create-namespace", "path": ["c"], "comment": "new"},
@@ -83,7 +85,9 @@ def test_each_kind_in_one(lake: DriverNode) -> None:
 
 
 def test_views_with_their_tables(lake: DriverNode) -> None:
-    """A view is made beside the table that it reads, one moved, one written anew, one dropped, with the tables' own changes."""
+    """A view is made beside the table that it reads, one moved, one written anew, one dropped, with the tables'
+    own changes.
+    """
     for name in ("old", "moved", "gone"):
         make_view(lake, "a", name)
     version = view_version("select 2 as id")
@@ -210,7 +214,9 @@ def test_refusal_undoes_what_came_before(lake: DriverNode, last: Operation, told
 
 
 def test_what_one_started_from_is_asserted(lake: DriverNode) -> None:
-    """A set is published only if each table is what its maker started from: uuid, snapshot, or that there is none yet."""
+    """A set is published only if each table is what its maker started from: uuid, snapshot, or that there is none
+    yet.
+    """
     uuid = metadata_of(lake, "a", "t")["table-uuid"]
     asserts = [
         {"type": "assert-table-uuid", "uuid": uuid},
@@ -245,7 +251,9 @@ def test_purge_of_a_dropped_table(lake: DriverNode) -> None:
 
 
 def test_each_operation_needs_its_own_right(lake: DriverNode) -> None:
-    """Who may commit but not drop is refused both; what one makes oneself one may change, as if sent one after the other."""
+    """Who may commit but not drop is refused both; what one makes oneself one may change, as if sent one after the
+    other.
+    """
     grant(lake, "bob", "use_catalog use_schema modify_table create_schema create_table", kind="CATALOG", on="main")
     commit = {"do": "commit-table", "path": ["a", "t"], "updates": [set_properties(mark="b")]}
 
@@ -333,7 +341,9 @@ KEY = "01890a5d-ac96-774b-bcce-b302099a8057"
 
 
 def test_key_makes_it_once(lake: DriverNode) -> None:
-    """Under its key a transaction is carried out once and told again as it was, revision and all; another one is refused."""
+    """Under its key a transaction is carried out once and told again as it was, revision and all; another one is
+    refused.
+    """
     operations = [
         {"do": "create-table", "path": ["b", "n"], "schema": SCHEMA},
         {"do": "commit-table", "path": ["a", "t"], "updates": [set_properties(mark="t")]},
@@ -351,7 +361,9 @@ def test_key_makes_it_once(lake: DriverNode) -> None:
 
 
 def test_refusal_under_a_key_is_final(lake: DriverNode) -> None:
-    """What was refused stays so under its key, with the request id under which it was refused; without the key it is not."""
+    """What was refused stays so under its key, with the request id under which it was refused; without the key it
+    is not.
+    """
     operation = {"do": "create-table", "path": ["a", "u"], "schema": SCHEMA}
     first = lake.ask("POST", PATH, {"operations": [operation]}, idempotency_key=KEY)
     lake.ask("DELETE", table_path("a", "u"))

@@ -1,4 +1,6 @@
-"""The trash over the wire: a drop without purge is undone, by its id; a page at a time; and what the requests may look like."""
+"""The trash over the wire: a drop without purge is undone, by its id; a page at a time; and what the requests may
+look like.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ def undrop(node: DriverNode, number: object, **body: object) -> tuple[int, dict]
 
 
 def test_table_comes_back_with_its_files(node: DriverNode) -> None:
-    """The metadata is the one that was dropped, the list tells what is there and for how long, and its ETag still holds."""
+    """The metadata is the one that was dropped, the list tells what is there and for how long, and its ETag still
+    holds.
+    """
     make_table(node, "a", "t")
     before, tag = metadata_of(node, "a", "t"), node.get(table_path("a", "t")).headers["etag"]
     node.delete(table_path("a", "t"))
@@ -55,7 +59,9 @@ def test_table_comes_back_with_its_files(node: DriverNode) -> None:
 
 
 def test_pages_and_paths(node: DriverNode) -> None:
-    """A page is as long as it is asked to be, the next begins at its mark; below a path there is what was dropped there."""
+    """A page is as long as it is asked to be, the next begins at its mark; below a path there is what was dropped
+    there.
+    """
     for name in ("t", "u"):
         dropped(node, "a", name)
     dropped(node, "b c", "v")
@@ -98,7 +104,9 @@ def test_bad_answers_leave_it_in_the_trash(node: DriverNode) -> None:
 
 
 def test_same_metadata_is_registered_again(node: DriverNode) -> None:
-    """Who dropped a table may register its metadata file, as the compatibility kit does; then it is in the trash no more."""
+    """Who dropped a table may register its metadata file, as the compatibility kit does; then it is in the trash
+    no more.
+    """
     location = make_table(node, "a", "t")["metadata-location"]
     node.delete(table_path("a", "t"))
     answer = node.post(f"{space_path('a')}/register", {"name": "again", "metadata-location": location})
@@ -159,7 +167,9 @@ def test_purged_files_are_gone(node: DriverNode, tmp_path: Path) -> None:
 
 
 def test_pages_tell_nothing_of_what_is_hidden(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages begin and end with what is shown: who may bring back little learns nothing of what lies between, nor that it is there."""
+    """Pages begin and end with what is shown: who may bring back little learns nothing of what lies between, nor
+    that it is there.
+    """
     monkeypatch.setattr(trash, "SLICE_MAX", 2)
     grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
     grant(node, "eve", "use_catalog", kind="CATALOG", on="main")

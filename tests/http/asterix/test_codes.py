@@ -1,4 +1,6 @@
-"""Every code of AsterixDB's that statements are refused with: one vector each, its words and its place exact, or where else it is shown."""
+"""Every code of AsterixDB's that statements are refused with: one vector each, its words and its place exact, or
+where else it is shown.
+"""
 
 from __future__ import annotations
 

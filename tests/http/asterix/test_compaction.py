@@ -129,7 +129,9 @@ def test_few_files_ask_for_nothing(lake: DriverNode) -> None:
 
 
 def test_many_files_are_compacted_once(lake: DriverNode) -> None:
-    """A dataset has one task however many statements ask; its commit shows the lock, in the writer's name, with a token that ends with it."""
+    """A dataset has one task however many statements ask; its commit shows the lock, in the writer's name, with a
+    token that ends with it.
+    """
     engine = with_engine(lake)
     rows(lake, INSERT)
     rows(lake, INSERT)
@@ -236,7 +238,9 @@ def test_a_node_without_an_engine(lake: DriverNode) -> None:
 
 
 def test_what_killed_statements_leave_is_looked_after(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the first statement writes, a task is left for when its files would be of age, also where it comes to nothing; later ones leave none until it covers them no more."""
+    """Before the first statement writes, a task is left for when its files would be of age, also where it comes to
+    nothing; later ones leave none until it covers them no more.
+    """
     with_engine(lake, 1)
     services = lake.built.services
     ENGINE.put(services, Broken())

@@ -1,4 +1,6 @@
-"""Datasets over the query service: tables of the tree with a type and a key; indexes, external files, statements over data."""
+"""Datasets over the query service: tables of the tree with a type and a key; indexes, external files, statements
+over data.
+"""
 
 from __future__ import annotations
 
@@ -261,7 +263,9 @@ def test_files_are_read_below_a_root_that_was_named(node: DriverNode, heard: Hea
 
 
 def test_who_may_do_what_to_a_dataset(node: DriverNode, heard: Heard) -> None:
-    """Reading takes SELECT_TABLE, writing MODIFY_TABLE, making CREATE_TABLE, dropping ownership; decided before the engine is asked."""
+    """Reading takes SELECT_TABLE, writing MODIFY_TABLE, making CREATE_TABLE, dropping ownership; decided before
+    the engine is asked.
+    """
     grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     grant(node, "writer", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     grant(node, "maker", "use_catalog use_schema create_table", kind="CATALOG", on="main")

@@ -76,7 +76,9 @@ def test_nothing_is_made_below_metadata(shared: DriverNode, spelled: str) -> Non
 
 
 def test_no_protocol_makes_a_namespace_of_the_metadata(node: DriverNode) -> None:
-    """Where dataverses lie no protocol creates `Metadata`, what lies in it, or moves a namespace there; elsewhere it is a name like any other."""
+    """Where dataverses lie no protocol creates `Metadata`, what lies in it, or moves a namespace there; elsewhere
+    it is a name like any other.
+    """
     iceberg.make_space(node, "plain")
     rows(node, "create dataverse `Metadata.x`; create dataverse metadata.x; create dataverse x.Metadata")
     made = [
@@ -154,7 +156,9 @@ def iceberg_names(node: DriverNode) -> list:
 
 
 def test_parents_that_nobody_made_are_for_who_may(node: DriverNode) -> None:
-    """A namespace that is there for what lies below becomes a dataverse by who may make one, and goes by who may drop it."""
+    """A namespace that is there for what lies below becomes a dataverse by who may make one, and goes by who may
+    drop it.
+    """
     rows(node, "create dataverse a.b")
     grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     node.done("PUT", "/api/metalakes/lake/owners/SCHEMA/main.a%3Ab", {"name": "ana", "type": "USER"})

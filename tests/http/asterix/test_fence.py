@@ -71,7 +71,9 @@ def refused(answer: DriverAnswer, *words: str) -> None:
 
 
 def test_rows_come_from_sqlpp_alone(lake: DriverNode) -> None:
-    """An append of others is refused in words that say what to do, by whomever; so is a set of commits in which it is."""
+    """An append of others is refused in words that say what to do, by whomever; so is a set of commits in which it
+    is.
+    """
     change = {
         "identifier": {"namespace": ["Default"], "name": "items"}, "requirements": [], "updates": [snapshot(1), point(1)],
     }  # fmt: skip
@@ -84,7 +86,9 @@ def test_rows_come_from_sqlpp_alone(lake: DriverNode) -> None:
 
 
 def test_what_leaves_the_rows_alone_is_taken(lake: DriverNode) -> None:
-    """A branch, a tag, a property, a column more; none of it moves what SQL++ reads. To point `main` at the branch is an append again."""
+    """A branch, a tag, a property, a column more; none of it moves what SQL++ reads. To point `main` at the branch
+    is an append again.
+    """
     branch = commit(lake, *ITEMS, updates=[snapshot(1), point(1, "audit")])
     column = {"id": 99, "name": "more", "required": False, "type": "string"}
 
@@ -174,7 +178,9 @@ def test_what_is_large_is_fenced_as_well(lake: DriverNode) -> None:
 
 
 def test_its_owner_may_let_others_write(lake: DriverNode) -> None:
-    """Who may only write may not let others; what the owner says holds from the next commit on, and can be taken back."""
+    """Who may only write may not let others; what the owner says holds from the next commit on, and can be taken
+    back.
+    """
     grant(lake, "ana", "use_catalog use_schema modify_table select_table", kind="CATALOG", on="main")
 
     assert error_of(commit(lake, *ITEMS, updates=[ALLOW], user="ana"))[0] == 403
@@ -351,7 +357,9 @@ LATE = SqlppError(30, "Request timed out and will be cancelled")
 def test_an_outcome_is_looked_up(
     lake: DriverNode, commits: bool, error: SqlppError | None, returning: str, expected: tuple[int, str | None]
 ) -> None:
-    """An engine whose answer was lost has committed or not, which the dataset's own history says; only what may be sent again is 503."""
+    """An engine whose answer was lost has committed or not, which the dataset's own history says; only what may be
+    sent again is 503.
+    """
     status, told = expected
     engine = Committing(lake, commits=commits, error=error)
     ENGINE.put(lake.built.services, engine)

@@ -1,4 +1,6 @@
-"""What is read for queries of the dataverse `Metadata`: as little as their conditions leave, in slices, under the caller's rights."""
+"""What is read for queries of the dataverse `Metadata`: as little as their conditions leave, in slices, under the
+caller's rights.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +129,9 @@ def reads(large: DriverNode, monkeypatch: pytest.MonkeyPatch) -> Reads:
 def test_conditions_leave_little_to_read(
     large: DriverNode, reads: Reads, condition: str, expected: list[str], read: int
 ) -> None:
-    """Objects of dataverses that a condition fixes are read alone; objects of fixed names are looked up, whatever lies beside them."""
+    """Objects of dataverses that a condition fixes are read alone; objects of fixed names are looked up, whatever
+    lies beside them.
+    """
     found = rows(large, f"{NAMES}{condition} order by d.DatasetName", **{"$x": "small"})
 
     assert found == expected

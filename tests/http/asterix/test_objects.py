@@ -134,7 +134,9 @@ def test_functions_are_overloaded_by_arity(node: DriverNode) -> None:
 
 
 def test_what_functions_need(node: DriverNode) -> None:
-    """The metadata says which datasets, functions and synonyms a body names, of each number of parameters; with one replaced the others' stay."""
+    """The metadata says which datasets, functions and synonyms a body names, of each number of parameters; with
+    one replaced the others' stay.
+    """
     rows(
         node,
         "create dataverse dep.x; use dep.x; create type T as { id: bigint }; create dataset d(T) primary key id; create synonym s for d;"
@@ -214,7 +216,9 @@ def test_default_is_made_at_first_use(node: DriverNode) -> None:
 
 
 def test_rights_on_functions(node: DriverNode) -> None:
-    """Calling takes EXECUTE_FUNCTION, replacing MODIFY_FUNCTION, making REGISTER_FUNCTION; dropping the last one ownership."""
+    """Calling takes EXECUTE_FUNCTION, replacing MODIFY_FUNCTION, making REGISTER_FUNCTION; dropping the last one
+    ownership.
+    """
     rows(node, "create dataverse a; create function a.f() { 1 }; create function a.f(x) { 2 }")
     for user, right in (("caller", "execute_function"), ("changer", "modify_function"), ("maker", "register_function")):
         grant(node, user, f"use_catalog use_schema {right}", kind="CATALOG", on="main")
@@ -328,7 +332,9 @@ def test_what_a_dataset_is_made_of_is_for_who_reads_it(node: DriverNode) -> None
 
 
 def test_what_lies_in_a_dataverse_is_for_who_may_use_it(node: DriverNode) -> None:
-    """To call functions, or to use schemas of a catalog that one may not use, opens none: each is as if it were not there, or refused by its own name."""
+    """To call functions, or to use schemas of a catalog that one may not use, opens none: each is as if it were
+    not there, or refused by its own name.
+    """
     rows(
         node,
         "create dataverse a; use a; create function f(x) { x + 1 }; create type d as { id: int };"

@@ -125,7 +125,9 @@ def test_what_makes_nothing_to_fetch_has_a_result_without_rows(node: DriverNode)
 
 
 def test_a_failure_is_told_where_its_result_would_be(node: DriverNode) -> None:
-    """Deferred: in the answer itself, and nothing is kept. Async: by status and result, with what an immediate request would have been told."""
+    """Deferred: in the answer itself, and nothing is kept. Async: by status and result, with what an immediate
+    request would have been told.
+    """
     deferred = refusal(node, "select value 1; use gone", mode="deferred")
     answer = ask(node, "select value 1; use gone", mode="async")
 

@@ -204,7 +204,9 @@ CHANGES = (
 @pytest.mark.parametrize("mode", ["immediate", "deferred"])
 @pytest.mark.parametrize("statement", CHANGES)
 def test_a_change_in_a_dataverse_that_is_not_there_is_refused(node: DriverNode, statement: str, mode: str) -> None:
-    """A misspelt `dataverse` does not let a change go to `Default`: the request is refused before its first statement."""
+    """A misspelt `dataverse` does not let a change go to `Default`: the request is refused before its first
+    statement.
+    """
     rows(node, "create dataverse here")
     before = node.get(f"{API}/lake/catalogs/main/schemas").json()
 

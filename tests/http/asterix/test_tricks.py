@@ -1,7 +1,9 @@
-"""Tricks to reach files, classes, other tables and other callers through a statement: each is refused before an engine hears of it.
+"""Tricks to reach files, classes, other tables and other callers through a statement: each is refused before an
+engine hears of it.
 
-What an engine could still open is `tests/engine/test_confinement.py`; ways of paths are in `test_datasets.py`, handles of others in `test_handles.py` and
-in the cells of `refusals.py`, locks of others in `test_fence.py`, links in `tests/engine/test_loading.py`.
+What an engine could still open is `tests/engine/test_confinement.py`; ways of paths are in `test_datasets.py`,
+handles of others in `test_handles.py` and in the cells of `refusals.py`, locks of others in `test_fence.py`, links
+in `tests/engine/test_loading.py`.
 """
 
 from __future__ import annotations
@@ -84,7 +86,9 @@ SESSIONS = [
 
 @pytest.mark.parametrize("statement", FILES + CLASSES + TABLES + SESSIONS)
 def test_no_trick_reaches_an_engine(lake: DriverNode, heard: Heard, statement: str) -> None:
-    """Whatever rights one has: names are looked for on the tree and functions in our own table, and nothing is a file."""
+    """Whatever rights one has: names are looked for on the tree and functions in our own table, and nothing is a
+    file.
+    """
     status, message = refusal(lake, statement.format(data=lake.data))
 
     assert status == 400, message
@@ -104,7 +108,9 @@ def test_text_reaches_an_engine_as_values_alone(lake: DriverNode, heard: Heard) 
 
 
 def test_the_credential_ends_with_the_statement(lake: DriverNode, heard: Heard) -> None:
-    """The engine works with a token of the caller's own, which is void once the statement has ended; what it says is nowhere in an answer."""
+    """The engine works with a token of the caller's own, which is void once the statement has ended; what it says
+    is nowhere in an answer.
+    """
     grant(lake, "reader", "use_catalog use_schema select_table", kind="catalog", on="main")
 
     answer = ask(lake, "select value o from deep.east.orders o", user="reader")
@@ -117,7 +123,9 @@ def test_the_credential_ends_with_the_statement(lake: DriverNode, heard: Heard) 
 
 
 def test_a_huge_literal(lake: DriverNode, heard: Heard) -> None:
-    """A megabyte of text in a statement is refused or taken in the time of its length, and the next statement is answered."""
+    """A megabyte of text in a statement is refused or taken in the time of its length, and the next statement is
+    answered.
+    """
     answer = ask(lake, f"select value '{'x' * 900_000}' from deep.east.orders o")
 
     assert answer.status in (200, 400)

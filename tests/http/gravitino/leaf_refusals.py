@@ -1,4 +1,5 @@
-"""The requests of a second table of refusals, `leaf_refusals.md`: of what lies in schemas beside views, and what hangs on it.
+"""The requests of a second table of refusals, `leaf_refusals.md`: of what lies in schemas beside views, and what
+hangs on it.
 
 Its callers have the rights that these kinds know. `python -m tests.http.gravitino.leaf_refusals` writes it anew.
 """
@@ -50,8 +51,9 @@ CALLERS: dict[str, str] = {
 }
 """Each column: what the caller is granted on the metalake.
 
-`nobody` sends no credential, `stranger` is no user of the metalake. `keyless` may use no catalog. `leaf_owner` owns what lies in the schemas, `keeper` the schemas,
-`owner` the catalogs, `laker` the metalake. `admin` is a service admin, and in the metalake a mere member who owns the roles.
+`nobody` sends no credential, `stranger` is no user of the metalake. `keyless` may use no catalog. `leaf_owner`
+owns what lies in the schemas, `keeper` the schemas, `owner` the catalogs, `laker` the metalake. `admin` is a
+service admin, and in the metalake a mere member who owns the roles.
 """
 CATALOGS = {"models": "model", "files": "fileset", "topics": "messaging"}
 """A catalog of each type beside `main`, which is relational; the type is the provider, too."""

@@ -1,4 +1,6 @@
-"""The requests of Gravitino's table of refusals, `refusals.md`; `python -m tests.http.gravitino.refusals` writes it anew."""
+"""The requests of Gravitino's table of refusals, `refusals.md`; `python -m tests.http.gravitino.refusals` writes
+it anew.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What tests of catalogs that show another system share: changes as Gravitino has them, lists, and a source that goes away and comes back."""
+"""What tests of catalogs that show another system share: changes as Gravitino has them, lists, and a source that
+goes away and comes back.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,9 @@ def wait_for(node: DriverNode, path: str) -> None:
 
 
 def sees_it_cut(node: DriverNode, bridge: Bridge, *, asked: Iterable[Asked], known: str, unable: str) -> None:
-    """Cut a source off and mend it: what is asked is 502 meanwhile, and nothing of where it is is told; who is `unable` is refused, what is `known` here answers."""
+    """Cut a source off and mend it: what is asked is 502 meanwhile, and nothing of where it is is told; who is
+    `unable` is refused, what is `known` here answers.
+    """
     bridge.cut()
     try:
         for method, path, body in asked:
@@ -64,7 +68,9 @@ def sees_it_cut(node: DriverNode, bridge: Bridge, *, asked: Iterable[Asked], kno
 
 
 def sees_it_silent(node: DriverNode, bridge: Bridge, *, looks: str, changes: Asked) -> None:
-    """Let a source fall silent and speak again: who looks is told in time, and of a change it may be unknown what became of it."""
+    """Let a source fall silent and speak again: who looks is told in time, and of a change it may be unknown what
+    became of it.
+    """
     bridge.silent = True
     try:
         began = time.monotonic()

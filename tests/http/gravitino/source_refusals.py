@@ -1,4 +1,5 @@
-"""The requests of a third table of refusals, `source_refusals.md`: of catalogs that show another system, a real PostgreSQL.
+"""The requests of a third table of refusals, `source_refusals.md`: of catalogs that show another system, a real
+PostgreSQL.
 
 `python -m tests.http.gravitino.source_refusals` writes it anew.
 """
@@ -39,7 +40,9 @@ CALLERS: dict[str, str] = {
     "laker": "",
     "admin": "",
 }
-"""Each column: what the caller is granted on the metalake. `table_owner` owns the tables, `keeper` the schemas, `owner` the catalog."""
+"""Each column: what the caller is granted on the metalake. `table_owner` owns the tables, `keeper` the schemas,
+`owner` the catalog.
+"""
 SCHEMAS = "/metalakes/{m}/catalogs/{c}/schemas"
 TABLES = f"{SCHEMAS}/{{s}}/tables"
 COLUMNS = [{"name": "id", "type": "long"}]

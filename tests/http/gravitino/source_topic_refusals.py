@@ -1,6 +1,8 @@
-"""The requests of a fourth table of refusals, `source_topic_refusals.md`: of topics of a catalog that shows a Kafka cluster, a real broker.
+"""The requests of a fourth table of refusals, `source_topic_refusals.md`: of topics of a catalog that shows a Kafka
+cluster, a real broker.
 
-`python -m tests.http.gravitino.source_topic_refusals` writes it anew. Lists are not in it: others' topics are in the same cluster.
+`python -m tests.http.gravitino.source_topic_refusals` writes it anew. Lists are not in it: others' topics are in
+the same cluster.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ CALLERS: dict[str, str] = {
     "laker": "",
     "admin": "",
 }
-"""Each column: what the caller is granted on the metalake. `topic_owner` owns the topics, `keeper` the schema, `owner` the catalog."""
+"""Each column: what the caller is granted on the metalake. `topic_owner` owns the topics, `keeper` the schema,
+`owner` the catalog.
+"""
 TOPICS = "/metalakes/{m}/catalogs/{c}/schemas/{s}/topics"
 ONE = f"{TOPICS}/{{topic}}"
 COMMENT = {"updates": [{"@type": "updateComment", "newComment": "c"}]}

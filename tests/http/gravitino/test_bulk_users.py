@@ -8,7 +8,9 @@ BULK = "/api/bulk/metalakes/lake/users"
 
 
 def test_users_are_added_and_removed(node: DriverNode) -> None:
-    """Those that can be are added and removed; the others are told by their place, with the error that one alone would get."""
+    """Those that can be are added and removed; the others are told by their place, with the error that one alone
+    would get.
+    """
     asked = [
         {"name": "ana", "externalId": "1"},
         {"name": "admin"},

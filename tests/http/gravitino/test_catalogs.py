@@ -377,7 +377,9 @@ def test_refused_root_names_the_flag(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("name", ["s3.endpoint", "s3-endpoint"])
 def test_endpoints_are_the_servers_to_allow(fresh: Callable[[str], Path], name: str) -> None:
-    """An address that is not allowed is not spoken to, whoever names it, and the answer does not depend on what is there."""
+    """An address that is not allowed is not spoken to, whoever names it, and the answer does not depend on what is
+    there.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listening, socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         ports = [each.getsockname()[1] for each in (listening, closed)]
@@ -399,7 +401,9 @@ def test_endpoints_are_the_servers_to_allow(fresh: Callable[[str], Path], name: 
 
 @pytest.mark.parametrize("gone", ["root", "endpoint"])
 def test_catalogs_of_an_older_release_are_narrowed(fresh: Callable[[str], Path], gone: str) -> None:
-    """What a catalog was once allowed counts no more when the server no longer allows it: nothing is written, or asked."""
+    """What a catalog was once allowed counts no more when the server no longer allows it: nothing is written, or
+    asked.
+    """
     data, outside = fresh("data"), fresh("outside")
     with socket.create_server(("127.0.0.1", 0)) as listening:
         endpoint = f"http://127.0.0.1:{listening.getsockname()[1]}"

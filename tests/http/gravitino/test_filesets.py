@@ -1,4 +1,6 @@
-"""Filesets and topics over Gravitino REST: where files lie, from templates and from above; nothing outside of the roots."""
+"""Filesets and topics over Gravitino REST: where files lie, from templates and from above; nothing outside of the
+roots.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,9 @@ def test_several_locations(files: DriverNode) -> None:
 
 
 def test_who_may_make_none_leaves_no_directory(files: DriverNode) -> None:
-    """A fileset's directory is made before the fileset: for who may make one, and not for who may look at the schema."""
+    """A fileset's directory is made before the fileset: for who may make one, and not for who may look at the
+    schema.
+    """
     place = Path(warehouse(files).removeprefix("file://"))
     grant(files, "ana", "use_catalog use_schema", kind="METALAKE", on="lake")
     there = sorted(place.iterdir())
@@ -239,7 +243,9 @@ def test_files_stay_where_others_lie(files: DriverNode) -> None:
 
 
 def test_filesets_share_no_files(files: DriverNode) -> None:
-    """One at, above or below the place of another one is refused, managed or external; external ones of one catalog may overlap."""
+    """One at, above or below the place of another one is refused, managed or external; external ones of one
+    catalog may overlap.
+    """
     root = warehouse(files)
     make(files, name="m", storageLocation=f"{root}/a/b")
     places = {"at": f"{root}/a/b", "below": f"{root}/a/b/c", "above": f"{root}/a"}
@@ -263,7 +269,9 @@ def test_filesets_share_no_files(files: DriverNode) -> None:
 
 
 def test_a_place_is_free_again(files: DriverNode) -> None:
-    """Whoever dropped a fileset makes another one there, whose the files are then; nobody else does while it can be brought back."""
+    """Whoever dropped a fileset makes another one there, whose the files are then; nobody else does while it can
+    be brought back.
+    """
     root = warehouse(files)
     directory = fill(make(files, name="m", storageLocation=f"{root}/a"))
     files.done("DELETE", f"{FILESETS}/m")

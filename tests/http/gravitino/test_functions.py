@@ -1,4 +1,6 @@
-"""Functions over Gravitino REST: registered in several definitions and runtimes, changed, shown beside those of SQL++."""
+"""Functions over Gravitino REST: registered in several definitions and runtimes, changed, shown beside those of
+SQL++.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,9 @@ def test_every_change(made: DriverNode) -> None:
 
 
 def test_calls_that_could_mean_two_definitions(made: DriverNode) -> None:
-    """A definition whose call with fewer arguments is another's is refused, at once and as a change; nothing is done then."""
+    """A definition whose call with fewer arguments is another's is refused, at once and as a change; nothing is
+    done then.
+    """
     both = {**DEFINITION, "parameters": [X, Y]}
     refused = [
         made.ask("PUT", f"{FUNCTIONS}/f", {"updates": [{"@type": "addDefinition", "definition": both}]}),
@@ -126,7 +130,9 @@ def test_what_is_wrong_is_told(made: DriverNode, wrong: dict[str, object], says:
 
 
 def test_functions_of_both_languages_share_their_names(made: DriverNode) -> None:
-    """SQL++ sees none that was registered and replaces none; its own is told with its statements, changed by it alone, and stays while it is needed."""
+    """SQL++ sees none that was registered and replaces none; its own is told with its statements, changed by it
+    alone, and stays while it is needed.
+    """
     outcomes = [
         made.ask("POST", "/query/service", {"statement": text}).json()
         for text in (

@@ -65,7 +65,9 @@ def test_jobs_are_listed_by_template(node: DriverNode) -> None:
 
 
 def test_what_is_done_elsewhere(node: DriverNode) -> None:
-    """Changing what a pipeline runs, and starting a run of it, are refused with what to do instead; a busy template stays."""
+    """Changing what a pipeline runs, and starting a run of it, are refused with what to do instead; a busy
+    template stays.
+    """
     started(node)
     answers = [
         node.post(JOBS, {"jobTemplateName": "nyc", "jobConf": {}}),
@@ -93,7 +95,9 @@ def altered(node: DriverNode, name: str, **fields: object) -> DriverAnswer:
 
 
 def test_templates_of_programs_and_of_spark(node: DriverNode) -> None:
-    """They are told as they were registered, without what is of the other type; beside pipelines, which the own API lists alone."""
+    """They are told as they were registered, without what is of the other type; beside pipelines, which the own
+    API lists alone.
+    """
     declare(node)
     for each in (SPARK, {**PROGRAM, "name": "hello", "scripts": ["/srv/jobs/part.sh"]}):
         assert node.post(TEMPLATES, {"jobTemplate": each}).json() == {"code": 0}

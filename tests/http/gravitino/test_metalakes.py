@@ -60,7 +60,9 @@ def test_member_loads_a_metalake(node: DriverNode) -> None:
 
 
 def test_missing_metalake_looks_like_one_of_others(node: DriverNode) -> None:
-    """With access control on a stranger gets 403 in the same words, whether the metalake exists or not; an admin too."""
+    """With access control on a stranger gets 403 in the same words, whether the metalake exists or not; an admin
+    too.
+    """
     real, absent = node.get(f"{API}/lake", user="zoe"), node.get(f"{API}/none", user="zoe")
     admin = node.get(f"{API}/none")
 

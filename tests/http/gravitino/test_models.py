@@ -28,7 +28,9 @@ def link(node: DriverNode, *aliases: str, **uris: str) -> None:
 
 
 def test_model_itself(ml: DriverNode) -> None:
-    """A model is told as it was sent, listed, changed, renamed with its versions, dropped and brought back with them."""
+    """A model is told as it was sent, listed, changed, renamed with its versions, dropped and brought back with
+    them.
+    """
     link(ml, "new", unknown="s3://lake/0")
 
     loaded = ml.done("GET", f"{MODELS}/m")["model"]

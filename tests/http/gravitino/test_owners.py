@@ -104,7 +104,9 @@ def test_owner_of_an_ancestor_owns_the_subtree(filled: DriverNode) -> None:
 
 
 def test_the_owner_of_a_disabled_metalake_is_told(filled: DriverNode) -> None:
-    """Gravitino's web UI asks for it to show the metalake. Nothing else of a disabled one is told, and nothing to strangers."""
+    """Gravitino's web UI asks for it to show the metalake. Nothing else of a disabled one is told, and nothing to
+    strangers.
+    """
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")
     filled.patch(f"{API}/lake", {"inUse": False})
 

@@ -1,4 +1,6 @@
-"""Policies over Gravitino REST: made, changed, in force or not, attached to the kinds that they are for, and inherited."""
+"""Policies over Gravitino REST: made, changed, in force or not, attached to the kinds that they are for, and
+inherited.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def test_a_policy_itself(made: DriverNode) -> None:
 
 
 def test_policies_come_down_to_what_lies_below(made: DriverNode) -> None:
-    """A table has its own policies, then those of what it lies in, told to be inherited; a policy tells what it is on."""
+    """A table has its own policies, then those of what it lies in, told to be inherited; a policy tells what it is
+    on.
+    """
     on = made.done("POST", TABLE, {"policiesToAdd": ["keep"]})["names"]
     made.done("POST", f"{LAKE}/objects/schema/main.a/policies", {"policiesToAdd": ["compact", "keep"]})
     details = made.done("GET", f"{TABLE}?details=true")["policies"]

@@ -100,7 +100,9 @@ def test_role_may_be_empty(node: DriverNode) -> None:
     ids=str,
 )
 def test_bad_objects_are_400(node: DriverNode, securable: dict[str, object], name: str) -> None:
-    """A wrong privilege, binding, kind or object is 400 with code 1001 and the exception of its kind; nothing is made."""
+    """A wrong privilege, binding, kind or object is 400 with code 1001 and the exception of its kind; nothing is
+    made.
+    """
     answer = node.post(ALL, role(securable))
 
     assert told(answer) == (400, 1001, name)

@@ -1,4 +1,6 @@
-"""Schemas over Gravitino REST: nesting, one call for a chain, and upstream's vectors (their numbers stand in the names)."""
+"""Schemas over Gravitino REST: nesting, one call for a chain, and upstream's vectors (their numbers stand in the
+names).
+"""
 
 from __future__ import annotations
 
@@ -261,7 +263,9 @@ def test_refusals_do_not_tell_what_exists(node: DriverNode) -> None:
 
 
 def test_who_may_list_is_told_what_is_missing(node: DriverNode) -> None:
-    """Who may use the catalog gets 404 for a schema that does not exist, and 403 for one that is closed, on each route."""
+    """Who may use the catalog gets 404 for a schema that does not exist, and 403 for one that is closed, on each
+    route.
+    """
     make(node, "A")
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
     change = {"updates": [{"@type": "setProperty", "property": "k", "value": "v"}]}
@@ -328,7 +332,9 @@ def test_cascade_is_refused_by_name(node: DriverNode) -> None:
 
 
 def test_a_cascade_drops_what_is_in_the_schema(node: DriverNode) -> None:
-    """Models and Lance tables go with their schema; a schema that is not there is no failure, as without the parameter."""
+    """Models and Lance tables go with their schema; a schema that is not there is no failure, as without the
+    parameter.
+    """
     schemas = f"{API}/lake/catalogs/m/schemas"
     node.done("POST", f"{API}/lake/catalogs", {"name": "m", "type": "model"})
     node.done("POST", schemas, {"name": "s"})

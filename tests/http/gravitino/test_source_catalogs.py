@@ -1,4 +1,6 @@
-"""Catalogs that show a PostgreSQL: schemas and tables over Gravitino REST, by rights of the tree, whatever the source does."""
+"""Catalogs that show a PostgreSQL: schemas and tables over Gravitino REST, by rights of the tree, whatever the
+source does.
+"""
 
 from __future__ import annotations
 
@@ -245,7 +247,9 @@ def test_rename_and_drop(shop: Shop) -> None:
 
 
 def test_rights_hang_on_names_and_bind_the_next_request(shop: Shop) -> None:
-    """A grant on a table of the source, made there by others, is seen at once; so is its end; a deny hides one of many."""
+    """A grant on a table of the source, made there by others, is seen at once; so is its end; a deny hides one of
+    many.
+    """
     shop.sql("CREATE TABLE sales.a (id int)", "CREATE TABLE sales.b (id int)", "CREATE SCHEMA other")
     node = shop.node
     grant(node, "bea", "use_catalog", kind="CATALOG", on="shop")
@@ -298,7 +302,9 @@ def test_owners_tags_and_roles_hang_on_what_the_source_has(shop: Shop) -> None:
 
 
 def test_reads_of_what_hangs_on_an_object_make_nothing(shop: Shop) -> None:
-    """Owner, tags, policies, statistics, roles, credentials and protection of a table that nothing stands for are told, and no row is made."""
+    """Owner, tags, policies, statistics, roles, credentials and protection of a table that nothing stands for are
+    told, and no row is made.
+    """
     node, lake = shop.node, f"{API}/lake"
     shop.sql("CREATE TABLE sales.a (id int)")
     node.done("POST", f"{lake}/tags", {"name": "red"})
@@ -386,7 +392,9 @@ def test_properties_that_lead_elsewhere_are_refused(shop: Shop) -> None:
 
 
 def test_other_doors_say_where_to_go(shop: Shop) -> None:
-    """Iceberg's lists are empty; by name, views, models, moves and protection are refused, and nothing is made in the tree."""
+    """Iceberg's lists are empty; by name, views, models, moves and protection are refused, and nothing is made in
+    the tree.
+    """
     node = shop.node
     node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     prefix = "/iceberg/v1/lake.shop"

@@ -1,4 +1,6 @@
-"""Catalogs that show a Hive metastore: its databases and tables over Gravitino REST, by rights of the tree, whatever the metastore does."""
+"""Catalogs that show a Hive metastore: its databases and tables over Gravitino REST, by rights of the tree,
+whatever the metastore does.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,9 @@ def _catalog(port: int, name: str = "hive", **more: str) -> dict[str, object]:
 
 
 def test_table_is_made_loaded_and_known_to_the_metastore(warehouse: Warehouse) -> None:
-    """What is made over Gravitino REST stands in the metastore with types, partitioning, buckets and format, and is told the same."""
+    """What is made over Gravitino REST stands in the metastore with types, partitioning, buckets and format, and
+    is told the same.
+    """
     by_id = {"type": "field", "fieldName": ["id"]}
     body = {
         "name": "orders", "comment": "whose", "columns": [*COLUMNS, DAY], "partitioning": BY_DAY, "properties": {"format": "orc", "owner.team": "a"},
@@ -209,7 +213,9 @@ def test_wrong_changes_are_told_and_nothing_is_half_done(warehouse: Warehouse) -
 
 
 def test_wrong_tables_are_not_made(warehouse: Warehouse) -> None:
-    """Names, types, layouts and properties that the metastore has not, or that are not a caller's to say, are refused."""
+    """Names, types, layouts and properties that the metastore has not, or that are not a caller's to say, are
+    refused.
+    """
     column = {"name": "id", "type": "long"}
     for status, wrong in (
         (400, {"name": "Orders"}), (400, {"name": "a-b"}), (400, {"columns": []}), (400, {"columns": [column, column]}),
@@ -288,7 +294,9 @@ def test_files_go_with_managed_tables_only(warehouse: Warehouse) -> None:
 
 
 def test_tables_of_other_formats_are_told_and_kept_as_they_are(warehouse: Warehouse) -> None:
-    """An Iceberg table is told with its format and not changed here; views are no tables; secrets in properties stay there."""
+    """An Iceberg table is told with its format and not changed here; views are no tables; secrets in properties
+    stay there.
+    """
     warehouse.made(
         "ice", kind="EXTERNAL_TABLE", EXTERNAL="TRUE", table_type="ICEBERG", metadata_location="s3://b/m.json"
     )

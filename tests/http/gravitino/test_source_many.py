@@ -1,4 +1,6 @@
-"""Sources with thousands of tables, under crowds, in silence, and sources that lie about how many there are: real servers, and calls that are counted."""
+"""Sources with thousands of tables, under crowds, in silence, and sources that lie about how many there are: real
+servers, and calls that are counted.
+"""
 
 from __future__ import annotations
 
@@ -191,7 +193,9 @@ def test_all_are_listed_by_a_few_calls(held: Held) -> None:
 
 
 def test_a_crowd_is_served_on_a_few_connections(held: Held) -> None:
-    """Each of 64 callers gets its table, for as many calls as it would take alone; nobody has all names listed for one of them."""
+    """Each of 64 callers gets its table, for as many calls as it would take alone; nobody has all names listed for
+    one of them.
+    """
     held.node.runner.run(held.crowd())  # connections are there
     held.calls(held)
 
@@ -204,7 +208,9 @@ def test_a_crowd_is_served_on_a_few_connections(held: Held) -> None:
 
 
 def test_silence_holds_up_nobody_else(held: Held) -> None:
-    """While a crowd waits for a source that says nothing, another catalog's table is looked for and found, and none of them is done."""
+    """While a crowd waits for a source that says nothing, another catalog's table is looked for and found, and
+    none of them is done.
+    """
     node = held.node
     main = "/iceberg/v1/lake.main/namespaces"
     node.done("POST", main, {"namespace": ["here"]})
@@ -231,7 +237,9 @@ def test_silence_holds_up_nobody_else(held: Held) -> None:
 
 
 def test_a_source_that_has_very_many_is_listed(fresh: Callable[[str], Path]) -> None:
-    """A hundred thousand names on one page, and on a hundred, are all listed; names beyond what anybody has end in a refusal."""
+    """A hundred thousand names on one page, and on a hundred, are all listed; names beyond what anybody has end in
+    a refusal.
+    """
     many = 100_000
     with scripted() as source:
         rows = [{"namespace": ["a"], "name": f"t{at}"} for at in range(many)]
@@ -303,7 +311,9 @@ def _babbles(client: socket.socket) -> None:
 def test_a_metastore_that_lies_is_told_and_fills_no_memory(
     fresh: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, answer: Callable[[socket.socket], None]
 ) -> None:
-    """A list that says it has two thousand million names, one whose names never end, and what is another protocol are refused as no answer."""
+    """A list that says it has two thousand million names, one whose names never end, and what is another protocol
+    are refused as no answer.
+    """
     monkeypatch.setattr(metastore, "ANSWER_BYTES_MAX", 8 << 20)
     with contextmanager(_says)(answer) as port:
         sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{port}",), timeout_s=60.0)

@@ -1,4 +1,6 @@
-"""Catalogs that show a MySQL server, here a MariaDB: its databases and tables over Gravitino REST, by rights of the tree, whatever the server does."""
+"""Catalogs that show a MySQL server, here a MariaDB: its databases and tables over Gravitino REST, by rights of
+the tree, whatever the server does.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ NASTY = "100% of 'them' \\ \"x\" `y` é\nz"
 
 
 def test_table_is_made_loaded_and_known_to_the_server(store: Store) -> None:
-    """What is made over Gravitino REST stands in the server with types, keys, defaults and comments, and is told the same."""
+    """What is made over Gravitino REST stands in the server with types, keys, defaults and comments, and is told
+    the same.
+    """
     now = {"type": "function", "funcName": "current_timestamp", "funcArgs": []}
     literal = {"type": "literal", "dataType": "varchar(20)", "value": "it's \\ 5%"}
     body = {
@@ -181,7 +185,9 @@ def test_schemas_come_and_go(store: Store) -> None:
 
 
 def test_every_change_that_the_server_knows_is_carried_out(store: Store) -> None:
-    """Columns come, go, move and change; keys and comments too; all of one request at once, and what is not spoken of stays."""
+    """Columns come, go, move and change; keys and comments too; all of one request at once, and what is not spoken
+    of stays.
+    """
     store.sql(
         "CREATE TABLE t (id BIGINT NOT NULL, who VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin DEFAULT 'a\\\\b' COMMENT 'whom', "
         "at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), old INT, kind ENUM('a','b') NOT NULL DEFAULT 'b')",
@@ -294,7 +300,9 @@ def test_wrong_tables_are_not_made(store: Store) -> None:
 
 
 def test_tables_move_and_go(store: Store) -> None:
-    """Rename within a schema and to another one, with what stands for the table; a name that is taken stays; what others need is kept."""
+    """Rename within a schema and to another one, with what stands for the table; a name that is taken stays; what
+    others need is kept.
+    """
     node, other = store.node, f"{store.schema}_b"
     node.done("POST", f"{STORE}/schemas", {"name": other})
     for name in ("t", "taken"):
@@ -317,7 +325,9 @@ def test_tables_move_and_go(store: Store) -> None:
 
 
 def test_another_spelling_of_a_name_is_no_way_round_a_right(store: Store, fresh: Callable[[str], Path]) -> None:
-    """Servers that take `T` for `t`, or find both, tell only what has exactly the name; one that keeps small letters is given no others."""
+    """Servers that take `T` for `t`, or find both, tell only what has exactly the name; one that keeps small
+    letters is given no others.
+    """
     store.sql("CREATE TABLE t (a INT)", "CREATE TABLE T (b INT)", "CREATE TABLE `é` (c INT)")
     columns = {name: store.node.done("GET", f"{store.tables}/{name}")["table"]["columns"] for name in ("t", "T")}
     assert {name: each[0]["name"] for name, each in columns.items()} == {"t": "a", "T": "b"}

@@ -1,4 +1,6 @@
-"""Who may do what with what another system has, cell by cell: the table in source_refusals.md, asked of a node over a real PostgreSQL."""
+"""Who may do what with what another system has, cell by cell: the table in source_refusals.md, asked of a node
+over a real PostgreSQL.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Who may do what with topics of a cluster, cell by cell: the table in source_topic_refusals.md, asked of a node over a real broker."""
+"""Who may do what with topics of a cluster, cell by cell: the table in source_topic_refusals.md, asked of a node
+over a real broker.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Catalogs that show a Kafka cluster: its topics over Gravitino REST, by rights of the tree, whatever the cluster does."""
+"""Catalogs that show a Kafka cluster: its topics over Gravitino REST, by rights of the tree, whatever the cluster
+does.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,9 @@ def _catalog(port: int, name: str = "bus", **more: str) -> dict[str, object]:
 
 
 def test_topic_is_made_loaded_and_known_to_the_cluster(bus: Bus) -> None:
-    """What is made over Gravitino REST stands in the cluster with its partitions and settings; its comment is kept here."""
+    """What is made over Gravitino REST stands in the cluster with its partitions and settings; its comment is kept
+    here.
+    """
     name = f"{bus.mine}orders"
     body = {"name": name, "comment": "whose", "properties": {"partition-count": "3", "retention.ms": "60000"}}
 
@@ -196,7 +200,9 @@ def test_wrong_topics_are_not_made(bus: Bus) -> None:
 
 
 def test_what_is_not_there_is_not_made_by_looking(bus: Bus) -> None:
-    """A cluster that makes topics for whoever asks for them gets none by a load, a list, an owner or a drop; its own are hidden."""
+    """A cluster that makes topics for whoever asks for them gets none by a load, a list, an owner or a drop; its
+    own are hidden.
+    """
     name = f"{bus.mine}none"
 
     assert bus.node.get(f"{TOPICS}/{name}").status == 404
@@ -232,7 +238,9 @@ def test_another_spelling_of_a_name_is_no_way_round_a_right(bus: Bus) -> None:
 
 
 def test_topic_is_dropped_with_what_stands_for_it(bus: Bus) -> None:
-    """Gone from the cluster and the lists at once; one of the same name made later has neither comment nor rights of it."""
+    """Gone from the cluster and the lists at once; one of the same name made later has neither comment nor rights
+    of it.
+    """
     name = f"{bus.mine}a"
     bus.node.done("POST", TOPICS, {"name": name, "comment": "old"})
     grant(bus.node, "bea", "use_catalog use_schema", kind="CATALOG", on="bus")
@@ -272,7 +280,9 @@ def test_rights_hang_on_names_and_bind_the_next_request(bus: Bus) -> None:
 
 
 def test_owners_and_tags_hang_on_topics(bus: Bus) -> None:
-    """Who makes a topic owns it; one of others gets an owner and tags; privileges of tables are refused on a cluster."""
+    """Who makes a topic owns it; one of others gets an owner and tags; privileges of tables are refused on a
+    cluster.
+    """
     node, lake, (name,) = bus.node, f"{API}/lake", bus.made("a")
     grant(node, "bea", "use_catalog use_schema create_topic", kind="CATALOG", on="bus")
     node.done("POST", TOPICS, {"name": f"{bus.mine}mine"}, user="bea")

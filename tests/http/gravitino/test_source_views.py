@@ -1,4 +1,6 @@
-"""Views of a catalog that shows another Iceberg catalog, over Gravitino REST: a real server behind a socket, under rights of this one."""
+"""Views of a catalog that shows another Iceberg catalog, over Gravitino REST: a real server behind a socket, under
+rights of this one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Statistics of tables and partitions over Gravitino REST: written, read by range, dropped, and gone with their table alone."""
+"""Statistics of tables and partitions over Gravitino REST: written, read by range, dropped, and gone with their
+table alone.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def test_ranges_of_partitions(made: DriverNode) -> None:
 
 
 def test_they_go_with_their_table_and_come_back_with_it(made: DriverNode) -> None:
-    """A renamed table keeps its statistics, one that comes from the trash has them again, a successor of its name has none."""
+    """A renamed table keeps its statistics, one that comes from the trash has them again, a successor of its name
+    has none.
+    """
     made.done("PUT", f"{LAKE}/catalogs/main/schemas/a/tables/t", {"updates": [{"@type": "rename", "newName": "u"}]})
     renamed = made.done("GET", TABLE.replace("main.a.t", "main.a.u"))["statistics"]
     made.done("DELETE", f"{LAKE}/catalogs/main/schemas/a/tables/u")

@@ -104,7 +104,9 @@ def test_what_lies_directly_in_a_catalog_is_in_a_schema(lake: DriverNode) -> Non
 
 
 def test_the_schema_that_stands_for_a_catalog_is_no_object_of_its_own(lake: DriverNode) -> None:
-    """Grants, owners, tags and changes of it are refused in words that say what to name; with the table's full name they hold."""
+    """Grants, owners, tags and changes of it are refused in words that say what to name; with the table's full
+    name they hold.
+    """
     declare(lake, "lance", "top")
     lake.done("POST", f"{API}/lake/roles", {"name": "r", "securableObjects": []})
     lake.done("POST", f"{API}/lake/tags", {"name": "red"})
@@ -171,7 +173,9 @@ def test_an_iceberg_table_lists_and_loads(lake: DriverNode) -> None:
 
 
 def test_rights_on_lance_tables_are_those_of_the_tree(lake: DriverNode) -> None:
-    """A stranger sees nothing and is refused; a right on a table shows it; a broken table is told, not a failure of the server."""
+    """A stranger sees nothing and is refused; a right on a table shows it; a broken table is told, not a failure
+    of the server.
+    """
     make_space(lake, "lance", "ml")
     fill(lake, "lance", "ml", "docs")
     declare(lake, "lance", "top")
@@ -197,7 +201,9 @@ def test_rights_on_lance_tables_are_those_of_the_tree(lake: DriverNode) -> None:
 
 
 def test_a_format_is_refused_by_what_the_catalog_holds(lake: DriverNode) -> None:
-    """A Lance catalog says that it holds Lance tables and who makes them; an Iceberg catalog that it holds Iceberg's."""
+    """A Lance catalog says that it holds Lance tables and who makes them; an Iceberg catalog that it holds
+    Iceberg's.
+    """
     make_space(lake, "lance", "a")
     lake.done("POST", MAIN, {"name": "a"})
     body = {"name": "t", "columns": [{"name": "id", "type": "long"}], "properties": {"format": "lance"}}

@@ -57,7 +57,9 @@ def alter(node: DriverNode, *updates: dict[str, object]) -> None:
 
 
 def test_tags_are_told_with_what_they_allow(made: DriverNode) -> None:
-    """Allowed values come back as they were sent; a tag that takes any says nothing, one that takes none an empty list."""
+    """Allowed values come back as they were sent; a tag that takes any says nothing, one that takes none an empty
+    list.
+    """
     made.done("POST", f"{LAKE}/tags", {"name": "bare", "allowedValues": []})
     tags = {each["name"]: each for each in made.done("GET", f"{LAKE}/tags?details=true")["tags"]}
 
@@ -151,7 +153,9 @@ def test_columns_take_tags_policies_and_statistics(made: DriverNode) -> None:
 
 
 def test_what_is_on_a_column_follows_its_id(made: DriverNode) -> None:
-    """Renames of column and table keep it, over either protocol; a new column of an old name has nothing, and a rollback gives it back."""
+    """Renames of column and table keep it, over either protocol; a new column of an old name has nothing, and a
+    rollback gives it back.
+    """
     associate(made, on("column", COLUMN), pair("red", "c"))
     made.done("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-n": 1}})
     alter(made, {"@type": "renameColumn", "oldFieldName": ["city"], "newFieldName": "town"})
@@ -205,7 +209,9 @@ def test_columns_that_are_not_there(made: DriverNode, name: str, status: int, ki
 
 
 def test_who_may_load_the_table_knows_its_columns(made: DriverNode) -> None:
-    """To others a column that is there and one that is not are refused in the same words; statistics are written by who may alter the table."""
+    """To others a column that is there and one that is not are refused in the same words; statistics are written
+    by who may alter the table.
+    """
     for who, rights in (("ana", "use_catalog use_schema"), ("bob", "use_catalog use_schema select_table")):
         made.done("POST", f"{LAKE}/users", {"name": who})
         grant(made, who, rights, kind="CATALOG", on="main")
@@ -222,7 +228,9 @@ def test_who_may_load_the_table_knows_its_columns(made: DriverNode) -> None:
 
 
 def test_names_with_dots(made: DriverNode) -> None:
-    """Every reading of a full name counts; one that fits two columns wants back-quotes, from those who may know of both."""
+    """Every reading of a full name counts; one that fits two columns wants back-quotes, from those who may know of
+    both.
+    """
     schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "b.c", "type": "long", "required": False}]}
     other = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "c", "type": "long", "required": False}]}
     make_table(made, "a", "x", schema=schema)

@@ -1,4 +1,6 @@
-"""What Gravitino's own tests and clients expect, in `vectors.md`: each expectation has a test, and those that had none are here."""
+"""What Gravitino's own tests and clients expect, in `vectors.md`: each expectation has a test, and those that had
+none are here.
+"""
 
 from __future__ import annotations
 
@@ -137,7 +139,9 @@ def test_vector_21_no_separator_in_names_of_tables(node: DriverNode) -> None:
 
 
 def test_vector_22_another_separator(fresh: Callable[[str], Path]) -> None:
-    """What the separator parts is nested; an empty segment is none, and the usual one is a character that names lack."""
+    """What the separator parts is nested; an empty segment is none, and the usual one is a character that names
+    lack.
+    """
     with node_at(fresh("data"), names=NamesSection(separator="|", separator_policy="unrestricted")) as node:
         make(node, "team|sales")
         refused = node.post(SCHEMAS, {"name": "team||sales"})
@@ -147,7 +151,9 @@ def test_vector_22_another_separator(fresh: Callable[[str], Path]) -> None:
 
 
 def test_vectors_27_28_tags_come_down(node: DriverNode) -> None:
-    """A leaf, its table and its column have the tags of the catalog and of every level; a table of a level above has not the leaf's."""
+    """A leaf, its table and its column have the tags of the catalog and of every level; a table of a level above
+    has not the leaf's.
+    """
     make(node, "A:B:C")
     make_table(node, "A", "B", "C", "t")
     make_table(node, "A", "B", "u")

@@ -32,7 +32,9 @@ CALLERS = {
     "holder": "use_catalog",
     "owner": "",
 }
-"""Each column: what the caller is granted on the catalog. `holder` also owns the namespaces that are there, `owner` the catalog."""
+"""Each column: what the caller is granted on the catalog. `holder` also owns the namespaces that are there,
+`owner` the catalog.
+"""
 
 Request = tuple[str, str, object]
 Row = tuple[str, str]
@@ -61,7 +63,9 @@ def _together(who: str, *tables: tuple[str, str], location: str = "") -> Request
 
 
 def requests(who: str, files: dict[str, object]) -> dict[Row, Request]:
-    """The request of each row for a caller: objects that a row changes are the caller's own, so that cells do not meet."""
+    """The request of each row for a caller: objects that a row changes are the caller's own, so that cells do not
+    meet.
+    """
     return _of_catalogs(who) | _of_namespaces(who, files) | _of_tables(who, files) | _of_views(who, files)
 
 

@@ -1,4 +1,6 @@
-"""Files that a commit adds are looked for before it is made, where the setting asks for it: by every door, within bounds."""
+"""Files that a commit adds are looked for before it is made, where the setting asks for it: by every door, within
+bounds.
+"""
 
 from __future__ import annotations
 
@@ -183,7 +185,9 @@ def _moved(table: Writer, place: str) -> list[object]:
 
 
 def test_beyond_the_bounds_nothing_is_looked_for(table: Writer) -> None:
-    """What is over the number of files, or not done in time, is taken as it is, which log and metric tell; it is refused within them."""
+    """What is over the number of files, or not done in time, is taken as it is, which log and metric tell; it is
+    refused within them.
+    """
     there, gone = table.file("a.parquet"), table.file("gone.parquet", is_there=False)
     steer(table.node, check_added_files_max=1)
     before = LOOKED_AT["not looked for",]

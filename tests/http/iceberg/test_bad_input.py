@@ -259,7 +259,9 @@ def test_body_over_the_limit(still: DriverNode) -> None:
      f"{space_path('a')}/functions", "/iceberg/v1/oauth/token", "/iceberg/v1/config/x", f"{ROOT}/tables"],
 )  # fmt: skip
 def test_unknown_route(still: DriverNode, path: str) -> None:
-    """A path under `/iceberg` that is no route is 404 in Iceberg's shape, also those of the protocol that are not served."""
+    """A path under `/iceberg` that is no route is 404 in Iceberg's shape, also those of the protocol that are not
+    served.
+    """
     answers = [still.ask(method, path, {}) for method in ("GET", "POST")]
 
     assert [error_of(answer)[:2] for answer in answers] == [(404, "NotFoundException")] * 2
@@ -325,7 +327,9 @@ def test_revoked_and_expired_tokens(node: DriverNode) -> None:
 
 
 def test_nobody(still: DriverNode) -> None:
-    """No header and `Bearer None` are asked who they are: 401. `tests/http/iceberg/test_credentials.py` has the rest."""
+    """No header and `Bearer None` are asked who they are: 401. `tests/http/iceberg/test_credentials.py` has the
+    rest.
+    """
     answers = [still.get(TABLE, user=None), still.get(TABLE, user=None, authorization="Bearer None")]
 
     assert [error_of(answer)[:2] for answer in answers] == [(401, "NotAuthorizedException")] * 2
@@ -334,7 +338,9 @@ def test_nobody(still: DriverNode) -> None:
 
 @pytest.mark.parametrize("target", ["metalake", "catalog"])
 def test_disabled_metalake_or_catalog(node: DriverNode, target: str) -> None:
-    """Everything below a disabled metalake or catalog is 403 with the reason, for its owner too, until it is enabled."""
+    """Everything below a disabled metalake or catalog is 403 with the reason, for its owner too, until it is
+    enabled.
+    """
     make_table(node, "a", "t")
     path = f"{API}/lake" + ("/catalogs/main" if target == "catalog" else "")
     node.done("PATCH", path, {"inUse": False})

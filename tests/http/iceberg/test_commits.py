@@ -178,7 +178,9 @@ def test_missing_table(node: DriverNode) -> None:
 
 
 def test_unknown_fields_are_kept(lake: DriverNode) -> None:
-    """A field of a schema or snapshot that we do not know is in the metadata ever after; one of the request is ignored."""
+    """A field of a schema or snapshot that we do not know is in the metadata ever after; one of the request is
+    ignored.
+    """
     make_table(lake, "a", "t", schema={**SCHEMA, "x-schema": {"deep": [1, None]}}, unknown=1)
     update = snapshot(1)
     update["snapshot"]["x-snapshot"] = 2**53  # type: ignore[index]
@@ -192,7 +194,9 @@ def test_unknown_fields_are_kept(lake: DriverNode) -> None:
 
 
 def test_concurrent_commits_all_come_through(lake: DriverNode) -> None:
-    """Commits to one table stand in line on a node until each is in: nothing is lost, nothing twice, nothing built in vain."""
+    """Commits to one table stand in line on a node until each is in: nothing is lost, nothing twice, nothing built
+    in vain.
+    """
     make_table(lake, "a", "t")
     lost = LOST_RACES[()]
     names = [f"k{number}" for number in range(4)]
@@ -226,7 +230,9 @@ def test_concurrent_schema_changes(lake: DriverNode) -> None:
 
 
 def test_concurrent_appends_to_different_branches(lake: DriverNode) -> None:
-    """Appends to different branches that carry one sequence number do not both fit: the loser rebuilds, as 409 tells it."""
+    """Appends to different branches that carry one sequence number do not both fit: the loser rebuilds, as 409
+    tells it.
+    """
     make_table(lake, "a", "t")
     commit(lake, "a", "t", updates=[snapshot(1), point(1)])
     bodies = [
@@ -297,7 +303,9 @@ def _raise(error: BaseException) -> Callable[..., None]:
 
 
 def test_unexpected_failure_of_a_commit(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A bug of ours under a commit is 500 with the type that stops clients from cleaning up; its text stays in the log."""
+    """A bug of ours under a commit is 500 with the type that stops clients from cleaning up; its text stays in the
+    log.
+    """
     make_table(node, "a", "t")
     monkeypatch.setattr(commits, "change_apply", _raise(ZeroDivisionError("secret")))
 
@@ -335,7 +343,9 @@ def test_store_that_is_not_there(node: DriverNode, monkeypatch: pytest.MonkeyPat
 
 
 def test_gzip(lake: DriverNode) -> None:
-    """A table that asks for it gets compressed metadata files, under the name that readers go by, and is served plain."""
+    """A table that asks for it gets compressed metadata files, under the name that readers go by, and is served
+    plain.
+    """
     made = make_table(lake, "a", "t", properties={"write.metadata.compression-codec": "gzip"})
     committed = commit(lake, "a", "t", updates=[set_properties(k="v")])
     back = commit(
@@ -428,7 +438,9 @@ def change_body(node: DriverNode, metadata: object) -> None:
 
 
 def test_location_of_another_table(lake: DriverNode) -> None:
-    """A table that moves to another one's location is 400 that says so, whichever way it is spelled; nothing is written."""
+    """A table that moves to another one's location is 400 that says so, whichever way it is spelled; nothing is
+    written.
+    """
     victim = make_table(lake, "a", "victim")["metadata"]["location"]
     before = make_table(lake, "a", "t")
     files = files_of(lake)

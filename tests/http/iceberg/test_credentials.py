@@ -32,7 +32,9 @@ def ask(node: DriverNode, method: str, path: str, **headers: str) -> DriverAnswe
 @ASKED
 @pytest.mark.parametrize("header", [None, "Bearer None"])
 def test_nobody_is_asked_who_it_is(node: DriverNode, method: str, path: str, header: str | None) -> None:
-    """No credential is 401 with the scheme and the words to send one, in the same way for what exists and what does not."""
+    """No credential is 401 with the scheme and the words to send one, in the same way for what exists and what
+    does not.
+    """
     node.done("POST", f"{API}/lake/catalogs/main/schemas", {"name": "a"})
 
     answer = ask(node, method, path, **({} if header is None else {"authorization": header}))
@@ -59,7 +61,9 @@ def test_the_log_has_the_words_for_head(node: DriverNode) -> None:
 
 
 def test_anonymous_who_holds_something_is_served(node: DriverNode) -> None:
-    """Where an administrator gave the user anonymous rights, requests without a credential use them; else they are 403."""
+    """Where an administrator gave the user anonymous rights, requests without a credential use them; else they are
+    403.
+    """
     grant(node, "anonymous", "use_catalog", kind="CATALOG", on="main")
 
     config, listed, created = (

@@ -1,4 +1,6 @@
-"""Catalogs that show another Iceberg REST catalog: a real server behind a socket, seen and changed under rights of this one."""
+"""Catalogs that show another Iceberg REST catalog: a real server behind a socket, seen and changed under rights of
+this one.
+"""
 
 from __future__ import annotations
 
@@ -94,7 +96,9 @@ def test_config_tells_what_the_source_offers_too(far: FarCatalog) -> None:
 
 
 def test_tags_spare_a_client_what_it_has(far: FarCatalog) -> None:
-    """A tag of the source's comes back as one of ours, answers 304, and stands for one representation of one catalog."""
+    """A tag of the source's comes back as one of ours, answers 304, and stands for one representation of one
+    catalog.
+    """
     far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
     loaded = far.node.get(table("sales", "t"))
     tag = loaded.headers["etag"]
@@ -180,7 +184,9 @@ def test_views_are_made_loaded_replaced_renamed_and_dropped(far: FarCatalog) -> 
 
 
 def test_rights_hang_on_names_and_bind_the_next_request(far: FarCatalog) -> None:
-    """A grant on a table that others made in the source is seen at once, and so is its end; who may nothing learns nothing."""
+    """A grant on a table that others made in the source is seen at once, and so is its end; who may nothing learns
+    nothing.
+    """
     for name in ("a", "b"):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(name))
     far.use("bea", "use_catalog use_schema")
@@ -245,7 +251,9 @@ def test_makers_own_what_they_make_and_names_carry_rights_along(far: FarCatalog)
 
 
 def test_a_body_means_what_was_decided_on(far: FarCatalog) -> None:
-    """A body that names another table, or says something twice, changes what the address names and was decided on, or nothing."""
+    """A body that names another table, or says something twice, changes what the address names and was decided on,
+    or nothing.
+    """
     for name in ("mine", "theirs"):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(name))
     far.use("bea", "use_catalog use_schema")
@@ -324,7 +332,9 @@ def test_other_doors_tell_where_to_go(far: FarCatalog) -> None:
 
 
 def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody_else(fresh: Callable[[str], Path]) -> None:
-    """Cut: 502, and 503 for a commit, which certainly was not made; silent: 502 and for a commit 500; others are answered all the while."""
+    """Cut: 502, and 503 for a commit, which certainly was not made; silent: 502 and for a commit 500; others are
+    answered all the while.
+    """
     with far_at(fresh("near"), fresh("away"), timeout_s=3.0) as far:
         far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
         far.node.done("POST", f"{MAIN}/namespaces", {"namespace": ["here"]})
@@ -348,7 +358,9 @@ def test_a_source_that_is_away_is_told_in_time_and_hurts_nobody_else(fresh: Call
 
 
 def test_a_crowd_is_served_and_all_of_many_tables_are_listed(far: FarCatalog) -> None:
-    """64 callers at one source: each gets what it asked for, or is told to come again; all names of a large namespace are listed."""
+    """64 callers at one source: each gets what it asked for, or is told to come again; all names of a large
+    namespace are listed.
+    """
     for at in range(8):
         far.made("POST", f"{MAIN}/namespaces/sales/tables", new_table(f"t{at}"))
 
@@ -375,7 +387,9 @@ HIDDEN = {
 
 
 def test_a_secret_is_not_shown_elsewhere_to_who_does_not_know_it(far: FarCatalog) -> None:
-    """Whoever may alter a catalog has its token shown nowhere else, neither kept nor tried out; who says it again may."""
+    """Whoever may alter a catalog has its token shown nowhere else, neither kept nor tried out; who says it again
+    may.
+    """
     to = {"@type": "setProperty", "property": "uri", "value": f"{far.properties['uri']}/other"}
     at = f"{API}/lake/catalogs/far"
 
@@ -392,7 +406,9 @@ def test_a_secret_is_not_shown_elsewhere_to_who_does_not_know_it(far: FarCatalog
 def test_credentials_go_to_whom_the_catalog_says(
     fresh: Callable[[str], Path], rule: str, reader: bool, writer: bool
 ) -> None:
-    """Credentials of the source's go to who may have them and asks; where they are renewed is here; its own words go to nobody."""
+    """Credentials of the source's go to who may have them and asks; where they are renewed is here; its own words
+    go to nobody.
+    """
     entry = {"prefix": "s3://b/t/", "config": HIDDEN}
     load = {"metadata-location": "s3://b/t/1", "metadata": {"format-version": 2}, "config": HIDDEN, "storage-credentials": [entry], "read-restrictions": {"x": 1}}  # fmt: skip
     with scripted() as script:
@@ -440,7 +456,9 @@ def test_credentials_go_to_whom_the_catalog_says(
 
 
 def test_what_the_source_has_done_is_told(far: FarCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A right that goes after the source has made, renamed or dropped a table refuses nothing: the answer is true, and the tree follows."""
+    """A right that goes after the source has made, renamed or dropped a table refuses nothing: the answer is true,
+    and the tree follows.
+    """
     node, names = far.node, f"{API}/lake/owners/table/far.sales"
     far.use("mia", "use_catalog use_schema")
     role = far.use("mia", "create_table")

@@ -1,8 +1,10 @@
-"""Who may do what in a catalog that shows another one: what the record says of this server's own catalogs, cell by cell, but for the differences named here.
+"""Who may do what in a catalog that shows another one: what the record says of this server's own catalogs, cell by
+cell, but for the differences named here.
 
-The same requests of the same callers go to a catalog of the server's own in decision record 0006; here to one that shows such a catalog of another server.
-What the tree's handler decides, the handler that asks the source decides again, as rights may have gone between the two. So all is asked twice: of both, one
-after the other, and of the second alone, whose mistakes the first would hide.
+The same requests of the same callers go to a catalog of the server's own in decision record 0006; here to one that
+shows such a catalog of another server. What the tree's handler decides, the handler that asks the source decides
+again, as rights may have gone between the two. So all is asked twice: of both, one after the other, and of the
+second alone, whose mistakes the first would hide.
 """
 
 from __future__ import annotations
@@ -95,9 +97,9 @@ METRICS = ("POST /{prefix}/namespaces/{namespace}/tables/{table}/metrics", "tabl
 def _is_as_written(row: Row, *, native: int, here: int) -> bool:
     """Say whether a cell is as for the server's own, or tells less.
 
-    Only a source knows what is missing, and is asked for who may do the thing or makes tables beside it: the others get 403. Reports of a
-    table are taken from who may load it, as they are another's to read. Scans are planned and requests signed where the tables are: who may use
-    the catalog hears that, whatever there is.
+    Only a source knows what is missing, and is asked for who may do the thing or makes tables beside it: the
+    others get 403. Reports of a table are taken from who may load it, as they are another's to read. Scans are
+    planned and requests signed where the tables are: who may use the catalog hears that, whatever there is.
     """
     if row[0].endswith(NOT_SERVED):
         return here in (native, 406) and here >= 400

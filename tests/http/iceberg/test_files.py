@@ -229,7 +229,9 @@ def test_purge_keeps_what_is_not_the_tables_own(node: DriverNode) -> None:
 
 
 def test_a_place_is_taken_until_its_files_are_purged(node: DriverNode) -> None:
-    """No table is made where a task deletes files; when it has ended the location is free, and nothing of the dropped table is left."""
+    """No table is made where a task deletes files; when it has ended the location is free, and nothing of the
+    dropped table is left.
+    """
     made = make_table(node, "a", "t")
     ours = append(node, 1)
     assert node.delete(f"{table_path('a', 't')}?purgeRequested=true").status == 204
@@ -316,7 +318,9 @@ def test_location_that_is_too_deep(node: DriverNode, location: str) -> None:
 @pytest.mark.parametrize("scheme", ["", "file:", "file://"])
 @pytest.mark.parametrize("end", ["", "/"])
 def test_location_has_a_scheme(node: DriverNode, scheme: str, end: str) -> None:
-    """A plain path is stored with a scheme, for readers that need one; a location that has one stays as its client spelled it."""
+    """A plain path is stored with a scheme, for readers that need one; a location that has one stays as its client
+    spelled it.
+    """
     warehouse = f"{node.data}/warehouse/main"
     make_table(node, "a", "other")
     stored = f"{scheme or 'file://'}{warehouse}"

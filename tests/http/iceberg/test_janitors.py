@@ -103,7 +103,9 @@ OTHERS = {
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_other_files_stay(watched: DriverNode, kind: str) -> None:
-    """What is younger than the grace time or older than the watch, of a version that nobody has, or not of our pattern, stays."""
+    """What is younger than the grace time or older than the watch, of a version that nobody has, or not of our
+    pattern, stays.
+    """
     make_table(watched, "a", "t")
     path = beside(watched, OTHERS[kind]())
 
@@ -128,7 +130,9 @@ def test_files_that_fell_off_the_log_stay(watched: DriverNode) -> None:
 
 @pytest.mark.parametrize("files", [None, ()])
 def test_what_failed_creates_left_goes(watched: DriverNode, files: tuple[str, ...] | None) -> None:
-    """A directory of ours with nothing but a first metadata file, or nothing, goes; the mark tells whose warehouse it is."""
+    """A directory of ours with nothing but a first metadata file, or nothing, goes; the mark tells whose warehouse
+    it is.
+    """
     home = leftover(watched, files=files)
 
     clean(watched)

@@ -158,7 +158,9 @@ def test_references_of_a_large_table(node: DriverNode, busy: list[str]) -> None:
 
 @pytest.mark.parametrize("padding", ["", PADDING])
 def test_clocks_of_clients(node: DriverNode, monkeypatch: pytest.MonkeyPatch, padding: str) -> None:
-    """A commit, a staged create and a registered file from the future are refused, large or small; how far ahead is a setting of the server."""
+    """A commit, a staged create and a registered file from the future are refused, large or small; how far ahead
+    is a setting of the server.
+    """
     make_table(node, "a", "t")
     now_ms = 1_700_000_000_100
     monkeypatch.setattr(node.built.services.store.time, "now_ms", lambda: now_ms)

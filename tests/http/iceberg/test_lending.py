@@ -26,7 +26,9 @@ READS = view_version("select * from hidden.t")
 
 @pytest.fixture
 def world(lake: DriverNode) -> DriverNode:
-    """`ana` reads views of `open`; `bob` may make views there and read `hidden`, where a table is; `eve` may only make views."""
+    """`ana` reads views of `open`; `bob` may make views there and read `hidden`, where a table is; `eve` may only
+    make views.
+    """
     make_table(lake, "hidden", "t")
     make_table(lake, "hidden", "other")
     make_space(lake, "open")
@@ -60,7 +62,9 @@ def refused(answer: DriverAnswer, word: str) -> None:
 
 
 def test_view_lends_what_its_writer_may_load(world: DriverNode) -> None:
-    """Who may read a view reads the table through it, with the writer's right; not without it, nor another table, nor more."""
+    """Who may read a view reads the table through it, with the writer's right; not without it, nor another table,
+    nor more.
+    """
     make_view(world, "open", "v", user="bob", version=READS)
 
     through = load(world, ("open", "v"))
@@ -228,7 +232,9 @@ def test_missing_table_is_told_to_whom_it_would_be_lent(world: DriverNode) -> No
     ],
 )
 def test_chains_that_no_view_makes(world: DriverNode, chain: str, word: str) -> None:
-    """A view that is read through itself, a name without a namespace, a very long chain: 400, before anything is looked up."""
+    """A view that is read through itself, a name without a namespace, a very long chain: 400, before anything is
+    looked up.
+    """
     answer = world.get(f"{table_path('hidden', 't')}?referenced-by={chain}", user="ana")
 
     assert answer.status == 400

@@ -1,4 +1,6 @@
-"""Where a namespace's tables lie: the location that a namespace answers, was given, or inherits; directories of staged tables."""
+"""Where a namespace's tables lie: the location that a namespace answers, was given, or inherits; directories of
+staged tables.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def stage(node: DriverNode, *levels: str, **more: object) -> dict[str, object]:
 
 
 def test_every_namespace_has_a_location(lake: DriverNode) -> None:
-    """A namespace answers a location of its own below the warehouse, when it is made and later, without a name in it."""
+    """A namespace answers a location of its own below the warehouse, when it is made and later, without a name in
+    it.
+    """
     made = lake.post(SPACES, {"namespace": ["a", "b"]})
 
     own = location_of(lake, "a", "b")
@@ -163,7 +167,9 @@ def test_a_warehouse_without_a_scheme(node: DriverNode) -> None:
 
 
 def test_a_warehouse_that_the_server_allows_no_more(fresh: Callable[[str], Path]) -> None:
-    """Where the server has taken the warehouse from a catalog, its namespaces are answered still; tables are refused."""
+    """Where the server has taken the warehouse from a catalog, its namespaces are answered still; tables are
+    refused.
+    """
     data, outside = fresh("data"), fresh("outside")
     properties = {"warehouse": f"file://{outside}"}
     body = {"name": "far", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": properties}

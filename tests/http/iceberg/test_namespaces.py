@@ -73,7 +73,9 @@ GO = "GoIceberg/0.7.0"
 
 @pytest.mark.parametrize("agent, name", [(GO, "a+b"), ("Java/17.0.15", "a b"), ("PyIceberg/0.12.0", "a b")])
 def test_raw_plus_means_what_its_client_means(node: DriverNode, agent: str, name: str) -> None:
-    """A `+` alone in a path is a plus from iceberg-go, which escapes spaces otherwise, and a space from everyone else."""
+    """A `+` alone in a path is a plus from iceberg-go, which escapes spaces otherwise, and a space from everyone
+    else.
+    """
     make_table(node, name, name)
     make_space(node, "a+b" if name == "a b" else "a b")
     home = f"{SPACES}/a+b"

@@ -43,7 +43,9 @@ def test_secret_is_a_token(node: DriverNode) -> None:
 
 
 def test_ways_to_send_it(node: DriverNode) -> None:
-    """The secret may come in a Basic header, percent-encoded or not, or without the client's name; what never ends says no end."""
+    """The secret may come in a Basic header, percent-encoded or not, or without the client's name; what never ends
+    says no end.
+    """
     token = token_of(node, "admin")
     basic = "Basic " + base64.b64encode(f"admin:{token}".encode()).decode()
 

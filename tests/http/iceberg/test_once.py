@@ -41,7 +41,9 @@ from tests.http.iceberg.wire import (
 )
 
 NOT_KEYED = {"report-metrics", "sign-request", "plan-scan", "load-tasks", "cancel-plan"}
-"""Change nothing that a repeat would change twice: a plan that is begun again is another one, and one that is gone is gone."""
+"""Change nothing that a repeat would change twice: a plan that is begun again is another one, and one that is gone
+is gone.
+"""
 USER = "ana"
 
 
@@ -205,7 +207,9 @@ def test_every_change_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_repetition_is_answered_and_not_carried_out(lake: DriverNode, operation: str) -> None:
-    """Sent again under its key a request is answered as the first time; nothing moves, and no file is written or deleted."""
+    """Sent again under its key a request is answered as the first time; nothing moves, and no file is written or
+    deleted.
+    """
     case, text = furnish(lake, operation), key()
     first = ask(lake, case, text)
     before = clocks(lake), files(lake)
@@ -241,7 +245,9 @@ def test_who_lost_the_right_is_shown_nothing(lake: DriverNode, operation: str) -
 
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_key_means_one_request(lake: DriverNode, operation: str) -> None:
-    """Another request under the key is refused, be it one byte that differs; nothing is done, and the first is still known."""
+    """Another request under the key is refused, be it one byte that differs; nothing is done, and the first is
+    still known.
+    """
     case, text = furnish(lake, operation), key()
     first = ask(lake, case, text)
     before = clocks(lake)
@@ -260,7 +266,9 @@ def test_key_means_one_request(lake: DriverNode, operation: str) -> None:
 
 
 def test_keys_are_their_callers_own(lake: DriverNode) -> None:
-    """Under the same key another caller's request is another one: it is carried out, or refused, as if there were no first."""
+    """Under the same key another caller's request is another one: it is carried out, or refused, as if there were
+    no first.
+    """
     case, text = furnish(lake, "create-namespace"), key()
     grant(lake, "bob", "use_catalog create_schema", kind="CATALOG", on="main")
     first = ask(lake, case, text)
@@ -309,7 +317,9 @@ REFUSALS: dict[str, tuple[Case, Case, int]] = {
 
 @pytest.mark.parametrize("what", sorted(REFUSALS))
 def test_refusal_is_final(lake: DriverNode, what: str) -> None:
-    """A refusal that says what is, and not who asks, stays one under its key, whatever has changed since; without it, not."""
+    """A refusal that says what is, and not who asks, stays one under its key, whatever has changed since; without
+    it, not.
+    """
     case, change, status = REFUSALS[what]
     make_table(lake, "a", "t")
     text = key()
@@ -349,7 +359,9 @@ def test_disabled_catalog_is_not_kept(lake: DriverNode) -> None:
 
 
 def test_nonsense_leaves_no_row(lake: DriverNode) -> None:
-    """What is refused for itself, before anybody asks who sent it, is refused again by itself: no stranger fills the table."""
+    """What is refused for itself, before anybody asks who sent it, is refused again by itself: no stranger fills
+    the table.
+    """
     make_table(lake, "a", "t")
     case = CASES["commit-table"]._replace(body=b"{")
     told = [ask(lake, case, key(), user=user).status for user in ("admin", "stranger")]
@@ -402,7 +414,9 @@ def test_answer_shows_what_is_there_now(lake: DriverNode) -> None:
 @pytest.mark.parametrize("successor", [False, True])
 @pytest.mark.parametrize("operation", ["create-table", "register-table", "create-namespace", "commit-table"])
 def test_what_was_made_may_be_gone(lake: DriverNode, operation: str, successor: bool) -> None:
-    """What a create made and somebody dropped is 404, a successor of its name is not shown; a commit is never refused."""
+    """What a create made and somebody dropped is 404, a successor of its name is not shown; a commit is never
+    refused.
+    """
     case, text = furnish(lake, operation), key()
     ask(lake, case, text, user="admin")
     name = "t" if operation == "commit-table" else "n"
@@ -439,7 +453,8 @@ def test_staged_create_is_finished_once(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("count", [0, 4000])
 def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: DriverNode, count: int) -> None:
-    """A commit that is there already is answered with the table as it is, though its requirements hold no more; large or small.
+    """A commit that is there already is answered with the table as it is, though its requirements hold no more; large
+    or small.
 
     Another snapshot under the id, or one that was taken back, is refused as ever.
     """
@@ -468,7 +483,9 @@ def test_commit_without_a_key_is_recognised_by_its_snapshot(lake: DriverNode, co
 
 @pytest.mark.parametrize("operation", ["commit-table", "drop-table"])
 def test_who_waited_too_long_for_the_first_is_not_told_that_nothing_was_done(node: DriverNode, operation: str) -> None:
-    """While a request with the same key is under way nobody knows what becomes of it: 500, and not 503, when the time is over."""
+    """While a request with the same key is under way nobody knows what becomes of it: 500, and not 503, when the
+    time is over.
+    """
     make_table(node, "a", "t")
     lines = KEY_QUEUE.of(node.built.services)
     node.runner.run(lines.enter(0))  # the first, which does not end
@@ -504,7 +521,9 @@ def test_purge_is_not_repeated(lake: DriverNode) -> None:
 
 
 def test_change_of_nothing_counts(lake: DriverNode) -> None:
-    """Properties that were there already are a change all the same: repeated after somebody else's, it does not undo that one."""
+    """Properties that were there already are a change all the same: repeated after somebody else's, it does not
+    undo that one.
+    """
     make_space(lake, "a", k="v")
     case, text = Case("POST", f"{space_path('a')}/properties", {"updates": {"k": "v"}}), key()
     first = ask(lake, case, text, user="admin")

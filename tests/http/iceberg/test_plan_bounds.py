@@ -1,4 +1,6 @@
-"""What plans hold at once, and what is let go of: clients that leave, crowds of one caller, scans that read too much."""
+"""What plans hold at once, and what is let go of: clients that leave, crowds of one caller, scans that read too
+much.
+"""
 
 from __future__ import annotations
 
@@ -86,7 +88,9 @@ def test_a_client_that_leaves_ends_the_work(
 
 
 def test_a_crowd_of_one_caller(table: Shown) -> None:
-    """Of one caller's plans two are worked on and some wait, the others are told to come again; somebody else's goes on at once, and who waited is answered."""
+    """Of one caller's plans two are worked on and some wait, the others are told to come again; somebody else's
+    goes on at once, and who waited is answered.
+    """
     grant(table.node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
     chores = Stuck("scan-manifests", caller="bob")
     SCAN_OFFLOADER.put(table.node.built.services, chores)
@@ -113,7 +117,9 @@ def test_a_crowd_of_one_caller(table: Shown) -> None:
 
 @pytest.mark.parametrize("user", ["bob", "admin"])
 def test_what_one_step_reads_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch, user: str) -> None:
-    """Manifests that come to more than a step may hold, whatever their list says of their length, are read no further: 406, and the next plan goes on."""
+    """Manifests that come to more than a step may hold, whatever their list says of their length, are read no
+    further: 406, and the next plan goes on.
+    """
     sizes = [Path(str(each["manifest_path"]).removeprefix("file://")).stat().st_size for each in table.told]
     monkeypatch.setattr(scans, "READ_BYTES_MAX", sum(sizes) - 1)
 

@@ -25,7 +25,9 @@ def ranged(path: str, low: int, high: int, **more: object) -> dict[str, object]:
 
 
 def test_a_scan_is_planned(lake: DriverNode) -> None:
-    """A plan names the files of the current snapshot that may hold rows of the filter, whole, with what is left of the filter."""
+    """A plan names the files of the current snapshot that may hold rows of the filter, whole, with what is left of
+    the filter.
+    """
     table = WrittenTable(lake)
     entries = [entry(ranged(f"{table.location}/data/{n}.parquet", n * 10, n * 10 + 9)) for n in range(3)]
     table.commit([table.manifest("m.avro", entries)])
@@ -81,7 +83,9 @@ def steer(node: DriverNode, **settings: object) -> None:
 
 
 def test_a_plan_in_parts(lake: DriverNode) -> None:
-    """More files than one answer names are fetched by plan tasks, each file by one of them; whoever comes back for the plan is told the same."""
+    """More files than one answer names are fetched by plan tasks, each file by one of them; whoever comes back for
+    the plan is told the same.
+    """
     table = many(lake)
     steer(lake, scan_files_max=3)
 
@@ -203,7 +207,9 @@ def at_ms(node: DriverNode, later_ms: int) -> Iterator[None]:
 
 
 def test_a_plan_of_a_table_that_changes(lake: DriverNode) -> None:
-    """A plan goes with a renamed table and its older snapshot; it ends with the right to the table, and with the table."""
+    """A plan goes with a renamed table and its older snapshot; it ends with the right to the table, and with the
+    table.
+    """
     table = many(lake)
     steer(lake, scan_files_max=3)
     role = grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
@@ -238,7 +244,9 @@ def test_a_table_of_the_same_name(lake: DriverNode) -> None:
 
 
 def test_files_that_are_not_there(lake: DriverNode) -> None:
-    """A manifest that is missing is 404 as a missing file, a damaged one 500 with its name; one that lies elsewhere is not read."""
+    """A manifest that is missing is 404 as a missing file, a damaged one 500 with its name; one that lies
+    elsewhere is not read.
+    """
     missing, damaged, elsewhere, bomb = (
         WrittenTable(lake, name) for name in ("missing", "damaged", "elsewhere", "bomb")
     )

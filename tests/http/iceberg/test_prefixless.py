@@ -41,7 +41,9 @@ def bare(path: str, space: str = "a") -> str:
 
 @pytest.mark.parametrize("made", CHANGES, ids=lambda route: route.operation)
 def test_changes_are_refused(node: DriverNode, made: Route[object]) -> None:
-    """Whatever changes something is 400 without a prefix, says which prefix to use, and does nothing, to the owner of all too."""
+    """Whatever changes something is 400 without a prefix, says which prefix to use, and does nothing, to the owner
+    of all too.
+    """
     make_table(node, "a", "t")
     node.done("POST", f"{BARE}/lake.main/namespaces", {"namespace": ["empty"]})
     space = "empty" if made.operation == "drop-namespace" else "a"

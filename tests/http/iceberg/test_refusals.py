@@ -105,7 +105,9 @@ def test_missing_privilege_is_named(asked: dict[str, dict[Row, DriverAnswer]]) -
 
 
 def test_disabled_user_is_refused_everywhere(node: DriverNode) -> None:
-    """A disabled user gets 403 with the reason from every route but the configuration, which knows of no metalake then."""
+    """A disabled user gets 403 with the reason from every route but the configuration, which knows of no metalake
+    then.
+    """
     files = refusals.prepare(node)
     node.done("PATCH", "/api/limnos/v1/metalakes/lake/users/owner", {"enabled": False})
 

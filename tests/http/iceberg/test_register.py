@@ -298,7 +298,9 @@ def test_version_1_without_uuid(lake: DriverNode) -> None:
     ids=str,
 )  # fmt: skip
 def test_layout_of_wrong_types(node: DriverNode, change: dict[str, object]) -> None:
-    """A list where a number or a word belongs, in a partition spec or sort order, is 400: no later commit trips over it."""
+    """A list where a number or a word belongs, in a partition spec or sort order, is 400: no later commit trips
+    over it.
+    """
     location = dropped_table(node)
     local(location).write_text(json.dumps(json.loads(local(location).read_bytes()) | change))
 

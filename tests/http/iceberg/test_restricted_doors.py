@@ -1,4 +1,6 @@
-"""Ways around read restrictions, each tried by somebody whom one binds and who may do everything else: other names, other places, other languages, older answers."""
+"""Ways around read restrictions, each tried by somebody whom one binds and who may do everything else: other
+names, other places, other languages, older answers.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ HOME = table_path("a", "t")
 
 @pytest.fixture
 def shop(lake: DriverNode) -> DriverNode:
-    """The furnished table, restricted for everybody but its owner; bob has every right but to own, and a namespace `b` of his own."""
+    """The furnished table, restricted for everybody but its owner; bob has every right but to own, and a namespace
+    `b` of his own.
+    """
     furnish(lake)
     grant(lake, "bob", EVERYTHING, kind="CATALOG", on="main")
     lake.done("POST", f"{ROOT}/namespaces", {"namespace": ["b"]}, user="bob")
@@ -104,7 +108,9 @@ def test_manifests_of_ones_own_that_name_its_files(shop: DriverNode) -> None:
 
 
 def test_statements_about_it(shop: DriverNode) -> None:
-    """SQL++ tells nothing of its rows, files or commits: by query, view, function, copy, analysis, or what datasets are made of."""
+    """SQL++ tells nothing of its rows, files or commits: by query, view, function, copy, analysis, or what
+    datasets are made of.
+    """
     statements = (
         "select value t from a.t t",
         "create view b.v as select value t from a.t t; select value v from b.v v",
@@ -129,7 +135,9 @@ def test_statements_about_it(shop: DriverNode) -> None:
 
 
 def test_views_over_it(shop: DriverNode) -> None:
-    """A view lends a bound caller nothing, and planning through one is planning for a bound reader; a view of theirs lends others nothing."""
+    """A view lends a bound caller nothing, and planning through one is planning for a bound reader; a view of
+    theirs lends others nothing.
+    """
     make_space(shop, "v")
     make_view(shop, "v", "mine", version=view_version("select * from a.t"))
     body = {"name": "his", "schema": {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}, "view-version": view_version("select * from a.t"), "properties": {}}  # fmt: skip
@@ -145,7 +153,9 @@ def test_views_over_it(shop: DriverNode) -> None:
 
 
 def test_older_answers(shop: DriverNode) -> None:
-    """What was loaded before the restriction is asked for again in vain: by its tag, under its key, and by the plan that was begun."""
+    """What was loaded before the restriction is asked for again in vain: by its tag, under its key, and by the
+    plan that was begun.
+    """
     shop.done("DELETE", of("eu"))
     before = shop.get(HOME, user="bob")
     key = {"idempotency_key": "0198f1f2-7c1c-7000-8000-000000000001"}
@@ -166,7 +176,9 @@ def test_older_answers(shop: DriverNode) -> None:
 
 
 def test_out_of_its_reach(shop: DriverNode) -> None:
-    """Who is bound takes the table out of no restriction: by no rename, move, drop, undrop, transaction or owner of theirs; nor a namespace of those that one is on."""
+    """Who is bound takes the table out of no restriction: by no rename, move, drop, undrop, transaction or owner
+    of theirs; nor a namespace of those that one is on.
+    """
     moves = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["b"], "name": "t"}}
     for answer in (
         shop.post(f"{ROOT}/tables/rename", moves, user="bob"),
@@ -190,7 +202,9 @@ def test_out_of_its_reach(shop: DriverNode) -> None:
 
 
 def test_what_is_told_beside_it(shop: DriverNode) -> None:
-    """Tags, the feed, the search, statistics, policies and lists tell a bound reader of the table's name and columns, and of no value or file."""
+    """Tags, the feed, the search, statistics, policies and lists tell a bound reader of the table's name and
+    columns, and of no value or file.
+    """
     location = str(real(shop)["metadata"]["location"])  # type: ignore[index]
     paths = (
         f"{LAKE}/objects/TABLE/main.a.t", f"{LAKE}/changes", f"{LAKE}/feed", f"{LAKE}/search?q=ssn", f"{LAKE}/reports?path=main.a.t", f"{LAKE}/statistics?path=main.a.t",

@@ -1,4 +1,6 @@
-"""Plans for whom a restriction binds: what their own filters may say, what refusals do not say, and how much one answer holds."""
+"""Plans for whom a restriction binds: what their own filters may say, what refusals do not say, and how much one
+answer holds.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,9 @@ def table(lake: DriverNode) -> Shown:
 
 @pytest.mark.parametrize("document_bytes_max", [10, 1 << 20])
 def test_rows_that_are_left(table: Shown, monkeypatch: pytest.MonkeyPatch, document_bytes_max: int) -> None:
-    """Every file of every portion is told once, with the rows that are left, masked, and the reader's own filter as it came; however large the table's metadata."""
+    """Every file of every portion is told once, with the rows that are left, masked, and the reader's own filter
+    as it came; however large the table's metadata.
+    """
     steer(table.node, scan_files_max=1)
     monkeypatch.setattr(offloaded_work, "DOCUMENT_BYTES_MAX", document_bytes_max)
     asked = {"type": "gt", "term": "id", "value": 3}
@@ -136,7 +140,9 @@ BAD: dict[str, dict[str, object]] = {
 
 
 def test_what_a_bound_reader_may_not_ask(table: Shown) -> None:
-    """Columns that are not there, by name or number, nested or in another case, are 400 in the words that everybody hears, which name nothing but what was asked."""
+    """Columns that are not there, by name or number, nested or in another case, are 400 in the words that
+    everybody hears, which name nothing but what was asked.
+    """
     for what, asked in BAD.items():
         told, whole = error_of(table.seen(**asked)), error_of(table.plan(**asked))
 
@@ -151,7 +157,9 @@ def test_what_a_bound_reader_may_not_ask(table: Shown) -> None:
 
 
 def test_a_name_of_yesterday(table: Shown) -> None:
-    """A bound reader is told the columns of today, for older snapshots, too: names that columns had then are names of none."""
+    """A bound reader is told the columns of today, for older snapshots, too: names that columns had then are names
+    of none.
+    """
     renamed = [{**field, "name": "town"} if field["id"] == 2 else field for field in SCHEMA["fields"]]  # type: ignore[index]
     added = {"action": "add-schema", "schema": {"type": "struct", "fields": renamed}, "last-column-id": 5}
     assert (
@@ -170,7 +178,9 @@ def test_a_name_of_yesterday(table: Shown) -> None:
 
 
 def test_refusals_name_no_file(lake: DriverNode) -> None:
-    """Whatever is wrong with the files of a restricted table, who is bound hears no name of one, nor where the table lies; its owner does."""
+    """Whatever is wrong with the files of a restricted table, who is bound hears no name of one, nor where the
+    table lies; its owner does.
+    """
     table = Shown(lake)
     good = manifest([entry(data_file("file:///x.parquet"))])
     gone = entry(data_file(f"{table.location}/metadata/City=Rome.parquet"))
@@ -206,7 +216,9 @@ def test_a_place_that_is_allowed_no_more(table: Shown, monkeypatch: pytest.Monke
 
 
 def test_an_answer_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long filter comes back with every file: others get smaller parts and none that is too large, who is bound is refused before any file is read."""
+    """A long filter comes back with every file: others get smaller parts and none that is too large, who is bound
+    is refused before any file is read.
+    """
     asked = {"type": "in", "term": "id", "values": list(range(100_000, 101_000))}
     monkeypatch.setattr(manifest_batches, "_FILTERS_BYTES", 10_000)
     tasks = table.plan(filter=asked).json()["plan-tasks"]
@@ -224,7 +236,9 @@ def test_an_answer_is_bounded(table: Shown, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_plan_from_before(table: Shown) -> None:
-    """A plan that was begun before a restriction binds its maker is refused, and so are its tasks; it may be cancelled, and begun anew."""
+    """A plan that was begun before a restriction binds its maker is refused, and so are its tasks; it may be
+    cancelled, and begun anew.
+    """
     node, name = table.node, f"{OWN}/metalakes/lake/objects/TABLE/main.a.t/restrictions/eu"
     steer(node, scan_files_max=1)
     node.done("DELETE", name)

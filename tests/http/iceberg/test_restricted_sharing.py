@@ -1,4 +1,6 @@
-"""Files that are rewritten for restricted readers: written once, shared by who is bound alike, counted, and deleted when no plan needs them."""
+"""Files that are rewritten for restricted readers: written once, shared by who is bound alike, counted, and
+deleted when no plan needs them.
+"""
 
 from __future__ import annotations
 
@@ -153,7 +155,9 @@ def test_cancelled_plan_of_local_hashes_leaves_nothing(table: Shown) -> None:
 
 
 def test_shared_files_go_when_nobody_joins(table: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shared directory stays while a plan needs it, a while longer when its last plan was cancelled, and is joined again until then."""
+    """A shared directory stays while a plan needs it, a while longer when its last plan was cancelled, and is
+    joined again until then.
+    """
     time = table.node.built.services.store.time
     at = [time.now_ms()]
     monkeypatch.setattr(time, "now_ms", lambda: at[0])
@@ -193,7 +197,9 @@ def test_expired_plans_free_their_files(table: Shown, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("setting", ["restricted_reader_bytes", "restricted_table_bytes"])
 def test_quota(table: Shown, setting: str) -> None:
-    """Past a quota a plan is refused with the time to come again and leaves no file of its own; cancelled plans free it."""
+    """Past a quota a plan is refused with the time to come again and leaves no file of its own; cancelled plans
+    free it.
+    """
     local_hashes(table)
     first = table.seen()
     size = sum(Path(each).stat().st_size for each in there(table))
@@ -215,7 +221,9 @@ def test_quota(table: Shown, setting: str) -> None:
 
 
 def test_quota_of_directories(table: Shown) -> None:
-    """A reader has at most `planning.plans_max` plans with a salt of their own; a shared directory is joined all the same."""
+    """A reader has at most `planning.plans_max` plans with a salt of their own; a shared directory is joined all
+    the same.
+    """
     local_hashes(table)
     steer(table.node, scan_plans_max=2)
     statuses = [table.seen().status for _ in range(3)]

@@ -66,7 +66,9 @@ def restrict(
 
 
 def furnish(node: DriverNode) -> None:
-    """Make a table with a snapshot, statistics and properties that tell values, and two who may read and write it: bob and ann."""
+    """Make a table with a snapshot, statistics and properties that tell values, and two who may read and write it:
+    bob and ann.
+    """
     make_space(node, "a")
     body = {
         "name": "t",
@@ -130,7 +132,9 @@ def shop(lake: DriverNode) -> DriverNode:
 
 
 def test_load_tells_columns_and_no_file(shop: DriverNode) -> None:
-    """Who is bound gets columns, snapshots' ids and times, the restrictions and where to plan: no file, no summary, no default, no value."""
+    """Who is bound gets columns, snapshots' ids and times, the restrictions and where to plan: no file, no
+    summary, no default, no value.
+    """
     answer = shop.get(table_path("a", "t"), user="bob", x_iceberg_access_delegation="vended-credentials")
 
     assert answer.status == 200, answer.body
@@ -285,7 +289,9 @@ def test_views_lift_no_restriction(shop: DriverNode) -> None:
 
 
 def test_effective_at_the_next_request(lake: DriverNode) -> None:
-    """Setting, replacing and removing bind the next load, kept answers or not; a user who joins or leaves what is excepted is bound anew."""
+    """Setting, replacing and removing bind the next load, kept answers or not; a user who joins or leaves what is
+    excepted is bound anew.
+    """
     furnish(lake)
     path = table_path("a", "t")
     assert "read-restrictions" not in lake.get(path, user="bob").json()
@@ -305,7 +311,9 @@ def test_effective_at_the_next_request(lake: DriverNode) -> None:
 
 
 def test_namespaces_restrict_what_is_below(lake: DriverNode) -> None:
-    """Filters of a namespace and a table hold together, of two masks on a column the stricter; owning the table does not lift the namespace's."""
+    """Filters of a namespace and a table hold together, of two masks on a column the stricter; owning the table
+    does not lift the namespace's.
+    """
     furnish(lake)
     assert (
         restrict(
@@ -337,7 +345,9 @@ def test_namespaces_restrict_what_is_below(lake: DriverNode) -> None:
 
 
 def test_a_table_stays_restricted_by_what_it_lies_in(lake: DriverNode) -> None:
-    """Who is not excepted moves nothing out; a move takes the table's own restrictions along and brings those of where it goes."""
+    """Who is not excepted moves nothing out; a move takes the table's own restrictions along and brings those of
+    where it goes.
+    """
     furnish(lake)
     make_space(lake, "b")
     assert restrict(lake, "own", filter="city = 'EU'").status == 200
@@ -354,7 +364,9 @@ def test_a_table_stays_restricted_by_what_it_lies_in(lake: DriverNode) -> None:
 
 
 def test_a_restriction_follows_its_column_or_closes(lake: DriverNode) -> None:
-    """Renamed columns stay masked; when a column that a restriction rests on is dropped, nothing is seen until it is set anew."""
+    """Renamed columns stay masked; when a column that a restriction rests on is dropped, nothing is seen until it
+    is set anew.
+    """
     furnish(lake)
     assert restrict(lake, filter="city = 'EU'", masks={"ssn": "show-last-4"}).status == 200
     renamed = [{**field, "name": "number"} if field["id"] == 3 else field for field in FIELDS]
@@ -418,7 +430,9 @@ def test_bad_input_restricts_nothing(lake: DriverNode, terms: dict, why: str) ->
 
 
 def test_who_may_restrict(shop: DriverNode) -> None:
-    """Owners and who may manage grants restrict, see and lift; a restriction is told with whom it names, and where it is set."""
+    """Owners and who may manage grants restrict, see and lift; a restriction is told with whom it names, and where
+    it is set.
+    """
     grant(shop, "gus", "use_catalog use_schema manage_grants", kind="CATALOG", on="main")
 
     assert restrict(shop, "more", user="ann", masks={"city": "mask-alphanum"}).status == 403
@@ -493,7 +507,9 @@ def test_access_control_off_restricts_nobody(lake: DriverNode) -> None:
 
 
 def test_restrictions_go_out_and_come_in(lake: DriverNode) -> None:
-    """An export has the restrictions of namespaces and tables; an import sets them under the new ids of whom they name, and leaves out whom nobody knows."""
+    """An export has the restrictions of namespaces and tables; an import sets them under the new ids of whom they
+    name, and leaves out whom nobody knows.
+    """
     make_space(lake, "a")
     for user in ("bob", "gone"):
         lake.done("POST", f"{API}/lake/users", {"name": user})

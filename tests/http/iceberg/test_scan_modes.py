@@ -1,4 +1,6 @@
-"""Where clients are told to plan: by a table's property, by its catalog's, in the answers that they configure themselves with."""
+"""Where clients are told to plan: by a table's property, by its catalog's, in the answers that they configure
+themselves with.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def test_the_table_says_so(lake: DriverNode) -> None:
 
 
 def test_the_catalog_says_so(lake: DriverNode) -> None:
-    """What the catalog says holds for every table that says nothing itself, at the next request, whatever a client or this server keeps; clients are configured with it."""
+    """What the catalog says holds for every table that says nothing itself, at the next request, whatever a client
+    or this server keeps; clients are configured with it.
+    """
     make_table(lake, "a", "t")
     make_table(lake, "a", "own", properties={MODE: "client"})
     first = lake.get(HOME)
@@ -74,7 +78,9 @@ def test_the_catalog_says_so(lake: DriverNode) -> None:
 
 
 def test_a_mode_that_is_none(lake: DriverNode) -> None:
-    """A catalog takes no other word; of a table, whose properties are its writers' own, it is as if it were not there."""
+    """A catalog takes no other word; of a table, whose properties are its writers' own, it is as if it were not
+    there.
+    """
     refused = lake.put(
         f"{API}/lake/catalogs/main", {"updates": [{"@type": "setProperty", "property": MODE, "value": "Server"}]}
     )

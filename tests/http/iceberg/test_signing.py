@@ -20,7 +20,9 @@ from tests.objects import BUCKET, ELSE, ObjectStoreServer, authorized
 pytestmark = pytest.mark.integration  # an object store is served
 ASKED = {"x_iceberg_access_delegation": "remote-signing"}
 KINDS = ("narrow", "wide")
-"""Catalogs: one has a role, so that requests are signed by a table's own credentials; of the other all are signed by its keys, which open everything."""
+"""Catalogs: one has a role, so that requests are signed by a table's own credentials; of the other all are signed
+by its keys, which open everything.
+"""
 WHO = {"ana": "select_table", "ben": "modify_table", "eve": "select_table modify_table", "zoe": ""}
 
 
@@ -87,7 +89,9 @@ def sent(answer: DriverAnswer, method: str, data: bytes | None = None) -> int:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_is_told_to_who_asks(node: DriverNode, kind: str) -> None:
-    """In the words of now and of before, without any key; who asks for credentials gets those where a catalog gives them out; who has no right to rows gets neither."""
+    """In the words of now and of before, without any key; who asks for credentials gets those where a catalog
+    gives them out; who has no right to rows gets neither.
+    """
     answer = node.get(table(kind), user="ana", **ASKED)
     config = answer.json()["config"]
 
@@ -106,7 +110,9 @@ def test_it_is_told_to_who_asks(node: DriverNode, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_store_takes_what_is_signed(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
-    """Objects are written, listed, read, copied and deleted, odd names and several at once too, without any key of the client's."""
+    """Objects are written, listed, read, copied and deleted, odd names and several at once too, without any key of
+    the client's.
+    """
     for key in ("data/f", "data/p=a%2Fb/ä +&.parquet"):
         assert sent(sign(node, store, kind, method="PUT", key=key), "PUT", b"x") == 200
         assert sent(sign(node, store, kind, key=key), "GET") == 200
@@ -156,7 +162,9 @@ def test_who_may_do_what(
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_beyond_the_table_is_signed(node: DriverNode, store: ObjectStoreServer, kind: str) -> None:
-    """Not the table whose place only begins alike, nor the place itself, another catalog's, another bucket, or another store."""
+    """Not the table whose place only begins alike, nor the place itself, another catalog's, another bucket, or
+    another store.
+    """
     other = KINDS[kind == KINDS[0]]
     refused = [
         f"{store.uri}/{BUCKET}/{kind}/t2/data/f", f"{store.uri}/{BUCKET}/{kind}/t", f"{store.uri}/{BUCKET}/{kind}/t2", f"{store.uri}/{BUCKET}/{other}/t/f",

@@ -1,4 +1,6 @@
-"""Snapshots that runs and plans need: no commit removes them, of whatever kind, until the run has ended or the plan is over."""
+"""Snapshots that runs and plans need: no commit removes them, of whatever kind, until the run has ended or the
+plan is over.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +58,9 @@ def pins(*snapshots: int, table: str = "t") -> dict[str, object]:
 
 
 def test_snapshots_that_a_run_reads(table: History) -> None:
-    """A running run's snapshots stay, by the table's id, whatever it is called by now; others go; all go when the run has ended."""
+    """A running run's snapshots stay, by the table's id, whatever it is called by now; others go; all go when the
+    run has ended.
+    """
     node = table.node
     run = started(node, options=pins(100))
     node.done("PUT", f"{RUNS}/{run}/steps/raw", {"attempt": 1, "state": "running"})
@@ -75,7 +79,9 @@ def test_snapshots_that_a_run_reads(table: History) -> None:
 
 
 def test_snapshots_that_a_held_run_wrote(table: History) -> None:
-    """Base and head of an output stay while the run is held, and the words say how to go on; discarding it frees them."""
+    """Base and head of an output stay while the run is held, and the words say how to go on; discarding it frees
+    them.
+    """
     node = table.node
     run = started(node)
     output = {"table": ["main", "a", "t"], "branch": "run_1", "base": 100, "head": 200, "is_new": False}
@@ -107,7 +113,9 @@ def test_what_nobody_may_load_is_not_pinned(table: History) -> None:
 
 
 def test_snapshots_of_a_plan_told_whole(table: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a plan reads stays until it is cancelled or over; a second plan of the same snapshot writes no further row."""
+    """What a plan reads stays until it is cancelled or over; a second plan of the same snapshot writes no further
+    row.
+    """
     time = table.node.built.services.store.time
     at = [time.now_ms()]
     monkeypatch.setattr(time, "now_ms", lambda: at[0])

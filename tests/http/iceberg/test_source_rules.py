@@ -1,4 +1,5 @@
-"""What is decided around a request to another Iceberg catalog: before it is asked, while it is asked, and behind its answer.
+"""What is decided around a request to another Iceberg catalog: before it is asked, while it is asked, and behind its
+answer.
 
 The source is a script, so each test says what it has; who may what, cell by cell, is in `test_federated_refusals`.
 """
@@ -60,7 +61,9 @@ def stands(node: DriverNode, kind: str, name: str) -> None:
 def test_the_source_drops_nothing_protected(
     node: DriverNode, source: ScriptedServer, path: str, stood_for: bool
 ) -> None:
-    """What lies in a catalog that is protected with all below is refused before the source is asked to drop it, whatever stands for it."""
+    """What lies in a catalog that is protected with all below is refused before the source is asked to drop it,
+    whatever stands for it.
+    """
     if stood_for:
         stands(node, "TABLE", "far.a.t")
     node.done("PUT", f"{OBJECTS}/CATALOG/far/protection", {"below": True})
@@ -103,7 +106,9 @@ def test_two_make_what_stands_for_a_table_at_once(node: DriverNode, monkeypatch:
 
 
 def test_a_crowd_makes_one_node(node: DriverNode) -> None:
-    """Of twenty who hang something on a table of the source for the first time, none fails, and one node stands for it."""
+    """Of twenty who hang something on a table of the source for the first time, none fails, and one node stands
+    for it.
+    """
     owner = f"{API}/lake/owners/TABLE/far.a.t"
 
     async def crowd() -> list[int]:

@@ -243,7 +243,9 @@ def test_odd_names(lake: DriverNode, name: str) -> None:
 
 
 def test_metadata_table_names_are_names(lake: DriverNode) -> None:
-    """A table in a nested namespace that is called like one of Iceberg's metadata tables is a table; the others are 404."""
+    """A table in a nested namespace that is called like one of Iceberg's metadata tables is a table; the others
+    are 404.
+    """
     for name in ("files", "snapshots", "history"):
         make_table(lake, "a", "b", name)
 

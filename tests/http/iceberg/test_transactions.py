@@ -82,7 +82,9 @@ def test_requirement_that_fails_undoes_all(tables: DriverNode) -> None:
 
 
 def test_later_change_of_a_table_sees_the_earlier(tables: DriverNode) -> None:
-    """Changes of one table are applied in order, and a later one's requirements are about what the earlier ones left."""
+    """Changes of one table are applied in order, and a later one's requirements are about what the earlier ones
+    left.
+    """
     after = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 100}
     first = change("a", "t", updates=[snapshot(1), point(1)])
     second = change("a", "t", updates=[snapshot(2, parent=1), point(2)], requirements=[after])

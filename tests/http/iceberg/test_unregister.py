@@ -1,4 +1,6 @@
-"""POST unregister: a table is forgotten, its files stay for whoever registers them next, and no commit comes after it."""
+"""POST unregister: a table is forgotten, its files stay for whoever registers them next, and no commit comes after
+it.
+"""
 
 from __future__ import annotations
 

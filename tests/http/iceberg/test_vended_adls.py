@@ -1,4 +1,6 @@
-"""Signatures of Azure's store over Iceberg REST: for one table's directory and what the caller may do, kept while they last, renewed, and checked."""
+"""Signatures of Azure's store over Iceberg REST: for one table's directory and what the caller may do, kept while
+they last, renewed, and checked.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +45,9 @@ def _believed(store: AdlsServer, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(params=["by_key"])
 def node(store: AdlsServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DriverNode]:
-    """A node with the tables `a.t` and `a.t2` in a catalog that gives out signatures; ana reads, ben writes, eve does both."""
+    """A node with the tables `a.t` and `a.t2` in a catalog that gives out signatures; ana reads, ben writes, eve
+    does both.
+    """
     storage = StorageSection(allowed_roots=(PLACE,), allowed_endpoints=(f"https://{store.host}",), timeout_s=60.0)
     place = f"{PLACE}/{request.node.name.partition('[')[0]}/{request.param}"
     with node_at(tmp_path / "data", storage=storage) as running:
@@ -123,7 +127,9 @@ BOTH = pytest.mark.parametrize("node", ["by_key", "by_program"], indirect=True)
 def test_signatures_open_what_rights_open(
     store: AdlsServer, node: DriverNode, user: str, expected: dict[str, bool]
 ) -> None:
-    """Who may read reads, who may write too writes; one that is renewed is no different, and no other place is opened."""
+    """Who may read reads, who may write too writes; one that is renewed is no different, and no other place is
+    opened.
+    """
     place = place_of(node)
     for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
         assert opened(store, token_of(answer), place) == expected
@@ -133,7 +139,9 @@ def test_signatures_open_what_rights_open(
 
 
 def test_who_may_not_read_gets_none(store: AdlsServer, node: DriverNode) -> None:
-    """Who writes alone is told the table without a signature, who may do neither not even that; no answer to anybody has what the account proves itself by."""
+    """Who writes alone is told the table without a signature, who may do neither not even that; no answer to
+    anybody has what the account proves itself by.
+    """
     lent = store.lent
     for path in (TABLE, f"{TABLE}/credentials"):
         assert node.get(path, user="nan", **ASKED).status in (403, 404)
@@ -173,7 +181,9 @@ def test_the_check_tries_them(store: AdlsServer, node: DriverNode) -> None:
 
 
 def test_pyiceberg_works_by_a_signature(store: AdlsServer, node: DriverNode) -> None:
-    """What a table's answer says is all that PyIceberg needs: it reads and writes there, as far as the caller may, and nowhere else."""
+    """What a table's answer says is all that PyIceberg needs: it reads and writes there, as far as the caller may,
+    and nowhere else.
+    """
     told, beside = load(node, "eve").json(), node.get(table_path("a", "t2", root=ROOT)).json()
     mine, hers = (FsspecFileIO(load(node, user).json()["config"]) for user in ("eve", "ana"))
     fresh = f"{told['metadata']['location']}/data/fresh"
@@ -196,7 +206,9 @@ def test_pyiceberg_works_by_a_signature(store: AdlsServer, node: DriverNode) -> 
 @pytest.mark.parametrize("node", ["by_program"], indirect=True)
 @pytest.mark.parametrize("away, word", [(503, "does not answer"), (400, "refused by Azure")])
 def test_a_sign_in_that_gives_none(store: AdlsServer, node: DriverNode, away: int, word: str) -> None:
-    """One that is away is told as such, one that refuses with what its owner checks; the table without credentials is there in both cases."""
+    """One that is away is told as such, one that refuses with what its owner checks; the table without credentials
+    is there in both cases.
+    """
     store.away = away
     answer = load(node, "eve")
     assert (answer.status, word in answer.body.decode()) == (503, True), answer.body
@@ -207,7 +219,9 @@ def test_a_sign_in_that_gives_none(store: AdlsServer, node: DriverNode, away: in
 
 
 def test_keys_go_nowhere_else(store: AdlsServer, node: DriverNode) -> None:
-    """A host that the server does not talk to, one for the environment's program, half a program, and a key that is none are refused."""
+    """A host that the server does not talk to, one for the environment's program, half a program, and a key that
+    is none are refused.
+    """
     on = {"adls.vended-credentials-enabled": "true"}
     for properties, word in (
         ({**store.by_key, "adls.account-host": "localhost:1"}, "allow-endpoint"),

@@ -32,7 +32,9 @@ def store() -> Iterator[ObjectStoreServer]:
 
 @pytest.fixture
 def node(store: ObjectStoreServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DriverNode]:
-    """A node with the tables `a.t` and `a.t2` in a catalog that gives out credentials; ana reads, ben writes, eve does both."""
+    """A node with the tables `a.t` and `a.t2` in a catalog that gives out credentials; ana reads, ben writes, eve
+    does both.
+    """
     store.is_away = False
     storage = StorageSection(allowed_roots=("s3://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
     place = f"s3://lake/{request.node.name.partition('[')[0]}"
@@ -121,7 +123,9 @@ NO_WRITES = {"write": "AccessDenied", "delete": "AccessDenied"}
 def test_credentials_open_what_rights_open(
     store: ObjectStoreServer, node: DriverNode, user: str, expected: dict[str, str]
 ) -> None:
-    """Who may read reads, who may write writes, and who may write alone sees no rows; renewed credentials are no different."""
+    """Who may read reads, who may write writes, and who may write alone sees no rows; renewed credentials are no
+    different.
+    """
     for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
         assert opened(store, answer, place_of(node)) == expected
         assert answer.headers["cache-control"] == "no-store"
@@ -162,7 +166,9 @@ def test_only_whom_the_table_is_open_to_gets_any(node: DriverNode) -> None:
 
 
 def test_who_does_not_ask_gets_none(node: DriverNode) -> None:
-    """Without the header, and where only signing is asked for, the answer is as ever; and so in a catalog without a role."""
+    """Without the header, and where only signing is asked for, the answer is as ever; and so in a catalog without
+    a role.
+    """
     for headers in ({}, {"x_iceberg_access_delegation": "remote-signing"}):
         answer = node.get(TABLE, **headers)
         assert answer.json()["config"] == {}
@@ -199,7 +205,9 @@ def test_same_rights_share_credentials_and_others_do_not(store: ObjectStoreServe
 
 
 def test_a_304_leaves_nobody_with_old_credentials(store: ObjectStoreServer, node: DriverNode) -> None:
-    """The tag of an answer with credentials holds as long as these are given, and never for somebody with other rights, or none."""
+    """The tag of an answer with credentials holds as long as these are given, and never for somebody with other
+    rights, or none.
+    """
     first = load(node)
     tag = first.headers["etag"]
     held = [load(node, user, if_none_match=tag).status for user in ("admin", "eve", "ana")]
@@ -213,7 +221,9 @@ def test_a_304_leaves_nobody_with_old_credentials(store: ObjectStoreServer, node
 
 
 def test_credentials_are_in_no_answer_that_is_kept(node: DriverNode) -> None:
-    """Rights that were taken away, and given, show in the next answer, and no finished answer with credentials is sent again."""
+    """Rights that were taken away, and given, show in the next answer, and no finished answer with credentials is
+    sent again.
+    """
     kept = node.built.application.kept
     for _ in range(3):
         load(node, "ana")
@@ -269,7 +279,9 @@ def test_a_table_is_made_and_staged_with_credentials(store: ObjectStoreServer, n
 
 @pytest.mark.parametrize("where", ["", "/below", "/.."])
 def test_a_staged_table_opens_no_other_tables_place(node: DriverNode, where: str) -> None:
-    """Where another table lies, in it, or where its files would lie below, no credentials are given out before the commit."""
+    """Where another table lies, in it, or where its files would lie below, no credentials are given out before the
+    commit.
+    """
     place = f"s3://lake/{place_of(node)}{where}".replace("/t/..", "")
     body = {"name": "thief", "schema": SCHEMA, "stage-create": True, "location": place}
     answer = node.ask("POST", f"{space_path('a', root=ROOT)}/tables", body, user="eve", **ASKED)

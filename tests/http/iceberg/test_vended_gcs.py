@@ -1,4 +1,6 @@
-"""Tokens of Google's store over Iceberg REST: narrowed to one table's place for what the caller may do, kept while they last, renewed, and checked."""
+"""Tokens of Google's store over Iceberg REST: narrowed to one table's place for what the caller may do, kept while
+they last, renewed, and checked.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def store() -> Iterator[GcsServer]:
 
 @pytest.fixture
 def node(store: GcsServer, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DriverNode]:
-    """A node with the tables `a.t` and `a.t2` in a catalog that gives out tokens; ana reads, ben writes, eve does both."""
+    """A node with the tables `a.t` and `a.t2` in a catalog that gives out tokens; ana reads, ben writes, eve does
+    both.
+    """
     store.away = 0
     storage = StorageSection(allowed_roots=("gs://lake",), allowed_endpoints=(store.uri,), timeout_s=60.0)
     place = f"gs://lake/{request.node.name.partition('[')[0]}"
@@ -115,7 +119,9 @@ NOTHING = dict.fromkeys(EVERYTHING, False)
     ],
 )  # fmt: skip
 def test_tokens_open_what_rights_open(store: GcsServer, node: DriverNode, user: str, expected: dict[str, bool]) -> None:
-    """Who may read reads, who may write writes, who may write alone sees no rows; a renewed token is no different, and no other place is opened."""
+    """Who may read reads, who may write writes, who may write alone sees no rows; a renewed token is no different,
+    and no other place is opened.
+    """
     place = place_of(node)
     for answer in (load(node, user), node.get(f"{TABLE}/credentials", user=user)):
         assert opened(store, token_of(answer), place) == expected
@@ -125,7 +131,9 @@ def test_tokens_open_what_rights_open(store: GcsServer, node: DriverNode, user: 
 
 
 def test_who_may_not_read_gets_none(store: GcsServer, node: DriverNode) -> None:
-    """Who may see the catalog alone is given nothing, by no route, and no answer to anybody has the account's key or its own token."""
+    """Who may see the catalog alone is given nothing, by no route, and no answer to anybody has the account's key
+    or its own token.
+    """
     before = store.exchanges
     assert [each.status for each in (load(node, "nan"), node.get(f"{TABLE}/credentials", user="nan"))] in (
         [403, 403],
@@ -157,7 +165,9 @@ def test_tokens_are_kept_renewed_and_told(store: GcsServer, node: DriverNode) ->
 
 @pytest.mark.parametrize("away, word", [(503, "does not answer"), (400, "refused by its token service")])
 def test_a_token_service_that_gives_none(store: GcsServer, node: DriverNode, away: int, word: str) -> None:
-    """One that is away is told as such, one that refuses with what its owner checks; the table without credentials is there in both cases."""
+    """One that is away is told as such, one that refuses with what its owner checks; the table without credentials
+    is there in both cases.
+    """
     store.away = away
     answer = load(node, "eve")
     assert (answer.status, word in answer.body.decode()) == (503, True)
@@ -168,7 +178,9 @@ def test_a_token_service_that_gives_none(store: GcsServer, node: DriverNode, awa
 
 
 def test_the_check_tries_them(store: GcsServer, node: DriverNode) -> None:
-    """`storage check` writes, lists, reads and deletes with the account's key and with a narrowed token, which is refused beside."""
+    """`storage check` writes, lists, reads and deletes with the account's key and with a narrowed token, which is
+    refused beside.
+    """
     told = node.done("POST", f"{OWN}/metalakes/lake/catalogs/cloud/storage/check")
     steps = {each["name"]: each["outcome"] for each in told["steps"]}
 
@@ -178,7 +190,9 @@ def test_the_check_tries_them(store: GcsServer, node: DriverNode) -> None:
 
 
 def test_tokens_and_keys_go_nowhere_else(store: GcsServer, node: DriverNode) -> None:
-    """A token service that the server does not talk to, one for the environment's account, and a key that is none are refused."""
+    """A token service that the server does not talk to, one for the environment's account, and a key that is none
+    are refused.
+    """
     place = {"warehouse": "gs://lake/bad"}
     for properties, word in (
         ({**store.properties, "gcs.token-service-endpoint": "http://127.0.0.1:1"}, "allow-endpoint"),

@@ -191,7 +191,9 @@ def test_view_that_names_itself(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("agent, name", [("PyIceberg/0.12.0", "a b"), ("curl/8", "a%20b")])
 def test_one_client_quotes_names(lake: DriverNode, agent: str, name: str) -> None:
-    """PyIceberg quotes the name in the bodies of create-view and register-view; whoever else sends a percent sign means it."""
+    """PyIceberg quotes the name in the bodies of create-view and register-view; whoever else sends a percent sign
+    means it.
+    """
     make_space(lake, "a")
 
     made = lake.ask("POST", f"{space_path('a')}/views", view_body("a%20b"), user_agent=agent)

@@ -1,4 +1,6 @@
-"""What the tests of Iceberg REST share: nodes over either backend, short requests, and a look behind the server's back."""
+"""What the tests of Iceberg REST share: nodes over either backend, short requests, and a look behind the server's
+back.
+"""
 
 from __future__ import annotations
 

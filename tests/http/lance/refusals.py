@@ -1,6 +1,7 @@
 """The rows of the table in refusals.md: what is asked of Lance REST, and about what.
 
-`python -m tests.http.lance.refusals` writes the table as the code answers now. A cell is a status, and for a refusal the protocol's code.
+`python -m tests.http.lance.refusals` writes the table as the code answers now. A cell is a status, and for a
+refusal the protocol's code.
 """
 
 from __future__ import annotations
@@ -189,7 +190,9 @@ def _kept_rows() -> Iterator[RefusalCase]:
 
 
 def _shown() -> Iterator[RefusalCase]:
-    """What is asked about a directory that a catalog shows: it is read under the rights on the catalog, and changed by nobody."""
+    """What is asked about a directory that a catalog shows: it is read under the rights on the catalog, and
+    changed by nobody.
+    """
     for action in ("list", "table/list"):
         yield _about(f"GET /namespace/{{namespace_id}}/{action}", "directory", "shown")
         yield _about(f"GET /namespace/{{namespace_id}}/{action}", "namespace of a directory", "shown", "a")

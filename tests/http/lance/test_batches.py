@@ -63,7 +63,9 @@ def test_one_conflict_undoes_all(lake: DriverNode) -> None:
 
 
 def test_operations_of_every_kind(lake: DriverNode, tmp_path: Path) -> None:
-    """A batch declares a table and commits its first version, commits to another, deletes versions of a third, and deregisters a fourth."""
+    """A batch declares a table and commits its first version, commits to another, deletes versions of a third, and
+    deregisters a fourth.
+    """
     at = kept(lake, "b", "d")
     home = tmp_path / "warehouse" / "lance"
     new = f"file://{home}/new"
@@ -106,7 +108,9 @@ def test_what_is_refused_leaves_nothing(lake: DriverNode) -> None:
 
 
 def test_bad_batches(node: DriverNode) -> None:
-    """Batches that name no table, several catalogs, an operation of two kinds, or a table that is not managed are refused in words."""
+    """Batches that name no table, several catalogs, an operation of two kinds, or a table that is not managed are
+    refused in words.
+    """
     at = kept(node, "b")
     plain = declare(node, "lance", "plain")
     node.done("POST", "/lance/v1/namespace/side/create", {})
@@ -144,7 +148,9 @@ def test_a_taken_name_in_a_batch_is_a_conflict(lake: DriverNode) -> None:
 
 @pytest.mark.parametrize("name", ["a", "b"])
 def test_a_batch_waits_for_its_tables(lake: DriverNode, name: str) -> None:
-    """While somebody else commits to one of its tables on this node, a batch looks at no version and waits for its turn."""
+    """While somebody else commits to one of its tables on this node, a batch looks at no version and waits for its
+    turn.
+    """
     at = kept(lake, "a", "b")
     entries = [entry(each, at[each], 1) for each in ("a", "b")]
     of_table = "SELECT id FROM node WHERE name = :name AND kind = 4 AND deleted = 0"

@@ -1,4 +1,6 @@
-"""Changes of what is in a table over Lance REST: merged, updated, deleted rows; columns, metadata, versions, transactions."""
+"""Changes of what is in a table over Lance REST: merged, updated, deleted rows; columns, metadata, versions,
+transactions.
+"""
 
 from __future__ import annotations
 

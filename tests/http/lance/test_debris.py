@@ -1,4 +1,6 @@
-"""What killed writers leave behind, at a node: a create leaves a mark until its table is there, and the janitor's round finds the rest."""
+"""What killed writers leave behind, at a node: a create leaves a mark until its table is there, and the janitor's
+round finds the rest.
+"""
 
 from __future__ import annotations
 
@@ -80,7 +82,9 @@ def test_a_create_that_is_refused_leaves_neither_files_nor_mark(node: DriverNode
 
 
 def test_what_a_killed_create_left_goes_by_its_mark(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed between its rows and its row in the tree: the mark is there, and when it is due the place is emptied, nothing else."""
+    """Killed between its rows and its row in the tree: the mark is there, and when it is due the place is emptied,
+    nothing else.
+    """
     fill(node, "lance", "mine")
     before = places(node)
 

@@ -116,7 +116,9 @@ def test_nothing_is_kept_of_what_was_written_just_now(node: DriverNode, place: P
 
 
 def test_a_manifest_past_the_server_is_moved_aside_all_the_same(node: DriverNode, asked: Asked) -> None:
-    """A version that somebody lays past a managed table is not told, and is out of the way, also where a description was kept."""
+    """A version that somebody lays past a managed table is not told, and is out of the way, also where a
+    description was kept.
+    """
     location = str(declare(node, "lance", "t", properties={"managed_versioning": "true"})["location"])
     node.done("POST", f"{AT}/insert", arrow(ROWS))
     first = described(node)
@@ -162,7 +164,9 @@ def test_another_table_of_the_name_is_described_afresh(node: DriverNode, place: 
 
 
 def test_a_crowd_asks_together(node: DriverNode, place: Path) -> None:
-    """Sixty-four who want to know what a table is that was written just now have a process asked twice at most: refused ones not at all."""
+    """Sixty-four who want to know what a table is that was written just now have a process asked twice at most:
+    refused ones not at all.
+    """
     services, asked = node.built.services, Asked(node)
     DESCRIPTIONS.put(services, DescriptionCache(services.files.mark_now, now_ns=lambda: 0))
 

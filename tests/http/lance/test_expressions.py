@@ -1,4 +1,6 @@
-"""Expressions of SQL that cannot be worked out: the caller's mistake at every door, with the library's words, and nothing is changed."""
+"""Expressions of SQL that cannot be worked out: the caller's mistake at every door, with the library's words, and
+nothing is changed.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,9 @@ def versions(node: DriverNode, t: str) -> list[int]:
 @pytest.mark.parametrize("name", ["plain", "kept"])
 @pytest.mark.parametrize("expression", WRONG, ids=range(len(WRONG)))
 def test_what_cannot_be_worked_out_is_a_wrong_request(home: DriverNode, name: str, expression: str) -> None:
-    """400 and code 13 for a text that is no number, a division by zero, a pattern too large, a chain too long; the table is not told as damaged."""
+    """400 and code 13 for a text that is no number, a division by zero, a pattern too large, a chain too long; the
+    table is not told as damaged.
+    """
     t = table("lance", name)
     answers = [(door, told(home.post(f"{t}/{door}", body))) for door, body in doors(expression)]
 
@@ -61,7 +65,9 @@ def test_what_cannot_be_worked_out_is_a_wrong_request(home: DriverNode, name: st
 
 
 def test_what_ends_the_process_is_a_wrong_request_where_nothing_can_have_changed(home: DriverNode) -> None:
-    """A process that ends itself over a read, or over a change of a table whose versions the server keeps: no client is to send that again."""
+    """A process that ends itself over a read, or over a change of a table whose versions the server keeps: no
+    client is to send that again.
+    """
     for name, action, body in (
         ("plain", "count_rows", {"predicate": ENDLESS}),
         ("kept", "delete", {"predicate": ENDLESS}),

@@ -111,7 +111,9 @@ def test_indices_that_are_refused(home: DriverNode, column: str, kind: str, more
 
 
 def test_names(home: DriverNode, t: str) -> None:
-    """A name is given once, unless the new index is to replace the old one; what is not there is code 6; pages go by names."""
+    """A name is given once, unless the new index is to replace the old one; what is not there is code 6; pages go
+    by names.
+    """
     make(home, t, "id", "BTREE")
     assert make(home, t, "id", "BITMAP") == (409, 7)
     assert isinstance(make(home, t, "id", "BITMAP", replace=True), dict)

@@ -1,4 +1,6 @@
-"""Rows of tables whose versions the server keeps, changed by the server's own operations: each change is a version of the store's."""
+"""Rows of tables whose versions the server keeps, changed by the server's own operations: each change is a version
+of the store's.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def ids(node: DriverNode) -> list[object]:
 
 
 def test_every_change_is_a_version(node: DriverNode, made: Json) -> None:
-    """Insert makes the first version and adds to it; merge, update, delete, columns, indices and restore make one each."""
+    """Insert makes the first version and adds to it; merge, update, delete, columns, indices and restore make one
+    each.
+    """
     assert node.done("POST", f"{AT}/insert", arrow(FIRST))["version"] == 1
     assert node.done("POST", f"{AT}/insert", arrow(FIRST))["version"] == 2
     node.done("POST", f"{AT}/insert?mode=overwrite", arrow(FIRST))

@@ -1,4 +1,6 @@
-"""Right requests of every operation, each with something in it turned wrong: never a fault of the server, always a code that goes with its status."""
+"""Right requests of every operation, each with something in it turned wrong: never a fault of the server, always a
+code that goes with its status.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,9 @@ ENDS = ("drop", "deregister", "rename")
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
-    """A node with what the requests speak of: tables with rows, a tag, a branch, an index, one declared table; and a table that none of them is about."""
+    """A node with what the requests speak of: tables with rows, a tag, a branch, an index, one declared table; and
+    a table that none of them is about.
+    """
     with node_over(tmp_path_factory.mktemp("mutations")) as node:
         for name in ("a", "w", "own"):
             make_space(node, "lance", name)

@@ -90,7 +90,9 @@ def test_modes_are_checked(node: DriverNode) -> None:
 
 
 def test_drop_is_restricted_unless_told(node: DriverNode) -> None:
-    """A namespace with something in it stays: 409 with code 3; with Cascade it goes with what is in it, to the trash."""
+    """A namespace with something in it stays: 409 with code 3; with Cascade it goes with what is in it, to the
+    trash.
+    """
     make_space(node, "lance", "a", k="v")
     make_space(node, "lance", "a", "b")
     declare(node, "lance", "a", "b", "t")
@@ -158,7 +160,9 @@ def test_cascade_stops_at_iceberg_tables(node: DriverNode) -> None:
 
 
 def test_pages(node: DriverNode) -> None:
-    """Pages have so many names as were asked for, go on by a token, and the last one has none; a limit of 0 has nothing."""
+    """Pages have so many names as were asked for, go on by a token, and the last one has none; a limit of 0 has
+    nothing.
+    """
     for name in "abcde":
         make_space(node, "lance", name)
 
@@ -201,7 +205,9 @@ def test_a_protected_namespace_stays(node: DriverNode) -> None:
 
 @pytest.mark.parametrize("what", ["CATALOG/lance", "SCHEMA/lance.a", "TABLE/lance.a.t"])
 def test_a_cascade_from_a_protected_catalog_takes_nothing(node: DriverNode, what: str) -> None:
-    """What a drop of the catalog would be refused for refuses the cascade before anything in it has gone, as that is for good."""
+    """What a drop of the catalog would be refused for refuses the cascade before anything in it has gone, as that
+    is for good.
+    """
     make_space(node, "lance", "a")
     declare(node, "lance", "a", "t")
     declare(node, "lance", "other")
@@ -225,7 +231,9 @@ def test_a_tables_name_is_no_namespaces(node: DriverNode) -> None:
 
 
 def test_who_may_not_drop_a_catalog_empties_none(node: DriverNode) -> None:
-    """A cascade is refused before anything in the catalog has gone: to use it, and to make and change tables there, is not enough."""
+    """A cascade is refused before anything in the catalog has gone: to use it, and to make and change tables
+    there, is not enough.
+    """
     make_space(node, "lance", "a")
     declare(node, "lance", "a", "t")
     grant(node, "ana", "use_catalog use_schema create_schema create_table modify_table", kind="CATALOG", on="lance")

@@ -42,7 +42,9 @@ def test_every_operation_is_answered() -> None:
     ],
 )  # fmt: skip
 def test_one_table_by_many_paths(home: DriverNode, path: str) -> None:
-    """Delimiters of every kind, escaped or not, doubled and trailing slashes, and the path of the protocol's own port mean the same."""
+    """Delimiters of every kind, escaped or not, doubled and trailing slashes, and the path of the protocol's own
+    port mean the same.
+    """
     found = home.done("POST", path, {})
 
     assert (found["namespace"], found["table"]) == (["lance", "a", "b"], "t")
@@ -72,7 +74,9 @@ def test_names_like_actions(node: DriverNode) -> None:
 
 
 def test_a_plus_that_stands_for_a_space(node: DriverNode) -> None:
-    """A path that was encoded as a form has + for a space: the body's identifier tells which was meant, or else who sends it."""
+    """A path that was encoded as a form has + for a space: the body's identifier tells which was meant, or else
+    who sends it.
+    """
     make_space(node, "lance", "d e")
 
     assert node.post(f"{ROOT}/namespace/lance$d+e/describe", {"id": ["lance", "d e"]}).status == 200
@@ -165,7 +169,9 @@ def test_a_database_is_a_catalog(home: DriverNode) -> None:
 
 
 def test_a_metalake_by_parameter_or_header(home: DriverNode) -> None:
-    """Who cannot add a parameter names the metalake in a header; the parameter wins; a stranger's metalake is refused as ever."""
+    """Who cannot add a parameter names the metalake in a header; the parameter wins; a stranger's metalake is
+    refused as ever.
+    """
     home.done("POST", "/api/metalakes", {"name": "sea"})
     listed = f"{space()}/list"
 
@@ -177,7 +183,9 @@ def test_a_metalake_by_parameter_or_header(home: DriverNode) -> None:
 
 
 def test_a_failure_says_what_it_is_about(node: DriverNode) -> None:
-    """Clients put words before `error`, so it begins with the object; `detail` is a whole sentence, `instance` the request."""
+    """Clients put words before `error`, so it begins with the object; `detail` is a whole sentence, `instance` the
+    request.
+    """
     answer = node.post(f"{space('lance', 'x')}/describe", {})
 
     body = json.loads(answer.body)

@@ -1,4 +1,6 @@
-"""Tags and branches over Lance REST, of tables whose history the store keeps and of others; and what may not be deleted because of them."""
+"""Tags and branches over Lance REST, of tables whose history the store keeps and of others; and what may not be
+deleted because of them.
+"""
 
 from __future__ import annotations
 
@@ -68,13 +70,17 @@ def test_a_number_that_no_version_has_is_a_wrong_request(node: DriverNode, path:
 
 
 def test_a_name_that_ends_in_the_middle_is_a_wrong_request(node: DriverNode, path: str) -> None:
-    """A zero byte ends texts in Lance's library, which gives up: the caller's mistake, and the next request is served."""
+    """A zero byte ends texts in Lance's library, which gives up: the caller's mistake, and the next request is
+    served.
+    """
     assert told(node.post(f"{AT}/describe", {"tag": "\x00"}))[0] in (400, 404)
     assert node.done("POST", f"{AT}/describe", {})["version"] == 3
 
 
 def test_lancedb_is_told_of_taken_names_as_a_wrong_request(node: DriverNode, path: str) -> None:
-    """LanceDB's remote client asks again and again on a 409, so a tag or branch that is there already is a 400 for it."""
+    """LanceDB's remote client asks again and again on a 409, so a tag or branch that is there already is a 400 for
+    it.
+    """
     t = table("lance", "t")
     tag, branch = {"tag": "twice", "version": 1}, {"name": "twice"}
     node.done("POST", f"{t}/tags/create", tag)
@@ -118,7 +124,9 @@ def test_branches(node: DriverNode, path: str) -> None:
 
 
 def test_old_versions_are_deleted(node: DriverNode, path: str) -> None:
-    """Versions go by ranges; the newest, and those with a tag or a branch, stay, and then none of the others goes either."""
+    """Versions go by ranges; the newest, and those with a tag or a branch, stay, and then none of the others goes
+    either.
+    """
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
     node.done("POST", f"{AT}/branches/create", {"name": "dev", "from_version": 2})
 
@@ -161,7 +169,9 @@ def test_a_right_that_goes_before_the_store_is_asked_deletes_no_versions(
 
 
 def test_what_was_branched_by_path_is_not_there(node: DriverNode, tmp_path: Path) -> None:
-    """A branch that somebody laid by path past a managed table is in no list, and makes way for one that is made here."""
+    """A branch that somebody laid by path past a managed table is in no list, and makes way for one that is made
+    here.
+    """
     at = str(tmp_path / "data" / "warehouse" / "lance" / "old")
     lance.write_dataset(ROWS, at)
     node.done("POST", f"{AT}/register", {"location": at, "properties": KINDS[0]})

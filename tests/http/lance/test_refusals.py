@@ -46,7 +46,9 @@ PAIRS = sorted(
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 def test_who_is_refused_learns_nothing(asked: dict[Row, dict[str, DriverAnswer]], pair: tuple[str, str, str]) -> None:
-    """Who may do a thing to neither what is there nor what is not is told the same words about both, but for the name."""
+    """Who may do a thing to neither what is there nor what is not is told the same words about both, but for the
+    name.
+    """
     route, there, missing = pair
     for who in CALLERS:
         if asked[route, there][who].status == asked[route, missing][who].status == 403:

@@ -70,7 +70,9 @@ def test_headers_of_older_clients(home: DriverNode, t: tuple[str, ...]) -> None:
 
 
 def test_a_name_that_is_taken(home: DriverNode, t: tuple[str, ...]) -> None:
-    """Create is refused, exist_ok leaves the table alone, overwrite writes its next version and drops its properties."""
+    """Create is refused, exist_ok leaves the table alone, overwrite writes its next version and drops its
+    properties.
+    """
     first = create(home, f"{properties(k='v')}", *t).json()
 
     assert told(create(home, "mode=create", *t)) == (409, 5)
@@ -86,7 +88,9 @@ def test_a_name_that_is_taken(home: DriverNode, t: tuple[str, ...]) -> None:
 def test_properties_are_kept_when_the_right_goes_behind_the_rows(
     home: DriverNode, t: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who owned a table when its rows were written over, and may only read it behind that, changes none of its properties."""
+    """Who owned a table when its rows were written over, and may only read it behind that, changes none of its
+    properties.
+    """
     grant(home, "former", "use_catalog use_schema select_table create_table", kind="CATALOG", on="lance")
     create(home, properties(k="v"), *t)
     owners = f"{API}/lake/owners/TABLE/{'.'.join(t)}"
@@ -201,7 +205,9 @@ def test_rights(home: DriverNode, t: tuple[str, ...]) -> None:
 
 
 def test_who_creates_over_what_is_there(home: DriverNode, t: tuple[str, ...]) -> None:
-    """To fill what was declared takes the right to change it, to overwrite the right to drop it: to create is not enough, nor to read, nor to write."""
+    """To fill what was declared takes the right to change it, to overwrite the right to drop it: to create is not
+    enough, nor to read, nor to write.
+    """
     for user, privilege in (("maker", "select_table"), ("builder", "modify_table")):
         grant(home, user, f"use_catalog use_schema create_table {privilege}", kind="CATALOG", on="lance")
     declare(home, *t)

@@ -77,7 +77,9 @@ def test_what_is_not_there_or_no_table_is_told(lake: DriverNode) -> None:
 
 
 def test_rows_versions_and_tags_are_read(lake: DriverNode, root: Path) -> None:
-    """Counted, queried, explained, measured; versions, tags, branches and indices listed; a declared or foreign folder has no rows."""
+    """Counted, queried, explained, measured; versions, tags, branches and indices listed; a declared or foreign
+    folder has no rows.
+    """
     docs = table("shown", "a", "b", "docs")
     place = lake.done("POST", f"{docs}/describe", {})["location"]
     lance.write_dataset(ROWS, place, mode="append").tags.create("two", 2)

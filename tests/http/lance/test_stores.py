@@ -1,4 +1,6 @@
-"""An object store that refuses in the middle of a change, and manifests that somebody deletes: the right code, and nothing half done."""
+"""An object store that refuses in the middle of a change, and manifests that somebody deletes: the right code, and
+nothing half done.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ COUNTS = ("num_inserted_rows", "num_updated_rows", "updated_rows")
 def test_a_change_that_the_store_refuses_is_not_made(
     node: DriverNode, store: ObjectStoreServer, change: str, *, managed: bool
 ) -> None:
-    """Rows, then the manifest that names them: 503 and code 17, every version as before; and when the store takes them again so does the server."""
+    """Rows, then the manifest that names them: 503 and code 17, every version as before; and when the store takes
+    them again so does the server.
+    """
     at = filled(node, f"{change}_{managed}", managed=managed)
     action, body = CHANGES[change]
     for pattern in (STAGED if managed else FINAL, r"/_indices/" if change == "index" else ROWS_OF):
@@ -105,7 +109,9 @@ def test_a_store_that_is_busy_for_a_moment_is_asked_again(node: DriverNode, stor
 def test_a_version_that_is_committed_is_told_as_made(
     node: DriverNode, store: ObjectStoreServer, change: str, status: str
 ) -> None:
-    """The row decides: where the store refuses the manifest its final name, who made it is told that it is made and how, and readers wait."""
+    """The row decides: where the store refuses the manifest its final name, who made it is told that it is made
+    and how, and readers wait.
+    """
     at = filled(node, f"late_{change}_{status[:3]}", managed=True)
     action, body = CHANGES[change]
     with refusing(store, RequestFault("PUT", f"{manifest(2)}$", status)):
@@ -121,7 +127,9 @@ def test_a_version_that_is_committed_is_told_as_made(
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_is_committed_in_files_is_told_as_made(node: DriverNode, store: ObjectStoreServer, change: str) -> None:
-    """A store that refuses to give back the manifest that it has just taken: the change is made, and whoever hears that it failed would make it again."""
+    """A store that refuses to give back the manifest that it has just taken: the change is made, and whoever hears
+    that it failed would make it again.
+    """
     at = filled(node, f"unread_{change}", managed=False)
     action, body = CHANGES[change]
     with refusing(store, RequestFault("GET", f"{manifest(2)}$", NO)):
@@ -168,7 +176,9 @@ def taken_away(node: DriverNode, store: ObjectStoreServer, at: str, pattern: str
 
 
 def test_manifests_of_a_managed_table_that_were_deleted_are_told(node: DriverNode, store: ObjectStoreServer) -> None:
-    """Nothing is read from or written upon what is not there any more: 409 and code 19; what is put back is there again."""
+    """Nothing is read from or written upon what is not there any more: 409 and code 19; what is put back is there
+    again.
+    """
     at = filled(node, "deleted", managed=True)
     node.done("POST", f"{at}/insert", arrow())
     held = taken_away(node, store, at, "manifest")

@@ -44,7 +44,9 @@ def path_of(location: object) -> Path:
 
 
 def test_a_declared_table_is_there(node: DriverNode) -> None:
-    """A table that was declared has a place of its own, is listed, described without a version, and no file is made for it."""
+    """A table that was declared has a place of its own, is listed, described without a version, and no file is
+    made for it.
+    """
     make_space(node, "lance", "a")
 
     made = declare(node, "lance", "a", "t", properties={"k": "v"})
@@ -62,7 +64,9 @@ def test_a_declared_table_is_there(node: DriverNode) -> None:
 
 
 def test_what_clients_write_by_path_is_described(node: DriverNode) -> None:
-    """Rows written to the location show at once: version, schema with Arrow's names of types, and rows in the list of data."""
+    """Rows written to the location show at once: version, schema with Arrow's names of types, and rows in the list
+    of data.
+    """
     made = declare(node, "lance", "t")
     write(made["location"])
     write(made["location"], mode="append")
@@ -77,7 +81,9 @@ def test_what_clients_write_by_path_is_described(node: DriverNode) -> None:
 
 
 def test_details_are_left_out_where_they_are_not_wanted(node: DriverNode) -> None:
-    """With load_detailed_metadata=false, in body or query, no version is told; check_declared tells whether there is data."""
+    """With load_detailed_metadata=false, in body or query, no version is told; check_declared tells whether there
+    is data.
+    """
     made = declare(node, "lance", "t")
     write(made["location"])
     at = f"{table('lance', 't')}/describe"
@@ -89,7 +95,9 @@ def test_details_are_left_out_where_they_are_not_wanted(node: DriverNode) -> Non
 
 
 def test_older_states_are_described(node: DriverNode) -> None:
-    """A version, tag or branch is found, or told as missing with a code of its own; a tag beside a version is refused."""
+    """A version, tag or branch is found, or told as missing with a code of its own; a tag beside a version is
+    refused.
+    """
     made = declare(node, "lance", "t")
     write(made["location"])
     write(made["location"], mode="append")
@@ -122,7 +130,9 @@ def test_a_declared_table_has_no_past(node: DriverNode) -> None:
 
 
 def test_damaged_files_are_told_as_such(node: DriverNode) -> None:
-    """A table whose files cannot be read is there, listed and exists; only to describe it in detail fails, 409 with code 19."""
+    """A table whose files cannot be read is there, listed and exists; only to describe it in detail fails, 409
+    with code 19.
+    """
     node.done("POST", f"{table('lance', 't')}/register", {"location": lay(node, "junk")})
 
     assert told(node.post(f"{table('lance', 't')}/describe", {})) == (409, 19)
@@ -157,7 +167,9 @@ def test_names_are_taken_once(node: DriverNode) -> None:
 
 
 def test_locations_are_the_tables_own(node: DriverNode) -> None:
-    """A location that is given is taken as it is; outside of the catalog's roots, or of another table, it is refused."""
+    """A location that is given is taken as it is; outside of the catalog's roots, or of another table, it is
+    refused.
+    """
     inside = f"file://{node.data}/warehouse/lance/mine"
 
     assert declare(node, "lance", "t", location=inside)["location"] == inside
@@ -166,7 +178,9 @@ def test_locations_are_the_tables_own(node: DriverNode) -> None:
 
 
 def test_register_wants_a_table(node: DriverNode) -> None:
-    """What is registered must lie there; a location may be relative to the warehouse; two names for one table are refused."""
+    """What is registered must lie there; a location may be relative to the warehouse; two names for one table are
+    refused.
+    """
     place = lay(node, "old")
 
     assert told(node.post(f"{table('lance', 't')}/register", {"location": "nowhere"})) == (409, 19)
@@ -201,7 +215,9 @@ def test_register_overwrites_only_when_told(node: DriverNode) -> None:
 
 
 def test_deregister_keeps_and_drop_deletes_what_is_its_own(node: DriverNode) -> None:
-    """Deregistered, a table's files stay and can be registered again; dropped, they go when it cannot be brought back any more."""
+    """Deregistered, a table's files stay and can be registered again; dropped, they go when it cannot be brought
+    back any more.
+    """
     place = declare(node, "lance", "t", properties={"k": "v"})["location"]
     write(place)
     (path_of(place) / "notes.txt").write_text("somebody else's")
@@ -334,7 +350,9 @@ def test_iceberg_rest_knows_no_lance_table(node: DriverNode) -> None:
 
 
 def test_grants_hold_for_lance_tables(node: DriverNode) -> None:
-    """Rights are those of every table: none, SELECT_TABLE to describe, ownership to drop; full names know the table in its catalog."""
+    """Rights are those of every table: none, SELECT_TABLE to describe, ownership to drop; full names know the
+    table in its catalog.
+    """
     declare(node, "lance", "t")
     node.done("POST", f"{API}/lake/users", {"name": "ana"})
     at = table("lance", "t")
@@ -375,7 +393,9 @@ def test_what_is_not_served_says_so(node: DriverNode, action: str) -> None:
 
 
 def test_a_dry_run_checks_and_keeps_nothing(lake: DriverNode) -> None:
-    """What would be registered or declared is answered, also below namespaces that are not there; places, names and files are refused as by the run."""
+    """What would be registered or declared is answered, also below namespaces that are not there; places, names
+    and files are refused as by the run.
+    """
     make_space(lake, "lance", "a")
     declare(lake, "lance", "taken")
     held = declare(lake, "lance", "t")["location"]
@@ -401,7 +421,9 @@ def test_a_dry_run_checks_and_keeps_nothing(lake: DriverNode) -> None:
 
 
 def test_a_dry_run_takes_the_privileges_of_the_run(node: DriverNode) -> None:
-    """To make a table takes CREATE_TABLE; where its namespace is to be made first, CREATE_SCHEMA, and whoever has less is refused both ways."""
+    """To make a table takes CREATE_TABLE; where its namespace is to be made first, CREATE_SCHEMA, and whoever has
+    less is refused both ways.
+    """
     make_space(node, "lance", "a")
     place = lay(node, "old")
     for who, rights in (("tables", "create_table"), ("schemas", "create_schema"), ("reads", "select_table")):

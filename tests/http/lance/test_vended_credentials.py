@@ -125,7 +125,9 @@ def test_nobody_else_gets_any(node: DriverNode) -> None:
 
 
 def test_who_wants_none_gets_none(node: DriverNode) -> None:
-    """By the flag; LanceDB's remote clients, who work through the server; and in a catalog without a role, whatever is asked."""
+    """By the flag; LanceDB's remote clients, who work through the server; and in a catalog without a role,
+    whatever is asked.
+    """
     declare(node, "keys", "t")
     remote = {"x_lancedb_database": "cloud"}
 
@@ -136,7 +138,9 @@ def test_who_wants_none_gets_none(node: DriverNode) -> None:
 
 
 def test_who_makes_a_table_writes_it(store: ObjectStoreServer, node: DriverNode) -> None:
-    """A declare's answer opens the new table's place; and so does that of a create with rows, which any client opens next."""
+    """A declare's answer opens the new table's place; and so does that of a create with rows, which any client
+    opens next.
+    """
     made = declare(node, "cloud", "ml", "mine", user="cid")
     filled = node.done("POST", f"{table('cloud', 'ml', 'rows')}/create", arrow(), user="cid")
 

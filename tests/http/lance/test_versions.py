@@ -58,7 +58,9 @@ def test_a_managed_table_has_the_versions_that_were_committed(lake: DriverNode) 
 
 
 def test_only_the_next_version_is_committed(lake: DriverNode) -> None:
-    """A number that is taken or skips one is a conflict that says what is next; the same once more succeeds, and so do the same bytes."""
+    """A number that is taken or skips one is a conflict that says what is next; the same once more succeeds, and
+    so do the same bytes.
+    """
     location = managed(lake)["location"]
     commit(lake, "lance", "t", location=location, version=1)
     commit(lake, "lance", "t", location=location, version=2)
@@ -80,7 +82,9 @@ def test_only_the_next_version_is_committed(lake: DriverNode) -> None:
     ],
 )  # fmt: skip
 def test_a_manifest_that_is_not_the_tables_own_is_refused(node: DriverNode, path: str) -> None:
-    """Only a staged manifest of this version, directly in the table's own directory, is committed; nothing is kept otherwise."""
+    """Only a staged manifest of this version, directly in the table's own directory, is committed; nothing is kept
+    otherwise.
+    """
     made = managed(node)
     other = declare(node, "lance", "other", properties=KEPT)
     for each in (made, other):
@@ -113,7 +117,9 @@ def test_a_staged_manifest_that_is_cut_or_a_link_is_refused(node: DriverNode, tm
 
 
 def test_what_bypassed_the_server_is_never_shown(lake: DriverNode) -> None:
-    """Manifests that somebody laid past the newest version are moved aside before a list or a version is told, and commits go on."""
+    """Manifests that somebody laid past the newest version are moved aside before a list or a version is told, and
+    commits go on.
+    """
     made = managed(lake)
     rogue = directory(made)
     rogue.mkdir(parents=True)
@@ -137,7 +143,9 @@ def test_what_bypassed_the_server_is_never_shown(lake: DriverNode) -> None:
 
 
 def test_a_manifest_that_was_lost_on_the_way_comes_back(lake: DriverNode) -> None:
-    """A committed version whose manifest has not got its final name yet gets it when anybody asks; an older one that is gone is not listed."""
+    """A committed version whose manifest has not got its final name yet gets it when anybody asks; an older one
+    that is gone is not listed.
+    """
     made = managed(lake)
     for version in (1, 2, 3):
         commit(lake, "lance", "t", location=made["location"], version=version)
@@ -155,7 +163,9 @@ def test_a_manifest_that_was_lost_on_the_way_comes_back(lake: DriverNode) -> Non
 
 
 def test_a_table_brings_its_versions_along(node: DriverNode, tmp_path: Path) -> None:
-    """A table that is registered as managed has the versions that lie there; those that are committed by path later are not shown."""
+    """A table that is registered as managed has the versions that lie there; those that are committed by path
+    later are not shown.
+    """
     path = tmp_path / "data" / "warehouse" / "lance" / "old"
     for mode in ("create", "append"):
         lance.write_dataset(ROWS, str(path), mode=mode)
@@ -194,7 +204,9 @@ def test_versions_come_back_with_a_table(node: DriverNode) -> None:
 
 
 def test_versions_in_storage_are_told(node: DriverNode) -> None:
-    """Of a table whose files say what there is, those are listed and described, also what a client just wrote by path."""
+    """Of a table whose files say what there is, those are listed and described, also what a client just wrote by
+    path.
+    """
     made = declare(node, "lance", "t")
     assert listed(node) == []
     for mode in ("create", "append"):
@@ -221,7 +233,9 @@ def test_a_version_is_committed_in_storage(node: DriverNode) -> None:
 
 
 def test_what_a_caller_staged_is_what_is_committed(lake: DriverNode) -> None:
-    """A staged name for another number is refused, and so is one that names none: neither is committed under the number in the request."""
+    """A staged name for another number is refused, and so is one that names none: neither is committed under the
+    number in the request.
+    """
     location = managed(lake)["location"]
     second = stage(location, 2)
     plain = Path("/", stage(location, 1))
@@ -236,7 +250,9 @@ def test_what_a_caller_staged_is_what_is_committed(lake: DriverNode) -> None:
 
 
 def test_a_version_that_went_before_it_was_settled(lake: DriverNode) -> None:
-    """A version on its way whose manifest somebody has cleaned away holds up no later commit; the newest one that is gone does."""
+    """A version on its way whose manifest somebody has cleaned away holds up no later commit; the newest one that
+    is gone does.
+    """
     made = managed(lake)
     for version in (1, 2, 3):
         commit(lake, "lance", "t", location=made["location"], version=version)
@@ -274,7 +290,9 @@ def commits_told(node: DriverNode) -> list[Json]:
 
 
 def test_a_page_of_stored_versions_looks_at_no_other(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a table whose files say what there is, the sizes and times of manifests are asked for that are told, and of no others."""
+    """Of a table whose files say what there is, the sizes and times of manifests are asked for that are told, and
+    of no others.
+    """
     made = declare(node, "lance", "t")
     for version in range(1, 31):
         assert commit(node, "lance", "t", location=made["location"], version=version).status == 200

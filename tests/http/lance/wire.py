@@ -60,7 +60,9 @@ def lay_rows(node: DriverNode, name: str, *, catalog: str = "lance") -> str:
 
 
 def stage(location: object, version: int, *, text: bytes = b"not read", branch: str = "", mark: str = "s") -> str:
-    """Stage what looks like a version's manifest, as a writer does before it commits; returns what the writer calls it."""
+    """Stage what looks like a version's manifest, as a writer does before it commits; returns what the writer
+    calls it.
+    """
     directory = Path(str(location).removeprefix("file://"), *(("tree", branch) if branch else ()), "_versions")
     directory.mkdir(parents=True, exist_ok=True)
     name = f"{manifest(version)}-{mark}"

@@ -67,7 +67,9 @@ def test_branch_of_a_table_without_rows(spark: SparkSession, place: Parts) -> No
 
 
 def test_a_branch_is_begun_where_main_was_seen(spark: SparkSession, table: Parts) -> None:
-    """What the table was a moment ago is what is published against: another writer's snapshot since is neither read nor passed over."""
+    """What the table was a moment ago is what is published against: another writer's snapshot since is neither
+    read nor passed over.
+    """
     seen = metadata_there(spark, table)
     spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (7)")
 

@@ -1,4 +1,6 @@
-"""Two schemas compared: what fits, what can grow, what is lost, at any depth. Spark reads their DDL and runs nothing."""
+"""Two schemas compared: what fits, what can grow, what is lost, at any depth. Spark reads their DDL and runs
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,9 @@ def test_a_key_of_a_map_does_not_grow() -> None:
 
 
 def test_columns_of_a_new_table() -> None:
-    """Nothing is required, small integers are integers, at any depth; a column without a type is refused by its path."""
+    """Nothing is required, small integers are integers, at any depth; a column without a type is refused by its
+    path.
+    """
     found = storable(
         columns("a TINYINT NOT NULL, s STRUCT<b: SMALLINT NOT NULL>, l ARRAY<TINYINT>, m MAP<STRING, TINYINT>")
     )

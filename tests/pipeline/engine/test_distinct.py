@@ -41,7 +41,9 @@ COLUMNS = """
     ],
 )
 def test_as_many_as_a_plain_count_finds(here: SparkSession, keys: tuple[str, ...]) -> None:
-    """Dense and sparse numbers, below zero and at the ends of their types, days, texts and NULLs, alone and together."""
+    """Dense and sparse numbers, below zero and at the ends of their types, days, texts and NULLs, alone and
+    together.
+    """
     ends = "SELECT 9223372036854775807 AS id UNION ALL SELECT -9223372036854775808"
     frame = here.sql(f"SELECT {COLUMNS} FROM (SELECT id FROM range(300))").unionAll(
         here.sql(f"SELECT {COLUMNS.replace('id - 150', 'id').replace('(id * 982451653) % 9223372036854775807 - 4611686018427387904', 'id')} FROM ({ends})")

@@ -107,7 +107,9 @@ FORGED = [
 
 
 def test_marks_that_make_no_sense_take_the_whole(spark: SparkSession, admin: Client, source: Parts) -> None:
-    """Whoever may write the table may write what it was made of; a run says why it does not go on from there, and does not fail."""
+    """Whoever may write the table may write what it was made of; a run says why it does not go on from there, and
+    does not fail.
+    """
     step = declared(source, "SELECT id, v FROM S")
     run(spark, admin, step, source)
     query = marks_of(step, pin_tables(spark, [source]))[QUERY_MARK]

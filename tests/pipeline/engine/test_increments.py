@@ -80,7 +80,9 @@ def test_start_that_is_the_head_is_nothing_new(spark: SparkSession, place: Parts
 )
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_changes_of_rows_are_given_and_told(spark: SparkSession, place: Parts, statement: str, version: str) -> None:
-    """An update is in the increment, which says that more than new rows are in it; unchanged rows aren't taken from a changelog."""
+    """An update is in the increment, which says that more than new rows are in it; unchanged rows aren't taken
+    from a changelog.
+    """
     table = make(spark, place, properties=f"'format-version'='{version}'")
     name = engine.render_spark(table)
     spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (2, 'b')")

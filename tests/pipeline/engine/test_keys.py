@@ -30,7 +30,9 @@ def test_each_row_has_a_key_of_its_own(here: SparkSession) -> None:
 
 
 def test_null_and_doubled_keys_are_told(here: SparkSession) -> None:
-    """Every row of a doubled key counts, a NULL in any column of the key counts as that alone, and the worst are shown."""
+    """Every row of a doubled key counts, a NULL in any column of the key counts as that alone, and the worst are
+    shown.
+    """
     rows = "(1, 'a'), (1, 'a'), (1, 'a'), (2, 'b'), (2, 'b'), (NULL, 'c'), (3, NULL), (4, 'd')"
     frame = here.sql(f"SELECT * FROM VALUES {rows} AS t(k1, k2)")
 

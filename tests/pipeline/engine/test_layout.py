@@ -1,4 +1,6 @@
-"""Partition fields and sort orders: read from a declaration and from metadata, written as Spark takes them. No Spark runs here."""
+"""Partition fields and sort orders: read from a declaration and from metadata, written as Spark takes them. No
+Spark runs here.
+"""
 
 from __future__ import annotations
 

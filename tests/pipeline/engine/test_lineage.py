@@ -199,7 +199,9 @@ def test_columns_that_are_ours_are_not_told(world: World, tmp_path: Path) -> Non
 
 
 def test_a_branch_and_a_pin_are_the_table(world: World) -> None:
-    """A table that is read by its branch, or as it was, is that table; one whose own name looks like a branch is itself."""
+    """A table that is read by its branch, or as it was, is that table; one whose own name looks like a branch is
+    itself.
+    """
     world.sql("INSERT INTO {s}.people VALUES (1, 'a', 'b')")
     world.sql("ALTER TABLE {s}.people CREATE BRANCH `run_1`")
     (snapshot,) = world.sql("SELECT snapshot_id FROM {s}.people.snapshots").first() or ()

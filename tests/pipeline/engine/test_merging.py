@@ -47,7 +47,9 @@ def test_keys_that_are_none_are_refused_before_anything_is_written(
 
 
 def test_source_by_chance_is_the_same_for_the_check_and_the_merge(spark: SparkSession, place: Parts) -> None:
-    """Rows that are different each time they are computed are computed once: keys that were checked are the ones merged."""
+    """Rows that are different each time they are computed are computed once: keys that were checked are the ones
+    merged.
+    """
     step = step_of((*place, "t"), WriteDeclaration(mode=WriteMode.MERGE, keys=("id",), delete_missing=True))
     frame = spark.range(200).select((f.rand() * 1e9).cast("long").alias("id")).dropDuplicates()
 

@@ -1,4 +1,6 @@
-"""Every mode against plain Python: stories of runs by chance, some published, some discarded, on the branch and on `main`."""
+"""Every mode against plain Python: stories of runs by chance, some published, some discarded, on the branch and on
+`main`.
+"""
 
 from __future__ import annotations
 

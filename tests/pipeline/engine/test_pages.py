@@ -1,4 +1,6 @@
-"""docs/guides/expectations.md and docs/guides/pipeline-sources.md: their pipelines can be read, their example comes to what they say."""
+"""docs/guides/expectations.md and docs/guides/pipeline-sources.md: their pipelines can be read, their example
+comes to what they say.
+"""
 
 from __future__ import annotations
 

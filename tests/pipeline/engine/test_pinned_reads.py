@@ -110,7 +110,9 @@ def test_view_that_changes_meanwhile_is_told(spark: SparkSession, table: Parts) 
 
 
 def test_columns_are_those_that_the_table_has_now(spark: SparkSession, table: Parts) -> None:
-    """A column added or renamed after the newest snapshot is known to the query, though the snapshot has it otherwise."""
+    """A column added or renamed after the newest snapshot is known to the query, though the snapshot has it
+    otherwise.
+    """
     name = engine.render_spark(table)
     spark.sql(f"ALTER TABLE {name} ADD COLUMN extra string")
     spark.sql(f"ALTER TABLE {name} RENAME COLUMN id TO number")

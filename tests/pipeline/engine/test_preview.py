@@ -34,7 +34,9 @@ steps:
 
 
 def test_a_plan_tells_the_statements_that_tables_need(spark: SparkSession, admin: Client, tmp_path: Path) -> None:
-    """New tables, added and widened columns, losses that are refused or allowed, and what can't be known, step by step."""
+    """New tables, added and widened columns, losses that are refused or allowed, and what can't be known, step by
+    step.
+    """
     name = "columns_of_a_plan"
     spark.sql(f"CREATE NAMESPACE main.{name}")
     for table, columns in (("old", "id INT"), ("fallen", "a INT, b INT"), ("allowed", "a INT, b INT")):

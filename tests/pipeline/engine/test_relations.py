@@ -185,7 +185,9 @@ def _made(dice: random.Random, depth: int, bound: tuple[str, ...], names: list[s
 
 
 def test_random_queries_give_their_names_and_splice_to_the_same_with_others() -> None:
-    """Of generated queries the names are those that were put in; new ones in their place are found again, and only they."""
+    """Of generated queries the names are those that were put in; new ones in their place are found again, and only
+    they.
+    """
     dice = random.Random(20261121)
     pins = (f"z.`p{number}` VERSION AS OF {number}" for number in itertools.count())
     for _ in range(150):

@@ -1,4 +1,6 @@
-"""Small dealings with a session: what is set for a while is put back, and a frame has a name as long as it is needed."""
+"""Small dealings with a session: what is set for a while is put back, and a frame has a name as long as it is
+needed.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,9 @@ pytestmark = [
 
 
 def test_new_table_is_as_declared_and_a_second_look_finds_nothing_to_do(spark: SparkSession, place: Parts) -> None:
-    """Namespaces, partitions, order, properties and comments are made once; the same declaration again changes nothing."""
+    """Namespaces, partitions, order, properties and comments are made once; the same declaration again changes
+    nothing.
+    """
     step = step_of(
         (*place, "deep", "er", "t"),
         partition=("days(at)", "bucket(4, id)", "truncate(2, `odd name`)", "kind"),

@@ -1,4 +1,6 @@
-"""Two runs of one pipeline from two processes: the second is refused, or waits and goes on from what the first has published."""
+"""Two runs of one pipeline from two processes: the second is refused, or waits and goes on from what the first has
+published.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def first(server: LiveServer, file: Path, tmp_path: Path) -> Iterator[tuple[Driv
 def test_two_processes_take_turns(
     spark: SparkSession, admin: Client, file: Path, *, first: tuple[Driver, str], tmp_path: Path
 ) -> None:
-    """Who doesn't wait is told which run it is, whose, held where and what to do; who waits comes after; each writes its rows once."""
+    """Who doesn't wait is told which run it is, whose, held where and what to do; who waits comes after; each
+    writes its rows once.
+    """
     driver, run = first
     gate, waited = tmp_path / "gate", list[RunResult]()
     project, given = load(file), {"gate": str(gate)}

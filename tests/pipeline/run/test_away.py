@@ -23,7 +23,9 @@ pytestmark = pytest.mark.integration
 def test_a_server_that_is_away_as_a_run_begins_is_waited_for(
     scene: PipelineRig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where Spark does not reach it, before anything is recorded: asked again, and after the longest wait told without Java's words."""
+    """Where Spark does not reach it, before anything is recorded: asked again, and after the longest wait told
+    without Java's words.
+    """
     failures = [StepAway("connection refused")] * 2
     reads = scene.engine.reads
 

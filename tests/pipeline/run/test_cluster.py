@@ -59,7 +59,9 @@ def workers(tmp_path: Path) -> Iterator[SparkCluster]:
 
 @pytest.fixture
 def settings(tmp_path: Path) -> dict[str, str]:
-    """The environment of a driver, whose settings lie in a file as a cluster's do; it keeps `events` of all that happens."""
+    """The environment of a driver, whose settings lie in a file as a cluster's do; it keeps `events` of all that
+    happens.
+    """
     directory, events = tmp_path / "conf", tmp_path / "events"
     directory.mkdir()
     events.mkdir()
@@ -71,7 +73,9 @@ def settings(tmp_path: Path) -> dict[str, str]:
 def test_staged_rows_outlive_a_worker(
     workers: SparkCluster, settings: dict[str, str], *, tmp_path: Path, how: str, answer: str
 ) -> None:
-    """Rows by chance that were staged are the same ones when a worker is gone; Spark's own local checkpoint loses them."""
+    """Rows by chance that were staged are the same ones when a worker is gone; Spark's own local checkpoint loses
+    them.
+    """
     script = tmp_path / "staged.py"
     script.write_text(STAGED)
     with subprocess.Popen(
@@ -101,7 +105,9 @@ def test_a_whole_run_whose_worker_is_killed(
     settings: dict[str, str],
     tmp_path: Path,
 ) -> None:
-    """A worker dies during the first day's run, the other one does the second day: the rows are right, the token is kept nowhere."""
+    """A worker dies during the first day's run, the other one does the second day: the rows are right, the token
+    is kept nowhere.
+    """
     shop = opened(admin, tmp_path, space="oncluster")
     words = ("run", str(shop.file), "--param", "least=2")
     where = ("--master", workers.master)

@@ -79,7 +79,9 @@ def connect(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Told]:
 def test_a_whole_run_over_connect(
     server: LiveServer, admin: Client, spark: SparkSession, connect: Told, tmp_path: Path
 ) -> None:
-    """Merge, history, quarantine and Python over two days come to the right rows; the command ends; no page has the token."""
+    """Merge, history, quarantine and Python over two days come to the right rows; the command ends; no page has
+    the token.
+    """
     shop = opened(admin, tmp_path, space="overconnect")
     where = ("--connect", connect.server.address)
 
@@ -110,7 +112,9 @@ def test_a_step_that_fails_over_connect(server: LiveServer, admin: Client, conne
 
 
 def test_a_server_that_hangs_holds_nobody(server: LiveServer, admin: Client, connect: Told, tmp_path: Path) -> None:
-    """Stopped while a step runs there, and the command asked to end: it waits a moment for an answer, and ends without one."""
+    """Stopped while a step runs there, and the command asked to end: it waits a moment for an answer, and ends
+    without one.
+    """
     admin.namespaces.create("main.hangsoverconnect")
     file = tmp_path / "hangsoverconnect.yaml"
     file.write_text(WAITS.replace("goneoverconnect", "hangsoverconnect"))
@@ -129,7 +133,9 @@ def test_a_server_that_hangs_holds_nobody(server: LiveServer, admin: Client, con
 
 
 def test_a_server_that_is_gone_holds_nobody(server: LiveServer, admin: Client, connect: Told, tmp_path: Path) -> None:
-    """Killed while a step runs there, and the command asked to end: it does so at once, and says that it was interrupted. Comes last, as the server is gone."""
+    """Killed while a step runs there, and the command asked to end: it does so at once, and says that it was
+    interrupted. Comes last, as the server is gone.
+    """
     admin.namespaces.create("main.goneoverconnect")
     file = tmp_path / "goneoverconnect.yaml"
     file.write_text(WAITS)

@@ -1,4 +1,6 @@
-"""A disk that is full while Spark writes: nothing is published, the message says what it was, and when there is room again the run goes on."""
+"""A disk that is full while Spark writes: nothing is published, the message says what it was, and when there is
+room again the run goes on.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,9 @@ def full(spark: SparkSession) -> Iterator[None]:
 
 
 def test_a_full_disk_publishes_nothing_and_a_resume_goes_on(spark: SparkSession, admin: Client, tmp_path: Path) -> None:
-    """The step that found no room fails and is named; what was done before stands on its branch, and is not done again."""
+    """The step that found no room fails and is named; what was done before stands on its branch, and is not done
+    again.
+    """
     admin.namespaces.create("main.full")
     file = tmp_path / "full.yaml"
     file.write_text(PIPELINE)

@@ -118,7 +118,9 @@ def published_snapshots(client: Client, table: str) -> list[str]:
 
 @contextmanager
 def watched(server: LiveServer, space: str) -> Iterator[list[str]]:
-    """Somebody who looks all the time at which of the tables have rows: who has seen one must see every other one he looks at next."""
+    """Somebody who looks all the time at which of the tables have rows: who has seen one must see every other one
+    he looks at next.
+    """
     broken: list[str] = []
     over = threading.Event()
 
@@ -170,7 +172,9 @@ class Moment:
 def test_a_killed_driver_is_resumed(
     server: LiveServer, admin: Client, spark: SparkSession, file: Path, number: int
 ) -> None:
-    """Killed at a moment by chance, Java writing on: the resume publishes what an undisturbed run would, each snapshot once, and nobody sees a part."""
+    """Killed at a moment by chance, Java writing on: the resume publishes what an undisturbed run would, each
+    snapshot once, and nobody sees a part.
+    """
     chance, moment = random.Random(number), Moment(number)
     moment.step, moment.delay_s = chance.choice(["raw", "odd", "total"]), chance.uniform(0, 4)
     with watched(server, file.stem) as broken:

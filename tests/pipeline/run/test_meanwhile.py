@@ -41,7 +41,9 @@ steps:
 
 @dataclass
 class Meddler:
-    """Does something once, when the run tells an event: `when` is a step's name and `running`, or the run's own state."""
+    """Does something once, when the run tells an event: `when` is a step's name and `running`, or the run's own
+    state.
+    """
 
     when: str
     do: Callable[[], object]
@@ -145,7 +147,9 @@ def test_a_right_taken_away_during_a_run_is_named(
 
 
 def test_a_right_that_lacks_from_the_beginning_stops_a_run_before_it_writes(stage: Stage, ana: SparkSession) -> None:
-    """Also where an earlier step could have been done: no step begins, no run is recorded, and the line that grants it is told."""
+    """Also where an earlier step could have been done: no step begins, no run is recorded, and the line that
+    grants it is told.
+    """
     role, seen = f"ana_{stage.space}", list[str]()
     stage.admin.roles.withdraw(role, ["modify_table"], on=f"main.{stage.space}", kind="namespace")
     stage.admin.roles.allow(role, ["modify_table"], on=stage.table("a"), kind="table")
@@ -207,7 +211,9 @@ def test_a_rival_between_the_last_step_and_the_publish_keeps_its_rows(stage: Sta
 
 
 def test_a_rival_who_never_rests_is_named_and_the_next_run_goes_on_from_what_they_wrote(stage: Stage) -> None:
-    """After its tries the run gives up, says who wrote and when, and keeps its branches; another run is made on the rival's rows."""
+    """After its tries the run gives up, says who wrote and when, and keeps its branches; another run is made on
+    the rival's rows.
+    """
     rival = Meddler("publishing", lambda: stage.spark.sql(f"INSERT INTO {stage.table('b')} VALUES (7)"), again=True)
 
     lost = stage.run(rival, tries=1)

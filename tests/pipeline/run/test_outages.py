@@ -1,4 +1,6 @@
-"""A server that is killed while Spark runs a pipeline, and comes back: the run waits, and all is as if nothing had been."""
+"""A server that is killed while Spark runs a pipeline, and comes back: the run waits, and all is as if nothing had
+been.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Readers beside runs: what two tables hold is always of one run, whoever asks and whenever.
 
-`LIMNOS_TEST_READS` says how many reads of both tables there are at least; `conformance/run proofs` asks for ten thousand.
+`LIMNOS_TEST_READS` says how many reads of both tables there are at least; `conformance/run proofs` asks for ten
+thousand.
 """
 
 from __future__ import annotations

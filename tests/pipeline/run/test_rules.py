@@ -1,4 +1,6 @@
-"""Each kind of rule with each of its actions, in whole runs on data made to break it: what fails publishes nothing anywhere, what warns is told."""
+"""Each kind of rule with each of its actions, in whole runs on data made to break it: what fails publishes nothing
+anywhere, what warns is told.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +109,9 @@ def test_every_kind_of_rule_is_broken_here() -> None:
 
 @pytest.mark.parametrize("case", FAILING)
 def test_a_rule_that_fails_publishes_nothing(lake: Lake, case: str) -> None:
-    """Neither the table that breaks it nor the others of the run, whose rows are new; the end is that of broken data and says which rule."""
+    """Neither the table that breaks it nor the others of the run, whose rows are new; the end is that of broken
+    data and says which rule.
+    """
     name, step, kind = FAILING[case]
     before = lake.heads()
     ended = lake.run({**NEW, name: step})

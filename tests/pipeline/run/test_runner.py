@@ -108,7 +108,9 @@ def test_what_others_read_is_pinned_when_the_run_begins(scene: PipelineRig) -> N
 
 
 def test_a_failed_step_publishes_nothing_and_a_resume_goes_on(scene: PipelineRig) -> None:
-    """After the failure nobody sees anything; the resume runs the failed step alone, and publishes what both attempts made."""
+    """After the failure nobody sees anything; the resume runs the failed step alone, and publishes what both
+    attempts made.
+    """
     scene.engine.before = failing("b")
     ended = scene.run(scene.pipeline(a="", b="a", c="b"))
 
@@ -199,7 +201,9 @@ def test_a_server_without_space_ends_the_run_with_what_it_said(
     ],
 )
 def test_a_source_that_was_mended_is_read_again(scene: PipelineRig, mended: dict[str, bool | None], again: str) -> None:
-    """A finished step whose source has changed runs again, also one whose source nobody can compare, if its rows broke a rule."""
+    """A finished step whose source has changed runs again, also one whose source nobody can compare, if its rows
+    broke a rule.
+    """
     reads = {"a": "", "b": "a", "c": "", "d": "b"}
     sources = {"a": ("files",), "c": ("aside",)}
     scene.engine.sources = sources
@@ -316,7 +320,9 @@ def test_a_table_that_others_write_again_and_again_is_given_up(scene: PipelineRi
 
 
 def test_a_namespace_that_is_renamed_during_the_run_is_not_made_anew(scene: PipelineRig) -> None:
-    """Tables of the run, old and new, are not made again under a name that somebody has taken away: it ends and says so."""
+    """Tables of the run, old and new, are not made again under a name that somebody has taken away: it ends and
+    says so.
+    """
     scene.run(scene.pipeline(b=""))
     namespace, elsewhere = f"main.{scene.space}", f"main.{scene.space}x"
 
@@ -493,7 +499,9 @@ def test_two_runs_of_a_pipeline_at_once_are_refused(scene: PipelineRig) -> None:
 
 
 def test_a_table_that_another_pipeline_declares_is_refused_before_anything_is_written(scene: PipelineRig) -> None:
-    """Neither a run nor a resume takes it, the other's table need not be there yet, and nothing is registered or made."""
+    """Neither a run nor a resume takes it, the other's table need not be there yet, and nothing is registered or
+    made.
+    """
     scene.engine.before = failing("b")
     failed = scene.run(scene.pipeline(a="", b="a"))
     other = f"other_{scene.space}"

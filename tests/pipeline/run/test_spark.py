@@ -171,7 +171,9 @@ def row_rule(name: str, condition: str, action: ExpectationAction) -> Expectatio
 
 
 def test_rows_that_break_rules_are_dropped_kept_aside_or_told(place: Place) -> None:
-    """What is dropped is nowhere, what is quarantined stands beside with its rule, and all of it is published together."""
+    """What is dropped is nowhere, what is quarantined stands beside with its rule, and all of it is published
+    together.
+    """
     rules = (
         row_rule("positive", "x > 0", ExpectationAction.DROP),
         row_rule("small", "x < 3", ExpectationAction.QUARANTINE),
@@ -332,7 +334,9 @@ def test_texts_that_a_query_could_not_read_are_kept_beside_its_table(place: Plac
 
 
 def test_lineage_is_told_when_a_run_is_published(place: Place) -> None:
-    """The columns of a published table and of its quarantine are known with where they came from; those of a held one not before it is published."""
+    """The columns of a published table and of its quarantine are known with where they came from; those of a held
+    one not before it is published.
+    """
     small = row_rule("small", "y < 3", ExpectationAction.QUARANTINE)
     steps = (
         place.step("a", "SELECT id AS x FROM range(3)"),

@@ -47,7 +47,9 @@ def test_a_line_comes_once(desk: ServiceDesk) -> None:
 
 
 def test_a_user_reads_what_they_did_alone(desk: ServiceDesk) -> None:
-    """Ana is no owner: she reads her own line and nobody else's; a stranger reads nothing, nor does she once she is disabled."""
+    """Ana is no owner: she reads her own line and nobody else's; a stranger reads nothing, nor does she once she
+    is disabled.
+    """
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     desk.namespace("hers", user="ana")
     desk.namespace("other")

@@ -1,4 +1,6 @@
-"""The audit's lines as Parquet: days that are over, each line once, also when a task is done twice; kept no longer than told."""
+"""The audit's lines as Parquet: days that are over, each line once, also when a task is done twice; kept no longer
+than told.
+"""
 
 from __future__ import annotations
 

@@ -161,7 +161,9 @@ def test_a_denial_outlives_its_object(lake: ServiceDesk) -> None:
 
 
 def test_a_catalog_that_comes_into_sight_is_told_from_its_beginning(lake: ServiceDesk) -> None:
-    """Who may use a catalog from now on is told what is kept of it, as far as they may see it; the others are not in the position."""
+    """Who may use a catalog from now on is told what is kept of it, as far as they may see it; the others are not
+    in the position.
+    """
     lake.run(add_catalog(lake.ctx(), "side"))
     lake.namespace("n", scope=RequestScope(LAKE, "side"))
     first = read(lake, "ana", after="now")

@@ -17,7 +17,9 @@ from tests.services.conftest import ServiceDesk
     "catalog_type, provider", [("RELATIONAL", "jdbc-doris"), ("messaging", "lakehouse-iceberg"), ("RELATIONAL", "")]
 )
 def test_what_is_not_served(desk: ServiceDesk, catalog_type: str, provider: str) -> None:
-    """A provider that is not served, or a type that is not the provider's, is refused before anybody is asked for rights."""
+    """A provider that is not served, or a type that is not the provider's, is refused before anybody is asked for
+    rights.
+    """
     with pytest.raises(BadRequest):
         desk.run(
             catalog_create(

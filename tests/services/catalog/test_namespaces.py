@@ -211,7 +211,9 @@ def test_table_moves_where_one_may_create(desk: ServiceDesk) -> None:
 
 
 def test_parents_are_made_only_when_they_may_be(desk: ServiceDesk) -> None:
-    """Told to make no parents, a create with a missing one makes nothing and names it; with them all there, it makes."""
+    """Told to make no parents, a create with a missing one makes nothing and names it; with them all there, it
+    makes.
+    """
 
     def create(*levels: str) -> None:
         desk.run(namespace_create(desk.ctx(), MAIN, levels=levels, properties={}, parents=False))

@@ -1,4 +1,6 @@
-"""Changing names that hold the separator: planned, changed in batches and undone, beside others, over a crowd of names."""
+"""Changing names that hold the separator: planned, changed in batches and undone, beside others, over a crowd of
+names.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ NAMES = ("sales", "sales:east", "a::b", "x:y:z", "x_y_z", "x", ":", "east:", "p:
 
 @pytest.fixture
 def flat(lab: StoreLab) -> Iterator[ServiceDesk]:
-    """A lake with a catalog `flat` whose namespaces do not nest, where names may hold the separator; ana has no rights."""
+    """A lake with a catalog `flat` whose namespaces do not nest, where names may hold the separator; ana has no
+    rights.
+    """
     desk = ServiceDesk(lab)
     loosen(desk)
     desk.run(fill(desk.ctx()))
@@ -149,7 +153,9 @@ def test_a_name_that_holds_the_separator_stays_in_the_trash_where_namespaces_nes
 
 @pytest.mark.parametrize("batch", [1, 3, 500])
 def test_names_are_planned_changed_and_undone(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
-    """In batches of any size, by two nodes in turn; every namespace keeps its id and what is in it, undone is as before."""
+    """In batches of any size, by two nodes in turn; every namespace keeps its id and what is in it, undone is as
+    before.
+    """
     monkeypatch.setattr(nesting_steps, "BATCH", batch)
     other = ServiceDesk.__new__(ServiceDesk)
     other.lab, other.node = flat.lab, type(flat.node)(flat.lab.open())
@@ -190,7 +196,9 @@ def test_names_are_planned_changed_and_undone(flat: ServiceDesk, monkeypatch: py
 
 
 def test_what_others_do_meanwhile_is_left(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A namespace that was renamed, dropped or moved since is theirs; a name that came is planned, one that is taken gets a number."""
+    """A namespace that was renamed, dropped or moved since is theirs; a name that came is planned, one that is
+    taken gets a number.
+    """
     monkeypatch.setattr(nesting_steps, "BATCH", 2)
     for name in ("a:1", "b:1", "c:1", "d:1", "e:1"):
         flat.namespace(name, scope=FLAT)
@@ -296,7 +304,9 @@ def test_steps_out_of_turn(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_plan_that_is_made_for_a_change_under_way_stays(flat: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What came to the catalog after its plan is planned while names change: in none of these states can the change be confirmed away."""
+    """What came to the catalog after its plan is planned while names change: in none of these states can the
+    change be confirmed away.
+    """
     monkeypatch.setattr(nesting_steps, "BATCH", 1)
     for name in ("a:1", "b:1"):
         flat.namespace(name, scope=FLAT)

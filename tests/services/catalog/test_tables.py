@@ -78,7 +78,9 @@ def test_moving_onto_another(home: ServiceDesk) -> None:
 
 
 def test_renaming_takes_less_than_moving(home: ServiceDesk) -> None:
-    """Who may write a table renames it where it is; to put it elsewhere takes its ownership, not only the right to create there."""
+    """Who may write a table renames it where it is; to put it elsewhere takes its ownership, not only the right to
+    create there.
+    """
     home.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.MODIFY_TABLE)
 
     home.allow("ana", Kind.CATALOG, "main", Privilege.CREATE_TABLE)

@@ -1,4 +1,6 @@
-"""A metalake exported and imported again: everything comes back, nothing shows before it is whole, and what is wrong is told with its record."""
+"""A metalake exported and imported again: everything comes back, nothing shows before it is whole, and what is
+wrong is told with its record.
+"""
 
 from __future__ import annotations
 
@@ -303,7 +305,9 @@ def test_a_metalake_comes_back_as_it_was(source: ServiceDesk, target: ServiceDes
 def test_an_export_is_kept_as_records_and_comes_out_again(
     kind: str, source: ServiceDesk, other: ServiceDesk, tmp_path: Path
 ) -> None:
-    """On a key-value database as on SQL: the same records in an order that an import takes; a later export takes their place."""
+    """On a key-value database as on SQL: the same records in an order that an import takes; a later export takes
+    their place.
+    """
     store = RecordStore(
         LmdbKeyValueStore(tmp_path / "records") if kind == "lmdb" else SqlKeyValueStore(str(tmp_path / "records.db"))
     )
@@ -563,7 +567,9 @@ def wipe(desk: ServiceDesk) -> None:
 
 
 def test_what_was_given_up_is_wiped(source: ServiceDesk, target: ServiceDesk) -> None:
-    """Every row of every table, so that the same ids and places can be taken again; an import that is shown keeps all but its notes."""
+    """Every row of every table, so that the same ids and places can be taken again; an import that is shown keeps
+    all but its notes.
+    """
     data = exported(source)
     empty = counts(target)
     found = fed(target, begun(target, ids="keep"), records_of(data))

@@ -1,4 +1,6 @@
-"""Tags as nodes of the metalake: owned, granted and explained like everything else, inherited below what they are on."""
+"""Tags as nodes of the metalake: owned, granted and explained like everything else, inherited below what they are
+on.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ def listed(desk: ServiceDesk, user: str = ADMIN) -> list[str]:
 
 
 def test_tags_come_down_to_what_lies_below(desk: ServiceDesk) -> None:
-    """A leaf has its own tags first, then those of the namespaces and the catalog above it, each once; beside it nothing comes."""
+    """A leaf has its own tags first, then those of the namespaces and the catalog above it, each once; beside it
+    nothing comes.
+    """
     desk.namespace("a", "b")
     desk.table("a", "b", "t")
     desk.table("a", "u")
@@ -92,7 +96,9 @@ def test_tags_come_down_to_what_lies_below(desk: ServiceDesk) -> None:
 
 
 def test_objects_of_a_tag_in_several_catalogs(desk: ServiceDesk) -> None:
-    """What a tag is on is told by its path, catalog by catalog, without what was dropped and without what one may not know of."""
+    """What a tag is on is told by its path, catalog by catalog, without what was dropped and without what one may
+    not know of.
+    """
     desk.run(add_catalog(desk.ctx(), "side"))
     for scope in (MAIN, RequestScope(LAKE, "side")):
         desk.namespace("a", scope=scope)
@@ -117,7 +123,9 @@ def test_objects_of_a_tag_in_several_catalogs(desk: ServiceDesk) -> None:
 
 
 def test_who_may_apply_sees_and_attaches(desk: ServiceDesk) -> None:
-    """Somebody who may apply one tag sees that one alone, attaches it to what they may know of, and may not change it."""
+    """Somebody who may apply one tag sees that one alone, attaches it to what they may know of, and may not change
+    it.
+    """
     desk.namespace("a")
     make(desk, "red", "blue")
     desk.allow("ana", Kind.TAG, "red", Privilege.APPLY_TAG)
@@ -185,7 +193,9 @@ def test_renamed_tag_stays_and_a_successor_inherits_nothing(desk: ServiceDesk) -
 
 
 def test_association_is_all_or_nothing(desk: ServiceDesk) -> None:
-    """One tag that is on the object already, or is not there, and nothing of the request is done; named twice over is left alone."""
+    """One tag that is on the object already, or is not there, and nothing of the request is done; named twice over
+    is left alone.
+    """
     make(desk, "red", "blue")
     put(desk, Kind.CATALOG, "main", "red")
     with pytest.raises(AlreadyExists, match="Tag red is on catalog main already"):

@@ -112,7 +112,9 @@ def test_what_a_tag_allows() -> None:
 
 
 def test_a_crowd_adds_each_its_own(desk: ServiceDesk) -> None:
-    """Sixty-four callers at once add a value each, and each takes another's away: every value that stays was added once."""
+    """Sixty-four callers at once add a value each, and each takes another's away: every value that stays was added
+    once.
+    """
     make(desk, "red")
     put(desk, *(f"old{each}" for each in range(64)))
 

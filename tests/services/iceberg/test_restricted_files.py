@@ -69,7 +69,9 @@ def prune(tasks: Tasks, *, now_ms: int = 11 * PERIOD_MS + 5) -> int:
 
 
 def test_directories_without_a_plan_go(tmp_path: Path) -> None:
-    """A directory goes whose rows have gone; of an earlier release's periods those before the last one; what is not ours stays."""
+    """A directory goes whose rows have gone; of an earlier release's periods those before the last one; what is
+    not ours stays.
+    """
     files = make(tmp_path, OURS, OTHER, "8", "9", "10", "11", "notes", "t9")
     beside = tmp_path / "table" / "data.parquet"
     beside.parent.mkdir()

@@ -19,7 +19,9 @@ async def _begin(flights: RunningPlans, name: str, *, caller: str) -> None:
 
 
 def test_plans_of_one_user_are_bounded() -> None:
-    """One user has as many plans under way as the bound says, and another one still begins one; a plan that is ended makes room."""
+    """One user has as many plans under way as the bound says, and another one still begins one; a plan that is
+    ended makes room.
+    """
 
     async def story() -> None:
         flights = RunningPlans()

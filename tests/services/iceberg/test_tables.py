@@ -53,8 +53,8 @@ class Meanwhile(NoFiles):
 
 @pytest.fixture
 def losing(desk: ServiceDesk) -> tuple[ServiceDesk, str]:
-    """A desk and a metadata file in it. Here ana creates tables in namespace a, where table t is hers, until a file is touched: then she is a mere
-    user of both.
+    """A desk and a metadata file in it. Here ana creates tables in namespace a, where table t is hers, until a
+    file is touched: then she is a mere user of both.
     """
     desk.namespace("a")
     for privilege in (*USES, Privilege.CREATE_TABLE):

@@ -1,4 +1,6 @@
-"""Signing in by a token of an outside issuer: users come to be, memberships follow the newest token, nobody gets more."""
+"""Signing in by a token of an outside issuer: users come to be, memberships follow the newest token, nobody gets
+more.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +60,9 @@ def groups_of(desk: ServiceDesk, user: str) -> tuple[str, ...]:
 
 
 def test_first_sight_makes_a_user(vouched: ServiceDesk) -> None:
-    """Who is vouched for is a user of the metalakes that the settings name, in the groups there that the token tells."""
+    """Who is vouched for is a user of the metalakes that the settings name, in the groups there that the token
+    tells.
+    """
     credential = enter(vouched, "cleo", 10, "crew+unknown")
 
     assert credential == Credential("cleo", expires_ms=FAR_MS)
@@ -125,7 +129,9 @@ def test_nothing_moves_where_nothing_is_new(vouched: ServiceDesk) -> None:
 
 
 def test_disabled_user_stays_out(vouched: ServiceDesk) -> None:
-    """Whom an administrator disabled is refused at the next request, and a new token neither enables nor changes them."""
+    """Whom an administrator disabled is refused at the next request, and a new token neither enables nor changes
+    them.
+    """
     credential = enter(vouched, "ana", 10, "crew")
     vouched.run(user_enable(vouched.ctx(), metalake=LAKE, name="ana", enabled=False))
 
@@ -136,7 +142,9 @@ def test_disabled_user_stays_out(vouched: ServiceDesk) -> None:
 
 
 def test_removed_user_comes_back_with_nothing(vouched: ServiceDesk) -> None:
-    """Who was removed and signs in again is a new user: in the groups that the issuer tells, with none of the old roles."""
+    """Who was removed and signs in again is a new user: in the groups that the issuer tells, with none of the old
+    roles.
+    """
     enter(vouched, "ana", 10, "crew")
     vouched.run(principal_remove(vouched.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
 

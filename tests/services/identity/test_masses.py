@@ -79,7 +79,9 @@ def test_details_of_masses(desk: ServiceDesk, kind: Kind) -> None:
 
 
 def test_masses_of_roles(desk: ServiceDesk) -> None:
-    """Twenty thousand roles with a rule each are listed by a fresh node from a few statements, to whoever may see them."""
+    """Twenty thousand roles with a rule each are listed by a fresh node from a few statements, to whoever may see
+    them.
+    """
     make_role(desk, "r", Privilege.USE_CATALOG)
     one = first(desk, "SELECT id FROM role WHERE name = 'r'")
     catalog = first(desk, "SELECT id FROM node WHERE kind = 2")

@@ -45,7 +45,9 @@ def test_list_of_catalogs_follows_their_owners(desk: ServiceDesk) -> None:
     "kind, full_name", [(Kind.METALAKE, LAKE), (Kind.CATALOG, "main"), (Kind.ROLE, "r"), (Kind.NAMESPACE, "main.a")]
 )
 def test_owner_moves_the_clock_that_readers_look_at(desk: ServiceDesk, kind: Kind, full_name: str) -> None:
-    """A metalake's owner is on the server's clock, a catalog's and a role's on the metalake's, all else on the catalog's."""
+    """A metalake's owner is on the server's clock, a catalog's and a role's on the metalake's, all else on the
+    catalog's.
+    """
     desk.namespace("a")
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
     ((lake, main),) = desk.rows(

@@ -139,7 +139,9 @@ def test_successor_is_not_dropped_in_place_of_the_one_decided_on(desk: ServiceDe
 
 
 def test_a_role_of_many_is_read_and_changed_in_parts(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A grant reads the rules on its own object alone; what is shown comes in lists, each read by itself, and is whole and in order."""
+    """A grant reads the rules on its own object alone; what is shown comes in lists, each read by itself, and is
+    whole and in order.
+    """
     monkeypatch.setattr(store_roles, "PART_MAX", 5)
     monkeypatch.setattr(module, "PART_MAX", 5)
     monkeypatch.setattr(subjects, "PART_MAX", 5)
@@ -186,7 +188,9 @@ def test_the_opposite_of_what_stands_is_found_in_the_transaction(desk: ServiceDe
 
 @pytest.fixture
 def parts_read(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """A user `ana` with a role of rules on 45 namespaces, where ten rules are many; how many rules each part had that was read."""
+    """A user `ana` with a role of rules on 45 namespaces, where ten rules are many; how many rules each part had
+    that was read.
+    """
     for room in (store_roles, module, subjects):
         monkeypatch.setattr(room, "PART_MAX", 10)
     for at in range(45):
@@ -228,7 +232,9 @@ def may_create(desk: ServiceDesk) -> list[int]:
 
 
 def test_a_change_of_a_role_of_many_rules_reads_one_part(desk: ServiceDesk, parts_read: list[int]) -> None:
-    """The rules are read part by part, each a round of its own; after a grant or a revoke the part of that object alone."""
+    """The rules are read part by part, each a round of its own; after a grant or a revoke the part of that object
+    alone.
+    """
     before = COLD_READS[()]
 
     assert len(shown(desk)) == 45

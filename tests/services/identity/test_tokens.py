@@ -195,7 +195,9 @@ def test_what_a_believed_user_made_is_void_where_only_tokens_count(desk: Service
 
 
 def test_proven_tokens_beget_proven_ones(desk: ServiceDesk) -> None:
-    """The server's own token for its administrator counts everywhere, and so do those made with it where access is on."""
+    """The server's own token for its administrator counts everywhere, and so do those made with it where access is
+    on.
+    """
     strict = ServiceDesk(desk.lab, believes_basic=False)
     _, text = desk.run(token_create(strict.ctx(), user=None, name="", expires_in_s=None, by_server=True))
     header = f"Bearer {text}".encode()
@@ -218,7 +220,9 @@ def replace_user(desk: ServiceDesk, name: str) -> None:
 
 @pytest.mark.parametrize("access", [True, False])
 def test_successor_does_not_inherit_tokens(desk: ServiceDesk, access: bool) -> None:
-    """A user removed and added again is another user: the old tokens are void in the metalake, on every node, at once."""
+    """A user removed and added again is another user: the old tokens are void in the metalake, on every node, at
+    once.
+    """
     node = ServiceDesk(desk.lab, access=access)
     _, header = make(node)
     heir = remake(node, header)
@@ -232,7 +236,9 @@ def test_successor_does_not_inherit_tokens(desk: ServiceDesk, access: bool) -> N
 
 
 def test_predecessor_does_not_touch_the_successors_tokens(desk: ServiceDesk) -> None:
-    """With a void token nobody lists, makes or revokes tokens, nor reads the audit, though the server itself knows users by name alone."""
+    """With a void token nobody lists, makes or revokes tokens, nor reads the audit, though the server itself knows
+    users by name alone.
+    """
     _, header = make(desk)
     replace_user(desk, "ana")
     fresh, text = desk.run(token_create(desk.ctx(), user="ana", name="", expires_in_s=None))
@@ -254,7 +260,9 @@ def test_predecessor_does_not_touch_the_successors_tokens(desk: ServiceDesk) -> 
 
 
 def test_line_of_tokens_is_as_old_as_its_first(desk: ServiceDesk) -> None:
-    """Who makes a token from a token between removal and return gets no younger by it; an administrator's gift is new."""
+    """Who makes a token from a token between removal and return gets no younger by it; an administrator's gift is
+    new.
+    """
     _, header = make(desk)
     desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
     heir = remake(desk, header)
@@ -281,7 +289,9 @@ def test_a_name_that_nobody_has_gets_no_token(desk: ServiceDesk) -> None:
 
 
 def test_a_disabled_user_gets_no_token(desk: ServiceDesk) -> None:
-    """Neither from an administrator nor by itself, once every metalake that knows it has disabled it; one that has not is enough."""
+    """Neither from an administrator nor by itself, once every metalake that knows it has disabled it; one that has
+    not is enough.
+    """
     desk.run(metalake_create(desk.ctx(), name="pond", comment=None, properties={}))
     desk.run(principal_add(desk.ctx(), metalake="pond", kind=Kind.USER, name="ana"))
     desk.run(user_enable(desk.ctx(), metalake=LAKE, name="ana", enabled=False))

@@ -178,7 +178,9 @@ def story(path: Path, seed: int) -> Story:
 
 @pytest.mark.parametrize("seed", range(STORIES))
 def test_what_nobody_knows_goes_and_every_version_reads_whole(tmp_path: Path, seed: int) -> None:
-    """After random histories with kills, exactly the litter goes, and all versions of all branches are what they were."""
+    """After random histories with kills, exactly the litter goes, and all versions of all branches are what they
+    were.
+    """
     told = story(tmp_path / "t", seed)
     before = told.whole()
     age(told.path)

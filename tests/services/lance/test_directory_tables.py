@@ -1,4 +1,6 @@
-"""Rows of a directory that is served as it lies: what is asked of processes, what becomes of a name, and what callers are told."""
+"""Rows of a directory that is served as it lies: what is asked of processes, what becomes of a name, and what
+callers are told.
+"""
 
 from __future__ import annotations
 
@@ -44,7 +46,9 @@ async def body(*pieces: bytes, cut: bool = False) -> AsyncGenerator[bytes, None]
 
 
 def test_questions_go_to_where_the_table_lies(tmp_path: Path) -> None:
-    """With its place, the state that is meant, and without one where nothing was written yet; wrong states are told before."""
+    """With its place, the state that is meant, and without one where nothing was written yet; wrong states are
+    told before.
+    """
     place, workers = lay(tmp_path, "t.lance"), FakeLanceWorkers()
     found = folders(tmp_path, workers, layout=DirectoryLayout.V1)
     rows = found.table(("t",))
@@ -168,7 +172,9 @@ async def late(_errand: WorkerTask) -> None:
 
 
 def test_time_is_limited(tmp_path: Path) -> None:
-    """Who was only reading is told that nothing was changed, who wrote that nobody knows; a table that may be there keeps its name."""
+    """Who was only reading is told that nothing was changed, who wrote that nobody knows; a table that may be
+    there keeps its name.
+    """
 
     async def hang(_errand: WorkerTask) -> None:
         await asyncio.Event().wait()

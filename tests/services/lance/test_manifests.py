@@ -80,7 +80,9 @@ def settled(shelf: Shelf) -> bool:
 
 
 def test_what_another_node_put_right_meanwhile_is_not_lost() -> None:
-    """It moved the rogue aside, gave the version its name, and dropped what was staged: what is moved then was the version, and comes back."""
+    """It moved the rogue aside, gave the version its name, and dropped what was staged: what is moved then was the
+    version, and comes back.
+    """
 
     def other(shelf: Shelf) -> None:
         del shelf.held[STAGED]
@@ -118,7 +120,9 @@ def test_the_name_is_taken_again_and_again() -> None:
 
 
 class Bucket(Shelf):
-    """An object store: a move is a read, a write, a look and a deletion, and the other node does its part before the last one."""
+    """An object store: a move is a read, a write, a look and a deletion, and the other node does its part before
+    the last one.
+    """
 
     async def move(self, source: str, target: str, **_: object) -> None:
         """Put it aside, look again, let the other node do its part, and delete whatever has the name then."""
@@ -147,7 +151,9 @@ FINAL_THERE, STAGED_THERE = f"{IN_BUCKET}/{manifest_name(5, V2)}", f"{IN_BUCKET}
 
 
 def test_a_manifest_that_is_deleted_in_the_place_of_another_comes_back() -> None:
-    """Two nodes move a rogue; one of them late, when the version has its name and the next one is there. It deletes the version, and puts it back."""
+    """Two nodes move a rogue; one of them late, when the version has its name and the next one is there. It
+    deletes the version, and puts it back.
+    """
 
     def other(shelf: Shelf) -> None:
         del shelf.held[FINAL_THERE]
@@ -183,7 +189,9 @@ def test_what_is_aside_in_an_object_store_is_not_taken_for_the_version() -> None
 
 
 def test_what_nobody_contended_for_does_not_stay_staged() -> None:
-    """Once the version has its name, what its writer has staged goes, in an object store too; a rogue of another version is no reason to keep it."""
+    """Once the version has its name, what its writer has staged goes, in an object store too; a rogue of another
+    version is no reason to keep it.
+    """
     shelf = Bucket({STAGED_THERE: RIGHT, f"s3://lake/t/{BYPASSED}/{manifest_name(4, V2)}-1a": ROGUE}, lambda _: None)
 
     async def done() -> None:

@@ -1,4 +1,6 @@
-"""Lists of containers name what lies above the objects that a caller may use, and nothing else: against a model, after any change."""
+"""Lists of containers name what lies above the objects that a caller may use, and nothing else: against a model,
+after any change.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ def test_a_right_deep_down_names_what_lies_above_it(deep: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("how", ["right", "owner", "group", "group's right"])
 def test_one_table_names_what_lies_above_it(deep: ServiceDesk, how: str) -> None:
-    """So does a right on one table, or ownership of it, also through a group and without the right to use the catalog."""
+    """So does a right on one table, or ownership of it, also through a group and without the right to use the
+    catalog.
+    """
     if how.startswith("group"):
         deep.run(members_add(deep.ctx(), metalake=LAKE, group="crew", users=("ana",)))
     assert (catalogs(deep), listed(deep, "main")) == ([], None)
@@ -259,7 +263,9 @@ def test_a_hot_list_is_one_statement(deep: ServiceDesk) -> None:
 
 
 def test_unrelated_changes_leave_the_names(deep: ServiceDesk) -> None:
-    """What is shown stays the same object over commits, tables and namespaces of others, other users' rights and renames."""
+    """What is shown stays the same object over commits, tables and namespaces of others, other users' rights and
+    renames.
+    """
     grant(deep, Kind.NAMESPACE, "main.P:Q", Privilege.USE_SCHEMA)
     own(deep, Kind.TABLE, "main.P:S.t", "ana")
     node = Node(deep.lab.open())

@@ -53,7 +53,9 @@ def test_uuid_that_is_none_opens_no_way_out(made_up: str) -> None:
     ["s3://b/wh", "s3a://B//wh/", "s3://b", "s3://b/wh/7", "s3://b/wh/7/x", "s3://b/w%68/8/x"],
 )
 def test_no_catalog_names_what_is_the_servers(location: str) -> None:
-    """The server's warehouse, what contains it, and the directories of other catalogs in it are refused in every spelling."""
+    """The server's warehouse, what contains it, and the directories of other catalogs in it are refused in every
+    spelling.
+    """
     with pytest.raises(BadRequest, match="choose another"):
         check_server_location(location, "s3://b/wh", catalog_id=9)
 
@@ -62,5 +64,7 @@ def test_no_catalog_names_what_is_the_servers(location: str) -> None:
     "location, catalog", [("s3://b/wh/9/x", 9), ("s3://b/wh/7", None), ("s3://b/wh/main", 0), ("s3://b/wh-2", 0)]
 )
 def test_what_a_catalog_may_name_beside_it(location: str, catalog: int | None) -> None:
-    """A catalog's own directory, a directory with a name, what lies beside; an import brings the directory that its file has."""
+    """A catalog's own directory, a directory with a name, what lies beside; an import brings the directory that
+    its file has.
+    """
     check_server_location(location, "s3://b/wh", catalog_id=catalog)

@@ -40,7 +40,9 @@ async def paused() -> None:
 
 
 def test_a_crowd_is_one_question_and_the_next_one() -> None:
-    """Sixty-four who come while one is on its way share one question, which begins when that is answered and knows what changed before they came."""
+    """Sixty-four who come while one is on its way share one question, which begins when that is answered and knows
+    what changed before they came.
+    """
 
     async def story() -> None:
         joint, source = RequestCoalescer(), Source()
@@ -77,7 +79,9 @@ def test_different_questions_do_not_wait_for_each_other() -> None:
 
 
 def test_who_gives_up_takes_the_answer_from_nobody() -> None:
-    """The one who asked first goes away: the others hear the answer. When all have gone, the question ends, and the next one is a new one."""
+    """The one who asked first goes away: the others hear the answer. When all have gone, the question ends, and
+    the next one is a new one.
+    """
 
     async def story() -> None:
         joint, source = RequestCoalescer(), Source()
@@ -98,7 +102,9 @@ def test_who_gives_up_takes_the_answer_from_nobody() -> None:
 
 
 def test_who_waits_behind_one_that_is_given_up_is_answered() -> None:
-    """A question ends as nobody wants it, and the one behind it begins; one that nobody wants before it has begun is never asked."""
+    """A question ends as nobody wants it, and the one behind it begins; one that nobody wants before it has begun
+    is never asked.
+    """
 
     async def story() -> None:
         joint, source = RequestCoalescer(), Source()

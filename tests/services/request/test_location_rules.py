@@ -1,4 +1,6 @@
-"""The rules of places, walked whole: every kind beside every kind, in every relation, for every pair of owners, against a table of its own."""
+"""The rules of places, walked whole: every kind beside every kind, in every relation, for every pair of owners,
+against a table of its own.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def expected(kind: LocationKind, other: LocationKind, relation: LocationRelation
 def test_every_pair_meets_as_the_table_says(
     kind: LocationKind, other: LocationKind, relation: LocationRelation, whose: str
 ) -> None:
-    """A new place beside another one is allowed or refused as an independent table of all pairs says, from either side."""
+    """A new place beside another one is allowed or refused as an independent table of all pairs says, from either
+    side.
+    """
     new, rival = pair(kind, other, whose=whose)
 
     allowed = expected(kind, other, relation, whose)
@@ -103,7 +107,9 @@ def test_dropped_places_make_way_for_their_owner_alone(state: LocationState, who
 
 
 def test_a_conflicting_place_keeps_no_object_out() -> None:
-    """What breaks a rule since before the rules were kept refuses no new object, and still refuses roots and directories."""
+    """What breaks a rule since before the rules were kept refuses no new object, and still refuses roots and
+    directories.
+    """
     for kind, other, relation in product(LocationKind, LocationKind, LocationRelation):
         new, rival = pair(kind, other, whose="two catalogs")
         if may_meet(new, rival, relation=relation):
@@ -113,7 +119,9 @@ def test_a_conflicting_place_keeps_no_object_out() -> None:
 
 
 def test_exactly_who_has_the_lesser_claim_is_marked() -> None:
-    """Every stored pair that breaks a rule has a marked place, the same whichever is looked at first; no other pair has."""
+    """Every stored pair that breaks a rule has a marked place, the same whichever is looked at first; no other
+    pair has.
+    """
     for kind, other, relation, whose in product(LocationKind, LocationKind, LocationRelation, WHOSE):
         one, two = pair(kind, other, whose=whose)
         marked = find_conflicting_claims(one, two, relation=relation)

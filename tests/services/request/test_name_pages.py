@@ -1,4 +1,6 @@
-"""Pages of listings: complete and in order whatever the block size, good while others change things, and bounded in what they read."""
+"""Pages of listings: complete and in order whatever the block size, good while others change things, and bounded
+in what they read.
+"""
 
 from __future__ import annotations
 
@@ -79,7 +81,9 @@ def test_pages_hold_what_the_caller_sees(full: ServiceDesk, size: int | None) ->
 
 
 def test_whole_list_is_the_same_objects_again(full: ServiceDesk) -> None:
-    """Of a list without pages the very parts of last time come again, until one changes; of a cut page nothing says so."""
+    """Of a list without pages the very parts of last time come again, until one changes; of a cut page nothing
+    says so.
+    """
     full.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     for name in NAMES[:30:2]:
         full.allow("ana", Kind.TABLE, f"main.a.{name}", Privilege.SELECT_TABLE)

@@ -29,7 +29,9 @@ def test_results_come_in_order_and_few_are_under_way() -> None:
 
 
 def test_first_error_is_told_when_nothing_is_under_way() -> None:
-    """Of several errors the earliest item's is raised, the others' work has ended by then, and what had not begun is left."""
+    """Of several errors the earliest item's is raised, the others' work has ended by then, and what had not begun
+    is left.
+    """
     done: list[int] = []
 
     async def do(number: int) -> None:

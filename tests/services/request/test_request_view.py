@@ -38,7 +38,9 @@ def test_zones_of_a_scope(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("fresh", [True, False])
 def test_missing_catalog_is_told_to_who_may_know(desk: ServiceDesk, fresh: bool) -> None:
-    """Who could load it learns that a catalog is missing; who could not is refused in the words for one that is there."""
+    """Who could load it learns that a catalog is missing; who could not is refused in the words for one that is
+    there.
+    """
     there, gone = MAIN, RequestScope(LAKE, "mair")
     told = []
 
@@ -69,7 +71,9 @@ def test_what_is_missing_looks_like_what_is_closed(desk: ServiceDesk, kind: Kind
 
 
 def test_a_view_of_it_is_no_right(desk: ServiceDesk) -> None:
-    """A decision is made anew when what it rests on moves: who was owner, and whose name another user has now, is not."""
+    """A decision is made anew when what it rests on moves: who was owner, and whose name another user has now, is
+    not.
+    """
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     give = {"metalake": LAKE, "kind": Kind.NAMESPACE, "full_name": "main.a", "owner_kind": Kind.USER}
@@ -107,7 +111,9 @@ def test_permit_takes_a_decision_that_was_a_yes(desk: ServiceDesk) -> None:
 
 
 def test_traits_follow_their_catalog(desk: ServiceDesk) -> None:
-    """What follows from a catalog is computed once for each of its states; a change holds from the next request on, on every node."""
+    """What follows from a catalog is computed once for each of its states; a change holds from the next request
+    on, on every node.
+    """
     other = Node(desk.lab.open())
     before = [read(desk, MAIN, lambda s: s.traits, node=node) for node in (desk.node, desk.node, other)]
     desk.namespace("a")  # a change in the catalog, not of it
@@ -121,7 +127,9 @@ def test_traits_follow_their_catalog(desk: ServiceDesk) -> None:
 
 
 def test_a_successor_has_traits_of_its_own(desk: ServiceDesk) -> None:
-    """A catalog of another provider under the same name has its own name spaces and format; who saw the first sees the second."""
+    """A catalog of another provider under the same name has its own name spaces and format; who saw the first sees
+    the second.
+    """
     first = read(desk, MAIN, lambda s: (s.space(Kind.VIEW), format_of(s), s.zone))
 
     desk.run(catalog_enable(desk.ctx(), metalake=LAKE, name="main", in_use=False))
@@ -134,7 +142,9 @@ def test_a_successor_has_traits_of_its_own(desk: ServiceDesk) -> None:
 
 
 def test_without_a_catalog_there_are_no_traits(desk: ServiceDesk) -> None:
-    """A scope that names no catalog, and one whose catalog is missing, say so where something of a catalog is asked for."""
+    """A scope that names no catalog, and one whose catalog is missing, say so where something of a catalog is
+    asked for.
+    """
     for scope in (RequestScope(LAKE), RequestScope(LAKE, "mair")):
         with pytest.raises(NotFound):
             read(desk, scope, lambda s: s.traits)

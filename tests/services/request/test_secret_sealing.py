@@ -97,7 +97,9 @@ def test_a_key_that_is_gone_is_named() -> None:
 
 
 def test_a_secret_opens_under_its_own_name_alone() -> None:
-    """Who can write rows, and has no key, can't have one property's secret used as another's; what was altered does not open."""
+    """Who can write rows, and has no key, can't have one property's secret used as another's; what was altered
+    does not open.
+    """
     keys = keys_held(ONE)
     sealed = keys.sealed(SECRETS)["s3.secret-access-key"]
 
@@ -124,7 +126,9 @@ def test_without_keys_nothing_is_sealed() -> None:
 
 
 def test_a_server_makes_its_key_once(tmp_path: Path) -> None:
-    """The file is for its owner alone; a second process takes the same key; a renewal keeps the older one and is seen by the other."""
+    """The file is for its owner alone; a second process takes the same key; a renewal keeps the older one and is
+    seen by the other.
+    """
     file = tmp_path / "secrets.key"
     first, second = SealingKeys(file=file, makes=True), SealingKeys(file=file, makes=True)
     first.begin()

@@ -101,7 +101,9 @@ def together(one: LockMode, other: LockMode) -> bool:
 
 
 def complaints(rows: Rows) -> list[str]:
-    """What must never be: two that exclude each other, one passed over, one that could go on and was not told, a circle."""
+    """What must never be: two that exclude each other, one passed over, one that could go on and was not told, a
+    circle.
+    """
     found = []
     for one, other in product(rows, repeat=2):
         if one.key != other.key or one.token >= other.token or not one.mode or not other.mode:
@@ -169,7 +171,9 @@ def test_every_state_of_one_key() -> None:
 
 
 def test_every_state_of_two_keys() -> None:
-    """Three statements that read or modify one of two keys or both: requests wait in no circle, upgrades that would are refused."""
+    """Three statements that read or modify one of two keys or both: requests wait in no circle, upgrades that
+    would are refused.
+    """
     modes = [None, READ, LockMode.MODIFY, EXCLUSIVE]
     requests = [
         [LockRequest(key, mode) for key, mode in zip((A, B), chosen, strict=True) if mode]

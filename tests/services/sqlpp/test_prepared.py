@@ -1,4 +1,6 @@
-"""Prepared statements: what rests on its text alone is bound once; what it reads, and what it may read, is looked at each time."""
+"""Prepared statements: what rests on its text alone is bound once; what it reads, and what it may read, is looked
+at each time.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Requests of the query service under way: those that take long are known to all nodes, those that nobody waits for are ended."""
+"""Requests of the query service under way: those that take long are known to all nodes, those that nobody waits
+for are ended.
+"""
 
 from __future__ import annotations
 
@@ -115,7 +117,9 @@ def test_a_request_on_this_node_is_ended_at_once(lab: StoreLab) -> None:
 
 @pytest.mark.parametrize("by,wanted", [("request_id", "r"), ("client_context_id", "c"), ("handle", "")])
 def test_a_request_on_this_node_is_nobody_elses(lab: StoreLab, by: str, wanted: str) -> None:
-    """Neither its id, nor its client's, nor its handle is enough for another user; who ends everybody's needs no more."""
+    """Neither its id, nor its client's, nor its handle is enough for another user; who ends everybody's needs no
+    more.
+    """
 
     async def story() -> tuple[list[list[str]], list[str]]:
         requests = here(lab)

@@ -1,4 +1,6 @@
-"""Statements of two nodes that hold locks over one store: waiting, giving back, being taken for dead, and crowds of them."""
+"""Statements of two nodes that hold locks over one store: waiting, giving back, being taken for dead, and crowds
+of them.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,9 @@ def test_who_waits_is_woken(lab: StoreLab, *, apart: bool) -> None:
 
 
 def test_who_waits_too_long_is_told_for_what(lab: StoreLab) -> None:
-    """The message names the lock and how it is held; nothing is left of the request, and the lock that was free is free."""
+    """The message names the lock and how it is held; nothing is left of the request, and the lock that was free is
+    free.
+    """
     one, other = nodes(lab)
 
     async def story() -> str:
@@ -144,7 +148,9 @@ def test_a_cancelled_wait_leaves_nothing(lab: StoreLab) -> None:
 
 @pytest.mark.parametrize("turns", range(6))
 def test_a_request_cancelled_on_its_way_leaves_nothing(lab: StoreLab, turns: int) -> None:
-    """Whoever is cancelled before it knows whether its request was written keeps nobody from anything, from that moment on."""
+    """Whoever is cancelled before it knows whether its request was written keeps nobody from anything, from that
+    moment on.
+    """
     one, other = nodes(lab)
 
     async def story() -> None:
@@ -177,7 +183,9 @@ def test_a_failing_statement_gives_its_locks_back(lab: StoreLab) -> None:
 
 
 def test_upgrade_waits_for_readers(lab: StoreLab) -> None:
-    """EXCLUSIVE_MODIFY becomes UPGRADED_WRITE when the reader has gone, and lets readers in again when it comes down."""
+    """EXCLUSIVE_MODIFY becomes UPGRADED_WRITE when the reader has gone, and lets readers in again when it comes
+    down.
+    """
     one, other = nodes(lab)
 
     async def story() -> None:
@@ -202,7 +210,9 @@ def test_upgrade_waits_for_readers(lab: StoreLab) -> None:
 
 
 def test_what_is_asked_of_locks_out_of_turn(lab: StoreLab) -> None:
-    """Each refusal has its code: 1039 after they were given back, 1045 and 1046 for what is no way up or down, 1049 for more than is held."""
+    """Each refusal has its code: 1039 after they were given back, 1045 and 1046 for what is no way up or down,
+    1049 for more than is held.
+    """
     one, _ = nodes(lab)
 
     async def code(work: Coroutine[Any, Any, None]) -> str:
@@ -449,7 +459,9 @@ class Workload:
 
 
 def test_workloads_of_two_nodes(lab: StoreLab) -> None:
-    """By chance and in crowds: what excludes each other is never held together, nobody waits for ever, nothing is left."""
+    """By chance and in crowds: what excludes each other is never held together, nobody waits for ever, nothing is
+    left.
+    """
     pair = nodes(lab)
 
     async def story() -> None:

@@ -64,7 +64,9 @@ def record(location: str | None) -> NamespaceRecord:
 
 
 def test_only_what_changes_is_checked(desk: ServiceDesk) -> None:
-    """A location that is new must be allowed and is spelled with its scheme; one that was there already stays as it is."""
+    """A location that is new must be allowed and is spelled with its scheme; one that was there already stays as
+    it is.
+    """
 
     def read(request_view: RequestView) -> list[str | None]:
         place = catalog_storage_of(request_view)._replace(roots=("file:///warehouse",))

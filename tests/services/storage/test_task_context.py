@@ -1,4 +1,6 @@
-"""Work in a thread of its own: its task is kept while it gets on, and it is stopped when nobody waits for it any more."""
+"""Work in a thread of its own: its task is kept while it gets on, and it is stopped when nobody waits for it any
+more.
+"""
 
 from __future__ import annotations
 

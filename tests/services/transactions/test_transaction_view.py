@@ -1,4 +1,6 @@
-"""A scene as earlier operations leave it: names that are taken and freed, chains of what was moved, owners of what is made."""
+"""A scene as earlier operations leave it: names that are taken and freed, chains of what was moved, owners of what
+is made.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ def looked(desk: ServiceDesk, story: Callable[[TransactionView], None], user: st
 
 
 def test_every_method_that_reads_names_is_its_own() -> None:
-    """Whatever reads a name, a node or an owner from the view is answered by what was noted first: none is left to the scene."""
+    """Whatever reads a name, a node or an owner from the view is answered by what was noted first: none is left to
+    the scene.
+    """
     body = ast.parse(inspect.getsource(request_view_module))
     (made,) = [node for node in body.body if isinstance(node, ast.ClassDef) and node.name == "RequestView"]
     reading = {
@@ -41,7 +45,9 @@ def test_every_method_that_reads_names_is_its_own() -> None:
 
 
 def test_moved_away_and_made_anew(desk: ServiceDesk) -> None:
-    """What is moved is under its new name with its new chain, its old name is free, and what is made there is another."""
+    """What is moved is under its new name with its new chain, its old name is free, and what is made there is
+    another.
+    """
     desk.namespace("a")
     desk.namespace("b")
     desk.table("a", "t")
@@ -88,7 +94,9 @@ def test_subtree_goes_along(desk: ServiceDesk) -> None:
 
 
 def test_rights_are_those_of_the_new_place(desk: ServiceDesk) -> None:
-    """A right on a namespace reaches what is moved into it, and no longer what is moved out; what one makes is one's own."""
+    """A right on a namespace reaches what is moved into it, and no longer what is moved out; what one makes is
+    one's own.
+    """
     for name in ("mine", "theirs"):
         desk.namespace(name)
         desk.table(name, "t")

@@ -1,4 +1,6 @@
-"""Transactions inside the services: rights that go meanwhile, rivals, files of what was not committed, few rounds for many."""
+"""Transactions inside the services: rights that go meanwhile, rivals, files of what was not committed, few rounds
+for many.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,9 @@ def neighbour(desk: ServiceDesk) -> Node:
 def test_right_that_goes_meanwhile(
     three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, taken: str
 ) -> None:
-    """A right that is taken away from any one of the tables after the decision stops the whole set, and its files go."""
+    """A right that is taken away from any one of the tables after the decision stops the whole set, and its files
+    go.
+    """
     three.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     for name in TABLES:
         three.allow("bob", Kind.TABLE, f"main.a.{name}", Privilege.MODIFY_TABLE)
@@ -200,7 +204,9 @@ def test_outcome_that_nobody_knows(three: ServiceDesk, files: Files, monkeypatch
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_who_gives_up(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
-    """A request that is cancelled before the store has begun leaves no file; afterwards it leaves them all. No line is held."""
+    """A request that is cancelled before the store has begun leaves no file; afterwards it leaves them all. No
+    line is held.
+    """
     waiting = asyncio.Event()
 
     async def submit(*_: Any, begun: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it

@@ -58,7 +58,9 @@ class World(NamedTuple):
             pass
 
     def round(self, *, days: bool = True) -> ReleasedLocations:
-        """Do a round of the task, a day after everything that was dropped, unless told otherwise; returns what the next one is told."""
+        """Do a round of the task, a day after everything that was dropped, unless told otherwise; returns what the
+        next one is told.
+        """
         if days:
             self.run("UPDATE place SET since = 0")
         self.run(f"DELETE FROM task WHERE kind = '{FREE_PLACES}'")
@@ -122,7 +124,9 @@ class made:  # noqa: N801 - a context manager, used as a function
 
 
 def test_a_place_is_free_when_its_files_are_gone(world: World) -> None:
-    """While a file is there a round frees nothing and tells the place; when the last one has gone whoever likes may put a table there."""
+    """While a file is there a round frees nothing and tells the place; when the last one has gone whoever likes
+    may put a table there.
+    """
     at, file = f"{world.root}/t%20x", f"{world.root}/t%20x/data/f"
     assert world.create("t", location=at) == 200
     world.write(file)
@@ -139,7 +143,9 @@ def test_a_place_is_free_when_its_files_are_gone(world: World) -> None:
 
 
 def test_a_purge_deletes_at_data_paths_what_the_metadata_names(world: World) -> None:
-    """Files of the table at its data path go and the place is free; a file of somebody else's there stays, and so does the place."""
+    """Files of the table at its data path go and the place is free; a file of somebody else's there stays, and so
+    does the place.
+    """
     paths = [f"{world.root}/shared/{each}" for each in ("one", "two")]
     for number, path in enumerate(paths):
         name = f"t{number}"
@@ -166,7 +172,9 @@ def test_a_purge_deletes_at_data_paths_what_the_metadata_names(world: World) -> 
 
 @DISK
 def test_a_place_that_nobody_purges_any_more_is_freed(world: World) -> None:
-    """A node of an earlier release purges without a word to the register: the place becomes a released one, and then free."""
+    """A node of an earlier release purges without a word to the register: the place becomes a released one, and
+    then free.
+    """
     at = f"{world.root}/t"
     assert world.create("t", location=at) == 200
     world.write(f"{world.root}/other")
@@ -200,7 +208,9 @@ def test_a_disk_that_is_away_frees_nothing(world: World) -> None:
 
 @DISK
 def test_check_tells_of_places_with_files(world: World) -> None:
-    """`server check` says after a round how many places of dropped objects hold files, names them, and says what to do."""
+    """`server check` says after a round how many places of dropped objects hold files, names them, and says what
+    to do.
+    """
     at = f"{world.root}/t"
     assert world.create("t", location=at) == 200
     world.let_go("t")
@@ -215,7 +225,9 @@ def test_check_tells_of_places_with_files(world: World) -> None:
 
 @DISK
 def test_a_round_ends_and_the_next_goes_on(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A round looks at so many places at most, and is told where the last one ended; the last one begins at the start again."""
+    """A round looks at so many places at most, and is told where the last one ended; the last one begins at the
+    start again.
+    """
     for name in ("a", "b"):
         assert world.create(name, location=f"{world.root}/{name}") == 200
         world.let_go(name)

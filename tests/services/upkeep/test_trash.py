@@ -137,7 +137,9 @@ def test_purged_is_not_in_the_trash(desk: ServiceDesk) -> None:
 
 
 def test_name_is_free_meanwhile(desk: ServiceDesk) -> None:
-    """Another table may take the name; then the dropped one goes elsewhere, also below another namespace, and back is the newest."""
+    """Another table may take the name; then the dropped one goes elsewhere, also below another namespace, and back
+    is the newest.
+    """
     desk.namespace("a")
     desk.namespace("b")
     desk.table("a", "t")
@@ -154,7 +156,9 @@ def test_name_is_free_meanwhile(desk: ServiceDesk) -> None:
 
 
 def test_parent_comes_first(desk: ServiceDesk) -> None:
-    """What lay in a dropped namespace says so; the namespace brings its contents when asked, of two of a name the newest."""
+    """What lay in a dropped namespace says so; the namespace brings its contents when asked, of two of a name the
+    newest.
+    """
     desk.namespace("a", "b")
     desk.table("a", "b", "t")
     drop(desk, "a", "b", "t")
@@ -208,7 +212,9 @@ def test_who_may(desk: ServiceDesk) -> None:
 
 
 def test_place_stays_taken_but_for_who_dropped_it(desk: ServiceDesk) -> None:
-    """Nobody else's table may lie where a dropped one's files are, nor below; its owner gives up the way back by lying there."""
+    """Nobody else's table may lie where a dropped one's files are, nor below; its owner gives up the way back by
+    lying there.
+    """
     desk.namespace("a")
     desk.allow("ana", Kind.CATALOG, "main", *USES, Privilege.CREATE_TABLE)
     desk.allow("bob", Kind.CATALOG, "main", *USES, Privilege.CREATE_TABLE)
@@ -246,7 +252,9 @@ def test_moves_and_lists_do_not_see_it(desk: ServiceDesk) -> None:
 
 @pytest.mark.parametrize("depth", [1, 2])
 def test_below_a_dropped_namespace(desk: ServiceDesk, depth: int) -> None:
-    """What lay in a dropped namespace, a top one among them, waits for it by name and id, or goes elsewhere; nothing breaks inside."""
+    """What lay in a dropped namespace, a top one among them, waits for it by name and id, or goes elsewhere;
+    nothing breaks inside.
+    """
     levels = ("a", "b")[:depth]
     desk.namespace(*levels)
     desk.namespace("other")
@@ -264,7 +272,9 @@ def test_below_a_dropped_namespace(desk: ServiceDesk, depth: int) -> None:
 
 
 def test_contents_too_deep_stay(desk: ServiceDesk) -> None:
-    """A namespace that would come back with contents below the last level is refused, and all of it stays in the trash."""
+    """A namespace that would come back with contents below the last level is refused, and all of it stays in the
+    trash.
+    """
     deep = tuple(f"n{number}" for number in range(PARTS_MAX - 2))
     for levels in (("a",), ("a", "b"), ("a", "b", "c"), *(deep[:end] for end in range(1, len(deep) + 1))):
         desk.namespace(*levels)

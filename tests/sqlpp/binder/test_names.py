@@ -189,7 +189,9 @@ def test_deep_chains_of_views_end() -> None:
 
 
 def test_nesting_ends_in_words() -> None:
-    """Views that nest deep expressions in one another, and values that nest as deep, are refused and overflow nothing."""
+    """Views that nest deep expressions in one another, and values that nest as deep, are refused and overflow
+    nothing.
+    """
     inner = "[" * 100 + "v{}" + "]" * 100
     views: dict[str, object] = {f"v{at}": "view " + inner.format(at + 1) for at in range(40)}
     world = NameWorld({("Default",): {**views, "v40": [{"id": 1}]}})

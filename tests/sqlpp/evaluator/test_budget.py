@@ -91,7 +91,9 @@ def test_a_call_without_a_declared_cost_is_never_made() -> None:
 
 
 def test_binding_stops_at_its_number_of_expressions() -> None:
-    """Functions that double are put in where they are called: 20 of them in 800 characters are a million expressions."""
+    """Functions that double are put in where they are called: 20 of them in 800 characters are a million
+    expressions.
+    """
     text = "declare function f0(x) {x+x};" + "".join(
         f"declare function f{at}(x) {{f{at - 1}(x)+f{at - 1}(x)}};" for at in range(1, 20)
     )

@@ -1,4 +1,6 @@
-"""Joins by equality against nested loops: the same rows in the same order, in steps that grow with what is joined and not with its square."""
+"""Joins by equality against nested loops: the same rows in the same order, in steps that grow with what is joined
+and not with its square.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ def texts() -> list[str]:
 
 
 def test_rows_are_those_of_nested_loops(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over every kind of join and of value: equal rows in equal order. Only an error of a pair that is no partner may be missing."""
+    """Over every kind of join and of value: equal rows in equal order. Only an error of a pair that is no partner
+    may be missing.
+    """
     cases = []
     for seed in range(ROUNDS):
         chance = random.Random(seed)

@@ -1,4 +1,6 @@
-"""Random queries over the two datasets of `asked`: expressions of every type that columns have, joins, groups, order, subqueries."""
+"""Random queries over the two datasets of `asked`: expressions of every type that columns have, joins, groups,
+order, subqueries.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Relations worked out in plain Python, as Spark works them out: NULL in three-valued logic, joins by nested loops. What the rewriting is held with, without an engine."""
+"""Relations worked out in plain Python, as Spark works them out: NULL in three-valued logic, joins by nested
+loops. What the rewriting is held with, without an engine.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Random queries as relations mean what the evaluator says. `LIMNOS_TEST_QUERIES` says how many; 2,000 and more are the whole proof."""
+"""Random queries as relations mean what the evaluator says. `LIMNOS_TEST_QUERIES` says how many; 2,000 and more
+are the whole proof.
+"""
 
 from __future__ import annotations
 

@@ -124,7 +124,9 @@ def test_what_columns_do_not_say_is_worked_out_from_the_rows(text: str) -> None:
 
 
 def test_only_what_is_looked_at_comes() -> None:
-    """For a value that is worked out from a row the columns come that it looks at, and what is not declared only where it may lie there."""
+    """For a value that is worked out from a row the columns come that it looks at, and what is not declared only
+    where it may lie there.
+    """
     names = []
     for text in ("select value initcap(p.name) from people p", "select value initcap(p.nick) from people p", "select value initcap(p.home.zip) from people p"):  # fmt: skip
         found = rewritten(text)

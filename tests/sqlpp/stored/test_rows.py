@@ -59,7 +59,9 @@ def test_what_goes_in_comes_out(seed: int) -> None:
 
 
 def test_a_row_has_a_column_for_each_declared_field() -> None:
-    """Typed fields are columns, the rest is text in the open part; a null that was said is told from a field that is not there."""
+    """Typed fields are columns, the rest is text in the open part; a null that was said is told from a field that
+    is not there.
+    """
     row = to_row(USERS)(object_shaper(USERS)({"id": 1, "born": None, "tags": Bag(("x",)), "seen": Date(0)}))
 
     assert row == {

@@ -29,7 +29,9 @@ ADDRESS = RecordType(
 
 
 def test_the_schema_of_a_dataset() -> None:
-    """Keys are required and identify rows; a nested record is a struct, with an open part of its own where it needs one."""
+    """Keys are required and identify rows; a nested record is a struct, with an open part of its own where it
+    needs one.
+    """
     form = StorageForm(
         RecordType(
             (

@@ -38,7 +38,9 @@ def test_order_of_all_types() -> None:
 
 
 def test_no_key_of_the_examples_begins_another() -> None:
-    """The same for texts with NULs at their end, and the other examples: sorted, a key would be followed by what it begins."""
+    """The same for texts with NULs at their end, and the other examples: sorted, a key would be followed by what
+    it begins.
+    """
     keys = sorted(key(group[0]) for group in ORDERED)
 
     assert not any(other.startswith(one) for one, other in itertools.pairwise(keys))

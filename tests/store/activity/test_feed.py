@@ -53,7 +53,9 @@ def test_the_oldest_and_the_newest(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_what_was_pruned_gives_nothing(lab: StoreLab, world: StoreWorld) -> None:
-    """A position before what is kept, or after what was committed, is left where it is, beside the clock that tells it."""
+    """A position before what is kept, or after what was committed, is left where it is, beside the clock that
+    tells it.
+    """
     fill(lab, world, "a", "b")
     lab.write(lambda tx: feed_prune(tx, keep_ms=-1000))
     fill(lab, world, "c")

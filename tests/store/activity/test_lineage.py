@@ -1,4 +1,6 @@
-"""Lineage in the store, on both backends: what runs say replaces and adds up, columns with it, and what hangs on nothing goes."""
+"""Lineage in the store, on both backends: what runs say replaces and adds up, columns with it, and what hangs on
+nothing goes.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +50,9 @@ def ends(lab: StoreLab, *ids: int, up: bool = True) -> list[tuple[int, int, str]
 
 
 def test_edges_by_job_and_run(lab: StoreLab, world: StoreWorld) -> None:
-    """A newer parent run replaces, the same one adds, an older one is passed over; other jobs stay; both ends are found."""
+    """A newer parent run replaces, the same one adds, an older one is passed over; other jobs stay; both ends are
+    found.
+    """
     assert put(lab, world, 90, job(parent="one", at=1), 81, 82) == 2
     assert put(lab, world, 90, job("other", at=1), 83) == 1
     assert put(lab, world, 90, job(parent="two", at=5), 84) == 1
@@ -63,7 +67,9 @@ def test_edges_by_job_and_run(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_columns(lab: StoreLab, world: StoreWorld) -> None:
-    """Pairs are found by field id, by name where there is no id, and for every column where the whole target depends on it."""
+    """Pairs are found by field id, by name where there is no id, and for every column where the whole target
+    depends on it.
+    """
     amount, name, whole = LineageField(3, "amount"), LineageField(UNKNOWN_FIELD, "name"), LineageField(EVERY_FIELD, "")
     pairs = (
         LineagePair(81, amount, LineageField(1, "a"), "AGGREGATION", True),
@@ -107,7 +113,9 @@ def test_only_so_many_jobs_and_columns(lab: StoreLab, world: StoreWorld, monkeyp
 
 
 def test_only_so_many_sources_and_exports(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What one run names without end is bounded, with its columns: of sources, and of datasets outside that something goes to."""
+    """What one run names without end is bounded, with its columns: of sources, and of datasets outside that
+    something goes to.
+    """
     monkeypatch.setattr(lineage, "SOURCES_MAX", 3)
     monkeypatch.setattr(lineage, "EXPORTS_MAX", 2)
     for number in range(6):
@@ -136,7 +144,9 @@ def test_datasets_outside(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_sweep(lab: StoreLab, world: StoreWorld) -> None:
-    """Edges of what is dropped for good go, with their columns and the datasets outside that hang on nothing; trash stays."""
+    """Edges of what is dropped for good go, with their columns and the datasets outside that hang on nothing;
+    trash stays.
+    """
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     source, target, other = (
         lab.write(lambda tx, name=name: add_table(tx, space, name), zone=world.main.id) for name in ("s", "t", "o")

@@ -1,4 +1,6 @@
-"""Reports in the store, on both backends: the newest of each table stay, by kind and page, until they expire or the table is gone."""
+"""Reports in the store, on both backends: the newest of each table stay, by kind and page, until they expire or
+the table is gone.
+"""
 
 from __future__ import annotations
 

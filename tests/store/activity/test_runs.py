@@ -1,4 +1,6 @@
-"""Runs in the store: one statement for each change of state, which of two that race has one winner; what is kept and what goes."""
+"""Runs in the store: one statement for each change of state, which of two that race has one winner; what is kept
+and what goes.
+"""
 
 from __future__ import annotations
 
@@ -167,7 +169,9 @@ def test_a_beat_is_one_statement_and_no_change(runs: Runs, monkeypatch: pytest.M
 
 
 def test_phases_are_the_newest_attempts_word(runs: Runs) -> None:
-    """They are written after the run's end as well, by its own user under its newest attempt; a resume takes them away."""
+    """They are written after the run's end as well, by its own user under its newest attempt; a resume takes them
+    away.
+    """
     run = runs.start("s")
     runs.to(run, "published")
 
@@ -209,7 +213,9 @@ def test_who_sees_which(runs: Runs) -> None:
 
 
 def test_findings_are_replaced_and_listed(runs: Runs) -> None:
-    """A step's findings take the place of those before, and other steps' stay; the newest come first, to who sees the run."""
+    """A step's findings take the place of those before, and other steps' stay; the newest come first, to who sees
+    the run.
+    """
     run = runs.start("a", "b")
 
     def put(step: str, *rules: str) -> None:

@@ -75,7 +75,9 @@ def test_who_waits_behind_a_request(lab: StoreLab) -> None:
     ],
 )
 def test_what_a_token_is_worth(lab: StoreLab, token: int, covers: LockRequest | None, *, is_held: bool) -> None:
-    """A mutation goes on when the token holds what it is shown for; not when it only waits, was never, or holds less."""
+    """A mutation goes on when the token holds what it is shown for; not when it only waits, was never, or holds
+    less.
+    """
     put(lab, 1, (A, EXCLUSIVE))
     put(lab, 2, (A, READ), held=False)
 

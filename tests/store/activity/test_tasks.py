@@ -42,7 +42,9 @@ def test_of_many_workers_each_gets_another_task(lab: StoreLab) -> None:
 
 
 def test_kinds_are_leased_apart(lab: StoreLab) -> None:
-    """Whoever asks for some kinds gets no other, and whoever asks for the others none of them, of whatever kind they are."""
+    """Whoever asks for some kinds gets no other, and whoever asks for the others none of them, of whatever kind
+    they are.
+    """
     for kind in ("purge", "compact", "newer", "compact"):
         lab.write(lambda tx, kind=kind: tx.tasks.create(kind, "{}"))
 

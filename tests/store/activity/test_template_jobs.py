@@ -1,4 +1,6 @@
-"""Jobs of templates in the store: one node takes each, its end is its own to say, and what is old or hangs on nothing goes."""
+"""Jobs of templates in the store: one node takes each, its end is its own to say, and what is old or hangs on
+nothing goes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Backups of an SQLite store: whole while it is written to, put back only when they are, and what a restore takes away."""
+"""Backups of an SQLite store: whole while it is written to, put back only when they are, and what a restore takes
+away.
+"""
 
 from __future__ import annotations
 
@@ -91,7 +93,9 @@ def test_backup_of_nothing_makes_nothing(tmp_path: Path) -> None:
 
 
 def test_plain_copy_is_refused(lab: StoreLab, database: Path, tmp_path: Path) -> None:
-    """The file alone, copied beside a running server, lacks its newest change, opens well, and is refused for what it is."""
+    """The file alone, copied beside a running server, lacks its newest change, opens well, and is refused for what
+    it is.
+    """
     copy = tmp_path / "plain.db"
     shutil.copyfile(database, copy)
     stop(lab)

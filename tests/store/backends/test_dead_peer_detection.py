@@ -65,7 +65,9 @@ def test_line_of_a_database_at_work_is_left_alone() -> None:
 
 
 def test_silent_line_is_cut_and_its_other_side_ended() -> None:
-    """The database waits for us, and we for it: the line is cut, what rests is trusted no more, the locks are let go."""
+    """The database waits for us, and we for it: the line is cut, what rests is trusted no more, the locks are let
+    go.
+    """
     cuts: list[str] = []
     distrusted: list[int] = []
     database = Database((7, "earlier"))

@@ -48,7 +48,9 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 def test_values_come_as_they_are(database: Database) -> None:
-    """Whole numbers, texts and nulls come back as such, row by row, the same statement asked again and others in between."""
+    """Whole numbers, texts and nulls come back as such, row by row, the same statement asked again and others in
+    between.
+    """
 
     async def story(asker: GateConnection) -> None:
         for first in (-1, 2**62):
@@ -101,7 +103,9 @@ def test_one_question_at_a_time(database: Database) -> None:
 
 @pytest.mark.parametrize("before", [0.01, 60.0])
 def test_answer_that_does_not_come(database: Database, before: float) -> None:
-    """A question that is out for longer than it may is given up and the connection with it, whatever the one before was given."""
+    """A question that is out for longer than it may is given up and the connection with it, whatever the one
+    before was given.
+    """
 
     async def story(asker: GateConnection) -> None:
         await asker.rows(SLEEP, {"seconds": 0}, timeout_s=WAIT_S)

@@ -170,7 +170,9 @@ def revision_of(database: Database, revision: str) -> None:
 
 
 def test_tokens_and_users_of_before_are_kept(empty: Database) -> None:
-    """A store from before tokens kept account of their makers gets the cautious values, and the same schema as a new one."""
+    """A store from before tokens kept account of their makers gets the cautious values, and the same schema as a
+    new one.
+    """
     migrate(empty.address)
     revision_of(empty, "0002")
     empty.sql(

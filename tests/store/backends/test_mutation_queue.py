@@ -1,4 +1,6 @@
-"""Company in a commit: writers who began at different moments end up in the same one, and nobody waits in vain for more."""
+"""Company in a commit: writers who began at different moments end up in the same one, and nobody waits in vain for
+more.
+"""
 
 from __future__ import annotations
 

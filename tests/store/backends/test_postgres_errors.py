@@ -118,7 +118,9 @@ def test_full_disk_is_unavailable(file_lab: StoreLab) -> None:
 
 
 def test_commit_that_certainly_failed(file_lab: StoreLab) -> None:
-    """When COMMIT fails with the transaction still open, it is rolled back and the writer told that it may try again."""
+    """When COMMIT fails with the transaction still open, it is rolled back and the writer told that it may try
+    again.
+    """
     store = file_lab.store
     assert isinstance(store, SqliteStore)
     real = store._writer

@@ -16,7 +16,9 @@ ROUNDS = 120
 
 @pytest.mark.integration
 def test_no_table_is_read_whole(postgres_server: PostgresServer) -> None:
-    """Plans made while a table was small, and before the database ever counted its rows, go by its index still when it has grown."""
+    """Plans made while a table was small, and before the database ever counted its rows, go by its index still
+    when it has grown.
+    """
     database = postgres_server.fresh_database()
     lab = StoreLab(database)
     try:

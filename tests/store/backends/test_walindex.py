@@ -64,7 +64,9 @@ def silent_index(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("tells", [True, False])
 def test_locks_outlive_whatever_is_closed(path: Path, monkeypatch: pytest.MonkeyPatch, tells: bool) -> None:
-    """While a store is open the kernel knows of its locks: also where the index is of no use, and after another store closed."""
+    """While a store is open the kernel knows of its locks: also where the index is of no use, and after another
+    store closed.
+    """
     if not tells:
         silent_index(monkeypatch)
     store = SqliteStore(path)
@@ -79,7 +81,9 @@ def test_locks_outlive_whatever_is_closed(path: Path, monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("tells", [True, False])
 def test_store_survives_visitors(path: Path, monkeypatch: pytest.MonkeyPatch, tells: bool) -> None:
-    """Other processes that open and close the file take neither the log nor its index from under a store that is open."""
+    """Other processes that open and close the file take neither the log nor its index from under a store that is
+    open.
+    """
     if not tells:
         silent_index(monkeypatch)
     (path.parent / "lab").mkdir()

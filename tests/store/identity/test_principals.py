@@ -212,7 +212,9 @@ def test_last_word_on_a_rule_stands(lab: StoreLab, graph: Graph) -> None:
 
 
 def test_rules_are_read_in_parts(lab: StoreLab, graph: Graph, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A part ends after the rules of a whole object; a role of many rules is read without them; a change of one object names it."""
+    """A part ends after the rules of a whole object; a role of many rules is read without them; a change of one
+    object names it.
+    """
     monkeypatch.setattr(roles, "PART_MAX", 3)
     role = graph.role("r")
     many = [rule(at) for at in (5, 6, 7, 8)] + [rule(7, Privilege.MODIFY_TABLE)]
@@ -292,7 +294,9 @@ def test_owner_is_one_principal(lab: StoreLab, graph: Graph, world: StoreWorld) 
 
 
 def test_sweeper_removes_grants_on_the_dead_only(lab: StoreLab, graph: Graph, world: StoreWorld) -> None:
-    """Grants on dropped objects are swept once the drop is no longer told; those on living objects and on roles stay."""
+    """Grants on dropped objects are swept once the drop is no longer told; those on living objects and on roles
+    stay.
+    """
     zone = world.main.id
     kept, lost = lab.write(lambda tx: [add_namespace(tx, world.main, name) for name in "ab"], zone=zone)
     role = graph.role("r")

@@ -1,4 +1,6 @@
-"""Read restrictions in the store, on both backends: set, replaced, removed, counted, kept in the trash and swept after it."""
+"""Read restrictions in the store, on both backends: set, replaced, removed, counted, kept in the trash and swept
+after it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The store of records, on each database of pairs: what the tree of nodes promises, for the part that is served here."""
+"""The store of records, on each database of pairs: what the tree of nodes promises, for the part that is served
+here.
+"""
 
 from __future__ import annotations
 
@@ -105,7 +107,9 @@ def test_names_sort_by_code_point(store: RecordStore) -> None:
 
 
 def test_a_name_is_unique_in_its_space(store: RecordStore) -> None:
-    """A taken name is refused with the kind of who asks, and the refusal leaves nothing; another space has the name free."""
+    """A taken name is refused with the kind of who asks, and the refusal leaves nothing; another space has the
+    name free.
+    """
     write(store, namespace(10, "a"), table(11, "a", parent=10))
 
     with pytest.raises(AlreadyExists, match="Namespace already exists: a"):

@@ -65,7 +65,9 @@ def test_what_was_written_is_read_and_outlives_the_handle(pairs: KeyValueStore, 
 
 
 def test_a_scan_goes_in_order_of_bytes(pairs: KeyValueStore) -> None:
-    """As unsigned bytes, a prefix before what it begins; from behind a key, within a prefix, also one that ends with the last byte."""
+    """As unsigned bytes, a prefix before what it begins; from behind a key, within a prefix, also one that ends
+    with the last byte.
+    """
     sent = [b"a", b"ab", b"a\xff", b"a\xff\xff", b"a\xff\x00", b"b", b"\xff", b"\xff\xff", b"\x00", b"\x7f", b"\x80"]
 
     put(pairs, *sent)

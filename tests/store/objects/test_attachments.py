@@ -23,7 +23,9 @@ def add_tag(tx: Tx, lake: Node, name: str) -> Node:
 
 
 def test_attachments_come_and_go(lab: StoreLab, world: StoreWorld) -> None:
-    """Attaching and detaching say whether they changed anything; only what did leaves a change, with the object's key."""
+    """Attaching and detaching say whether they changed anything; only what did leaves a change, with the object's
+    key.
+    """
     tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=world.lake.id)
     told = [
         lab.write(
@@ -73,7 +75,9 @@ def test_sweep_takes_what_was_dropped(lab: StoreLab, world: StoreWorld) -> None:
 
 
 def test_columns_and_values(lab: StoreLab, world: StoreWorld) -> None:
-    """What is on a column stands apart from what is on its table, kind by kind; values keep the order in which they were written."""
+    """What is on a column stands apart from what is on its table, kind by kind; values keep the order in which
+    they were written.
+    """
     lake = world.lake.id
     tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=lake)
     record = PolicyRecord(None, {}, "custom", enabled=True, content="{}")

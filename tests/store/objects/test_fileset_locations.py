@@ -10,7 +10,9 @@ ROOT = "file:///w/a"
 
 
 def test_rivals_are_at_above_and_below(lab: StoreLab, world: StoreWorld) -> None:
-    """Not beside, not the one that asks; what was dropped stands in the trash and while its files are going, and no longer."""
+    """Not beside, not the one that asks; what was dropped stands in the trash and while its files are going, and
+    no longer.
+    """
     nodes = {
         name: lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=world.main.id)
         for name in ("at", "above", "below", "beside", "gone", "kept", "going")

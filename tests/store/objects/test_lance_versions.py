@@ -91,7 +91,9 @@ def test_sweep_takes_versions_of_what_is_gone(lab: StoreLab, world: StoreWorld) 
 
 
 def steps(rows: int, statement: Sql, **more: Value) -> int:
-    """How many steps SQLite's machine takes for a statement on a branch of so many versions, of which all but the newest are settled."""
+    """How many steps SQLite's machine takes for a statement on a branch of so many versions, of which all but the
+    newest are settled.
+    """
     taken = [0]
 
     def count() -> int:
@@ -111,6 +113,8 @@ def steps(rows: int, statement: Sql, **more: Value) -> int:
 
 
 def test_what_is_on_its_way_is_found_without_the_history() -> None:
-    """Each commit asks for the versions that are not settled, and settles them: neither reads those that are settled."""
+    """Each commit asks for the versions that are not settled, and settles them: neither reads those that are
+    settled.
+    """
     for statement, few, many in ((UNSETTLED, {}, {}), (SETTLE, {"version": 10}, {"version": 1000})):
         assert steps(1000, statement, **many) == steps(10, statement, **few)

@@ -15,7 +15,9 @@ def version(number: int, *aliases: str) -> ModelVersion:
 
 
 def test_found_by_number_and_alias(lab: StoreLab, world: StoreWorld) -> None:
-    """Versions are listed by number with their aliases; an alias that leads elsewhere is told, and taken away where it leads."""
+    """Versions are listed by number with their aliases; an alias that leads elsewhere is told, and taken away
+    where it leads.
+    """
     model = lab.write(lambda tx: add_namespace(tx, world.main, "m"), zone=world.main.id)
     taken = [
         lab.write(lambda tx, it=it: tx.models.insert(model.id, it), zone=world.main.id)

@@ -11,7 +11,9 @@ from tests.store.world import StoreWorld, add_namespace
 
 
 def test_drop_looks_above(lab: StoreLab, world: StoreWorld) -> None:
-    """A node goes unless it, or something above it with all below, is protected; the nearest one is told; none is left over."""
+    """A node goes unless it, or something above it with all below, is protected; the nearest one is told; none is
+    left over.
+    """
     outer = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     inner = lab.write(lambda tx: add_namespace(tx, outer, "b"), zone=world.main.id)
     lab.write(lambda tx: tx.protection.set(outer, below=False), zone=world.main.id)

@@ -1,4 +1,5 @@
-"""Commands about objects of the tree: list, create, describe, move, drop and restore; tables, Lance, exports and records.
+"""Commands about objects of the tree: list, create, describe, move, drop and restore; tables, Lance, exports and
+records.
 
 May import the shared modules of `limnos.cli` and what they may import.
 """

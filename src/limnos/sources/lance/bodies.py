@@ -27,8 +27,9 @@ _GOES_ON: Final = b"\xff\xff\xff\xff"
 _END: Final = bytes(4)
 _HEADER_BYTES_MAX: Final = 1 << 26
 _ALIGNED: Final = pa.ipc.IpcReadOptions(ensure_alignment=pa.ipc.Alignment.At64Byte)
-"""Lance's library panics on decimals that are not aligned to 16 bytes. Arrow IPC guarantees 8, and pyarrow's alignment by
-data type asks no more than that for decimals."""
+"""Lance's library panics on decimals that are not aligned to 16 bytes. Arrow IPC guarantees 8, and pyarrow's
+alignment by data type asks no more than that for decimals.
+"""
 NO_STREAM: Final = (
     "The body is no Arrow IPC stream: send one (application/vnd.apache.arrow.stream), with its schema even for no rows"
 )

@@ -188,7 +188,9 @@ def test_release_gives_back_the_room(here: SparkSession, corner: Parts) -> None:
     ],
 )
 def test_unusable_rule_is_refused_before_a_write(here: SparkSession, corner: Parts, condition: str, words: str) -> None:
-    """A condition that Spark does not take is refused with its place, its name and what is wrong, and nothing is run."""
+    """A condition that Spark does not take is refused with its place, its name and what is wrong, and nothing is
+    run.
+    """
     rules = RowRules(step((*corner, "t"), row("fine", "id > 0"), row("wrong", condition)))
 
     with pytest.raises(BadRequest, match=r"^p\.yaml:7:5: expectation 'wrong' of ") as refused:

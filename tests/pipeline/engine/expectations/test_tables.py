@@ -217,7 +217,9 @@ def test_share_and_warning(branches: Branches) -> None:
 
 
 def test_rules_share_one_look(branches: Branches) -> None:
-    """Any number of not null, rows, fresh and fewer-rows rules that hold are one query; each unique one counts by its keys."""
+    """Any number of not null, rows, fresh and fewer-rows rules that hold are one query; each unique one counts by
+    its keys.
+    """
     few = [rule(RuleKind.NOT_NULL, columns=("na.me",)), rule(RuleKind.ROWS, rows_max=9)]
     many = [
         *few * 3,

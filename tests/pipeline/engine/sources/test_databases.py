@@ -1,4 +1,6 @@
-"""Databases as sources, on a real PostgreSQL: tables and queries, parts, refusals, and a password that is seen nowhere."""
+"""Databases as sources, on a real PostgreSQL: tables and queries, parts, refusals, and a password that is seen
+nowhere.
+"""
 
 from __future__ import annotations
 

@@ -143,7 +143,9 @@ def test_what_cannot_be_read_is_told(
     "action,held", [(MalformedRowPolicy.FAIL, False), (MalformedRowPolicy.KEEP, True), (MalformedRowPolicy.COUNT, True)]
 )
 def test_malformed_rows_of_csv(folder: Folder, action: MalformedRowPolicy, held: bool, watched: bool) -> None:
-    """Wrong types, missing and surplus columns are counted exactly, with text and file, whichever columns are asked for."""
+    """Wrong types, missing and surplus columns are counted exactly, with text and file, whichever columns are
+    asked for.
+    """
     file = folder.add("a.csv", BAD)
 
     read = folder.open("a.csv", schema="id INT, v STRING", malformed=action, watched=watched)
@@ -223,7 +225,9 @@ def test_changed_schema_is_told(folder: Folder, format_: str, old: str, new: str
 
 
 def test_changed_schema_of_parquet_is_told(folder: Folder) -> None:
-    """A new column, or another type, of Parquet files is refused; the schema of all files together is what is inferred."""
+    """A new column, or another type, of Parquet files is refused; the schema of all files together is what is
+    inferred.
+    """
     save = lambda sql, name: folder.spark.sql(sql).write.parquet((folder.path / "in" / name).as_uri())  # noqa: E731
     save("SELECT 1 AS id", "a")
     first = folder.open("in/*", format_="parquet")

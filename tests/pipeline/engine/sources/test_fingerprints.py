@@ -109,7 +109,9 @@ def test_fingerprint_is_small() -> None:
     st.lists(st.builds(SourceFileState, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)), unique_by=lambda f: f.path),
 )  # fmt: skip
 def test_every_file_is_read_once(first: list[SourceFileState], second: list[SourceFileState]) -> None:
-    """Whatever comes, goes or changes: an increment holds just the files that were not there, or else it is the whole."""
+    """Whatever comes, goes or changes: an increment holds just the files that were not there, or else it is the
+    whole.
+    """
     new = new_since(second, take_fingerprint(first))
 
     if new.whole_because is None:

@@ -68,7 +68,9 @@ def opened(spark: SparkSession, function: Callable[..., object] | str, schema: s
 
 
 def test_batches_come_from_an_executor(here: SparkSession) -> None:
-    """Batches are taken by the names of their columns, in the declared types, with parameters; read twice they are the same."""
+    """Batches are taken by the names of their columns, in the declared types, with parameters; read twice they are
+    the same.
+    """
     read = opened(here, batches, "id BIGINT, made STRING")
 
     first = sorted(tuple(row) for row in read.frame.collect())

@@ -1,4 +1,6 @@
-"""Streams as sources: each reading goes on where the last published one ended, and a discarded one has eaten nothing."""
+"""Streams as sources: each reading goes on where the last published one ended, and a discarded one has eaten
+nothing.
+"""
 
 from __future__ import annotations
 
