@@ -18,6 +18,7 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.model.sealed_secrets import keys_of
 from limnos.services.activity.feed import NEWEST, page_read
+from limnos.services.activity.feed_positions import position_of
 from limnos.services.activity.webhooks import (
     WebhookStatus,
     count_revisions_behind,
@@ -30,7 +31,6 @@ from limnos.services.catalog.namespaces import namespace_create
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.users import principal_remove
 from limnos.services.request import commit_watcher
-from limnos.services.request.feed_positions import position_of
 from limnos.services.request.named_storages import NamedStorages
 from limnos.services.request.request_view import RequestScope
 from limnos.services.request.secret_sealing import SealingKeys, key_name

@@ -19,9 +19,9 @@ from limnos.access.authentication import Credential
 from limnos.model.errors import BadRequest, NotFound, NotInUse, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
 from limnos.services.activity.feed import NOW, FeedPage, changes_read
+from limnos.services.activity.feed_positions import FeedPosition, position_of
 from limnos.services.identity.owners import owner_load
 from limnos.services.request.context import Context
-from limnos.services.request.feed_positions import FeedPosition, position_of
 from limnos.services.request.request_view import RequestScope
 from tests.backends import Database, PostgresServer, Query, StoreLab, sqlite_copy
 from tests.freshness.world import REFUSALS, USERS, StoryWorld, mending

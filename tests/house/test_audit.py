@@ -31,7 +31,7 @@ OWN = {
     "services/sqlpp/statement_locks.py": "locks of statements",
     "services/sqlpp/running_requests.py": "requests under way, and results to be fetched",
     "services/sqlpp/results.py": "as those",
-    "services/storage/task_context.py": "what tasks do",
+    "services/request/task_context.py": "what tasks do",
 }
 """Modules that hand mutations to a store under the server's own permit, or past the context, with what those are."""
 

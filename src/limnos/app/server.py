@@ -31,8 +31,8 @@ from limnos.config.secrets import secrets_of
 from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.permits import upkeep_permit
 from limnos.services.lookup.principal_names import odd_names
+from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_reconciliation import describe_conflicts, is_unsettled
-from limnos.services.storage.task_context import TaskContext
 from limnos.services.upkeep.janitors import JANITOR, JanitorPayload, janitor_run
 from limnos.services.upkeep.released_locations import FREE_PLACES, ReleasedLocations
 from limnos.store.backends.migrate import current_revision, head_revision, renew_epoch, revoke_tokens

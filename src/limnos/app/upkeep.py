@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from limnos.model.permits import upkeep_permit
+from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_reconciliation import locations_refresh
-from limnos.services.storage.task_context import TaskContext
 from limnos.services.upkeep.task_kinds import KINDS, LONG
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.activity.audit import EXPIRED_AT_ONCE, lines_expire

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from limnos.services.request.feed_positions import position_of
+from limnos.services.activity.feed_positions import position_of
 from tests.http.driver import API, OWN, DriverNode
 from tests.http.iceberg.wire import commit, make_space, make_table, set_properties
 
@@ -86,7 +86,7 @@ def test_from_the_oldest(node: DriverNode) -> None:
 
 def test_a_forged_position_tells_nothing(node: DriverNode) -> None:
     """Who makes up a position with zones of others reads nothing of them."""
-    from limnos.services.request.feed_positions import FeedPosition, position_of
+    from limnos.services.activity.feed_positions import FeedPosition, position_of
 
     make_space(node, "a")
     node.done("POST", "/api/metalakes", {"name": "other"})

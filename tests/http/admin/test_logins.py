@@ -12,7 +12,7 @@ import pytest
 from limnos.access import passwords
 from limnos.access.passwords import DUMMY_HASH, hash_password, is_password
 from limnos.model.principals import TokenTrust
-from limnos.services.request.password_hashing import WAITING_MAX, PasswordAttempts
+from limnos.services.identity.password_hashing import WAITING_MAX, PasswordAttempts
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, node_at
 
 LOGIN = f"{OWN}/login"

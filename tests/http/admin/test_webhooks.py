@@ -7,8 +7,8 @@ import pytest
 
 from limnos.model.errors import BadRequest
 from limnos.services.activity import webhooks
+from limnos.services.activity.feed_positions import position_of
 from limnos.services.activity.webhooks import url_check
-from limnos.services.request.feed_positions import position_of
 from tests.http.driver import API, OWN, DriverNode
 from tests.http.iceberg.wire import make_space
 

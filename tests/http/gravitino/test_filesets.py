@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.catalog.fileset_purges import FILESET_PURGE
+from limnos.services.storage.fileset_purges import FILESET_PURGE
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.sql import Sql
 from tests.http.driver import API, OWN, DriverNode, grant

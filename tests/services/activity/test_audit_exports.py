@@ -18,7 +18,7 @@ from limnos.model.errors import PermissionDenied
 from limnos.model.permits import upkeep_permit
 from limnos.services.activity.audit import audit_read
 from limnos.services.activity.audit_exports import EXPORT_AUDIT, AuditExport, audit_export
-from limnos.services.storage.task_context import TaskContext
+from limnos.services.request.task_context import TaskContext
 from limnos.services.upkeep.task_kinds import KINDS
 from limnos.store.activity.audit import AuditFilter, lines_expire
 from tests.inprocess import LAKE

@@ -13,7 +13,7 @@ from limnos.model.errors import ServiceUnavailable
 from limnos.services.iceberg import restricted_files
 from limnos.services.iceberg.restricted_files import PERIOD_MS, restricted_prune
 from limnos.services.request.catalog_storage import RESTRICTED_READS_DIRECTORY
-from limnos.services.storage.task_context import TaskContext
+from limnos.services.request.task_context import TaskContext
 from limnos.store.tx import Tx
 
 OURS = "t7-0123456789ab-0123456789abcdef"

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from limnos.model.errors import BadRequest, ServiceUnavailable, StorageFailed
-from limnos.services.storage.task_context import TaskContext
+from limnos.services.request.task_context import TaskContext
 from limnos.services.upkeep.task_kinds import KINDS, TRIES_PASSING, TaskKind, TaskOutcome, typed_runner
 
 ONCE = TaskKind("once", lambda work, text: asyncio.sleep(0, TaskOutcome()), tries=3)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.formats.gravitino import lance_columns
 from limnos.formats.gravitino.partitions import distribution_of
 from limnos.formats.gravitino.tables import (
     COMMENT,
@@ -22,7 +23,7 @@ from limnos.formats.gravitino.tables import (
     iceberg_metadata_of,
     table_json,
 )
-from limnos.http.gravitino import dto, lance_columns
+from limnos.http.gravitino import dto
 from limnos.http.gravitino.dto import compact, identifiers, ok
 from limnos.http.gravitino.handler_wrappers import (
     GravitinoRequestBody,

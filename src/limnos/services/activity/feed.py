@@ -19,13 +19,13 @@ from limnos.access.actions import Action
 from limnos.access.filters import list_filter
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import Kind
+from limnos.services.activity.feed_positions import FeedPosition, position_of, pruned_error
 from limnos.services.lookup.change_publishing import (
     ChangesOutdated,
     PublishedChange,
     publish_changes,
     publish_dropped_catalog_changes,
 )
-from limnos.services.request.feed_positions import FeedPosition, position_of, pruned_error
 from limnos.services.request.request_view import RequestScope
 from limnos.store.activity.feed import NEWEST, OLDEST, feed_slice_read, zones_read
 from limnos.view.cache_miss import require_fact

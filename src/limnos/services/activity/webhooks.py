@@ -23,8 +23,8 @@ from limnos.access.subjects import principal_of
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.activity.feed import NOW, OLDEST_WORD, FeedPage, page_read, position_restrict
+from limnos.services.activity.feed_positions import position_of
 from limnos.services.request.context import Context
-from limnos.services.request.feed_positions import position_of
 from limnos.services.request.request_view import RequestScope
 from limnos.store.activity.feed import NEWEST, ZoneClock, clocks_read
 from limnos.store.activity.webhooks import webhooks_read

@@ -18,7 +18,6 @@ from limnos.model.records import CatalogRecord, FilesetRecord, NamespaceRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
 from limnos.names.iceberg import render
-from limnos.services.catalog.fileset_purges import fileset_purge_later
 from limnos.services.lookup.namespace_objects import (
     namespace_object_create,
     namespace_object_drop,
@@ -28,6 +27,7 @@ from limnos.services.lookup.namespace_objects import (
 )
 from limnos.services.request.catalog_storage import catalog_storage_of
 from limnos.services.request.table_formats import require_kind_held
+from limnos.services.storage.fileset_purges import fileset_purge_later
 from limnos.services.storage.location_claims import locations_claim, locations_release
 
 if TYPE_CHECKING:

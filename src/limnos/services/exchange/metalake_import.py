@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
-    from limnos.services.storage.task_context import TaskContext
+    from limnos.services.request.task_context import TaskContext
     from limnos.store.tx import Tx
 
 RECORDS_MAX: Final = 500

@@ -15,8 +15,8 @@ from limnos.model.errors import BadRequest, OutsideWriter, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names.dataverse import DataverseName
 from limnos.names.display import render as shown
-from limnos.services.iceberg.dataset_declarations import declarations_of
 from limnos.sqlpp import stored, tree
+from limnos.sqlpp.declarations import declarations_of
 from limnos.sqlpp.jobs import type_of
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 

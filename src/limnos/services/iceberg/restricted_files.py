@@ -22,7 +22,7 @@ from limnos.telemetry.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from limnos.services.storage.task_context import Heartbeat, TaskContext
+    from limnos.services.request.task_context import Heartbeat, TaskContext
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.restricted_files")

@@ -21,11 +21,11 @@ from limnos.model.errors import AlreadyExists, AuthenticationFailed, PermissionD
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import TokenPurpose, TokenTrust, is_name
 from limnos.model.privileges import escape_percent
+from limnos.services.identity.password_hashing import HASHING, TRIES
 from limnos.services.identity.tokens import refuse_former, worth_of
 from limnos.services.identity.users import check_principal_name, check_sign_in
 from limnos.services.lookup.principal_names import check_new_user
 from limnos.services.request.context import Context
-from limnos.services.request.password_hashing import HASHING, TRIES
 from limnos.services.request.request_view import RequestScope
 from limnos.store.identity.passwords import password_read
 from limnos.store.identity.tokens import token_read

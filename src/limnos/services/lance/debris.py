@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from limnos.files import FileStore
     from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.storage.task_context import Heartbeat, TaskContext
+    from limnos.services.request.task_context import Heartbeat, TaskContext
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.janitor")

@@ -26,7 +26,7 @@ from limnos.telemetry.logs import get_logger
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from limnos.services.storage.task_context import TaskContext
+    from limnos.services.request.task_context import TaskContext
 
 log = get_logger("limnos.purge")
 OWN: Final = ("data", "_indices", "_deletions", "_transactions", "_refs", "tree", BYPASSED, "_versions")

@@ -26,10 +26,10 @@ from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
     from limnos.model.entities import Token
+    from limnos.services.request.task_context import TaskContext
     from limnos.services.sqlpp.compaction_requests import CompactPayload
     from limnos.services.sqlpp.statement_locks import HeldLocks
     from limnos.services.sqlpp.write_targets import WriteTarget
-    from limnos.services.storage.task_context import TaskContext
 
 log = get_logger("limnos.compaction")
 WAITS_S: Final = 600.0

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.kinds import Kind
-from limnos.services.iceberg.dataset_declarations import declarations_of
 from limnos.services.sqlpp.datasets import ref_of
 from limnos.services.sqlpp.names import scope_of
 from limnos.sqlpp import tree
+from limnos.sqlpp.declarations import declarations_of
 from limnos.sqlpp.jobs import type_of
 from limnos.sqlpp.metadata import type_of_dataset
 

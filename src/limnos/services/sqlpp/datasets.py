@@ -17,7 +17,6 @@ from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import TableRecord
 from limnos.services.catalog.tables import TableCreate, new_table_of, table_insert
-from limnos.services.iceberg.dataset_declarations import declarations_of, declaring_statement
 from limnos.services.iceberg.tables import TableRequest, add_metadata_scheme, build_metadata, document_of
 from limnos.services.sqlpp.dataverse_objects import (
     check_not_builtin,
@@ -42,6 +41,7 @@ from limnos.services.sqlpp.files import check_file_source
 from limnos.services.sqlpp.names import scope_of
 from limnos.services.sqlpp.types import inline_type
 from limnos.sqlpp import SqlppError, render, stored, tree
+from limnos.sqlpp.declarations import declarations_of, declaring_statement
 from limnos.sqlpp.definitions import index_name
 from limnos.sqlpp.jobs import DatasetRef, text_of
 from limnos.sqlpp.lookups import LookupIndex

@@ -17,7 +17,6 @@ from limnos.model.kind_table import KIND_TABLE
 from limnos.model.kinds import Kind
 from limnos.model.records import SqlppObjectRecord, TableRecord, ViewRecord
 from limnos.names.display import render as shown
-from limnos.services.iceberg.dataset_declarations import record_of
 from limnos.services.request.table_formats import ICEBERG, require_format
 from limnos.services.sqlpp.errors import (
     NO_DATAVERSE,
@@ -31,6 +30,7 @@ from limnos.services.sqlpp.errors import (
 from limnos.services.sqlpp.names import dataverse_find, is_builtin, scope_of
 from limnos.services.storage.location_claims import locations_mark_deleting, locations_release
 from limnos.services.storage.purges import purge_later
+from limnos.sqlpp.declarations import record_of
 from limnos.sqlpp.metadata import METADATA
 
 if TYPE_CHECKING:

@@ -16,7 +16,6 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
 from limnos.names.display import render as shown
-from limnos.services.iceberg.dataset_declarations import function_declarations_of, record_of
 from limnos.services.sqlpp.body_dependencies import BodyDependencies, ids_of, needs_of, needs_text
 from limnos.services.sqlpp.dataverse_objects import (
     ObjectInUse,
@@ -36,16 +35,17 @@ from limnos.services.sqlpp.errors import NO_DATAVERSE, check_object, in_use, obj
 from limnos.services.sqlpp.names import scope_of
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.binder import UserFunction
+from limnos.sqlpp.declarations import function_declarations_of, record_of
 from limnos.sqlpp.definitions import arity_of
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.model.records import SqlppObjectRecord
     from limnos.names.path import Levels
-    from limnos.services.iceberg.dataset_declarations import FunctionDeclaration
     from limnos.services.request.request_view import RequestView
     from limnos.services.sqlpp.session import StatementSession
     from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, NameResolver
+    from limnos.sqlpp.declarations import FunctionDeclaration
     from limnos.store.tx import Tx
 
 

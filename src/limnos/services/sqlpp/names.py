@@ -16,12 +16,12 @@ from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
-from limnos.services.iceberg.dataset_declarations import NOWHERE, body_of, declaring_statement
 from limnos.services.request.request_view import RequestScope
 from limnos.services.sqlpp.errors import NO_DATAVERSE
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, UserFunction
 from limnos.sqlpp.binding import KnownNames, NameQuestion, UnparsedFunction, UnparsedQuery
+from limnos.sqlpp.declarations import NOWHERE, body_of, declaring_statement
 from limnos.sqlpp.definitions import view_definition
 from limnos.sqlpp.errors import BudgetSpent, compilation
 from limnos.sqlpp.metadata import METADATA, METADATA_DATASETS

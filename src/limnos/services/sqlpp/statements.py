@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.principals import Requester
-from limnos.services.iceberg.dataset_declarations import NOWHERE
 from limnos.services.request.request_view import RequestScope
 from limnos.services.sqlpp.data_statements import change_rows, data_explain, data_rows
 from limnos.services.sqlpp.datasets import dataset_create, dataset_drop, external_create, index_create, index_drop
@@ -29,6 +28,7 @@ from limnos.services.sqlpp.types import type_create, type_drop
 from limnos.services.sqlpp.views import view_create, view_drop
 from limnos.sqlpp import ParsedStatement, SqlppError, parse, tree
 from limnos.sqlpp.binding import UnparsedQuery
+from limnos.sqlpp.declarations import NOWHERE
 from limnos.sqlpp.explain import as_text
 from limnos.sqlpp.offloaded_work import PARSE, spans_of
 from limnos.sqlpp.plan import wire

@@ -27,10 +27,10 @@ from limnos.model.errors import InUse, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.model.records import SqlppObjectRecord
 from limnos.names.iceberg import render
-from limnos.services.iceberg.dataset_declarations import declarations_of
 from limnos.services.lookup.namespace_objects import namespace_object_create, namespace_object_find
 from limnos.services.sqlpp.dataverse_objects import ObjectInUse, SqlppObjectDrop, object_delete
 from limnos.sqlpp import tree
+from limnos.sqlpp.declarations import declarations_of
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json

@@ -17,12 +17,12 @@ from limnos.model.kinds import Kind
 from limnos.names.display import render as shown
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
-from limnos.services.iceberg.dataset_declarations import declaring_statement
 from limnos.services.sqlpp.dataverse_objects import object_create_of, object_drop, object_make
 from limnos.services.sqlpp.dataverses import default_dataverse_make
 from limnos.services.sqlpp.errors import NO_DATAVERSE
 from limnos.services.sqlpp.names import is_builtin
 from limnos.sqlpp import SqlppError, tree
+from limnos.sqlpp.declarations import declaring_statement
 from limnos.sqlpp.errors import too_deep
 from limnos.sqlpp.stored import is_built_in
 

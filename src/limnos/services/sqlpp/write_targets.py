@@ -14,12 +14,12 @@ from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
 from limnos.names.dataverse import DataverseName
 from limnos.names.display import render as shown
-from limnos.services.iceberg.dataset_declarations import declaring_statement
 from limnos.services.sqlpp.datasets import ref_of
 from limnos.services.sqlpp.errors import invalid_operation
 from limnos.services.sqlpp.names import dataverse_find, is_builtin, scope_of
 from limnos.services.sqlpp.statement_locks import LOCKS
 from limnos.sqlpp import SqlppError, tree
+from limnos.sqlpp.declarations import declaring_statement
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
 from limnos.sqlpp.metadata import METADATA
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.records import CatalogRecord
     from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.storage.task_context import TaskContext
+    from limnos.services.request.task_context import TaskContext
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.purge")

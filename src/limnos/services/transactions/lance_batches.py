@@ -15,6 +15,7 @@ from limnos.model.errors import BadRequest, LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.records import TableRecord
 from limnos.names.iceberg import render
+from limnos.services.iceberg.operation_errors import name_object_in_error
 from limnos.services.lance.commits import NewVersion, VersionDraft, publish_manifest, version_draft_of, version_insert
 from limnos.services.lance.deletions import VersionsDelete, version_deletion_of, versions_delete
 from limnos.services.lance.tables import (
@@ -28,7 +29,6 @@ from limnos.services.lance.tables import (
 )
 from limnos.services.lance.versions import VersionView
 from limnos.services.request.catalog_storage import catalog_storage_of
-from limnos.services.request.operation_errors import name_object_in_error
 from limnos.services.request.table_formats import LANCE
 from limnos.services.transactions.mutations import TransactionCommand, TransactionMutation, transaction_run
 from limnos.services.transactions.transaction_view import TransactionView, is_new

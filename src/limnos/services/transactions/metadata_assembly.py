@@ -20,6 +20,7 @@ from limnos.services.iceberg.commits import (
     find_removed_snapshots,
 )
 from limnos.services.iceberg.dataset_fence import check_dataset_commit
+from limnos.services.iceberg.operation_errors import name_object_in_error
 from limnos.services.iceberg.tables import (
     NewMetadata,
     TableRequest,
@@ -31,7 +32,6 @@ from limnos.services.iceberg.tables import (
 from limnos.services.iceberg.views import view_build, view_rebuild, view_record_for_writer
 from limnos.services.request.files import AT_ONCE, is_inline
 from limnos.services.request.offloaded_work import is_heavy
-from limnos.services.request.operation_errors import name_object_in_error
 from limnos.services.request.parallel import map_concurrently
 from limnos.services.request.recent_metadata import RECENT_METADATA
 from limnos.services.transactions.transaction_plan import TablePlan

@@ -30,9 +30,9 @@ from limnos.services.iceberg.commits import (
     delete_old_metadata_files,
     lost_race_pause,
 )
+from limnos.services.iceberg.operation_errors import name_object_in_error
 from limnos.services.iceberg.tables import TableRequest
 from limnos.services.request.offloaded_work import is_heavy
-from limnos.services.request.operation_errors import name_object_in_error
 from limnos.services.request.recent_metadata import RECENT_METADATA
 from limnos.services.transactions.metadata_assembly import build_all
 from limnos.services.transactions.mutations import command_of, transaction_run

@@ -39,7 +39,7 @@ from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
     from limnos.model.entities import MetadataDocument
-    from limnos.services.storage.task_context import Heartbeat, TaskContext
+    from limnos.services.request.task_context import Heartbeat, TaskContext
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.janitor")

@@ -16,15 +16,15 @@ import msgspec
 
 from limnos.model.errors import LimnosError
 from limnos.model.storage_locations import OF_CATALOGS, LocationKind, LocationState
-from limnos.services.catalog.fileset_purges import FILESET_PURGE, FilesetPurgePayload
 from limnos.services.lance.purges import LancePurgePayload
 from limnos.services.lance.tables import LANCE_PURGE
+from limnos.services.storage.fileset_purges import FILESET_PURGE, FilesetPurgePayload
 from limnos.services.storage.location_claims import key_of
 from limnos.services.storage.purges import PURGE, PurgePayload, catalog_storage_find, is_empty
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
-    from limnos.services.storage.task_context import TaskContext
+    from limnos.services.request.task_context import TaskContext
     from limnos.store.objects.storage_locations import RegisteredLocation
     from limnos.store.tx import Tx
 

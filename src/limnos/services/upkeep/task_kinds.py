@@ -25,7 +25,6 @@ from limnos.services.activity.audit_exports import (
     days_run,
     export_run,
 )
-from limnos.services.catalog.fileset_purges import FILESET_PURGE, FilesetPurgePayload, fileset_purge_run
 from limnos.services.exchange.metalake_import import PRUNE_IMPORT, PruneImport, import_prune, imports_prune
 from limnos.services.iceberg.restricted_files import PRUNE_RESTRICTED, PRUNE_RESTRICTED_EVERY_S, restricted_prune
 from limnos.services.lance.purges import LancePurgePayload, lance_purge_run
@@ -34,6 +33,7 @@ from limnos.services.sqlpp.compaction_requests import COMPACT, TEND, CompactPayl
 from limnos.services.sqlpp.compaction_task import LEASE_MS as COMPACT_LEASE_MS
 from limnos.services.sqlpp.compaction_task import compact_run
 from limnos.services.sqlpp.results import EXPIRED_AT_ONCE
+from limnos.services.storage.fileset_purges import FILESET_PURGE, FilesetPurgePayload, fileset_purge_run
 from limnos.services.storage.purges import PURGE, PurgePayload, purge_run
 from limnos.services.upkeep.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_run
 from limnos.services.upkeep.released_locations import FREE_PLACES, FREE_PLACES_EVERY_S, ReleasedLocations, released_free
@@ -45,7 +45,7 @@ from limnos.store.objects.snapshot_pins import EXPIRED_AT_ONCE as PINS_AT_ONCE
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from limnos.services.storage.task_context import TaskContext
+    from limnos.services.request.task_context import TaskContext
 
 P = TypeVar("P")
 PRUNE_OUTCOMES: Final = "prune-outcomes"

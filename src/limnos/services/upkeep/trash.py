@@ -20,11 +20,11 @@ from limnos.model.kinds import Kind
 from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
 from limnos.names.path import PARTS_MAX
-from limnos.services.catalog.fileset_purges import fileset_purge_later
 from limnos.services.catalog.namespaces import parent_of
 from limnos.services.lance.tables import LANCE_PURGE, lance_purge_of
 from limnos.services.lookup.securables import codec_of
 from limnos.services.request.table_formats import LANCE, least_levels
+from limnos.services.storage.fileset_purges import fileset_purge_later
 from limnos.services.storage.location_claims import locations_mark_deleting, locations_release
 from limnos.services.storage.purges import purge_later
 from limnos.store.objects.trash import trash_expired, trash_read, trashed_read

@@ -6,7 +6,7 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from limnos.http.gravitino.lance_columns import columns_of
+from limnos.formats.gravitino.lance_columns import columns_of
 from limnos.sources.lance.schemas import logical_fields_of
 
 EXTERNAL = "external"

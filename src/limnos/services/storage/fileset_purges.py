@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from limnos.services.request.catalog_storage import CatalogStorage
-    from limnos.services.storage.task_context import TaskContext
+    from limnos.services.request.task_context import TaskContext
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.purge")

@@ -13,10 +13,10 @@ import pytest
 from limnos.files import allow_everything
 from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.model.permits import upkeep_permit
-from limnos.services.storage.task_context import TaskContext
+from limnos.services.request.task_context import TaskContext
 
 if TYPE_CHECKING:
-    from limnos.services.storage.task_context import Heartbeat
+    from limnos.services.request.task_context import Heartbeat
     from tests.services.conftest import ServiceDesk
 
 SHORT_MS = 60

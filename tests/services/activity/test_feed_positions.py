@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limnos.model.errors import BadRequest
-from limnos.services.request.feed_positions import NUMBER_MAX, FeedPosition, position_of
+from limnos.services.activity.feed_positions import NUMBER_MAX, FeedPosition, position_of
 
 NUMBERS = st.integers(0, NUMBER_MAX)
 
