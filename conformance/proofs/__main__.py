@@ -40,7 +40,7 @@ SUITES = (
     "tests/faults",
     "tests/freshness",
     "tests/sqlpp",
-    "tests/services/sqlpp/test_statement_locks.py",
+    "tests/services/sqlpp/locks/test_statement_locks.py",
     "tests/http/lance/test_mutations.py",
     "tests/integration/test_two_faces.py",
     "tests/integration/test_restricted_scans.py",

@@ -34,7 +34,7 @@ from limnos.services.request import commit_watcher
 from limnos.services.request.named_storages import NamedStorages
 from limnos.services.request.request_view import RequestScope
 from limnos.services.request.secret_sealing import SealingKeys, key_name
-from limnos.services.sqlpp import running_requests as sqlpp_requests
+from limnos.services.sqlpp.requests import running_requests as sqlpp_requests
 from limnos.services.upkeep.secret_keys import keys_list, keys_rotate
 from limnos.store.activity.feed import ZoneClock
 from limnos.store.activity.upkeep import feed_prune

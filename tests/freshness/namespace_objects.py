@@ -19,7 +19,7 @@ from limnos.services.governance.tag_values import TagValuePair, pairs_associate
 from limnos.services.lookup import metalake_objects, namespace_objects
 from limnos.services.lookup.columns import field_ids
 from limnos.services.request.property_edits import PropertyEdits
-from limnos.services.sqlpp import stored_functions as functions
+from limnos.services.sqlpp.definitions import stored_functions as functions
 
 if TYPE_CHECKING:
     from limnos.services.request.context import Context

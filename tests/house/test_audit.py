@@ -27,10 +27,10 @@ OWN = {
     "services/iceberg/restricted_reads.py": "files rewritten for restricted readers, which change nothing",
     "services/iceberg/snapshot_pins.py": "snapshots that plans need, which change nothing",
     "services/iceberg/scan_plans.py": "plans of scans under way, which change nothing",
-    "services/sqlpp/compaction_requests.py": "tasks that look after datasets",
-    "services/sqlpp/statement_locks.py": "locks of statements",
-    "services/sqlpp/running_requests.py": "requests under way, and results to be fetched",
-    "services/sqlpp/results.py": "as those",
+    "services/sqlpp/execution/compaction_requests.py": "tasks that look after datasets",
+    "services/sqlpp/locks/statement_locks.py": "locks of statements",
+    "services/sqlpp/requests/running_requests.py": "requests under way, and results to be fetched",
+    "services/sqlpp/requests/results.py": "as those",
     "services/request/task_context.py": "what tasks do",
 }
 """Modules that hand mutations to a store under the server's own permit, or past the context, with what those are."""

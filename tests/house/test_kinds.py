@@ -17,7 +17,7 @@ from limnos.cli.identity import access as cli_access
 from limnos.cli.identity import owners
 from limnos.client.paths import TYPES
 from limnos.formats.exchange.messages import EXPORTERS
-from limnos.http.admin import transactions
+from limnos.http.admin.catalog import transactions
 from limnos.model.kind_table import (
     ANY_CATALOG,
     CLI_PARTS,
@@ -39,8 +39,8 @@ from limnos.services.exchange import import_rows
 from limnos.services.federation import placeholder_nodes
 from limnos.services.governance.attachments import HOLDERS
 from limnos.services.lookup.securables import parse_kind
-from limnos.services.sqlpp import errors as sqlpp_errors
-from limnos.services.sqlpp import metadata
+from limnos.services.sqlpp.execution import metadata
+from limnos.services.sqlpp.requests import errors as sqlpp_errors
 from limnos.services.upkeep import trash
 from limnos.store.objects import attachments as stored_attachments
 from limnos.view.facts import TOUCHED
@@ -87,9 +87,9 @@ def _gravitino_error(_: Kind, row: KindRow) -> Iterator[str]:
 
 def _sqlpp(kind: Kind, row: KindRow) -> Iterator[str]:
     if row.sqlpp and not (row.sqlpp in sqlpp_errors._UNKNOWN and row.sqlpp in sqlpp_errors._EXISTS):
-        yield f"no errors for a missing and a taken {row.sqlpp}; add them in services/sqlpp/errors.py"
+        yield f"no errors for a missing and a taken {row.sqlpp}; add them in services/sqlpp/requests/errors.py"
     if row.sqlpp and kind not in {each for kinds in metadata._KINDS.values() for each in kinds}:
-        yield "no dataset of the metadata shows it; add one to _KINDS in services/sqlpp/metadata.py"
+        yield "no dataset of the metadata shows it; add one to _KINDS in services/sqlpp/execution/metadata.py"
 
 
 def _name_space(kind: Kind, row: KindRow) -> Iterator[str]:
@@ -224,7 +224,7 @@ def _feed(kind: Kind, row: KindRow) -> Iterator[str]:
 
 def _transactions(_: Kind, row: KindRow) -> Iterator[str]:
     for word in sorted(set(row.transactions or ()) - OPERATIONS):
-        yield f"no operation {word}; add it in http/admin/transactions.py"
+        yield f"no operation {word}; add it in http/admin/catalog/transactions.py"
 
 
 def _locations(kind: Kind, row: KindRow) -> Iterator[str]:

@@ -18,7 +18,7 @@ from limnos.config.storage import SourcesSection, StorageSection
 from limnos.http.request import IS_GONE
 from limnos.http.throttle import CredentialThrottle
 from limnos.services.runs.job_rules import JOB_RULES, JobRules
-from limnos.services.sqlpp.running_requests import REQUESTS
+from limnos.services.sqlpp.requests.running_requests import REQUESTS
 
 API = "/api/metalakes"
 OWN = "/api/limnos/v1"

@@ -19,7 +19,7 @@ from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.model.errors import ServiceUnavailable
-from tests.http.admin.test_tasks import poisoned, work
+from tests.http.admin.operation.test_tasks import poisoned, work
 from tests.http.driver import API, OWN, PROGRAM, DriverNode, let_jobs, node_at
 from tests.http.gravitino.refusals import view_body as schema_view
 from tests.http.iceberg.wire import (

@@ -32,7 +32,7 @@ from limnos.app.node_builder import allowed_of
 from limnos.config.loading import PREFIX
 from limnos.engine import wire
 from limnos.files import root_of
-from limnos.services.sqlpp.engine import NoSqlppEngine
+from limnos.services.sqlpp.execution.engine import NoSqlppEngine
 from limnos.sqlpp.errors import (
     NO_ENGINE,
     DuplicateKey,
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from limnos.app.engine_files import EngineFiles
     from limnos.config.settings import Settings
-    from limnos.services.sqlpp.engine import SqlppEngine
+    from limnos.services.sqlpp.execution.engine import SqlppEngine
     from limnos.sqlpp.jobs import EngineJob
 
 log = get_logger("limnos.engine")

@@ -42,10 +42,10 @@ from limnos.services.request.named_storages import NamedStorages, read_storages
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.secret_sealing import SealingKeys
 from limnos.services.runs.job_rules import JOB_RULES, JobRules
-from limnos.services.sqlpp.engine import ENGINE
-from limnos.services.sqlpp.node_limits import SQLPP_OFFLOADER
-from limnos.services.sqlpp.running_requests import REQUESTS
-from limnos.services.sqlpp.statement_locks import LOCKS
+from limnos.services.sqlpp.execution.engine import ENGINE
+from limnos.services.sqlpp.locks.statement_locks import LOCKS
+from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
+from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from limnos.services.vending.credentials import VENDOR, CredentialVendor
 from limnos.sources.connectors.registry import SourceLimits
 from limnos.store.backends.migrate import migrate

@@ -22,7 +22,7 @@ from limnos.app.listening import bind_address
 from limnos.app.node_builder import build
 from limnos.http.admission_protocol import AdmissionProtocol
 from limnos.http.connection import FastPathProtocol
-from limnos.services.sqlpp.engine import ENGINE
+from limnos.services.sqlpp.execution.engine import ENGINE
 
 if TYPE_CHECKING:
     import socket

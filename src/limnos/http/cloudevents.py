@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from limnos.http.admin.changes import encode
+from limnos.http.admin.activity.changes import encode
 from limnos.http.times import instant
 from limnos.names.display import render
 

@@ -1,7 +1,8 @@
 """Dataset declarations: parses the SQL++ statements that are stored in the records of datasets, views and functions.
 
-May import `sqlpp` and `model`. Must not know the tree of names. Each text is parsed once and cached, since a stored
-text never changes. A statement has the names of objects at its creation; the tree has their present names.
+May import `sqlpp` and `model`, with the records that need the server's libraries. Must not know the tree of names. Each
+text is parsed once and cached, since a stored text never changes. A statement has the names of objects at its creation;
+the tree has their present names.
 """
 
 from __future__ import annotations

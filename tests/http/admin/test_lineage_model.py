@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.http.admin.test_lineage import LINEAGE, dataset, event, kept, link
+from tests.http.admin.activity.test_lineage import LINEAGE, dataset, event, kept, link
 from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_space, make_table, table_path
 

@@ -6,8 +6,8 @@ import uuid
 
 import pytest
 
+from tests.http.admin.activity.test_runs import FINDING, PIPES, RUNS, STEPS, begin, code, declare, finish, started
 from tests.http.admin.test_publishing import RIGHTS, begun_by, state
-from tests.http.admin.test_runs import FINDING, PIPES, RUNS, STEPS, begin, code, declare, finish, started
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 
 

@@ -81,7 +81,7 @@ ELSEWHERE = {
     "ASX0047": "tests/http/asterix/test_service.py::test_a_parameter_that_is_wrong_is_named",
     "ASX0048": "tests/http/asterix/test_service.py::test_json_that_is_none_is_refused",
     "ASX0049": "tests/http/asterix/test_codes.py::test_a_parameter_that_is_missing_is_named",
-    "ASX1039": "tests/services/sqlpp/test_statement_locks.py::test_what_is_asked_of_locks_out_of_turn",
+    "ASX1039": "tests/services/sqlpp/locks/test_statement_locks.py::test_what_is_asked_of_locks_out_of_turn",
     "ASX1045": "tests/sqlpp/test_locks.py::test_upgrades_and_downgrades",
     "ASX1046": "tests/sqlpp/test_locks.py::test_upgrades_and_downgrades",
     "ASX1047": "tests/sqlpp/test_locks.py::test_upgrades_and_downgrades",

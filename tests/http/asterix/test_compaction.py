@@ -13,8 +13,15 @@ import msgspec
 import pytest
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.sqlpp.compaction_requests import COMPACT, TEND, TENDED, TENDS_AFTER_MS, CompactPayload, files_of
-from limnos.services.sqlpp.engine import ENGINE, NoSqlppEngine
+from limnos.services.sqlpp.execution.compaction_requests import (
+    COMPACT,
+    TEND,
+    TENDED,
+    TENDS_AFTER_MS,
+    CompactPayload,
+    files_of,
+)
+from limnos.services.sqlpp.execution.engine import ENGINE, NoSqlppEngine
 from limnos.sqlpp.errors import OutcomeUnknown
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import ask, refusal, rows

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.services.sqlpp.engine import ENGINE
+from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import refusal, rows
 from tests.http.driver import API, DriverNode, grant

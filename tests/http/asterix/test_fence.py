@@ -10,9 +10,9 @@ import pytest
 
 from limnos.model.permits import upkeep_permit
 from limnos.names.dataverse import DataverseName
-from limnos.services.sqlpp import data_statements as sqlpp_data
-from limnos.services.sqlpp.engine import ENGINE
-from limnos.services.sqlpp.statement_locks import LOCKS, HeldLocks
+from limnos.services.sqlpp.execution import data_statements as sqlpp_data
+from limnos.services.sqlpp.execution.engine import ENGINE
+from limnos.services.sqlpp.locks.statement_locks import LOCKS, HeldLocks
 from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, SqlppError
 from limnos.sqlpp.jobs import EngineJob
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest

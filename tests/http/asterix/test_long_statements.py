@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from limnos.services.request.offloaded_work import InlineOffloader
-from limnos.services.sqlpp.names import TEXT_SHORT
-from limnos.services.sqlpp.node_limits import SQLPP_OFFLOADER
+from limnos.services.sqlpp.requests.names import TEXT_SHORT
+from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
 from limnos.sqlpp.offloaded_work import BIND, EVALUATE, PARSE
 from tests.http.asterix.wire import ask, refusal, rows
 from tests.http.driver import DriverNode

@@ -15,8 +15,8 @@ import pytest
 
 from limnos.app.node_builder import DATABASE_FILE
 from limnos.services.request.offloaded_work import InlineOffloader
-from limnos.services.sqlpp import metadata as module
-from limnos.services.sqlpp.node_limits import SQLPP_OFFLOADER
+from limnos.services.sqlpp.execution import metadata as module
+from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
 from limnos.sqlpp.offloaded_work import EVALUATE, SCANS
 from limnos.store.objects.documents import document_bodies_read
 from limnos.store.objects.nodes import live_nodes_read, span_read

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.services.sqlpp.running_requests import LEASE_MS, REQUESTS
+from limnos.services.sqlpp.requests.running_requests import LEASE_MS, REQUESTS
 from tests.http.asterix.test_compaction import sql
 from tests.http.asterix.test_locks import query
 from tests.http.asterix.wire import ask, refusal, rows, told

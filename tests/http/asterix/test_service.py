@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 import pytest
 
 from limnos.model.errors import ServiceUnavailable
-from limnos.services.sqlpp.engine import ENGINE
-from limnos.services.sqlpp.running_requests import REQUESTS
+from limnos.services.sqlpp.execution.engine import ENGINE
+from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from limnos.sqlpp.errors import EngineUnavailable
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import FORM, SERVICE, ask, form, refusal, rows, told

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from limnos.services.sqlpp.engine import ENGINE
+from limnos.services.sqlpp.execution.engine import ENGINE
 from tests.http.asterix.test_datasets import Heard
 from tests.http.asterix.wire import ask, refusal, rows
 from tests.http.driver import DriverNode, grant

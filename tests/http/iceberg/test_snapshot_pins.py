@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from tests.http.admin.test_runs import RUNS, declare, finish, started
+from tests.http.admin.activity.test_runs import RUNS, declare, finish, started
 from tests.http.driver import DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable

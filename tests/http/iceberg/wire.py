@@ -18,7 +18,7 @@ from limnos.app.node_builder import DATABASE_FILE, build
 from limnos.config.audit import AuditSection
 from limnos.config.settings import DatabaseSection, EventsSection, IcebergSection, ServerSection, Settings
 from limnos.http.throttle import CredentialThrottle
-from limnos.services.sqlpp.running_requests import REQUESTS
+from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from tests.http.driver import DriverAnswer, DriverNode
 
 PREFIX = "lake.main"

@@ -8,35 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.http.admin import (
-    access,
-    audit,
-    changes,
-    exchange,
-    groups,
-    jobs,
-    lineage,
-    logins,
-    moves,
-    nesting,
-    pages,
-    pipelines,
-    protection,
-    reports,
-    restrictions,
-    runs,
-    service,
-    service_accounts,
-    storage,
-    table_checks,
-    tasks,
-    tokens,
-    transactions,
-    trash,
-    users,
-    webhooks,
-)
+from limnos.http.admin import pages, service
+from limnos.http.admin.activity import audit, changes, exchange, jobs, lineage, pipelines, reports, runs, webhooks
+from limnos.http.admin.catalog import moves, nesting, table_checks, transactions, trash
 from limnos.http.admin.errors import error_response
+from limnos.http.admin.governance import protection, restrictions
+from limnos.http.admin.identity import access, groups, logins, service_accounts, tokens, users
+from limnos.http.admin.operation import storage, tasks
 from limnos.http.idempotency import IdempotencyTerms, IdempotentRoute, make_idempotent
 from limnos.http.routing import Router
 from limnos.http.scopes import scope_of_path

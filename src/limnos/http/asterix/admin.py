@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from limnos.http.response import json_response
 from limnos.model.errors import BadRequest, NotFound
-from limnos.services.sqlpp.running_requests import REQUESTS
+from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from limnos.services.sqlpp.statements import caller_require
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from limnos.http.asterix.errors import error_response
 from limnos.http.asterix.parameters import request_parameters_of
 from limnos.http.response import json_response
 from limnos.model.errors import NotFound
-from limnos.services.sqlpp.connector import dataset_info
-from limnos.services.sqlpp.errors import no_dataset
+from limnos.services.sqlpp.definitions.connector import dataset_info
+from limnos.services.sqlpp.requests.errors import no_dataset
 from limnos.services.sqlpp.statements import caller_require
 from limnos.sqlpp import SqlppError, render, tree
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.services.request.context import Context
-    from limnos.services.sqlpp.connector import DatasetInfo
+    from limnos.services.sqlpp.definitions.connector import DatasetInfo
 
 NEEDED = 49
 

@@ -14,7 +14,7 @@ from limnos.http.response import json_response
 from limnos.model import errors
 from limnos.model.errors import AuthenticationFailed, LimnosError
 from limnos.names.errors import InvalidName
-from limnos.services.sqlpp.running_requests import RequestEnded
+from limnos.services.sqlpp.requests.running_requests import RequestEnded
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import NO_ENGINE, EngineFailed, EngineUnavailable, OutcomeUnknown
 

@@ -15,7 +15,7 @@ import msgspec
 from limnos.model.errors import BadRequest, WrongMediaType
 from limnos.names.jsonform import decode as decode_levels
 from limnos.names.percent import unquote_form
-from limnos.services.sqlpp.errors import check_dataverse
+from limnos.services.sqlpp.requests.errors import check_dataverse
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import shorten, visible
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from limnos.http.asterix.errors import error_entry
-from limnos.services.sqlpp.running_requests import RequestEnded
+from limnos.services.sqlpp.requests.running_requests import RequestEnded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

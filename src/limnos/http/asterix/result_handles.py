@@ -15,7 +15,7 @@ from limnos.http.asterix.response_body import QueryResponseBody
 from limnos.http.response import JSON, Response, json_response, stream_response
 from limnos.model.entities import RUNNING
 from limnos.model.errors import LimnosError
-from limnos.services.sqlpp.results import is_lost, result_discard, result_find, result_lines
+from limnos.services.sqlpp.requests.results import is_lost, result_discard, result_find, result_lines
 from limnos.services.sqlpp.statements import caller_require
 
 if TYPE_CHECKING:

@@ -19,10 +19,10 @@ from limnos.http.asterix.result_handles import RESULT, STATUS, QueryOutcome, han
 from limnos.http.response import JSON, Response, stream_response
 from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
-from limnos.services.sqlpp.results import ResultWriter
-from limnos.services.sqlpp.running_requests import REQUESTS, RequestEnded
-from limnos.services.sqlpp.running_requests import RunningRequest as Running
-from limnos.services.sqlpp.session import StatementSession
+from limnos.services.sqlpp.requests.results import ResultWriter
+from limnos.services.sqlpp.requests.running_requests import REQUESTS, RequestEnded
+from limnos.services.sqlpp.requests.running_requests import RunningRequest as Running
+from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.services.sqlpp.statements import caller_require, dataverse_begin, has_results, statement_run, statements_of
 from limnos.sqlpp import SqlppError
 from limnos.telemetry.logs import get_logger

@@ -20,7 +20,7 @@ from limnos.model.privileges import Privilege
 from limnos.names.fullname import FullName, render_quoted
 from limnos.services.catalog.filesets import DEFAULT_NAME, UNKNOWN
 from limnos.services.governance.tag_values import allowed_values
-from limnos.services.sqlpp.stored_functions import function_view
+from limnos.services.sqlpp.definitions.stored_functions import function_view
 from limnos.sources.adls import AdlsSignature
 from limnos.sources.gcs import GcsToken
 

@@ -18,7 +18,7 @@ from limnos.http.gravitino.updates import UpdateComment, edits_of
 from limnos.http.routing import Route
 from limnos.model.kinds import Kind
 from limnos.services.lookup import namespace_objects
-from limnos.services.sqlpp import stored_functions as functions
+from limnos.services.sqlpp.definitions import stored_functions as functions
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler

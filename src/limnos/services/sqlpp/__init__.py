@@ -1,4 +1,5 @@
-"""SQL++: statements, datasets, definitions, locks and results.
+"""SQL++: `statements` parses a request's text and carries out one statement after the other; the packages do the work.
 
-May import `transactions` and the packages that it may import.
+May import `transactions` and the packages that it may import. Of its own packages each imports only the ones before it:
+`requests`, `locks`, `definitions`, `execution`.
 """

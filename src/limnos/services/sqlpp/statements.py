@@ -14,18 +14,24 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from limnos.access.actions import Action
 from limnos.model.principals import Requester
 from limnos.services.request.request_view import RequestScope
-from limnos.services.sqlpp.data_statements import change_rows, data_explain, data_rows
-from limnos.services.sqlpp.datasets import dataset_create, dataset_drop, external_create, index_create, index_drop
-from limnos.services.sqlpp.dataverses import dataverse_create, dataverse_drop, dataverse_use
-from limnos.services.sqlpp.errors import invalid_operation
-from limnos.services.sqlpp.functions import function_create, function_drop
-from limnos.services.sqlpp.names import TEXT_SHORT
-from limnos.services.sqlpp.node_limits import PARSING_SLOTS
-from limnos.services.sqlpp.prepared import PREPARED
-from limnos.services.sqlpp.queries import process_do, query_bind, query_rows, statement_bind
-from limnos.services.sqlpp.synonyms import synonym_create, synonym_drop
-from limnos.services.sqlpp.types import type_create, type_drop
-from limnos.services.sqlpp.views import view_create, view_drop
+from limnos.services.sqlpp.definitions.datasets import (
+    dataset_create,
+    dataset_drop,
+    external_create,
+    index_create,
+    index_drop,
+)
+from limnos.services.sqlpp.definitions.dataverses import dataverse_create, dataverse_drop, dataverse_use
+from limnos.services.sqlpp.definitions.functions import function_create, function_drop
+from limnos.services.sqlpp.definitions.synonyms import synonym_create, synonym_drop
+from limnos.services.sqlpp.definitions.types import type_create, type_drop
+from limnos.services.sqlpp.definitions.views import view_create, view_drop
+from limnos.services.sqlpp.execution.data_statements import change_rows, data_explain, data_rows
+from limnos.services.sqlpp.execution.prepared import PREPARED
+from limnos.services.sqlpp.execution.queries import process_do, query_bind, query_rows, statement_bind
+from limnos.services.sqlpp.requests.errors import invalid_operation
+from limnos.services.sqlpp.requests.names import TEXT_SHORT
+from limnos.services.sqlpp.requests.node_limits import PARSING_SLOTS
 from limnos.sqlpp import ParsedStatement, SqlppError, parse, tree
 from limnos.sqlpp.binding import UnparsedQuery
 from limnos.sqlpp.declarations import NOWHERE
@@ -39,7 +45,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
-    from limnos.services.sqlpp.session import StatementSession
+    from limnos.services.sqlpp.requests.session import StatementSession
 
 A = Action
 NOTHING: Final = 40

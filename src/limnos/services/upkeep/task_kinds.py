@@ -29,10 +29,10 @@ from limnos.services.exchange.metalake_import import PRUNE_IMPORT, PruneImport, 
 from limnos.services.iceberg.restricted_files import PRUNE_RESTRICTED, PRUNE_RESTRICTED_EVERY_S, restricted_prune
 from limnos.services.lance.purges import LancePurgePayload, lance_purge_run
 from limnos.services.lance.tables import LANCE_PURGE
-from limnos.services.sqlpp.compaction_requests import COMPACT, TEND, CompactPayload
-from limnos.services.sqlpp.compaction_task import LEASE_MS as COMPACT_LEASE_MS
-from limnos.services.sqlpp.compaction_task import compact_run
-from limnos.services.sqlpp.results import EXPIRED_AT_ONCE
+from limnos.services.sqlpp.execution.compaction_requests import COMPACT, TEND, CompactPayload
+from limnos.services.sqlpp.execution.compaction_task import LEASE_MS as COMPACT_LEASE_MS
+from limnos.services.sqlpp.execution.compaction_task import compact_run
+from limnos.services.sqlpp.requests.results import EXPIRED_AT_ONCE
 from limnos.services.storage.fileset_purges import FILESET_PURGE, FilesetPurgePayload, fileset_purge_run
 from limnos.services.storage.purges import PURGE, PurgePayload, purge_run
 from limnos.services.upkeep.janitors import EVERY_S, JANITOR, JanitorPayload, janitor_run

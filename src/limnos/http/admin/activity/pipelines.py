@@ -1,0 +1,111 @@
+"""Pipelines: declare, list, load, drop, and the findings of their expectations.
+
+May import `access`, `model`, `services` and this package. Knows nothing of a declaration's content.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.http.admin.activity.runs import encode_finding, parse_page
+from limnos.http.admin.bodies import AdminRequestBody, names_of
+from limnos.http.admin.numbers import number_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.model.errors import BadRequest
+from limnos.services.request.request_view import RequestScope
+from limnos.services.runs import pipelines, runs
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.services.request.context import Context
+    from limnos.services.runs.pipelines import PipelineVersion
+
+_ALL = "/api/limnos/v1/metalakes/{m}/pipelines"
+
+
+class PipelinePut(AdminRequestBody, frozen=True):
+    """A pipeline's declaration, as JSON that the server does not interpret.
+
+    Without a comment, the existing one stays.
+    """
+
+    declaration: msgspec.Raw
+    comment: str | None = None
+
+
+async def pipeline_put(request: Request, ctx: Context) -> Response:
+    """Create a pipeline, or a new version if the declaration has changed."""
+    metalake, name = names_of(request)
+    body = Request.decode(await request.body(), PipelinePut)
+    found = await pipelines.pipeline_put(
+        ctx, metalake=metalake, name=name, declaration=bytes(body.declaration), comment=body.comment
+    )
+    return json_response(_encode(found))
+
+
+async def pipelines_list(request: Request, ctx: Context) -> Response:
+    """Return the pipelines that the caller may load, by name, without their declarations."""
+    found = await ctx.read(RequestScope(*names_of(request)), pipelines.pipelines_list)
+    return json_response({"pipelines": [_encode(each) for each in found]})
+
+
+async def pipeline_load(request: Request, ctx: Context) -> Response:
+    """Return a pipeline with its declaration: the newest, or that of `version`."""
+    metalake, name = names_of(request)
+    text = request.query("version")
+    version = None if text is None else number_of(text)
+    if text is not None and not version:
+        raise BadRequest(f"'{text[:50]}' is no version of a pipeline: give a number from 1")
+    return json_response(_encode(await pipelines.pipeline_load(ctx, metalake=metalake, name=name, version=version)))
+
+
+async def pipeline_drop(request: Request, ctx: Context) -> Response:
+    """Drop a pipeline with its runs, unless one is live."""
+    metalake, name = names_of(request)
+    await pipelines.pipeline_drop(ctx, metalake=metalake, name=name)
+    return json_response({"dropped": name})
+
+
+async def findings_list(request: Request, ctx: Context) -> Response:
+    """Return a pipeline's findings, newest first: of a `rule`, of a `step`; `limit` of them before `page`."""
+    metalake, name = names_of(request)
+    before, limit = parse_page(request)
+    found, following = await runs.findings_list(
+        ctx, metalake=metalake, pipeline=name, rule=request.query("rule") or "", step=request.query("step") or "",
+        before=before, limit=limit,
+    )  # fmt: skip
+    told = [encode_finding(each) | {"run": each.run, "run_state": each.state} for each in found]
+    return json_response({"findings": told, "next": None if following is None else str(following)})
+
+
+def _encode(pipeline: PipelineVersion) -> dict[str, object]:
+    node, record, declaration = pipeline.node, pipeline.record, pipeline.declaration
+    told: dict[str, object] = {
+        "name": node.name,
+        "comment": record.comment,
+        "version": record.declared if declaration is None else declaration.version,
+        "digest": record.digest if declaration is None else declaration.digest,
+        "created_by": node.created_by,
+        "created_at": instant(node.created_at),
+        "modified_by": node.modified_by,
+        "modified_at": instant(node.modified_at),
+    }
+    return told if declaration is None else told | {"declaration": msgspec.Raw(declaration.text.encode())}
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", _ALL, pipelines_list, "list-pipelines"),
+    Route(
+        "PUT", f"{_ALL}/{{p}}", pipeline_put, "put-pipeline",
+        asks=(Action.JOB_TEMPLATE_CREATE, Action.JOB_TEMPLATE_ALTER, Action.JOB_TEMPLATE_LOAD),
+    ),
+    Route("GET", f"{_ALL}/{{p}}", pipeline_load, "load-pipeline", query=("version",)),
+    Route("DELETE", f"{_ALL}/{{p}}", pipeline_drop, "drop-pipeline"),
+    Route("GET", f"{_ALL}/{{p}}/findings", findings_list, "list-findings", query=("rule", "step", "page", "limit")),
+)  # fmt: skip

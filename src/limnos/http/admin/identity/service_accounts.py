@@ -1,0 +1,72 @@
+"""Service accounts: list, create and end their secrets. A secret's text is only in the response that creates it.
+
+May import `model`, `services` and this package. Knows no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import AdminRequestBody, names_of
+from limnos.http.admin.identity.logins import NO_STORE
+from limnos.http.admin.numbers import number_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.model.errors import NotFound
+from limnos.services.identity import service_accounts
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.model.entities import Token
+    from limnos.services.request.context import Context
+
+
+class SecretCreate(AdminRequestBody, frozen=True):
+    """A secret to create. Without `expires_in_s` it never expires."""
+
+    expires_in_s: int | None = None
+
+
+async def secrets_list(request: Request, ctx: Context) -> Response:
+    """Return a service account's secrets, without their texts."""
+    (user,) = names_of(request)
+    found = await service_accounts.secrets_list(ctx, user=user)
+    return json_response({"secrets": [_encode(secret) for secret in found]})
+
+
+async def secret_create(request: Request, ctx: Context) -> Response:
+    """Create a secret."""
+    (user,) = names_of(request)
+    text = await request.body()
+    body = Request.decode(text, SecretCreate) if text else SecretCreate()
+    secret, told = await service_accounts.secret_create(ctx, user=user, expires_in_s=body.expires_in_s)
+    return json_response({**_encode(secret), "client_id": user, "client_secret": told}, headers=NO_STORE)
+
+
+async def secret_end(request: Request, ctx: Context) -> Response:
+    """End a secret with all tokens made with it, and return whether it was valid."""
+    user, text = names_of(request)
+    secret_id = number_of(text)
+    if secret_id is None:
+        raise NotFound(
+            f"A secret's id is a number, and {text[:50]!a} is none: see 'limnos user secret list'", kind="secret"
+        )
+    return json_response({"ended": await service_accounts.secret_end(ctx, user=user, secret_id=secret_id)})
+
+
+def _encode(secret: Token) -> dict[str, object]:
+    return {
+        "id": secret.id,
+        "created_at": instant(secret.created_at),
+        "expires_at": instant(secret.expires_at),
+        "ended": secret.revoked,
+    }
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/api/limnos/v1/users/{u}/secrets", secrets_list, "list-secrets"),
+    Route("POST", "/api/limnos/v1/users/{u}/secrets", secret_create, "create-secret"),
+    Route("DELETE", "/api/limnos/v1/users/{u}/secrets/{id}", secret_end, "end-secret"),
+)

@@ -1,0 +1,131 @@
+"""Body dependencies: the datasets, views, synonyms and functions that the body of a view or function in SQL++ needs.
+
+May import the rooms below. Must not know any wire format. A body is bound twice. The first binding covers everything,
+to find errors. The second one does not look into views and functions, to find the names that the body itself uses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from limnos.model.kinds import Kind
+from limnos.names import canonical
+from limnos.services.sqlpp.requests.names import NODES_SHORT, bind_with_names, function_find, source_find
+from limnos.services.sqlpp.requests.node_limits import PARSING_SLOTS
+from limnos.sqlpp import bind, tree
+from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, UserFunction
+from limnos.sqlpp.binding import parsed_facts
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from limnos.names.path import Levels
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.requests.session import StatementSession
+    from limnos.sqlpp.binder import NameResolver
+    from limnos.sqlpp.binding import KnownNames
+
+DependencyName = tuple["Levels", str]
+
+
+class BodyDependencies(NamedTuple):
+    """The names that a body needs: sources (datasets, views), functions with their arity, and synonyms."""
+
+    sources: tuple[DependencyName, ...] = ()
+    functions: tuple[tuple[Levels, str, int], ...] = ()
+    synonyms: tuple[DependencyName, ...] = ()
+
+
+class _DependencyRecorder:
+    """Resolves names with empty views and functions (except `own`), and records which names were used."""
+
+    def __init__(self, names: NameResolver, own: UserFunction | None) -> None:
+        self._names = names
+        self._own = own
+        self.sources: dict[DependencyName, None] = {}
+        self.functions: dict[tuple[Levels, str, int], None] = {}
+        self.synonyms: dict[DependencyName, None] = {}
+
+    def has_dataverse(self, dataverse: Levels) -> bool:
+        """Return whether a dataverse exists."""
+        return self._names.has_dataverse(dataverse)
+
+    def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
+        """Resolve a source, with views as datasets, and record it."""
+        found = self._names.resolve(dataverse, name)
+        if isinstance(found, BoundSynonym):
+            self.synonyms[dataverse, name] = None
+            return found
+        if found is None:
+            return None
+        self.sources[dataverse, name] = None
+        return BoundDataset(dataverse, name)
+
+    def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
+        """Resolve a function, with an empty body, and record it."""
+        found = self._names.function(dataverse, name, arity=arity)
+        if found is None or found is self._own:
+            return found
+        self.functions[dataverse, name, -1 if found.parameters is None else arity] = None
+        return UserFunction(dataverse, name, found.parameters, tree.Null(found.body.at))
+
+
+def needs_text(needs: BodyDependencies) -> str:
+    """Return the needs as JSON for the metadata: datasets, functions with their arity, types, and synonyms if there are
+    any.
+    """
+    found: list[list[tuple[str, ...]]] = [
+        [(canonical.encode(dataverse), name) for dataverse, name in needs.sources],
+        [(canonical.encode(dataverse), name, str(arity)) for dataverse, name, arity in needs.functions],
+        [],
+    ]
+    if needs.synonyms:
+        found.append([(canonical.encode(dataverse), name) for dataverse, name in needs.synonyms])
+    return msgspec.json.encode(found).decode()
+
+
+async def needs_of(
+    session: StatementSession, body: tree.Expression, *, dataverse: Levels, within: Callable[[NameResolver], NameResolver],
+    own: UserFunction | None = None,
+) -> BodyDependencies:  # fmt: skip
+    """Return the needs of a body.
+
+    Args:
+        session: The session of the statement.
+        body: The body of a view or function.
+        dataverse: The dataverse for unqualified names.
+        within: Adds the object that is about to be made to the names.
+        own: The function whose body is meant, if `body` is a call of it.
+
+    Raises:
+        SqlppError: The body is wrong.
+        PermissionDenied: The caller may not read an object.
+    """
+    ctx = session.ctx
+
+    def run(known: KnownNames, nodes_max: int | None = NODES_SHORT) -> BodyDependencies:
+        bind(body, within(known), dataverse=dataverse, moment=session.moment, nodes_max=nodes_max)
+        surface = _DependencyRecorder(within(known), own)
+        bind(body, surface, dataverse=dataverse, moment=session.moment, nodes_max=nodes_max)
+        return BodyDependencies(tuple(surface.sources), tuple(surface.functions), tuple(surface.synonyms))
+
+    def whole(known: KnownNames) -> BodyDependencies:
+        known.facts.update(parsed_facts(known.facts))
+        return run(known, None)
+
+    async def elsewhere(known: KnownNames) -> BodyDependencies:
+        async with PARSING_SLOTS.of(ctx.services):
+            return await asyncio.to_thread(whole, known)
+
+    return await bind_with_names(ctx, run, elsewhere=elsewhere)
+
+
+def ids_of(request_view: RequestView, needs: BodyDependencies) -> tuple[int, ...]:
+    """Return the ids of the needed objects that exist and that the caller sees."""
+    named: Iterable[DependencyName] = (*needs.sources, *needs.synonyms)
+    nodes = [source_find(request_view, (*dataverse, name)) for dataverse, name in named]
+    nodes += [function_find(request_view, (*dataverse, name)) for dataverse, name, _ in needs.functions]
+    return tuple(node.id for node in nodes if node is not None and node.kind is not Kind.NAMESPACE)

@@ -1,0 +1,49 @@
+"""Dataset information for readers outside the query service: a dataset's key, its type and its location.
+
+May import the rooms below. Must not know any wire format. It needs the right to load the table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.model.kinds import Kind
+from limnos.services.sqlpp.definitions.datasets import ref_of
+from limnos.services.sqlpp.requests.names import scope_of
+from limnos.sqlpp import tree
+from limnos.sqlpp.declarations import declarations_of
+from limnos.sqlpp.jobs import type_of
+from limnos.sqlpp.metadata import type_of_dataset
+
+if TYPE_CHECKING:
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+
+
+class DatasetInfo(NamedTuple):
+    """A dataset: the paths of its key, the name of its type, the type itself and the location of its table."""
+
+    keys: tuple[tuple[str, ...], ...]
+    type_name: Levels
+    type: tree.RecordType | None
+    location: str
+
+
+async def dataset_info(ctx: Context, path: Levels) -> DatasetInfo:
+    """Return the information on a dataset; a table that SQL++ did not create has no type.
+
+    Raises NotFound, PermissionDenied.
+    """
+
+    def read(request_view: RequestView) -> DatasetInfo:
+        request_view.require_in_use()
+        node = request_view.look_up(Kind.TABLE, path, Action.TABLE_LOAD, probe=Action.TABLE_MAY_PROBE).entity
+        ref, made = ref_of(request_view, node, path=path), declarations_of(node, tree.CreateDataset)
+        name = type_of_dataset(path, made[0].type) if made else ("Metadata", "AnyObject")
+        return DatasetInfo(
+            ref.key, name, type_of(ref.type) if ref.type else None, request_view.document(node.id).location
+        )
+
+    return await ctx.read(scope_of(ctx), read)

@@ -1,0 +1,382 @@
+"""Datasets of SQL++: Iceberg tables whose record has the statements that created them, external datasets, and indexes.
+
+May import the rooms below. Must not know any wire format. `sqlpp.stored` defines how an object becomes a row. A dataset
+stores the text of its type without names, so that it stays readable whatever happens to the named types. A table that
+other clients created is a dataset without a primary key.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.errors import AlreadyExists, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.records import TableRecord
+from limnos.services.catalog.tables import TableCreate, new_table_of, table_insert
+from limnos.services.iceberg.tables import TableRequest, add_metadata_scheme, build_metadata, document_of
+from limnos.services.sqlpp.definitions.dataverse_objects import (
+    check_not_builtin,
+    dataverse_of,
+    object_create_of,
+    object_drop,
+    object_drop_of,
+    object_make,
+    statement_missing_error,
+)
+from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
+from limnos.services.sqlpp.definitions.files import check_file_source
+from limnos.services.sqlpp.definitions.types import inline_type
+from limnos.services.sqlpp.locks.exclusive_access import dataset_exclude_writers
+from limnos.services.sqlpp.requests.errors import (
+    check_name,
+    check_object,
+    invalid_operation,
+    no_dataset,
+    object_exists,
+    unknown_object,
+)
+from limnos.services.sqlpp.requests.names import scope_of
+from limnos.sqlpp import SqlppError, render, stored, tree
+from limnos.sqlpp.declarations import declarations_of, declaring_statement
+from limnos.sqlpp.definitions import index_name
+from limnos.sqlpp.jobs import DatasetRef, text_of
+from limnos.sqlpp.lookups import LookupIndex
+from limnos.sqlpp.metadata import METADATA
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from limnos.model.entities import MetadataDocument, Node
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.catalog.tables import NewTable
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.definitions.dataverse_objects import SqlppObjectCreate
+    from limnos.services.sqlpp.requests.session import StatementSession
+    from limnos.sqlpp.errors import TextPosition
+    from limnos.store.tx import Tx
+
+OPEN_PART: Final = "open-part"
+JSON, VARIANT = "json", "variant"
+OUTSIDE_WRITERS: Final = "outside-writers"
+
+
+class DatasetCreate(msgspec.Struct, frozen=True):
+    """Create a table that is a dataset, with the ids of the types that it needs."""
+
+    table: TableCreate
+    used: tuple[int, ...]
+
+
+class DatasetAlter(msgspec.Struct, frozen=True):
+    """Replace the index statements of a dataset, if its record is unchanged."""
+
+    table: Node
+    record: TableRecord
+
+
+class TypedDataset(NamedTuple):
+    """The stored type of a dataset, its keys, and the ids of the types that it needs."""
+
+    record: tree.RecordType
+    keys: tuple[tuple[str, ...], ...]
+    used: tuple[int, ...]
+
+
+async def dataset_create(session: StatementSession, statement: tree.CreateDataset) -> None:
+    """Create a dataset with its table. Raises SqlppError, PermissionDenied, OutsideRoots."""
+    ctx = session.ctx
+    check_object(statement.name)
+    path, at = session.whole(statement.name), statement.name.at
+    check_not_builtin(path[:-1], Kind.TABLE, at=at)
+    _refuse_unserved(statement)
+    await default_dataverse_make(ctx, path[:-1])
+    try:
+        await _make(ctx, path, statement=statement)
+    except NotFound as error:
+        raise statement_missing_error(error, path[:-1], at=at) from None
+    except AlreadyExists:
+        if not statement.if_not_exists:
+            raise object_exists("dataset", path, at=at) from None
+
+
+def _refuse_unserved(statement: tree.CreateDataset) -> None:
+    if statement.meta is not None:
+        raise invalid_operation("Datasets with a meta type are not supported", statement.meta.at)
+    if statement.source is not None:
+        raise invalid_operation("Create the dataset first, then INSERT the query into it", statement.source.at)
+    for name, value, at in _settings(statement):
+        if name == OPEN_PART and value not in (JSON, VARIANT):
+            raise invalid_operation(f"{OPEN_PART} is {JSON}, as it is where nothing is said, or {VARIANT}", at)
+        if name == OUTSIDE_WRITERS and value not in (stored.ALLOWED, stored.REFUSED):
+            told = f"{OUTSIDE_WRITERS} is {stored.REFUSED}, as it is where nothing is said, or {stored.ALLOWED}"
+            raise invalid_operation(told, at)
+
+
+def _settings(statement: tree.CreateDataset) -> Iterator[tuple[str, str | None, TextPosition]]:
+    """Yield the settings of WITH; a value that is no text is None."""
+    for pair in () if statement.settings is None else statement.settings.pairs:
+        if isinstance(pair.name, tree.String):
+            yield pair.name.value, pair.value.value if isinstance(pair.value, tree.String) else None, pair.at
+
+
+def _has_variant(statement: tree.CreateDataset) -> bool:
+    """Return whether the open part is a VARIANT."""
+    return any(name == OPEN_PART and value == VARIANT for name, value, _ in _settings(statement))
+
+
+def _properties(statement: tree.CreateDataset, form: stored.StorageForm) -> dict[str, str]:
+    """Return the properties of the table."""
+    said = {name: value for name, value, _ in _settings(statement)}
+    writers = said.get(OUTSIDE_WRITERS)
+    return stored.properties_of(form) | ({} if writers is None else {stored.OUTSIDE_WRITERS: writers})
+
+
+async def _make(ctx: Context, path: Levels, *, statement: tree.CreateDataset) -> None:
+    def look(request_view: RequestView) -> tuple[NewTable, TypedDataset]:
+        dataverse_of(request_view, path[:-1], action=Action.TABLE_CREATE)
+        return new_table_of(request_view, path[:-1], path[-1], Action.TABLE_CREATE), dataset_type_resolve(
+            request_view, statement, dataverse=path[:-1]
+        )
+
+    scope = scope_of(ctx)
+    draft, found = await ctx.read(scope, look)
+    form = stored.storage_form_of_record(
+        found.record, found.keys, autogenerated=statement.autogenerated, variant=_has_variant(statement)
+    )
+    stored.check(form)
+    request = TableRequest(path[-1], None, stored.schema_of(form), None, None, _properties(statement, form))
+    whole = await add_metadata_scheme(ctx.services.chores, await build_metadata(ctx, request, draft))
+    document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
+
+    def decide(request_view: RequestView) -> Permit[DatasetCreate]:
+        now, again = look(request_view)
+        if again != found:
+            raise SqlppError(
+                1082, "A type was dropped or made anew while the dataset was made: try again", statement.at
+            )
+        return _command(now, path, document=document, statement=statement, found=again)
+
+    async with ctx.services.files.written(document.metadata_location, data, draft.place.catalog.properties, first=True):
+        await ctx.write(
+            scope,
+            decide,
+            dataset_insert,
+            first=_command(draft, path, document=document, statement=statement, found=found),
+        )
+
+
+def _command(
+    draft: NewTable, path: Levels, *, document: MetadataDocument, statement: tree.CreateDataset, found: TypedDataset
+) -> Permit[DatasetCreate]:
+    record = TableRecord(
+        None, {}, statements=(render(_qualify_type(statement, path[:-1])),), object_type=text_of(found.record)
+    )
+    table = TableCreate(draft.namespace, path[-1], draft.space, document, draft.owner_id, record)
+    return draft.permit.about(DatasetCreate(table, found.used))
+
+
+def _qualify_type(statement: tree.CreateDataset, dataverse: Levels) -> tree.CreateDataset:
+    """Return the statement with the dataverse in its type's name."""
+    if isinstance(statement.type, tree.NamedType) and not statement.type.name.dataverse:
+        name = msgspec.structs.replace(statement.type.name, parts=(*dataverse, statement.type.name.last))
+        return msgspec.structs.replace(statement, type=msgspec.structs.replace(statement.type, name=name))
+    return statement
+
+
+def dataset_type_resolve(
+    request_view: RequestView, statement: tree.CreateDataset, *, dataverse: Levels
+) -> TypedDataset:
+    """Return the stored type of a dataset; unqualified type names are looked up in its own dataverse.
+
+    Raises SqlppError, CacheMiss.
+    """
+    keys = tuple(key.path for key in statement.keys)
+    if statement.type is None:
+        fields = tuple(
+            tree.FieldType(key.at, key.path[-1], key.type, optional=False)
+            for key in statement.keys
+            if key.type is not None
+        )
+        return TypedDataset(tree.RecordType(statement.at, open=True, fields=fields), keys, ())
+    found = inline_type(request_view, statement.type, dataverse=dataverse)
+    if not isinstance(found.type, tree.RecordType):
+        raise SqlppError(1082, "The type of a dataset's objects must be an object type", statement.type.at)
+    return TypedDataset(found.type, keys, found.used)
+
+
+def dataset_insert(tx: Tx, permit: Permit[DatasetCreate]) -> None:
+    """Insert the table, its document and its dependencies."""
+    document = table_insert(tx, permit.about(permit.command.table))
+    tx.dependencies.replace(document.node_id, permit.command.used)
+
+
+async def external_create(session: StatementSession, statement: tree.CreateExternalDataset) -> None:
+    """Create an external dataset, of files below a root that the server allows. Raises SqlppError, PermissionDenied."""
+    ctx = session.ctx
+    path = session.whole(statement.name)
+    check_file_source(ctx, statement.adapter, options=statement.options, at=statement.at)
+    await default_dataverse_make(ctx, path[:-1])
+
+    def decide(request_view: RequestView) -> Permit[SqlppObjectCreate]:
+        found = inline_type(request_view, statement.type, dataverse=path[:-1])
+        return object_create_of(
+            request_view, path, kind=Kind.EXTERNAL_DATASET, statement=_with_type(statement, path[:-1]), used=found.used
+        )
+
+    await object_make(
+        ctx, Kind.EXTERNAL_DATASET, decide=decide, name=statement.name, path=path, quiet=statement.if_not_exists
+    )  # fmt: skip
+
+
+def _with_type(statement: tree.CreateExternalDataset, dataverse: Levels) -> tree.CreateExternalDataset:
+    if isinstance(statement.type, tree.NamedType) and not statement.type.name.dataverse:
+        name = msgspec.structs.replace(statement.type.name, parts=(*dataverse, statement.type.name.last))
+        return msgspec.structs.replace(statement, type=msgspec.structs.replace(statement.type, name=name))
+    return statement
+
+
+async def dataset_drop(session: StatementSession, statement: tree.Drop) -> None:
+    """Drop a dataset that no object needs; it can be restored for a while.
+
+    Raises SqlppError, PermissionDenied, ProtectedObject.
+    """
+    ctx = session.ctx
+    path = session.whole(statement.name)
+    if path[:-1] == METADATA:
+        raise invalid_operation("Cannot drop a dataset belonging to the dataverse: Metadata", statement.name.at)
+    kinds = (Kind.TABLE, Kind.EXTERNAL_DATASET)
+    async with dataset_exclude_writers(
+        session, path, may=lambda request_view: object_drop_of(request_view, path, kinds=kinds)
+    ):
+        session.warnings += await object_drop(ctx, kinds, name=statement.name, path=path, quiet=statement.if_exists)
+
+
+async def index_create(session: StatementSession, statement: tree.CreateIndex | tree.CreatePrimaryIndex) -> None:
+    """Create an index, by which statements may look objects up. Raises SqlppError, PermissionDenied."""
+    ctx = session.ctx
+    path = session.whole(statement.dataset)
+    name = index_name(statement, path[-1])
+    check_name(name, statement.at)
+    whole = msgspec.structs.replace(statement, name=name)
+
+    def decide(request_view: RequestView) -> Permit[DatasetAlter]:
+        node, record, permit = _decide_alter(request_view, path, at=statement.dataset.at)
+        if name in index_names(node):
+            raise object_exists("index", (*path[:-1], name), at=statement.at)
+        changed = record_with(record, (*record.statements, render(whole)))
+        return permit.about(DatasetAlter(node, changed))
+
+    try:
+        await ctx.write(scope_of(ctx), decide, dataset_alter)
+    except SqlppError as error:
+        if error.number != 1084 or not statement.if_not_exists:
+            raise
+
+
+async def index_drop(session: StatementSession, statement: tree.DropIndex) -> None:
+    """Drop an index. Raises SqlppError, PermissionDenied."""
+    ctx = session.ctx
+    path = session.whole(statement.dataset)
+
+    def decide(request_view: RequestView) -> Permit[DatasetAlter]:
+        node, record, permit = _decide_alter(request_view, path, at=statement.dataset.at)
+        if statement.name not in index_names(node):
+            raise unknown_object("index", (*path[:-1], statement.name), at=statement.at)
+        kept = tuple(
+            render(each)
+            for each in (*declarations_of(node, tree.CreateDataset), *indexes_of(node))
+            if isinstance(each, tree.CreateDataset) or each.name != statement.name
+        )
+        return permit.about(DatasetAlter(node, record_with(record, kept)))
+
+    try:
+        await ctx.write(scope_of(ctx), decide, dataset_alter)
+    except SqlppError as error:
+        if error.number not in (1083, 1050) or not statement.if_exists:
+            raise
+
+
+def _decide_alter(
+    request_view: RequestView, path: Levels, *, at: TextPosition
+) -> tuple[Node, TableRecord, Permit[None]]:
+    """Decide on altering a dataset that SQL++ created. Raises SqlppError, PermissionDenied."""
+    request_view.require_in_use()
+    try:
+        node, _, decision = request_view.look_up(Kind.TABLE, path, Action.TABLE_ALTER)
+    except NotFound:
+        raise no_dataset(path, at) from None
+    record = cast("TableRecord", node.record)
+    if not record.statements:
+        raise invalid_operation(f"{node.name} is a table that SQL++ did not make: it takes no indexes", at)
+    return node, record, request_view.permit(None, decision)
+
+
+def record_with(record: TableRecord, statements: tuple[str, ...]) -> TableRecord:
+    """Return a record with other statements."""
+    return replace(record, statements=statements)
+
+
+def dataset_alter(tx: Tx, permit: Permit[DatasetAlter]) -> None:
+    """Write the dataset's record."""
+    held = tx.nodes.confirm(permit.command.table)
+    if held.record != permit.command.table.record:
+        tx.stale()
+    tx.nodes.write_record(held, permit.command.record)
+
+
+def indexes_of(node: Node) -> tuple[tree.CreateIndex | tree.CreatePrimaryIndex, ...]:
+    """Return the statements that created a dataset's indexes."""
+    return (*declarations_of(node, tree.CreateIndex), *declarations_of(node, tree.CreatePrimaryIndex))
+
+
+def index_names(node: Node) -> frozenset[str]:
+    """Return the names of a dataset's indexes. The dataset's own name is that of its primary index."""
+    return frozenset({node.name, *(index_name(each, node.name) for each in indexes_of(node))})
+
+
+def ref_of(request_view: RequestView, node: Node, *, path: Levels) -> DatasetRef:
+    """Return the reference to a dataset for the engine."""
+    whole = (request_view.catalog.name, *path)
+    record = cast("TableRecord", node.record)
+    if node.kind is not Kind.TABLE or not record.statements:
+        return DatasetRef(whole, "", ())
+    statement = declarations_of(node, tree.CreateDataset)[0]
+    keys = tuple(key.path for key in statement.keys)
+    return DatasetRef(
+        whole,
+        record.object_type,
+        keys,
+        statement.autogenerated,
+        indexes=_lookup_indexes(node),
+        variant=_has_variant(statement),
+    )
+
+
+def _lookup_indexes(node: Node) -> tuple[LookupIndex, ...]:
+    """Return the indexes by which statements may look objects up: those over fields, in the order of their values."""
+    fields = [
+        (one.name, tuple(field.path for field in one.fields if isinstance(field, tree.IndexField)), len(one.fields))
+        for one in declarations_of(node, tree.CreateIndex)
+        if one.kind == "btree"
+    ]
+    return tuple(LookupIndex(name, paths) for name, paths, count in fields if len(paths) == count)
+
+
+def external_ref_of(ctx: Context, request_view: RequestView, *, node: Node, path: Levels) -> DatasetRef:
+    """Return the reference to an external dataset for the engine: its type, and its files if the server still allows
+    them.
+
+    Raises SqlppError, CacheMiss.
+    """
+    statement = declaring_statement(node, tree.CreateExternalDataset)
+    found = inline_type(request_view, statement.type, dataverse=path[:-1])
+    if not isinstance(found.type, tree.RecordType):
+        raise SqlppError(1082, "The type of a dataset's objects must be an object type", statement.type.at)
+    files = check_file_source(ctx, statement.adapter, options=statement.options, at=statement.at)
+    return DatasetRef((request_view.catalog.name, *path), text_of(found.type), (), files=files)

@@ -1,0 +1,266 @@
+"""Dataverse objects: creates and drops the objects that SQL++ makes in dataverses, whatever their kind.
+
+May import the rooms below. Must not know any wire format. A mutation that finds an object in use names the object that
+needs it. Whether the caller may know that one is decided afterwards, outside of the transaction.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, InUse, NotFound
+from limnos.model.kind_table import KIND_TABLE
+from limnos.model.kinds import Kind
+from limnos.model.records import SqlppObjectRecord, TableRecord, ViewRecord
+from limnos.names.display import render as shown
+from limnos.services.request.table_formats import ICEBERG, require_format
+from limnos.services.sqlpp.requests.errors import (
+    NO_DATAVERSE,
+    check_object,
+    in_use,
+    invalid_operation,
+    no_dataverse,
+    object_exists,
+    unknown_object,
+)
+from limnos.services.sqlpp.requests.names import dataverse_find, is_builtin, scope_of
+from limnos.services.storage.location_claims import locations_mark_deleting, locations_release
+from limnos.services.storage.purges import purge_later
+from limnos.sqlpp.declarations import record_of
+from limnos.sqlpp.metadata import METADATA
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.sqlpp import SqlppError, tree
+    from limnos.sqlpp.errors import TextPosition
+    from limnos.store.objects.dependencies import ObjectDependency
+    from limnos.store.tx import Tx
+
+MADE_HERE: Final = "sqlpp"
+"""The property of a view's record that says that SQL++ created it."""
+WORDS: Final = {kind: row.sqlpp for kind, row in KIND_TABLE.items() if row.sqlpp}
+"""The SQL++ word for each kind."""
+
+
+class ObjectInUse(InUse):
+    """Another object needs this one, and has to be dropped first."""
+
+    code = "still-used"
+
+    def __init__(self, use: ObjectDependency) -> None:
+        super().__init__("Something else needs it", kind=use.used[0].word)
+        self.use = use
+
+
+class SqlppObjectCreate(msgspec.Struct, frozen=True):
+    """Create an object from a name and its statements; `used` are the ids of the objects that it needs."""
+
+    namespace: Node
+    kind: Kind
+    name: str
+    space: str
+    record: SqlppObjectRecord
+    owner_id: int | None
+    used: tuple[int, ...]
+
+
+class SqlppObjectDrop(msgspec.Struct, frozen=True):
+    """Drop an object that SQL++ created, if no other object needs it; it can be restored for `keep_ms`."""
+
+    node: Node
+    keep_ms: int
+
+
+def dataverse_of(request_view: RequestView, levels: Levels, *, action: Action) -> tuple[Node, Permit[None]]:
+    """Decide on creating an object in a dataverse.
+
+    Raises NotFound, also for an implicit namespace, PermissionDenied, BadRequest.
+    """
+    request_view.require_in_use()
+    node, _, decision = request_view.look_up(Kind.NAMESPACE, levels, action)
+    require_format(request_view, ICEBERG)
+    if node.implicit:
+        raise NotFound(f"{shown(levels)} is no dataverse", kind="namespace")
+    return node, request_view.permit(None, decision)
+
+
+def object_create_of(
+    request_view: RequestView, path: Levels, *, kind: Kind, statement: tree.Statement, used: tuple[int, ...] = ()
+) -> Permit[SqlppObjectCreate]:
+    """Decide on creating an object."""
+    namespace, permit = dataverse_of(request_view, path[:-1], action=Action(f"{kind.word}_create"))
+    command = SqlppObjectCreate(
+        namespace, kind, path[-1], request_view.space(kind), record_of(statement), request_view.maker_id, used
+    )  # fmt: skip
+    return permit.about(command)
+
+
+def object_insert(tx: Tx, permit: Permit[SqlppObjectCreate]) -> Node:
+    """Insert the object, its owner and its dependencies."""
+    command = permit.command
+    node = tx.nodes.create(
+        kind=command.kind, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
+        record=command.record, owner_id=command.owner_id, under=command.namespace,
+    )  # fmt: skip
+    tx.dependencies.replace(node.id, command.used)
+    return node
+
+
+async def object_make(
+    ctx: Context,
+    kind: Kind,
+    *,
+    decide: Callable[[RequestView], Permit[SqlppObjectCreate]],
+    name: tree.DottedName,
+    path: Levels,
+    quiet: bool,
+) -> None:
+    """Create an object.
+
+    Args:
+        ctx: The request.
+        kind: The kind of the object.
+        decide: Returns the permit, or raises a refusal.
+        name: The name in the statement, for errors.
+        path: The path of the object.
+        quiet: Whether an existing object is no error.
+
+    Raises:
+        SqlppError: The name is not allowed or taken, or the dataverse is missing.
+        PermissionDenied: The caller may not create the object.
+    """
+    check_object(name)
+    check_not_builtin(path[:-1], kind, at=name.at)
+    try:
+        await ctx.write(scope_of(ctx), decide, object_insert)
+    except NotFound as error:
+        raise statement_missing_error(error, path[:-1], at=name.at) from None
+    except AlreadyExists:
+        if not quiet:
+            raise object_exists(WORDS[kind], path, at=name.at) from None
+
+
+def statement_missing_error(error: NotFound, dataverse: Levels, *, at: TextPosition | None) -> Exception:
+    """Return a statement's error for a missing object: the dataverse's, if that is missing."""
+    return no_dataverse(dataverse, at) if error.kind == "namespace" else error
+
+
+def check_not_builtin(dataverse: Levels, kind: Kind, *, at: TextPosition | None) -> None:
+    """Refuse to create an object in the dataverse Metadata. Raises SqlppError."""
+    if dataverse == METADATA:
+        raise invalid_operation(f"Cannot create a {WORDS[kind]} belonging to the dataverse: {shown(METADATA)}", at)
+
+
+async def object_drop(
+    ctx: Context, kinds: tuple[Kind, ...], *, name: tree.DottedName, path: Levels, quiet: bool
+) -> list[SqlppError]:
+    """Drop an object.
+
+    Args:
+        ctx: The request.
+        kinds: The kinds of objects that may be dropped.
+        name: The name in the statement, for errors.
+        path: The path of the object.
+        quiet: Whether a missing object is no error; a missing dataverse is then a warning.
+
+    Returns:
+        The warnings.
+
+    Raises:
+        SqlppError: The object is missing, or another object needs it.
+        PermissionDenied: The caller may not drop it.
+        ProtectedObject: It is protected.
+    """
+    word = WORDS[kinds[0]]
+    try:
+        await ctx.write(
+            scope_of(ctx), lambda request_view: object_drop_of(request_view, path, kinds=kinds), object_delete
+        )
+    except NotFound:
+        failure = await object_missing_error(ctx, word, path=path, at=name.at)
+        if not quiet:
+            raise failure from None
+        return [failure] if failure.number == NO_DATAVERSE else []
+    except ObjectInUse as error:
+        raise in_use(word, path, by=await describe_user(ctx, error), at=name.at) from None
+    ctx.services.wake_worker()
+    return []
+
+
+async def object_missing_error(ctx: Context, word: str, *, path: Levels, at: TextPosition | None) -> SqlppError:
+    """Return the error for a missing object, or for its dataverse if that is missing."""
+
+    def there(request_view: RequestView) -> bool:
+        return is_builtin(path[:-1]) or dataverse_find(request_view, path[:-1]) is not None
+
+    if not await ctx.read(scope_of(ctx), there):
+        return no_dataverse(path[:-1], at)
+    return unknown_object(word, path, at=at)
+
+
+def object_drop_of(request_view: RequestView, path: Levels, *, kinds: tuple[Kind, ...]) -> Permit[SqlppObjectDrop]:
+    """Decide on dropping an object; an object of another kind with the name counts as missing."""
+    request_view.require_in_use()
+    node, _ = request_view.find(path, kinds[0])
+    kind = node.kind if node is not None and node.kind in kinds else kinds[0]
+    found = request_view.look_up(kind, path, Action(f"{kind.word}_drop"))
+    return request_view.permit(SqlppObjectDrop(found.entity, request_view.defaults.keep_dropped_ms), found.decision)
+
+
+def object_delete(tx: Tx, permit: Permit[SqlppObjectDrop]) -> None:
+    """Drop the object. Raises ObjectInUse."""
+    held = tx.nodes.confirm(permit.command.node)
+    refuse_used(tx, held)
+    drop_confirmed(tx, held, keep_ms=permit.command.keep_ms)
+
+
+def is_made_here(node: Node) -> bool:
+    """Return whether SQL++ created an object, so that dropping its dataverse drops it."""
+    if node.kind is Kind.TABLE:
+        return bool(cast("TableRecord", node.record).statements)
+    if node.kind is Kind.VIEW:
+        return MADE_HERE in cast("ViewRecord", node.record).properties
+    return isinstance(node.record, SqlppObjectRecord) and bool(node.record.statements)
+
+
+async def describe_user(ctx: Context, error: ObjectInUse) -> str:
+    """Name the object that needs another one, if the caller may see it."""
+    kind, path = error.use.user
+
+    def sees(request_view: RequestView) -> bool:
+        node, chain = request_view.find(path, kind)
+        return node is not None and request_view.decide(Action(f"{kind.word}_load"), chain).allowed
+
+    seen = await ctx.read(scope_of(ctx), sees)
+    return f"{WORDS[kind]} {shown(path)}" if seen else f"a {WORDS[kind]} that you may not see"
+
+
+def refuse_used(tx: Tx, node: Node) -> None:
+    """Refuse to drop an object that another one needs. Raises ObjectInUse."""
+    use = tx.dependencies.user_of(node.id)
+    if use is not None:
+        raise ObjectInUse(use)
+
+
+def drop_confirmed(tx: Tx, node: Node, *, keep_ms: int) -> None:
+    """Drop a confirmed object, which can be restored for `keep_ms`; after that a dataset's files are deleted."""
+    purges = node.kind is Kind.TABLE and is_made_here(node)
+    if not keep_ms and node.kind in (Kind.TABLE, Kind.VIEW):
+        document = tx.documents.read(node.id) if purges else None
+        if document is not None:
+            purge_later(tx, catalog=node.zone, metadata_location=document.metadata_location, location=document.location)
+        tx.documents.delete(node.id)
+        if purges:
+            locations_mark_deleting(tx, node.id)
+        else:
+            locations_release(tx, node.id)
+    tx.nodes.drop(node, keep_ms=keep_ms, purges=purges)

@@ -1,0 +1,222 @@
+"""Dataverses: namespaces that were created explicitly.
+
+Create one, use one, drop one with everything that SQL++ created in it.
+
+May import the rooms below. Must not know any wire format. A namespace that exists only as the parent of another is no
+dataverse; creating it marks it as one. Dropping a dataverse that contains other namespaces removes the mark. `Default`
+is created with the first object in it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.records import BLANK_NAMESPACE
+from limnos.names.display import render as shown
+from limnos.services.catalog.namespaces import NamespaceCreate, namespace_create, namespace_create_of, namespace_insert
+from limnos.services.sqlpp.definitions.dataverse_objects import ObjectInUse, describe_user, drop_confirmed, is_made_here
+from limnos.services.sqlpp.locks.exclusive_access import dataverse_exclude_writers
+from limnos.services.sqlpp.requests.errors import (
+    RESERVED,
+    check_dataverse,
+    dataverse_exists,
+    dataverse_in_use,
+    invalid_operation,
+    no_dataverse,
+)
+from limnos.services.sqlpp.requests.names import DEFAULT, dataverse_find, is_builtin, scope_of
+from limnos.sqlpp.metadata import METADATA
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.requests.session import StatementSession
+    from limnos.sqlpp import tree
+    from limnos.sqlpp.errors import TextPosition
+    from limnos.store.tx import Tx
+
+OBJECTS_MAX: Final = 10_000
+"""How many objects one statement drops."""
+
+
+class DataverseCreate(msgspec.Struct, frozen=True):
+    """Create a namespace, or mark an existing one as explicitly created."""
+
+    make: NamespaceCreate | None
+    mark: Node | None
+
+
+class DataverseDrop(msgspec.Struct, frozen=True):
+    """Drop the SQL++ objects in a namespace, then the namespace itself, or only its mark if other namespaces lie below
+    it.
+
+    `parents` are the implicit parents, nearest first, that are dropped too if they become empty.
+    """
+
+    namespace: Node
+    path: Levels
+    parents: tuple[Node, ...]
+    keep_ms: int
+    at: TextPosition | None
+
+
+async def dataverse_use(session: StatementSession, statement: tree.Use) -> None:
+    """Set the dataverse for unqualified names. Raises SqlppError."""
+    ctx = session.ctx
+    parts = statement.name.parts
+    if (
+        not is_builtin(parts)
+        and await ctx.read(scope_of(ctx), lambda request_view: dataverse_find(request_view, parts)) is None
+    ):
+        raise no_dataverse(parts, statement.name.at)
+    session.dataverse = parts
+
+
+async def dataverse_create(session: StatementSession, statement: tree.CreateDataverse) -> None:
+    """Create a dataverse. Raises SqlppError, PermissionDenied."""
+    ctx = session.ctx
+    parts, at = statement.name.parts, statement.name.at
+    check_dataverse(parts, at)
+    if parts[:1] == METADATA or (parts[0] in RESERVED and len(parts) == 1):
+        raise invalid_operation(f"Cannot create dataverse: {shown(parts)}", at)
+    try:
+        await ctx.write(scope_of(ctx), lambda request_view: _create_of(request_view, parts), dataverse_insert)
+    except AlreadyExists:
+        if not statement.if_not_exists:
+            raise dataverse_exists(parts, at) from None
+
+
+def _create_of(request_view: RequestView, parts: Levels) -> Permit[DataverseCreate]:
+    """Decide on creating a dataverse, by the right to create a namespace there, whether or not one exists."""
+    request_view.require_in_use()
+    node, chain = request_view.find(parts, Kind.NAMESPACE)
+    if node is not None and node.implicit:
+        decision = request_view.require(Action.NAMESPACE_CREATE, chain[1:])
+        return request_view.permit(DataverseCreate(None, node), decision)
+    permit, _ = namespace_create_of(request_view, parts, BLANK_NAMESPACE)
+    return permit.about(DataverseCreate(permit.command, None))
+
+
+def dataverse_insert(tx: Tx, permit: Permit[DataverseCreate]) -> Node:
+    """Insert the namespace with its missing parents, or mark it. Raises AlreadyExists."""
+    command = permit.command
+    if command.mark is None:
+        return namespace_insert(tx, permit.about(cast("NamespaceCreate", command.make)))
+    held = tx.nodes.confirm(command.mark)
+    if not held.implicit:
+        raise AlreadyExists("The namespace was made on purpose meanwhile", kind="namespace")
+    tx.nodes.mark(held, implicit=False)
+    return tx.nodes.by_id(held.id)
+
+
+async def default_dataverse_make(ctx: Context, dataverse: Levels) -> None:
+    """Create the dataverse `Default` if an object is about to be created in it and it does not exist.
+
+    Raises PermissionDenied.
+    """
+    if dataverse != DEFAULT:
+        return
+    there = await ctx.read(
+        scope_of(ctx), lambda request_view: request_view.find(DEFAULT, Kind.NAMESPACE)[0] is not None
+    )
+    if not there:
+        with suppress(AlreadyExists):
+            await namespace_create(ctx, scope_of(ctx), levels=DEFAULT, properties={})
+
+
+async def dataverse_drop(session: StatementSession, statement: tree.Drop) -> None:
+    """Drop a dataverse. Raises SqlppError, PermissionDenied, ProtectedObject."""
+    ctx = session.ctx
+    parts, at = statement.name.parts, statement.name.at
+    if parts in (DEFAULT, METADATA):
+        raise invalid_operation(f"Cannot drop dataverse: {shown(parts)}", at)
+
+    def decide(request_view: RequestView) -> Permit[DataverseDrop]:
+        return _drop_of(request_view, parts, at=at)
+
+    try:
+        async with dataverse_exclude_writers(session, parts, may=decide):
+            await ctx.write(scope_of(ctx), decide, dataverse_delete)
+    except NotFound:
+        if not statement.if_exists:
+            raise no_dataverse(parts, at) from None
+    except ObjectInUse as error:
+        what = f"{error.kind} {shown((*parts, error.use.used[1]))}"
+        raise dataverse_in_use(parts, what=what, by=await describe_user(ctx, error), at=at) from None
+    else:
+        ctx.services.wake_worker()
+    if session.dataverse == parts:
+        session.dataverse = DEFAULT
+
+
+def _drop_of(request_view: RequestView, parts: Levels, *, at: TextPosition | None) -> Permit[DataverseDrop]:
+    """Decide on dropping a dataverse: its owner owns the objects in it."""
+    request_view.require_in_use()
+    node, _, decision = request_view.look_up(Kind.NAMESPACE, parts, Action.NAMESPACE_DROP)
+    if node.implicit:
+        raise NotFound(f"{shown(parts)} is no dataverse", kind="namespace")
+    parents = []
+    for size in range(len(parts) - 1, 0, -1):
+        parent, chain = request_view.find(parts[:size], Kind.NAMESPACE)
+        if parent is None or not parent.implicit or not request_view.decide(Action.NAMESPACE_DROP, chain).allowed:
+            break
+        parents.append(parent)
+    command = DataverseDrop(node, parts, tuple(parents), request_view.defaults.keep_dropped_ms, at)
+    return request_view.permit(command, decision)
+
+
+def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
+    """Drop the objects, then the namespace and its empty implicit parents.
+
+    Raises SqlppError, ObjectInUse, ProtectedObject.
+    """
+    command = permit.command
+    held = tx.nodes.confirm(command.namespace)
+    children = tx.nodes.children(held.id, limit=OBJECTS_MAX + 1)
+    if len(children) > OBJECTS_MAX:
+        raise invalid_operation(
+            f"Cannot drop dataverse: {shown(command.path)}: it holds over {OBJECTS_MAX} objects", command.at
+        )
+    objects = [each for each in children if each.kind is not Kind.NAMESPACE]
+    _refuse_others(tx, command, objects=objects)
+    tx.protection.refuse_within(held)
+    for each in objects:
+        drop_confirmed(tx, each, keep_ms=command.keep_ms)
+    if len(objects) < len(children):
+        tx.protection.refuse(held)
+        tx.nodes.mark(held, implicit=True)
+        return
+    tx.nodes.drop(held, keep_ms=command.keep_ms)
+    for parent in command.parents:
+        now = tx.nodes.confirm(parent)
+        if not now.implicit or tx.nodes.children(now.id, limit=1):
+            return
+        tx.nodes.drop(now, keep_ms=command.keep_ms)
+
+
+def _refuse_others(tx: Tx, command: DataverseDrop, *, objects: list[Node]) -> None:
+    """Refuse to drop objects that SQL++ did not create, or that objects outside of the dataverse need.
+
+    Raises SqlppError, ObjectInUse.
+    """
+    for each in objects:
+        if not is_made_here(each):
+            told = f"{each.kind.word} {shown((*command.path, each.name))}"
+            raise dataverse_in_use(
+                command.path,
+                what=told,
+                by="whoever made it: it was not made by SQL++, drop or move it there",
+                at=command.at,
+            )
+    use = tx.dependencies.user_outside(command.namespace.id)
+    if use is not None:
+        raise ObjectInUse(use)

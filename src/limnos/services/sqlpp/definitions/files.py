@@ -1,0 +1,69 @@
+"""Files of statements: the supported adapters, and where files that statements name may lie.
+
+May import the rooms below. Must not know any wire format. A file is read only below a root that the settings allow for
+this (`sqlpp.file_roots`), and never in the server's own data or warehouse, whatever the roots.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.files import is_within, normalise
+from limnos.model.errors import BadRequest
+from limnos.services.sqlpp.requests.errors import invalid_operation
+from limnos.sqlpp.jobs import ExternalSource
+
+if TYPE_CHECKING:
+    from limnos.services.request.context import Context
+    from limnos.sqlpp import tree
+    from limnos.sqlpp.errors import TextPosition
+
+ADAPTERS: Final = ("localfs",)
+FORMATS: Final = ("adm", "json", "csv", "delimited-text", "parquet")
+_HOSTS: Final = ("", "localhost", "127.0.0.1", "asterix_nc1", "nc1")
+
+
+def check_file_source(
+    ctx: Context, adapter: str, *, options: tuple[tree.Option, ...], at: TextPosition
+) -> ExternalSource:
+    """Check a statement's file source and return it. Raises SqlppError."""
+    if adapter.lower() not in ADAPTERS:
+        raise invalid_operation(f"Unknown adapter: {adapter}; there is {', '.join(ADAPTERS)}", at)
+    given = {each.name.lower(): each.value for each in options}
+    if "path" not in given or "format" not in given:
+        raise invalid_operation("An adapter needs the options path and format", at)
+    kind = given["format"].lower()
+    if kind not in FORMATS:
+        raise invalid_operation(f"Unknown format: {given['format']}; there are {', '.join(FORMATS)}", at)
+    paths = ",".join(_location(ctx, each.strip(), at=at) for each in given["path"].split(","))
+    rest = tuple((name, value) for name, value in given.items() if name not in ("path", "format"))
+    roots = ctx.services.defaults.file_roots
+    return ExternalSource(adapter.lower(), (("path", paths), ("format", kind), *rest), roots, _closed_directories(ctx))
+
+
+def _closed_directories(ctx: Context) -> tuple[str, ...]:
+    """Return the directories that no statement may read, even below an allowed root: the server's own, and the
+    warehouse.
+    """
+    defaults = ctx.services.defaults
+    return (*defaults.allowed.kept, defaults.warehouse)
+
+
+def _location(ctx: Context, text: str, *, at: TextPosition) -> str:
+    """Return the location of `host:///directory/file`, or of a path. Raises SqlppError."""
+    host, found, rest = text.partition("://")
+    path = rest if found else text
+    if found and host not in (*_HOSTS, "file"):
+        raise invalid_operation(f"Files lie on the server's own machine: {text[:200]} names another", at)
+    try:
+        location = normalise(f"file://{path}" if path.startswith("/") else f"file:///{path}")
+    except BadRequest as error:
+        raise invalid_operation(error.message, at) from None
+    inside = is_within(location, ctx.services.defaults.file_roots)
+    if not inside or is_within(location, _closed_directories(ctx)):
+        raise invalid_operation(
+            f"{location} is not below a directory that statements may read: ask whoever runs the server to name one (setting "
+            "sqlpp.file_roots)",
+            at,
+        )
+    return location

@@ -1,0 +1,216 @@
+"""Functions written in SQL++: one object for all functions of a name, with one statement for each number of parameters.
+
+May import the rooms below. Must not know any wire format. Adding another function of an existing name, replacing one,
+or dropping one of several alters the object; its owner stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import Node
+from limnos.model.errors import AlreadyExists, NotFound
+from limnos.model.kinds import Kind
+from limnos.names.display import render as shown
+from limnos.services.sqlpp.definitions.body_dependencies import BodyDependencies, ids_of, needs_of, needs_text
+from limnos.services.sqlpp.definitions.dataverse_objects import (
+    ObjectInUse,
+    SqlppObjectCreate,
+    check_not_builtin,
+    describe_user,
+    drop_confirmed,
+    is_made_here,
+    object_create_of,
+    object_insert,
+    object_missing_error,
+    refuse_used,
+    statement_missing_error,
+)
+from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
+from limnos.services.sqlpp.requests.errors import NO_DATAVERSE, check_object, in_use, object_exists
+from limnos.services.sqlpp.requests.names import scope_of
+from limnos.sqlpp import SqlppError, tree
+from limnos.sqlpp.binder import UserFunction
+from limnos.sqlpp.declarations import function_declarations_of, record_of
+from limnos.sqlpp.definitions import arity_of
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.model.records import SqlppObjectRecord
+    from limnos.names.path import Levels
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.requests.session import StatementSession
+    from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, NameResolver
+    from limnos.sqlpp.declarations import FunctionDeclaration
+    from limnos.store.tx import Tx
+
+
+class FunctionChange(msgspec.Struct, frozen=True):
+    """Create the first function of a name, or replace the record of the object; without a record the object is dropped.
+
+    `drops`: a function is removed, which other objects may need.
+    """
+
+    make: SqlppObjectCreate | None
+    node: Node | None
+    record: SqlppObjectRecord | None
+    used: tuple[int, ...] = ()
+    keep_ms: int = 0
+    drops: bool = False
+
+
+class _WithFunction:
+    """Resolves names with one more function."""
+
+    def __init__(self, names: NameResolver, function: UserFunction) -> None:
+        self._names = names
+        self._function = function
+
+    def has_dataverse(self, dataverse: Levels) -> bool:
+        """Return whether a dataverse exists."""
+        return dataverse == self._function.dataverse or self._names.has_dataverse(dataverse)
+
+    def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
+        """Resolve a source."""
+        return self._names.resolve(dataverse, name)
+
+    def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
+        """Resolve a function: the added one, or another."""
+        own = self._function
+        if (
+            (dataverse, name) == (own.dataverse, own.name)
+            and own.parameters is not None
+            and len(own.parameters) == arity
+        ):
+            return own
+        found = self._names.function(dataverse, name, arity=arity)
+        if found is None and (dataverse, name) == (own.dataverse, own.name) and own.parameters is None:
+            return own
+        return found
+
+
+async def function_create(session: StatementSession, statement: tree.CreateFunction) -> None:
+    """Create a function after checking its body. Raises SqlppError, PermissionDenied."""
+    ctx = session.ctx
+    check_object(statement.name)
+    path = session.whole(statement.name)
+    check_not_builtin(path[:-1], Kind.FUNCTION, at=statement.name.at)
+    await default_dataverse_make(ctx, path[:-1])
+    needs = await _needs(session, statement, path=path)
+    try:
+        await ctx.write(
+            scope_of(ctx),
+            lambda request_view: _create_of(request_view, path, statement=statement, needs=needs),
+            function_change,
+        )
+    except NotFound as error:
+        raise statement_missing_error(error, path[:-1], at=statement.name.at) from None
+    except AlreadyExists:
+        if not statement.if_not_exists:
+            raise object_exists(
+                "function", (*path[:-1], signature(path[-1], arity_of(statement))), at=statement.name.at
+            ) from None
+
+
+async def _needs(session: StatementSession, statement: tree.CreateFunction, *, path: Levels) -> BodyDependencies:
+    """Return the needs of a function, by binding a call into which its body is inlined."""
+    own = UserFunction(path[:-1], path[-1], statement.parameters, statement.body)
+    nothing = tree.Null(statement.at)
+    call = tree.Call(
+        at=statement.at, function=tree.DottedName(statement.at, path), library=None,
+        arguments=tuple(nothing for _ in statement.parameters or ()), star=False, distinct=False, filter=None, window=None,
+    )  # fmt: skip
+    return await needs_of(session, call, dataverse=path[:-1], within=lambda names: _WithFunction(names, own), own=own)
+
+
+def functions_without(node: Node, *, arity: int) -> tuple[FunctionDeclaration, ...]:
+    """Return the functions of a name without the one of this arity."""
+    return tuple(each for each in function_declarations_of(node) if arity_of(each[0]) != arity)
+
+
+def functions_record(functions: tuple[FunctionDeclaration, ...]) -> SqlppObjectRecord:
+    """Return the record of a name's functions."""
+    record = record_of(*(statement for statement, _ in functions))
+    return replace(record, dependencies=tuple(text for _, text in functions))
+
+
+def signature(name: str, arity: int) -> str:
+    """Return a function's signature for messages."""
+    return f"{name}({'...' if arity == tree.VARIADIC else arity})"
+
+
+def _create_of(
+    request_view: RequestView, path: Levels, *, statement: tree.CreateFunction, needs: BodyDependencies
+) -> Permit[FunctionChange]:
+    used = ids_of(request_view, needs)
+    node, _ = request_view.find(path, Kind.FUNCTION)
+    if node is None:
+        permit = object_create_of(request_view, path, kind=Kind.FUNCTION, statement=statement, used=used)
+        record = replace(permit.command.record, dependencies=(needs_text(needs),))
+        return permit.about(FunctionChange(msgspec.structs.replace(permit.command, record=record), None, None))
+    request_view.require_in_use()
+    found = request_view.look_up(Kind.FUNCTION, path, Action.FUNCTION_ALTER)
+    others = functions_without(node, arity=arity_of(statement))
+    if not is_made_here(node):
+        raise AlreadyExists("It was registered elsewhere, and is nothing that SQL++ replaces", kind="function")
+    if len(others) < len(cast("SqlppObjectRecord", node.record).statements) and not statement.or_replace:
+        raise AlreadyExists("It is there", kind="function")
+    record = functions_record((*others, (statement, needs_text(needs))))
+    return request_view.permit(FunctionChange(None, node, record, used), found.decision)
+
+
+async def function_drop(session: StatementSession, statement: tree.DropFunction) -> None:
+    """Drop the function of one arity. Raises SqlppError, PermissionDenied."""
+    ctx = session.ctx
+    path, at = session.whole(statement.name), statement.name.at
+    if statement.library is not None:
+        raise SqlppError(1117, f"Cannot find library with name {shown((statement.library,))}", at)
+    try:
+        await ctx.write(
+            scope_of(ctx), lambda request_view: _drop_of(request_view, path, arity=statement.arity), function_change
+        )
+    except NotFound:
+        failure = await object_missing_error(
+            ctx, "function", path=(*path[:-1], signature(path[-1], statement.arity)), at=at
+        )
+        if not statement.if_exists:
+            raise failure from None
+        if failure.number == NO_DATAVERSE:
+            session.warnings.append(failure)
+    except ObjectInUse as error:
+        raise in_use("function", path, by=await describe_user(ctx, error), at=at) from None
+
+
+def _drop_of(request_view: RequestView, path: Levels, *, arity: int) -> Permit[FunctionChange]:
+    request_view.require_in_use()
+    node, _ = request_view.find(path, Kind.FUNCTION)
+    rest = () if node is None else functions_without(node, arity=arity)
+    action = Action.FUNCTION_ALTER if rest else Action.FUNCTION_DROP
+    found = request_view.look_up(Kind.FUNCTION, path, action)
+    if len(rest) == len(cast("SqlppObjectRecord", found.entity.record).statements):
+        raise request_view.missing(Kind.FUNCTION, path)
+    record = functions_record(rest) if rest else None
+    keep_ms = request_view.defaults.keep_dropped_ms
+    return request_view.permit(FunctionChange(None, found.entity, record, (), keep_ms, drops=True), found.decision)
+
+
+def function_change(tx: Tx, permit: Permit[FunctionChange]) -> None:
+    """Write the present functions of a name. Raises ObjectInUse before removing a function that other objects need."""
+    command = permit.command
+    if command.make is not None:
+        object_insert(tx, permit.about(command.make))
+        return
+    held = tx.nodes.confirm(cast("Node", command.node))
+    if held.record != cast("Node", command.node).record:
+        tx.stale()
+    if command.drops:
+        refuse_used(tx, held)
+    if command.record is None:
+        drop_confirmed(tx, held, keep_ms=command.keep_ms)
+        return
+    tx.dependencies.add(held.id, command.used)
+    tx.nodes.write_record(held, command.record)

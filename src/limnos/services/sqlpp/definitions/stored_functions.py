@@ -1,0 +1,141 @@
+"""Stored functions: registered over Gravitino for other engines, or written in SQL++; both are one kind of object.
+
+May import the rooms below. Must not know any wire format. `formats.gravitino` checks a registered function, the record
+stores it, and this server never runs it. A function of SQL++ is shown with its statements, only SQL++ changes its
+definition, and it cannot be dropped while another object needs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.formats.gravitino.functions import (
+    Function,
+    FunctionChange,
+    change_function,
+    check_function,
+    function_json,
+    function_read,
+    stored_text,
+)
+from limnos.model.entities import Node
+from limnos.model.errors import InUse, UnsupportedOperation
+from limnos.model.kinds import Kind
+from limnos.model.records import SqlppObjectRecord
+from limnos.names.iceberg import render
+from limnos.services.lookup.namespace_objects import namespace_object_create, namespace_object_find
+from limnos.services.sqlpp.definitions.dataverse_objects import ObjectInUse, SqlppObjectDrop, object_delete
+from limnos.sqlpp import tree
+from limnos.sqlpp.declarations import declarations_of
+
+if TYPE_CHECKING:
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.property_edits import PropertyEdits
+    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.store.tx import Tx
+
+
+_ANYTHING = {"type": "external", "catalogString": "any"}
+
+
+class FunctionAlter(msgspec.Struct, frozen=True):
+    """Change a function's comment and its definition."""
+
+    node: Node
+    edits: PropertyEdits
+    changes: tuple[FunctionChange, ...]
+
+
+def function_of(node: Node) -> Function | None:
+    """Return a registered function's definition; None for a function of SQL++."""
+    text = cast("SqlppObjectRecord", node.record).definition
+    return function_read(text) if text else None
+
+
+def function_view(node: Node) -> Json:
+    """Return a function in Gravitino's form.
+
+    A function of SQL++ has no types and no implementations, so its statements are shown.
+    """
+    found = function_of(node)
+    if found is not None:
+        return function_json(found)
+    statements = zip(
+        cast("SqlppObjectRecord", node.record).statements, declarations_of(node, tree.CreateFunction), strict=True
+    )
+    definitions = [
+        {
+            "parameters": [{"name": name, "dataType": _ANYTHING} for name in _parameters(each)],
+            "returnType": _ANYTHING, "impls": [], "statement": text,
+        }
+        for text, each in statements
+    ]  # fmt: skip
+    return {"functionType": "scalar", "deterministic": True, "definitions": definitions}
+
+
+def _parameters(function: tree.CreateFunction) -> tuple[str, ...]:
+    """Return the names of parameters; a variadic function has one list parameter."""
+    return ("args",) if function.parameters is None else function.parameters
+
+
+async def function_register(
+    ctx: Context, scope: RequestScope, *, path: Levels, comment: str | None, function: Function
+) -> Node:
+    """Register a function; the caller owns it. Raises BadRequest, and as `namespace_object_create`."""
+    record = SqlppObjectRecord(comment, {}, (), stored_text(check_function(function)))
+    return await namespace_object_create(ctx, scope, path=path, kind=Kind.FUNCTION, record=lambda _: record)
+
+
+async def function_alter(
+    ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits, changes: tuple[FunctionChange, ...]
+) -> Node:
+    """Change a function.
+
+    Raises NotFound, PermissionDenied, BadRequest, UnsupportedOperation for the definition of a SQL++ function.
+    """
+
+    def decide(request_view: RequestView) -> Permit[FunctionAlter]:
+        found = namespace_object_find(request_view, path, kind=Kind.FUNCTION, action=Action.FUNCTION_ALTER)
+        if changes and function_of(found.entity) is None:
+            raise UnsupportedOperation(
+                f"Function {render(path)} is written in SQL++: replace it there, with CREATE OR REPLACE FUNCTION"
+            )
+        return request_view.permit(FunctionAlter(found.entity, edits, changes), found.decision)
+
+    return await ctx.write(scope, decide, function_update)
+
+
+def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
+    """Write the changed record, made from the stored one."""
+    command = permit.command
+    held = tx.nodes.confirm(command.node)
+    record = cast("SqlppObjectRecord", held.record)
+    text = record.definition
+    if command.changes:
+        if not text:
+            tx.stale()  # SQL++ replaced it meanwhile
+        text = stored_text(change_function(function_read(text), command.changes))
+    tx.nodes.write_record(held, replace(record, comment=command.edits.edited_comment(record.comment), definition=text))
+    return tx.nodes.by_id(held.id)
+
+
+async def function_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
+    """Drop a function. Raises NotFound, PermissionDenied, ProtectedObject, InUse if an object of SQL++ needs it."""
+
+    def decide(request_view: RequestView) -> Permit[SqlppObjectDrop]:
+        found = namespace_object_find(request_view, path, kind=Kind.FUNCTION, action=Action.FUNCTION_DROP)
+        return request_view.permit(SqlppObjectDrop(found.entity, request_view.defaults.keep_dropped_ms), found.decision)
+
+    try:
+        await ctx.write(scope, decide, object_delete)
+    except ObjectInUse:
+        raise InUse(
+            f"Function {render(path)} is needed by something of SQL++: drop or replace that first", kind="function"
+        ) from None

@@ -1,0 +1,44 @@
+"""Synonyms of SQL++: other names for datasets and views, which need not exist.
+
+May import the rooms below. Must not know any wire format. A target without a dataverse is in the synonym's own.
+Synonyms may refer to synonyms; a cycle is refused when it is followed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.model.kinds import Kind
+from limnos.services.sqlpp.definitions.dataverse_objects import object_create_of, object_drop, object_make
+from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
+from limnos.services.sqlpp.requests.errors import check_object
+
+if TYPE_CHECKING:
+    from limnos.services.sqlpp.requests.session import StatementSession
+    from limnos.sqlpp import tree
+
+
+async def synonym_create(session: StatementSession, statement: tree.CreateSynonym) -> None:
+    """Create a synonym. Raises SqlppError, PermissionDenied."""
+    ctx = session.ctx
+    path, target = session.whole(statement.name), statement.target
+    check_object(target)
+    await default_dataverse_make(ctx, path[:-1])
+    if not target.dataverse:
+        target = msgspec.structs.replace(target, parts=(*path[:-1], target.last))
+    whole = msgspec.structs.replace(statement, target=target)
+    await object_make(
+        ctx, Kind.SYNONYM, decide=lambda request_view: object_create_of(request_view, path, kind=Kind.SYNONYM, statement=whole),
+        name=statement.name, path=path, quiet=statement.if_not_exists,
+    )  # fmt: skip
+
+
+async def synonym_drop(session: StatementSession, statement: tree.Drop) -> None:
+    """Drop a synonym. Raises SqlppError, PermissionDenied."""
+    ctx = session.ctx
+    path = session.whole(statement.name)
+    session.warnings += await object_drop(
+        ctx, (Kind.SYNONYM,), name=statement.name, path=path, quiet=statement.if_exists
+    )

@@ -1,0 +1,139 @@
+"""Types of SQL++: nodes whose record is the statement that created them, and record types with all type names replaced.
+
+May import the rooms below. Must not know any wire format. Unqualified names are looked up as the statement says: a
+type's fields in the dataverse in use, a dataset's type in the dataset's own. A built-in type takes precedence over a
+created one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.errors import NotFound
+from limnos.model.kinds import Kind
+from limnos.names.display import render as shown
+from limnos.names.errors import InvalidName
+from limnos.names.parts import check_levels
+from limnos.services.sqlpp.definitions.dataverse_objects import object_create_of, object_drop, object_make
+from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
+from limnos.services.sqlpp.requests.errors import NO_DATAVERSE
+from limnos.services.sqlpp.requests.names import is_builtin
+from limnos.sqlpp import SqlppError, tree
+from limnos.sqlpp.declarations import declaring_statement
+from limnos.sqlpp.errors import too_deep
+from limnos.sqlpp.stored import is_built_in
+
+if TYPE_CHECKING:
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.definitions.dataverse_objects import SqlppObjectCreate
+    from limnos.services.sqlpp.requests.session import StatementSession
+
+UNKNOWN_TYPE: Final = 1082
+
+
+class InlinedType(NamedTuple):
+    """A type in which created types replace their names, and the ids of those types."""
+
+    type: tree.TypeExpression
+    used: tuple[int, ...]
+
+
+async def type_create(session: StatementSession, statement: tree.CreateType) -> None:
+    """Create a type. Raises SqlppError, PermissionDenied."""
+    ctx = session.ctx
+    path, dataverse = session.whole(statement.name), session.dataverse
+    await default_dataverse_make(ctx, path[:-1])
+
+    def decide(request_view: RequestView) -> Permit[SqlppObjectCreate]:
+        found = inline_type(request_view, statement.type, dataverse=dataverse)
+        whole = msgspec.structs.replace(statement, type=qualify_type(statement.type, dataverse))
+        return object_create_of(request_view, path, kind=Kind.DATATYPE, statement=whole, used=found.used)
+
+    await object_make(
+        ctx, Kind.DATATYPE, decide=decide, name=statement.name, path=path, quiet=statement.if_not_exists
+    )  # fmt: skip
+
+
+async def type_drop(session: StatementSession, statement: tree.Drop) -> None:
+    """Drop a type that no object needs. Raises SqlppError, PermissionDenied."""
+    ctx = session.ctx
+    path = session.whole(statement.name)
+    session.warnings += await object_drop(
+        ctx, (Kind.DATATYPE,), name=statement.name, path=path, quiet=statement.if_exists
+    )
+
+
+def inline_type(request_view: RequestView, type_: tree.TypeExpression, *, dataverse: Levels) -> InlinedType:
+    """Replace type names by their types.
+
+    Raises SqlppError for a name that is unknown or hidden from the caller; CacheMiss.
+    """
+    used: dict[int, None] = {}
+    try:
+        return InlinedType(_inline_names(request_view, type_, dataverse=dataverse, used=used), tuple(used))
+    except RecursionError:
+        raise too_deep() from None
+
+
+def _inline_names(
+    request_view: RequestView, type_: tree.TypeExpression, *, dataverse: Levels, used: dict[int, None]
+) -> tree.TypeExpression:
+    match type_:
+        case tree.RecordType(fields=fields):
+            made = tuple(
+                msgspec.structs.replace(
+                    each, type=_inline_names(request_view, each.type, dataverse=dataverse, used=used)
+                )
+                for each in fields
+            )
+            return msgspec.structs.replace(type_, fields=made)
+        case tree.ArrayType(item=item) | tree.BagType(item=item):
+            return msgspec.structs.replace(
+                type_, item=_inline_names(request_view, item, dataverse=dataverse, used=used)
+            )
+        case tree.NamedType(name=name) if not _is_built_in(name):
+            found = _find_named_type(request_view, name, dataverse=dataverse, used=used)
+            return _inline_names(request_view, found.type, dataverse=name.dataverse or dataverse, used={})
+    return type_
+
+
+def _is_built_in(name: tree.DottedName) -> bool:
+    return not name.dataverse and is_built_in(name.last)
+
+
+def _find_named_type(
+    request_view: RequestView, name: tree.DottedName, *, dataverse: Levels, used: dict[int, None]
+) -> tree.CreateType:
+    path = name.parts if name.dataverse else (*dataverse, name.last)
+    try:
+        check_levels(path)
+        node = request_view.look_up(Kind.DATATYPE, path, Action.DATATYPE_LOAD).entity
+    except (NotFound, InvalidName):
+        if name.dataverse and not is_builtin(path[:-1]) and request_view.find(path[:-1], Kind.NAMESPACE)[0] is None:
+            raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(path[:-1])}", name.at) from None
+        raise SqlppError(UNKNOWN_TYPE, f"Cannot find datatype with name {shown(name.parts)}", name.at) from None
+    used[node.id] = None
+    return declaring_statement(node, tree.CreateType)
+
+
+def qualify_type(type_: tree.RecordType, dataverse: Levels) -> tree.RecordType:
+    """Return a type with the dataverse in all names of created types."""
+    return msgspec.structs.replace(
+        type_, fields=tuple(msgspec.structs.replace(each, type=_qualify(each.type, dataverse)) for each in type_.fields)
+    )
+
+
+def _qualify(type_: tree.TypeExpression, dataverse: Levels) -> tree.TypeExpression:
+    match type_:
+        case tree.RecordType():
+            return qualify_type(type_, dataverse)
+        case tree.ArrayType(item=item) | tree.BagType(item=item):
+            return msgspec.structs.replace(type_, item=_qualify(item, dataverse))
+        case tree.NamedType(name=name) if not name.dataverse and not is_built_in(name.last):
+            return msgspec.structs.replace(type_, name=msgspec.structs.replace(name, parts=(*dataverse, name.last)))
+    return type_

@@ -1,0 +1,184 @@
+"""Views of SQL++: Iceberg views on the tree whose text has the dialect `sqlpp`.
+
+May import the rooms below. Must not know any wire format. Such a view has one text column. It also has a text for Spark
+that says where to query the view, as Spark would take another dialect's text for its own. A view shows only what its
+reader may read: it gives no definer's rights.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.entities import MetadataDocument
+from limnos.model.errors import AlreadyExists, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.records import ViewRecord
+from limnos.services.catalog.views import ViewCreate, new_view_of, view_insert, writer_of
+from limnos.services.iceberg.tables import document_of
+from limnos.services.iceberg.views import ViewReplaceRequest, ViewRequest, view_build, view_replace
+from limnos.services.sqlpp.definitions.body_dependencies import BodyDependencies, ids_of, needs_of
+from limnos.services.sqlpp.definitions.dataverse_objects import (
+    MADE_HERE,
+    check_not_builtin,
+    dataverse_of,
+    object_drop,
+    statement_missing_error,
+)
+from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
+from limnos.services.sqlpp.requests.errors import check_object, invalid_operation, object_exists
+from limnos.services.sqlpp.requests.names import scope_of
+from limnos.sqlpp import render, tree
+from limnos.sqlpp.binder import BoundView
+from limnos.sqlpp.definitions import DIALECT
+
+if TYPE_CHECKING:
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.catalog.tables import NewTable
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.requests.session import StatementSession
+    from limnos.sqlpp.binder import BoundDataset, BoundSynonym, NameResolver, UserFunction
+    from limnos.store.tx import Tx
+
+SCHEMA: Final[Json] = {
+    "type": "struct", "schema-id": 0,
+    "fields": [{"id": 1, "name": "value", "required": False, "type": "string", "doc": "What a query in SQL++ gives."}],
+}  # fmt: skip
+FOR_SPARK: Final = "SELECT CAST(raise_error('This view is written in SQL++: query it over the query service, or with limnos sql') AS STRING) AS value"
+
+
+class SqlppViewCreate(msgspec.Struct, frozen=True):
+    """Create a view, with the ids of the objects that it needs."""
+
+    view: ViewCreate
+    used: tuple[int, ...]
+
+
+class _WithView:
+    """Resolves names with one more view, which may exist already."""
+
+    def __init__(self, names: NameResolver, view: BoundView) -> None:
+        self._names = names
+        self._view = view
+
+    def has_dataverse(self, dataverse: Levels) -> bool:
+        """Return whether a dataverse exists."""
+        return dataverse == self._view.dataverse or self._names.has_dataverse(dataverse)
+
+    def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
+        """Resolve a source: the added view, or another object."""
+        if (dataverse, name) == (self._view.dataverse, self._view.name):
+            return self._view
+        return self._names.resolve(dataverse, name)
+
+    def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
+        """Resolve a function."""
+        return self._names.function(dataverse, name, arity=arity)
+
+
+async def view_create(session: StatementSession, statement: tree.CreateView) -> None:
+    """Create a view, or replace its text, after checking its body. Raises SqlppError, PermissionDenied."""
+    ctx = session.ctx
+    check_object(statement.name)
+    path, at = session.whole(statement.name), statement.name.at
+    check_not_builtin(path[:-1], Kind.VIEW, at=at)
+    if statement.schema is not None:
+        raise invalid_operation("Views with a type are not supported: cast in the view's query", statement.schema.at)
+    await default_dataverse_make(ctx, path[:-1])
+    needs = await _needs(session, statement, path=path)
+    try:
+        await _make(ctx, path, version=_version(statement, path), needs=needs)
+    except NotFound as error:
+        raise statement_missing_error(error, path[:-1], at=at) from None
+    except AlreadyExists as error:
+        if statement.or_replace and error.kind == Kind.VIEW.word:
+            await _replace(ctx, path, version=_version(statement, path), needs=needs)
+        elif not statement.if_not_exists:
+            kind = "view" if error.kind == Kind.VIEW.word else "dataset"
+            raise object_exists(kind, path, at=at) from None
+
+
+async def _needs(session: StatementSession, statement: tree.CreateView, *, path: Levels) -> BodyDependencies:
+    own = BoundView(path[:-1], path[-1], statement.body)
+    body = tree.PathExpression(
+        statement.at,
+        tree.Variable(statement.at, path[0]),
+        tuple(tree.FieldStep(statement.at, each) for each in path[1:]),
+    )
+    await needs_of(session, body, dataverse=path[:-1], within=lambda names: _WithView(names, own))
+    return await needs_of(session, statement.body, dataverse=path[:-1], within=lambda names: names)
+
+
+def _version(statement: tree.CreateView, path: Levels) -> Json:
+    texts = [("spark", FOR_SPARK), (DIALECT, render(statement.body))]
+    return {
+        "version-id": 1, "schema-id": 0, "timestamp-ms": 0, "summary": {"engine-name": "limnos"},
+        "default-namespace": list(path[:-1]),
+        "representations": [{"type": "sql", "dialect": dialect, "sql": text} for dialect, text in texts],
+    }  # fmt: skip
+
+
+async def _make(ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies) -> None:
+    scope = scope_of(ctx)
+    version = {**version, "timestamp-ms": ctx.services.store.time.now_ms()}
+    request = ViewRequest(path[-1], None, SCHEMA, version, {})
+
+    def look(request_view: RequestView) -> NewTable:
+        dataverse_of(request_view, path[:-1], action=Action.VIEW_CREATE)
+        return new_view_of(request_view, path[:-1], path[-1])
+
+    draft = await ctx.read(scope, look)
+    whole = await view_build(ctx, request, draft)
+    document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
+    async with ctx.services.files.written(document.metadata_location, data, draft.place.catalog.properties, first=True):
+        await ctx.write(
+            scope,
+            lambda request_view: _create_of(request_view, path, document=document, needs=needs),
+            sqlpp_view_insert,
+        )
+
+
+def _create_of(
+    request_view: RequestView, path: Levels, *, document: MetadataDocument, needs: BodyDependencies
+) -> Permit[SqlppViewCreate]:
+    dataverse_of(request_view, path[:-1], action=Action.VIEW_CREATE)
+    draft = new_view_of(request_view, path[:-1], path[-1])
+    record = ViewRecord(None, {MADE_HERE: "true"}, writer_of(request_view))
+    view = ViewCreate(draft.namespace, path[-1], draft.space, document, draft.owner_id, record)
+    return draft.permit.about(SqlppViewCreate(view, ids_of(request_view, needs)))
+
+
+def sqlpp_view_insert(tx: Tx, permit: Permit[SqlppViewCreate]) -> None:
+    """Insert the view, its document and its dependencies."""
+    held = view_insert(tx, permit.about(permit.command.view))
+    tx.dependencies.replace(held.node.id, permit.command.used)
+
+
+async def _replace(ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies) -> None:
+    """Replace a view's text and its dependencies in one change."""
+    scope = scope_of(ctx)
+    current = await ctx.read(
+        scope,
+        lambda request_view: request_view.document(request_view.look_up(Kind.VIEW, path, Action.VIEW_ALTER).entity.id),
+    )
+    highest = max(each["version-id"] for each in msgspec.json.decode(current.body)["versions"])
+    added = {**version, "version-id": highest + 1, "timestamp-ms": ctx.services.store.time.now_ms(), "schema-id": -1}
+    updates: list[object] = [
+        {"action": "add-schema", "schema": SCHEMA},
+        {"action": "add-view-version", "view-version": added},
+        {"action": "set-current-view-version", "view-version-id": -1},
+    ]
+    asked = ViewReplaceRequest(path[:-1], path[-1], [], updates, needs=lambda request_view: ids_of(request_view, needs))
+    await view_replace(ctx, scope, asked)
+
+
+async def view_drop(session: StatementSession, statement: tree.Drop) -> None:
+    """Drop a view that no object needs. Raises SqlppError, PermissionDenied."""
+    ctx = session.ctx
+    path = session.whole(statement.name)
+    session.warnings += await object_drop(ctx, (Kind.VIEW,), name=statement.name, path=path, quiet=statement.if_exists)

@@ -1,0 +1,4 @@
+"""Statements over metadata and data: queries, writes, the interface to the engine, and compaction of datasets.
+
+May import the packages of `sqlpp` before it: `requests`, `locks` and `definitions`.
+"""

@@ -1,0 +1,109 @@
+"""Compaction task: an engine rewrites a dataset's many files into few, while no statement writes to the dataset.
+
+May import the rooms below. Must not know wire formats or how files are rewritten. The task holds the dataset's lock,
+and each commit presents it. The rows are the same before and after. A task that is interrupted keeps its commits and
+continues from there.
+"""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
+from limnos.model.errors import AuthenticationFailed, NotFound, PermissionDenied, ServiceUnavailable
+from limnos.services.request.context import Context
+from limnos.services.sqlpp.execution.compaction_requests import TARGET_BYTES, files_of
+from limnos.services.sqlpp.execution.engine import ENGINE
+from limnos.services.sqlpp.execution.write_targets import hold_dataset_lock, target_of
+from limnos.services.sqlpp.requests.names import scope_of
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.errors import NO_ENGINE, EngineUnavailable, TextPosition
+from limnos.sqlpp.jobs import CompactionOptions, EngineJob
+from limnos.store.objects.documents import document_read
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Token
+    from limnos.services.request.task_context import TaskContext
+    from limnos.services.sqlpp.execution.compaction_requests import CompactPayload
+    from limnos.services.sqlpp.execution.write_targets import WriteTarget
+    from limnos.services.sqlpp.locks.statement_locks import HeldLocks
+
+log = get_logger("limnos.compaction")
+WAITS_S: Final = 600.0
+"""How long the task waits for writers, in seconds; giving up would lose its place in the queue."""
+LASTS_S: Final = 300.0
+"""How long writers wait for the task at most, in seconds."""
+LEASE_MS: Final = 60_000
+"""The lease: another node may take the task when this one has not renewed it for so long, in milliseconds."""
+STATES_MAX: Final = 200
+"""How many former snapshots of a dataset are kept at most, since each commit writes all of them down."""
+KEPT_MS_LEAST: Final = 600_000
+"""A snapshot that was current so recently is always kept, in milliseconds: readers may still use it."""
+_START: Final = TextPosition(1, 1)
+
+
+async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
+    """Compact a dataset. Returns why it was not compacted, or how many files are left; None on success.
+
+    Raises ServiceUnavailable, LockTimeout and SqlppError, after which the task is tried again.
+    """
+    services = work.services
+    if services is None:
+        raise ServiceUnavailable("This node has no services: the task is another one's")
+    secret = new_secret()
+    until_s = round(WAITS_S + 2 * LASTS_S)
+
+    token: Token = await work.submit(
+        lambda tx: tx.tokens.create(
+            user=payload.user, name=f"compaction {work.task_id}", secret_hash=hash_secret(secret),
+            expires_at=tx.now_ms + until_s * 1000, trust=payload.trust, root_id=payload.root_id,
+        )
+    )  # fmt: skip
+    ctx = Context(services, Credential(None, token.id, hash_secret(secret)), f"compact-{work.task_id}")
+    try:
+        return await work.kept(_compact(ctx, payload, credential=token_text(token.id, secret)))
+    except (PermissionDenied, NotFound, AuthenticationFailed) as error:
+        return f"left as it is: {error.message}"
+    finally:
+        await work.submit(lambda tx: tx.tokens.revoke(token))
+
+
+async def _compact(ctx: Context, payload: CompactPayload, *, credential: str) -> str | None:
+    try:
+        target = await ctx.read(scope_of(ctx), lambda request_view: target_of(request_view, payload.path, at=_START))
+    except SqlppError:
+        return None  # the dataset was dropped or moved; its next writer requests a compaction again
+    if target.table_id != payload.table_id or not target.ref.key:
+        return None
+    async with hold_dataset_lock(ctx, target, seconds=WAITS_S) as held:
+        job = _job(ctx, target, held=held, credential=credential)
+        try:
+            async with aclosing(ENGINE.of(ctx.services).run(job)) as rows:  # type: ignore[type-var]
+                async for row in rows:
+                    log.info("compacted", table=payload.table_id, told=row.decode())
+        except SqlppError as error:
+            if isinstance(error, EngineUnavailable) or error.number == NO_ENGINE:
+                raise ServiceUnavailable(error.message) from error
+            raise
+    document = await ctx.look_up(lambda: document_read(payload.table_id))
+    left = 0 if document is None else files_of(document.body)
+    return None if not payload.files or left < payload.files else f"{left} files are left"
+
+
+def _job(ctx: Context, target: WriteTarget, *, held: HeldLocks, credential: str) -> EngineJob:
+    defaults = ctx.services.defaults
+    now_ms = ctx.services.store.time.now_ms()
+    return EngineJob(
+        id=f"{ctx.request_id}-{uuid4().hex}", kind="compact", plan=b"", slots=0, reads=(), target=target.ref,
+        returning=None, returning_slots=0, credential=credential, deadline_ms=round(LASTS_S * 1000), lock=held.shown,
+        tidying=CompactionOptions(
+            TARGET_BYTES,
+            expires_before_ms=now_ms - defaults.sqlpp_snapshots_keep_ms,
+            keeps_after_ms=now_ms - max(KEPT_MS_LEAST, round(2000 * defaults.sqlpp_timeout_s)),
+            states_max=STATES_MAX,
+            debris_before_ms=now_ms - defaults.sqlpp_debris_ms if defaults.sqlpp_debris_ms else None,
+        ),
+    )  # fmt: skip

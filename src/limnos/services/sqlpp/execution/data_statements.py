@@ -1,0 +1,269 @@
+"""Data statements: decides on a statement over data, then has an engine run it.
+
+May import the rooms below. Must not know any wire format. Every dataset of a statement is decided for the caller here.
+The engine uses a token of the caller's, made for the statement, so it cannot do more than that either. Writers of a
+dataset wait for its lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack, aclosing
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from uuid import uuid4
+
+import msgspec
+
+from limnos.model.entities import Node
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.names.display import render as shown
+from limnos.services.identity.tokens import token_create, token_revoke
+from limnos.services.sqlpp.definitions.datasets import external_ref_of, ref_of
+from limnos.services.sqlpp.definitions.files import check_file_source
+from limnos.services.sqlpp.execution.compaction_requests import cleanup_ask, compaction_ask
+from limnos.services.sqlpp.execution.engine import ENGINE
+from limnos.services.sqlpp.execution.queries import query_bind
+from limnos.services.sqlpp.execution.statement_outcomes import is_carried_out
+from limnos.services.sqlpp.execution.write_targets import hold_dataset_lock, target_find
+from limnos.services.sqlpp.requests.names import scope_of
+from limnos.services.sqlpp.requests.running_requests import StatementEnded
+from limnos.sqlpp import SqlppError, identifier, parse_body, tree
+from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, compilation
+from limnos.sqlpp.explain import explain_plan
+from limnos.sqlpp.jobs import DatasetRef, EngineJob, form_of
+from limnos.sqlpp.plan import EncodedPlan, wire
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.execution.prepared import ReadyQuery
+    from limnos.services.sqlpp.execution.write_targets import WriteTarget
+    from limnos.services.sqlpp.locks.statement_locks import HeldLocks
+    from limnos.services.sqlpp.requests.session import StatementSession
+    from limnos.sqlpp import BoundQuery, ParsedStatement
+    from limnos.sqlpp.errors import TextPosition
+    from limnos.sqlpp.jobs import ExternalSource, JobKind
+    from limnos.sqlpp.plan import Expression
+
+TOKEN_GRACE_S: Final = 60
+NO_DATASET: Final = 1077
+_LEFT: Final = {
+    True: "the statement was carried out before that",
+    False: "nothing was changed",
+    None: "the statement was carried out as a whole or not at all, look before you send it again",
+}
+
+
+class DataChange(NamedTuple):
+    """A writing statement: its target, its locks, and the number that its snapshot carries."""
+
+    target: WriteTarget
+    held: HeldLocks
+    statement: str
+
+
+class BoundStatement(NamedTuple):
+    """A statement whose names are bound."""
+
+    kind: JobKind
+    source: BoundQuery | None
+    returning: BoundQuery | None = None
+    files: ExternalSource | None = None
+
+
+async def data_rows(session: StatementSession, bound: ReadyQuery) -> AsyncGenerator[bytes, None]:
+    """Yield the results of a query from the engine. Raises SqlppError."""
+    async with aclosing(_run(session, BoundStatement("query", bound.query))) as rows:
+        async for row in rows:
+            yield row
+
+
+async def data_explain(ctx: Context, bound: ReadyQuery) -> bytes:
+    """Return the plan of a query over data for EXPLAIN.
+
+    Only the engine knows the type of a table that SQL++ did not create.
+    """
+    reads = await _reads(ctx, bound.query)
+    forms = {(ref.dataverse, ref.name): form_of(ref) for ref in reads if ref.type and ref.files is None}
+    indexes = {(ref.dataverse, ref.name): ref.indexes for ref in reads}
+    plan = bound.query.expression
+    if isinstance(plan, EncodedPlan):
+        plan = cast("Expression", await asyncio.to_thread(wire.decode, plan.data))
+    return explain_plan(plan, lambda *dataset: forms.get(dataset), indexes=lambda *dataset: indexes.get(dataset, ()))
+
+
+async def change_rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
+    """Run INSERT, UPSERT, DELETE or LOAD by the engine; yields the results of RETURNING.
+
+    Raises SqlppError, PermissionDenied.
+    """
+    statement = parsed.statement
+    if not isinstance(statement, (tree.Insert, tree.Delete, tree.Load)):
+        raise TypeError(f"{type(statement).__name__} changes no data")
+    target = await target_find(session, statement.target, word=_word(statement))
+    work = await _work(session, statement, target=target)
+    if session.compiles_only:
+        return
+    async with AsyncExitStack() as stack:
+        held = await _hold_lock(session, target, stack=stack)
+        change = DataChange(target, held, f"{session.ctx.request_id}-{uuid4().hex}")
+        try:
+            async with aclosing(_run(session, work, change=change)) as rows:
+                async for row in rows:
+                    if work.returning is not None:
+                        yield row
+        except SqlppError as error:
+            await _settle(session.ctx, change, error=error, returns=work.returning is not None)
+        except asyncio.CancelledError:
+            raise StatementEnded(_LEFT[await _outcome(session.ctx, change)]) from None
+    if target.ref.key:
+        await compaction_ask(session.ctx, table_id=target.table_id, path=target.path)
+
+
+async def _hold_lock(session: StatementSession, target: WriteTarget, *, stack: AsyncExitStack) -> HeldLocks:
+    """Wait for the dataset's lock.
+
+    Raises StatementEnded if the statement is ended meanwhile, and ServiceUnavailable.
+    """
+    try:
+        if target.ref.key:
+            await cleanup_ask(session.ctx, table_id=target.table_id, path=target.path)
+        return await stack.enter_async_context(hold_dataset_lock(session.ctx, target, seconds=session.seconds_left))
+    except asyncio.CancelledError:
+        raise StatementEnded(_LEFT[False]) from None
+
+
+async def _outcome(ctx: Context, change: DataChange) -> bool | None:
+    return await is_carried_out(ctx, change.held, table_id=change.target.table_id, statement=change.statement)
+
+
+async def _settle(ctx: Context, change: DataChange, *, error: SqlppError, returns: bool) -> None:
+    """Find out what a failed statement changed: its answer may be lost although its commit was made.
+
+    Raises SqlppError.
+    """
+    done = await _outcome(ctx, change)
+    if done is None:
+        raise OutcomeUnknown from error
+    if done and returns:
+        message = f"The statement was carried out, but not all that it returns could be given: {error.message}"
+        if isinstance(error, (EngineUnavailable, EngineFailed, OutcomeUnknown)):
+            raise EngineFailed(message) from error
+        raise SqlppError(error.number, message)
+    if not done and isinstance(error, OutcomeUnknown):
+        raise EngineUnavailable(
+            "The engine ended in the middle of the statement; nothing was changed: try again", number=error.number
+        )
+    if not done:
+        raise error
+
+
+def _word(statement: tree.Insert | tree.Delete | tree.Load) -> str:
+    if isinstance(statement, tree.Insert):
+        return "Upsert" if statement.upsert else "Insert"
+    return type(statement).__name__
+
+
+async def _work(
+    session: StatementSession, statement: tree.Insert | tree.Delete | tree.Load, *, target: WriteTarget
+) -> BoundStatement:
+    """Bind the parts of a writing statement."""
+    if isinstance(statement, tree.Load):
+        files = check_file_source(session.ctx, statement.adapter, options=statement.options, at=statement.at)
+        return BoundStatement("load", None, files=files)
+    if isinstance(statement, tree.Delete):
+        bound = await query_bind(session, _deletion_query(statement, target))
+        return BoundStatement("delete", _of_data(bound, statement.at))
+    bound = await query_bind(session, statement.source)
+    returning = None
+    if statement.returning is not None:
+        variable = statement.variable or target.path[-1]
+        returning = await _returning(session, statement.returning, variable=variable)
+    return BoundStatement("upsert" if statement.upsert else "insert", _of_data(bound, statement.at), returning)
+
+
+def _of_data(bound: ReadyQuery, at: TextPosition) -> BoundQuery:
+    if bound.metadata:
+        raise compilation("A statement that writes can't read the dataverse Metadata", at)
+    return bound.query
+
+
+def _deletion_query(statement: tree.Delete, target: WriteTarget) -> tree.QueryExpression:
+    """Return the query for the objects that a DELETE deletes."""
+    variable = identifier(statement.variable or statement.target.last)
+    query = parse_body(f"from {'.'.join(map(identifier, target.path))} as {variable} select value {variable}")
+    if not isinstance(query, tree.QueryExpression):
+        raise TypeError("a query is a query")
+    return msgspec.structs.replace(query, block=msgspec.structs.replace(query.block, where=statement.where))
+
+
+async def _returning(session: StatementSession, body: tree.Expression, *, variable: str) -> BoundQuery:
+    found = (await query_bind(session, body, variables=(variable,))).query
+    if found.reads:
+        raise compilation("RETURNING can't read a dataset: it is about each object that was written", body.at)
+    return found
+
+
+async def _run(
+    session: StatementSession, work: BoundStatement, *, change: DataChange | None = None
+) -> AsyncGenerator[bytes, None]:
+    """Run a job by the engine, with a token that is made for it."""
+    ctx = session.ctx
+    reads = () if work.source is None else await _reads(ctx, work.source)
+    seconds = session.seconds_left
+    token, text = await token_create(
+        ctx, user=None, name=f"statement {ctx.request_id}", expires_in_s=int(seconds) + TOKEN_GRACE_S
+    )
+    job = EngineJob(
+        id=f"{ctx.request_id}-{token.id}" if change is None else change.statement, kind=work.kind, plan=b"" if work.source is None else wire.encode(work.source.expression),
+        slots=0 if work.source is None else work.source.slots, reads=reads, target=None if change is None else change.target.ref,
+        returning=None if work.returning is None else wire.encode(work.returning.expression),
+        returning_slots=0 if work.returning is None else work.returning.slots, credential=text,
+        deadline_ms=max(1, int(seconds * 1000)), asker=token.user, source=work.files,
+        lock="" if change is None else change.held.shown,
+    )  # fmt: skip
+    try:
+        rows = ENGINE.of(ctx.services).run(job)
+        try:
+            async for row in rows:
+                yield row
+        finally:
+            close = getattr(rows, "aclose", None)
+            if close is not None:
+                await close()
+    finally:
+        await _forget(ctx, token.id)
+
+
+async def _forget(ctx: Context, token_id: int) -> None:
+    """Revoke a statement's token; if that fails, the token expires by itself."""
+    try:
+        await token_revoke(ctx, token_id=token_id)
+    except LimnosError:
+        return
+
+
+async def _reads(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
+    """Return the datasets that a query reads, as the engine needs them."""
+
+    def read(request_view: RequestView) -> tuple[DatasetRef, ...]:
+        found = []
+        for dataverse, name in bound.reads:
+            path = (*dataverse, name)
+            node, _ = request_view.find(path, Kind.TABLE)
+            found.append(_read(ctx, request_view, node=node, path=path))
+        return tuple(found)
+
+    return await ctx.read(scope_of(ctx), read)
+
+
+def _read(ctx: Context, request_view: RequestView, *, node: Node | None, path: Levels) -> DatasetRef:
+    if node is None:
+        raise SqlppError(NO_DATASET, f"Cannot find dataset {shown(path[-1:])} in dataverse {shown(path[:-1])} any more")
+    if node.kind is Kind.EXTERNAL_DATASET:
+        return external_ref_of(ctx, request_view, node=node, path=path)
+    return ref_of(request_view, node, path=path)

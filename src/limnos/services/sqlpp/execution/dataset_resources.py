@@ -1,0 +1,82 @@
+"""Dataset resources: rows of `dataset_resources` and `storage_components`, on a dataset's indexes and the commits of
+its files.
+
+May import the rooms below. Must not know any wire format. Everything comes from a table's metadata; no file is read.
+Only the primary index has files of its own: other indexes are metadata only.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.model.kinds import Kind
+from limnos.services.sqlpp.definitions.datasets import indexes_of
+from limnos.sqlpp.definitions import index_name
+from limnos.sqlpp.metadata import METADATA
+
+if TYPE_CHECKING:
+    from limnos.names.path import Levels
+    from limnos.services.request.request_view import RequestView
+    from limnos.sqlpp.values.model import Value
+
+NODE: Final = "limnos"
+
+
+class _ComponentSnapshot(msgspec.Struct, rename="kebab"):
+    snapshot_id: int
+    sequence_number: int = 0
+    summary: dict[str, str] = {}
+
+
+class _ComponentMetadata(msgspec.Struct, rename="kebab"):
+    location: str = ""
+    current_snapshot_id: int | None = None
+    snapshots: list[_ComponentSnapshot] = []
+
+
+def resource_rows(request_view: RequestView, function: str, *, path: Levels) -> tuple[Value, ...]:
+    """Return a row for each index of a dataset that the caller may read; none for an object without files here.
+
+    Raises CacheMiss.
+    """
+    if path[:-1] == METADATA:
+        return (
+            (_resource(f"metadata/{path[-1]}", 0),) if function == "dataset_resources" else (_components(path[-1], ()),)
+        )
+    node, _ = request_view.find(path, Kind.TABLE)
+    if node is None or node.kind is not Kind.TABLE:
+        return ()
+    held = msgspec.json.decode(request_view.document(node.id).body, type=_ComponentMetadata)
+    others = [index_name(each, path[-1]) for each in indexes_of(node)]
+    if function == "dataset_resources":
+        current = next((each for each in held.snapshots if each.snapshot_id == held.current_snapshot_id), None)
+        files = 0 if current is None else _number(current, "total-data-files")
+        return (_resource(held.location, files), *(_resource(f"{held.location}#{name}", 0) for name in others))
+    return (
+        _components(held.location, tuple(held.snapshots)),
+        *(_components(f"{held.location}#{name}", ()) for name in others),
+    )
+
+
+def _resource(place: str, files: int) -> Value:
+    return {"dir": place, "memory": 0, "disk": files, "num-scheduled-flushes": 0, "current-memory-component": 0}
+
+
+def _components(place: str, snapshots: tuple[_ComponentSnapshot, ...]) -> Value:
+    """Return the components of an index: each commit that added files is one, the oldest first."""
+    found: list[Value] = [
+        {
+            "min": each.sequence_number, "max": each.sequence_number, "size": _number(each, "added-files-size"),
+            "component": f"snapshot {each.snapshot_id}",
+        }
+        for each in sorted(snapshots, key=lambda each: each.sequence_number)
+        if _number(each, "added-data-files")
+    ]  # fmt: skip
+    return {"node": NODE, "path": place, "components": tuple(found)}
+
+
+def _number(snapshot: _ComponentSnapshot, name: str) -> int:
+    text = snapshot.summary.get(name, "0")
+    return int(text) if text.isascii() and text.isdigit() else 0

@@ -1,0 +1,476 @@
+"""Metadata queries: the namespaces and objects behind the datasets of the dataverse `Metadata`, as far as the caller
+sees them.
+
+May import the rooms below. Must not know any wire format. If conditions fix the dataverse, only its objects are read,
+and if they fix names, only those objects. Everything is read in slices, with other requests in between, each under the
+caller's rights at its own moment. So a change made meanwhile may show in one slice and not in another.
+`limnos.sqlpp.metadata` makes the records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+
+import msgspec
+from msgspec.structs import replace
+
+from limnos.access.actions import Action
+from limnos.model.decisions import ChainLink
+from limnos.model.kinds import Kind
+from limnos.names import canonical
+from limnos.names.errors import InvalidName
+from limnos.services.lookup.visibility import chain_of, require_nodes_cached
+from limnos.services.request.browsing import paths_of
+from limnos.services.request.name_pages import PageRequest, ids_of, is_listed
+from limnos.services.sqlpp.execution.dataset_resources import resource_rows
+from limnos.services.sqlpp.requests.names import DEFAULT, scope_of
+from limnos.sqlpp.errors import SqlppError, compilation
+from limnos.sqlpp.metadata import METADATA, MetadataObject
+from limnos.store.objects.documents import document_bodies_read
+from limnos.store.objects.nodes import live_nodes_read
+from limnos.view.cache_miss import for_each
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Sequence
+
+    from limnos.model.decisions import Decision, SecurableChain
+    from limnos.model.entities import Node
+    from limnos.model.records import SqlppObjectRecord
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.sqlpp.conditions import Condition
+    from limnos.sqlpp.scans import ScanRequirement
+    from limnos.sqlpp.values.model import Value
+
+T = TypeVar("T")
+SLICE: Final = 200
+"""How many objects are read before other requests get a turn: two milliseconds."""
+PARENTS_AT_ONCE: Final = 50
+"""How many dataverses are looked up, and listings read, in one slice."""
+REMEMBERED_MAX: Final = 12
+"""How many listings of one slice have cached decisions: those of a few dataverses."""
+DOCUMENTS_AT_ONCE: Final = 20
+"""How many documents of views one slice reads."""
+BYTES_MAX: Final = 64 << 20
+"""The maximum size of the objects that one metadata query collects, in bytes: about 300,000 tables."""
+_KINDS: Final = {
+    "Dataset": (Kind.TABLE, Kind.EXTERNAL_DATASET, Kind.VIEW),
+    "Datatype": (Kind.DATATYPE, Kind.TABLE, Kind.EXTERNAL_DATASET),
+    "Index": (Kind.TABLE,),
+    "Function": (Kind.FUNCTION,),
+    "Synonym": (Kind.SYNONYM,),
+    "Library": (),
+}
+"""The kinds of objects in each metadata dataset."""
+_NAMES: Final = {"Dataset": "DatasetName", "Index": "DatasetName", "Function": "Name", "Synonym": "SynonymName"}
+"""The field with the name of the object that a record describes."""
+_ONE_EACH: Final = frozenset({"Dataverse", "Dataset", "Synonym"})
+"""The datasets with one record for each object."""
+
+
+class MetadataRequest(NamedTuple):
+    """A scan's request to a metadata dataset. None means all dataverses, all names, or no limit.
+
+    With `documents` the definitions of views are read too.
+    """
+
+    dataset: str
+    dataverses: tuple[Levels, ...] | None = None
+    names: frozenset[str] | None = None
+    limit: int | None = None
+    documents: bool = False
+
+    @classmethod
+    def of(cls, wanted: ScanRequirement) -> MetadataRequest:
+        """Return the request of a scan, from the conditions on its objects."""
+        texts = _equality_values(wanted.conditions, "DataverseName")
+        dataverses = None if texts is None else tuple(filter(None, map(_levels, sorted(texts))))
+        field = _NAMES.get(wanted.name)
+        names = None if field is None else _equality_values(wanted.conditions, field)
+        limit = wanted.limit if wanted.name in _ONE_EACH else None
+        documents = wanted.name == "Dataset" and (wanted.fields is None or "ViewDetails" in wanted.fields)
+        return cls(wanted.name, dataverses, names, limit, documents)
+
+
+def _equality_values(conditions: Iterable[Condition], field: str) -> frozenset[str] | None:
+    """Return the values of a field that equality conditions allow; None if they allow all."""
+    found: frozenset[str] | None = None
+    for each in conditions:
+        values: object = each.value if each.operator == "in" else (each.value,)
+        if each.path != (field,) or each.operator not in ("=", "in") or not isinstance(values, tuple):
+            continue
+        if all(type(value) is str for value in values):
+            texts = frozenset(cast("tuple[str, ...]", values))
+            found = texts if found is None else found & texts
+    return found
+
+
+def _levels(text: str) -> Levels | None:
+    """Return the levels of a dataverse's name; None for an invalid name."""
+    try:
+        return canonical.decode(text)
+    except InvalidName:
+        return None
+
+
+def _slices(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    waiting = iter(items)
+    while some := list(islice(waiting, size)):
+        yield some
+
+
+class _NamespaceListing(NamedTuple):
+    """The objects of a kind in a namespace (None: the catalog), listed after a name."""
+
+    namespace_id: int | None
+    kind: Kind
+    after: str = ""
+
+
+class _ListingEntry(NamedTuple):
+    """An object in a listing that the caller sees: the path of its namespace, and the ids of both."""
+
+    path: Levels
+    namespace_id: int | None
+    id: int
+    is_name: bool = False
+    """Whether only its name is shown, because of objects below it."""
+
+
+class GatheredObjects:
+    """The objects for one source of a query, encoded in parts; also as values while they are few."""
+
+    def __init__(self, kept_max: int) -> None:
+        self.parts: list[bytes] = []
+        self.count = self.bytes = self.text_length = 0
+        self.few: list[MetadataObject] | None = []
+        self._kept_max = kept_max
+
+    def add(self, objects: Sequence[MetadataObject]) -> None:
+        """Add objects."""
+        if not objects:
+            return
+        self.parts.append(msgspec.json.encode(objects))
+        self.count += len(objects)
+        self.bytes += len(self.parts[-1])
+        self.text_length += sum(sum(map(len, each.statements)) + len(bytes(each.document)) for each in objects)
+        if self.few is not None:
+            self.few = [*self.few, *objects] if self.count <= self._kept_max else None
+
+
+async def metadata_gather(
+    ctx: Context, requests: Iterable[MetadataRequest], *, few_max: int
+) -> dict[MetadataRequest, GatheredObjects]:
+    """Read the objects of requests. Raises SqlppError for more than BYTES_MAX, PermissionDenied."""
+    found: dict[MetadataRequest, GatheredObjects] = {}
+    total = 0
+    for request in requests:
+        gathered = found[request] = GatheredObjects(few_max)
+        async for objects in _objects(ctx, request):
+            before = gathered.bytes
+            gathered.add(objects)
+            total += gathered.bytes - before
+            if total > BYTES_MAX:
+                raise _too_large_error(request)
+            if request.limit is not None and gathered.count >= request.limit:
+                break
+    return found
+
+
+def _too_large_error(request: MetadataRequest) -> SqlppError:
+    return compilation(
+        f"There is too much in Metadata.`{request.dataset}` for one query: more than {BYTES_MAX >> 20} MiB about the objects "
+        "that its conditions leave. " + narrowing_advice(request)
+    )
+
+
+def narrowing_advice(request: MetadataRequest) -> str:
+    """Return advice on a condition that would make a query read less."""
+    if request.dataverses is None:
+        return (
+            "Add a condition on the dataverse beside FROM, such as d.DataverseName = 'a.b' or d.DataverseName in "
+            "['a', 'b'], so that only the objects of those dataverses are read"
+        )
+    field = _NAMES.get(request.dataset)
+    more = f", or add a condition such as d.{field} = 'x'" if field is not None else ""
+    return f"Name fewer dataverses in the condition on DataverseName{more}"
+
+
+async def resources_read(ctx: Context, sources: Sequence[tuple[Levels, str]]) -> list[tuple[Value, ...]]:
+    """Return the rows about datasets' resources, all at one moment. Raises SqlppError, PermissionDenied."""
+
+    def read(request_view: RequestView) -> list[tuple[Value, ...]]:
+        request_view.require_in_use()
+        return [resource_rows(request_view, each[0][1], path=(*each[0][2:], each[1])) for each in sources]
+
+    return await ctx.read(scope_of(ctx), read)
+
+
+async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[list[MetadataObject], None]:
+    """Yield the objects of a request in slices, built-in ones first."""
+    if request.dataset == "Dataverse":
+        own = (DEFAULT, METADATA) if request.dataverses is None else set(request.dataverses) & {DEFAULT, METADATA}
+        yield [MetadataObject(Kind.NAMESPACE, each) for each in sorted(own)]
+        async for spaces in _dataverses(ctx, request):
+            yield [each for each in spaces if each.path != METADATA]
+        return
+    async for found in _objects_of_kind(ctx, request, kinds=_KINDS[request.dataset]):
+        views = [pair for pair in found if pair[1].kind is Kind.VIEW] if request.documents else []
+        yield [_object((*path, node.name), node) for path, node in found if node.kind is not Kind.VIEW or not views]
+        for some in _slices(views, DOCUMENTS_AT_ONCE):
+            bodies = await ctx.look_up(partial(document_bodies_read, [node.id for _, node in some]))
+            yield [_object((*path, node.name), node, document=bodies.get(node.id)) for path, node in some]
+            await asyncio.sleep(0)
+
+
+async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[list[MetadataObject]]:
+    """Yield the dataverses of a request that the caller sees, in slices."""
+    if request.dataverses is not None:
+        for paths in _slices(request.dataverses, PARENTS_AT_ONCE):
+            nodes = await ctx.read(scope_of(ctx), partial(_find_dataverses, paths=paths))
+            yield [_object(path, node) for path, node in zip(paths, nodes, strict=True) if node is not None]
+            await asyncio.sleep(0)
+        return
+    level: list[int] | None = None
+    while level is None or level:
+        below: list[int] = []
+        listings = [_NamespaceListing(each, Kind.NAMESPACE) for each in ([None] if level is None else level)]
+        async for found in _children(ctx, listings, names=None):
+            below += [node.id for _, node in found]
+            yield [_object((*path, node.name), node) for path, node in found if is_dataverse((*path, node.name), node)]
+        level = below
+
+
+def is_dataverse(path: Levels, node: Node) -> bool:
+    """Return whether a namespace is a dataverse: created explicitly, and not Metadata itself."""
+    return not node.implicit and path != METADATA
+
+
+def _find_dataverses(request_view: RequestView, *, paths: Sequence[Levels]) -> list[Node | None]:
+    request_view.require_in_use()
+    if not _may_list(request_view):
+        return [None] * len(paths)
+    return for_each(paths, partial(_find_dataverse, request_view))
+
+
+def _may_list(request_view: RequestView) -> bool:
+    """Return whether the caller may list namespaces of the catalog, by right or because of objects below them."""
+    return request_view.decide(Action.NAMESPACE_LIST, request_view.settled.outer).allowed or bool(
+        paths_of(request_view).ids
+    )
+
+
+def _decider(request_view: RequestView, count: int) -> Callable[[Action, SecurableChain], Decision]:
+    """Return how to decide on `count` namespaces: decisions on many are not cached, as they would displace those of
+    other requests.
+    """
+    return request_view.decide if count <= REMEMBERED_MAX else partial(request_view.decide_for, request_view.user)
+
+
+def _name_alone(node: Node) -> Node:
+    """Return a namespace without its time of creation."""
+    return replace(node, created_at=0)
+
+
+def _find_dataverse(request_view: RequestView, path: Levels) -> Node | None:
+    """Return a dataverse by name, if the caller sees it and its parents in their listings; else None."""
+    found: Node | None = None
+    chain: SecurableChain = ()
+    for depth in range(1, len(path) + 1):
+        found, chain = request_view.find(path[:depth], Kind.NAMESPACE)
+        if found is None or not is_listed(request_view, Action.NAMESPACE_LIST, chain=chain):
+            return None
+    if found is None or not is_dataverse(path, found):
+        return None
+    return found if request_view.decide(Action.NAMESPACE_SEE, chain).allowed else _name_alone(found)
+
+
+async def _objects_of_kind(
+    ctx: Context, request: MetadataRequest, *, kinds: Sequence[Kind]
+) -> AsyncIterator[_FoundNodes]:
+    """Yield the objects of some kinds in a request's dataverses, in slices.
+
+    Named dataverses are found and listed in one read.
+    """
+    if request.dataverses is not None and request.names is None:
+        for paths in _slices(request.dataverses, PARENTS_AT_ONCE):
+            async for found in _read(ctx, partial(_listed_in, paths=paths, kinds=kinds), names=None):
+                yield found
+        return
+    async for spaces in _dataverses(ctx, request):
+        namespaces = [each.id for each in spaces]
+        if _is_pinned(request):
+            for kind in kinds:
+                async for found in _objects_by_name(ctx, namespaces, kind=kind, names=request.names):
+                    yield found
+        else:
+            listings = [_NamespaceListing(each, kind) for kind in kinds for each in namespaces]
+            async for found in _children(ctx, listings, names=request.names):
+                yield found
+
+
+def _is_pinned(request: MetadataRequest) -> bool:
+    """Return whether the objects are looked up by name, without reading a listing."""
+    return request.dataverses is not None and request.names is not None
+
+
+_FoundNodes = list[tuple["Levels", "Node"]]
+"""Nodes with the paths of their namespaces."""
+
+
+async def _children(
+    ctx: Context, listings: Sequence[_NamespaceListing], *, names: frozenset[str] | None
+) -> AsyncIterator[_FoundNodes]:
+    """Yield the objects of listings that the caller sees, in slices; only those in `names` unless it is None."""
+    for some in _slices(listings, PARENTS_AT_ONCE):
+        async for found in _read(ctx, partial(_list_entries, listings=some, names=names), names=names):
+            yield found
+
+
+async def _read(
+    ctx: Context,
+    begin: Callable[[RequestView], tuple[list[_ListingEntry], list[_NamespaceListing]]],
+    *,
+    names: frozenset[str] | None,
+) -> AsyncIterator[_FoundNodes]:
+    """Yield the nodes that a reader of listings finds, then those in the rest of the listings, in slices."""
+    reader = begin
+    while True:
+        entries, waiting = await ctx.read(scope_of(ctx), reader)
+        if entries:
+            nodes = await ctx.look_up(partial(live_nodes_read, [each.id for each in entries]))
+            yield _still_listed(entries, nodes)
+        await asyncio.sleep(0)
+        if not waiting:
+            return
+        reader = partial(_list_entries, listings=waiting, names=names)
+
+
+def _listed_in(
+    request_view: RequestView, *, paths: Sequence[Levels], kinds: Sequence[Kind]
+) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
+    """Return the first entries of dataverses known by name, as far as the caller sees them, and the rest of their
+    listings.
+    """
+    nodes = _find_dataverses(request_view, paths=paths)
+    listings = [_NamespaceListing(node.id, kind) for kind in kinds for node in nodes if node is not None]
+    return _list_entries(request_view, listings=listings, names=None)
+
+
+def _still_listed(entries: Sequence[_ListingEntry], nodes: Iterable[Node]) -> _FoundNodes:
+    """Return the nodes that are still where they were listed, in the order of the listing."""
+    names = {each.id for each in entries if each.is_name}
+    by_id = {node.id: _name_alone(node) if node.id in names else node for node in nodes}
+    found = [(each, by_id[each.id]) for each in entries if each.id in by_id]
+    return [(each.path, node) for each, node in found if each.namespace_id in (None, node.parent_id)]
+
+
+def _list_entries(
+    request_view: RequestView, *, listings: Sequence[_NamespaceListing], names: frozenset[str] | None
+) -> tuple[list[_ListingEntry], list[_NamespaceListing]]:
+    """Return about SLICE entries of listings, and the rest of the listings.
+
+    Raises one CacheMiss for all missing facts.
+    """
+    request_view.require_in_use()
+    some = listings[:PARENTS_AT_ONCE]
+    require_nodes_cached(request_view, {each.namespace_id for each in some if each.namespace_id is not None})
+    pages = for_each(some, partial(_page, request_view, decide=_decider(request_view, len(some))))
+    entries: list[_ListingEntry] = []
+    count = 0
+    for place, (listing, (path, page)) in enumerate(zip(some, pages, strict=True)):
+        entries += [
+            _ListingEntry(path, listing.namespace_id, id_, id_ in page.alone)
+            for name, id_ in page.found
+            if names is None or name in names
+        ]
+        count += len(page.found)
+        if page.last is not None:
+            return entries, [listing._replace(after=page.last), *listings[place + 1 :]]
+        if count >= SLICE:
+            return entries, list(listings[place + 1 :])
+    return entries, list(listings[len(some) :])
+
+
+class _ListingPage(NamedTuple):
+    """A page of a listing: names with ids, the name to continue after, and the ids of which only the name is shown."""
+
+    found: list[tuple[str, int]]
+    last: str | None
+    alone: frozenset[int] = frozenset()
+
+
+_NOTHING: Final = _ListingPage([], None)
+
+
+def _page(
+    request_view: RequestView, listing: _NamespaceListing, *, decide: Callable[[Action, SecurableChain], Decision]
+) -> tuple[Levels, _ListingPage]:
+    """Return a namespace's path and a page that the caller sees; nothing for one that is gone or may not be listed."""
+    kind = listing.kind
+    chain = request_view.settled.outer if listing.namespace_id is None else chain_of(request_view, listing.namespace_id)
+    if chain is None:
+        return (), _NOTHING
+    action = Action(f"{kind.word}_list")
+    if kind is Kind.NAMESPACE:
+        may = listing.namespace_id is not None or _may_list(request_view)  # below the catalog, listings filter
+    else:
+        may = decide(action, chain).allowed
+    if not may:
+        return (), _NOTHING
+    page = ids_of(request_view, action, kind=kind, chain=chain, asked=PageRequest(listing.after, SLICE))
+    alone: frozenset[int] = frozenset()
+    if kind is Kind.NAMESPACE:
+        links = [ChainLink(id_, kind, name) for name, id_ in page.found]
+        see = Action.NAMESPACE_SEE
+        alone = frozenset(
+            [link.id for link in links if not request_view.decide_for(request_view.user, see, (link, *chain)).allowed]
+        )
+    return _path(request_view, chain), _ListingPage(page.found, page.last, alone)
+
+
+def _path(request_view: RequestView, chain: SecurableChain) -> Levels:
+    return tuple([link.name for link in reversed(chain[: len(chain) - len(request_view.settled.outer)])])
+
+
+async def _objects_by_name(
+    ctx: Context, namespaces: Sequence[int], *, kind: Kind, names: frozenset[str] | None
+) -> AsyncIterator[_FoundNodes]:
+    """Yield the objects of these names in namespaces that the caller sees, in slices."""
+    pairs = ((each, name) for each in namespaces for name in sorted(names or ()))
+    for some in _slices(pairs, SLICE):
+        found = await ctx.read(scope_of(ctx), partial(_find_named, pairs=some, kind=kind))
+        yield [each for each in found if each is not None]
+        await asyncio.sleep(0)
+
+
+def _find_named(
+    request_view: RequestView, *, pairs: Sequence[tuple[int, str]], kind: Kind
+) -> list[tuple[Levels, Node] | None]:
+    request_view.require_in_use()
+    require_nodes_cached(request_view, {each for each, _ in pairs})
+    return for_each(pairs, partial(_find_one, request_view, kind=kind))
+
+
+def _find_one(request_view: RequestView, pair: tuple[int, str], *, kind: Kind) -> tuple[Levels, Node] | None:
+    namespace_id, name = pair
+    above = chain_of(request_view, namespace_id)
+    if above is None or not request_view.decide_for(request_view.user, Action(f"{kind.word}_list"), above).allowed:
+        return None
+    path = _path(request_view, above)
+    node, chain = request_view.find((*path, name), kind)
+    if node is None or node.kind is not kind or not is_listed(request_view, Action(f"{kind.word}_list"), chain=chain):
+        return None
+    return path, node
+
+
+def _object(path: Levels, node: Node, *, document: bytes | None = None) -> MetadataObject:
+    record = cast("SqlppObjectRecord", node.record)
+    return MetadataObject(
+        node.kind, path, node.id, node.created_at, tuple(getattr(record, "statements", ())),
+        tuple(getattr(record, "dependencies", ())), msgspec.Raw(b"null" if document is None else document),
+    )  # fmt: skip

@@ -1,0 +1,273 @@
+"""Queries: bound with the caller's names, then run by the evaluator if they read no data, else by the engine.
+
+May import the rooms below. Must not know any wire format. The evaluator's work is bounded: a little runs on the event
+loop, more in a worker process that is ended at the deadline. A query over both data and the dataverse Metadata is
+refused, since the engine has no metadata.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.model.errors import BadRequest
+from limnos.services.request.request_view import RequestScope
+from limnos.services.sqlpp.execution.metadata import MetadataRequest, metadata_gather, narrowing_advice, resources_read
+from limnos.services.sqlpp.execution.prepared import PREPARED, PlanKey, ReadyQuery
+from limnos.services.sqlpp.requests.names import BUILT_IN, NODES_SHORT, TEXT_SHORT, bind_with_names
+from limnos.services.sqlpp.requests.node_limits import GATHERING_SLOTS, SQLPP_OFFLOADER
+from limnos.sqlpp import BoundQuery, BudgetSpent, MeteredBudget, results
+from limnos.sqlpp.binder import RESOURCES
+from limnos.sqlpp.binding import KnownNames, QueryBinding
+from limnos.sqlpp.errors import TextPosition, compilation
+from limnos.sqlpp.metadata import METADATA, metadata_records
+from limnos.sqlpp.offloaded_work import (
+    BIND,
+    EVALUATE,
+    SCANS,
+    SourceRows,
+    bound_of,
+    lines_of,
+    packed_binding,
+    questions_of,
+    refusal_of,
+    row_line,
+    scans_of,
+    source_key,
+)
+from limnos.sqlpp.plan import EncodedPlan, wire
+from limnos.sqlpp.scans import NUMBERED, prepare_scans, runs_functions
+from limnos.sqlpp.values.tagged import to_tagged_json
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from limnos.services.request.context import Context
+    from limnos.services.sqlpp.execution.metadata import GatheredObjects
+    from limnos.services.sqlpp.requests.session import StatementSession
+    from limnos.sqlpp import ParsedStatement, tree
+    from limnos.sqlpp.scans import ScanRequirement
+    from limnos.sqlpp.values.model import Value
+
+NOTHING_BOUND: Final = BoundQuery(EncodedPlan(TextPosition(1, 1), b""), 0, ())
+"""Replaces a query while its names are not known."""
+UNITS_HERE: Final = 20_000
+"""How many units of work (`sqlpp.functions.costs`) a query may take on the event loop: about 5 ms; above it uses a
+process.
+"""
+ROWS_HERE: Final = 500
+"""How many metadata objects a query on the event loop reads; it parses their texts up to TEXT_SHORT characters."""
+
+
+class _WatchedMoment(dict[str, "Value"]):
+    """The functions with values of the request itself; records whether any was used."""
+
+    is_used = False
+
+    def __contains__(self, name: object) -> bool:
+        found = super().__contains__(name)
+        self.is_used = self.is_used or found
+        return found
+
+
+def binding_of(session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> QueryBinding:
+    """Return the arguments for binding a body in a session."""
+    return QueryBinding(body, session.dataverse, session.parameters, session.moment, session.declared, variables)
+
+
+async def query_bind(
+    session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()
+) -> ReadyQuery:
+    """Bind a query, with all names decided for the caller; a long one in a worker process.
+
+    Raises SqlppError, PermissionDenied.
+    """
+    return await _bound(session.ctx, binding_of(session, body, variables=variables), known=KnownNames(dict(BUILT_IN)))
+
+
+async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, body: tree.Expression) -> ReadyQuery:
+    """Bind a statement's query, or return it from the cache if it depends on its text alone.
+
+    Raises SqlppError, PermissionDenied.
+    """
+    prepared_statements = PREPARED.of(session.ctx.services).queries
+    key = PlanKey(parsed.text, parsed.statement.at, session.dataverse)
+    rests_on_text = not session.parameters and not session.declared and len(parsed.text) <= TEXT_SHORT
+    found = prepared_statements.get(key) if rests_on_text else None
+    if found is not None:
+        return found
+    moment = _WatchedMoment(session.moment)
+    binding, known = binding_of(session, body)._replace(moment=moment), KnownNames(dict(BUILT_IN))
+    found = await _bound(session.ctx, binding, known=known)
+    asked_nothing = len(known.facts) == len(BUILT_IN) and not moment.is_used
+    if rests_on_text and asked_nothing and not isinstance(found.query.expression, EncodedPlan):
+        found = found._replace(numbered=_numbered_here(found.query))
+        prepared_statements.put(key, found)
+    return found
+
+
+async def _bound(ctx: Context, binding: QueryBinding, *, known: KnownNames) -> ReadyQuery:
+    def run(known: KnownNames) -> BoundQuery:
+        return binding.bind(known, nodes_max=NODES_SHORT)
+
+    async def elsewhere(known: KnownNames) -> BoundQuery:
+        outcome, *told = await process_do(ctx, BIND, packed_binding(binding, known))
+        if outcome == b"wanted":
+            known.wanted.update(dict.fromkeys(questions_of(told[0])))
+        return bound_of(told[0], told[1], at=binding.body.at) if outcome == b"done" else NOTHING_BOUND
+
+    query = await bind_with_names(ctx, run, elsewhere=elsewhere, known=known)
+    metadata = tuple([each for each in query.reads if each[0] == METADATA or each[0][0] == RESOURCES])
+    found = ReadyQuery(query, metadata)
+    if metadata and found.reads_data:
+        raise compilation(
+            "A query over data can't read the dataverse Metadata as well: ask for one after the other", binding.body.at
+        )
+    return found
+
+
+async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | None = None) -> list[bytes]:
+    """Run an offloaded function for the caller. `too_large` is advice for the case that its memory is not enough.
+
+    Raises SqlppError for an error in the statement, ServiceUnavailable.
+    """
+    caller = await ctx.read(RequestScope(), lambda request_view: request_view.user)
+    try:
+        told = await SQLPP_OFFLOADER.of(ctx.services).do(name, *parts, caller=caller)
+    except BadRequest as error:  # the process ran out of memory
+        raise compilation(too_large or error.message) from None
+    if told[0] == b"refused":
+        raise refusal_of(told[1])
+    return told
+
+
+class QuerySource(NamedTuple):
+    """A scan of a query: its key, and its rows or the objects from which its records are made."""
+
+    key: str
+    wanted: ScanRequirement
+    rows: tuple[Value, ...] = ()
+    request: MetadataRequest | None = None
+    gathered: GatheredObjects | None = None
+
+    @property
+    def is_short(self) -> bool:
+        """Whether its records are made on the event loop."""
+        few = self.gathered is None or self.gathered.few is not None
+        return few and (self.gathered is None or self.gathered.text_length <= TEXT_SHORT)
+
+    def records(self) -> tuple[Value, ...]:
+        """Return the rows of a short source."""
+        if self.request is None or self.gathered is None:
+            return self.rows
+        few = self.gathered.few or ()
+        given = self.request.dataverses
+        builds_in = given is None or METADATA in given
+        return tuple(metadata_records(self.request.dataset, few, fields=self.wanted.fields, with_built_in=builds_in))
+
+
+async def query_rows(ctx: Context, bound: ReadyQuery) -> AsyncGenerator[bytes, None]:
+    """Yield the results of a query over constants and metadata, a line of JSON each."""
+    query, sources = bound.query, []
+    async with AsyncExitStack() as stack:
+        if bound.metadata:
+            query, wanted = bound.numbered or await _number_scans(ctx, query)
+            if any(each.dataverse == METADATA for each in wanted):
+                # Collected objects stay in memory until the query has run, so only some queries do this at once.
+                await stack.enter_async_context(GATHERING_SLOTS.of(ctx.services))
+            sources = await _sources(ctx, wanted)
+        try:
+            made = _evaluate_small(query, sources)
+        except BudgetSpent:
+            async for line in _rows_of_process(ctx, query, sources=sources):
+                yield line
+        else:
+            for line in made:
+                yield line
+
+
+async def _number_scans(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement, ...]]:
+    """Return a query with numbered scans, and the requirement of each.
+
+    A worker process does it for long plans or computed conditions.
+    """
+    found = None if isinstance(query.expression, EncodedPlan) else _numbered_here(query)
+    if found is not None:
+        return found
+    _, plan, told = await process_do(ctx, SCANS, wire.encode(query.expression))
+    return query._replace(expression=EncodedPlan(query.expression.at, plan)), scans_of(told)
+
+
+def _numbered_here(query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement, ...]] | None:
+    """Number the scans on the event loop; None for a query with conditions that must be computed."""
+    if runs_functions(query.expression):
+        return None
+    expression, wanted = prepare_scans(query.expression, carries=False)
+    return query._replace(expression=expression), wanted
+
+
+async def _sources(ctx: Context, wanted: Sequence[ScanRequirement]) -> list[QuerySource]:
+    """Read the data for a query's scans; scans with the same requirement share it."""
+    asked = [(each.dataverse, each.name) for each in wanted if each.dataverse != METADATA]
+    rows = iter(await resources_read(ctx, asked) if asked else ())
+    requests = {number: MetadataRequest.of(each) for number, each in enumerate(wanted) if each.dataverse == METADATA}
+    gathered = await metadata_gather(ctx, dict.fromkeys(requests.values()), few_max=ROWS_HERE)
+    found = []
+    for number, each in enumerate(wanted):
+        key, request = source_key(NUMBERED, str(number)), requests.get(number)
+        if request is None:
+            found.append(QuerySource(key, each, next(rows)))
+        else:
+            found.append(QuerySource(key, each, request=request, gathered=gathered[request]))
+    return found
+
+
+def _evaluate_small(query: BoundQuery, sources: Sequence[QuerySource]) -> list[bytes]:
+    """Return the results of a small query. Raises BudgetSpent for any other, SqlppError."""
+    is_short = all(each.is_short for each in sources)
+    if isinstance(query.expression, EncodedPlan) or not is_short:
+        raise BudgetSpent
+    if sum(len(each.rows) if each.gathered is None else each.gathered.count for each in sources) > ROWS_HERE:
+        raise BudgetSpent
+    rows = {each.key: each.records() for each in sources}
+    budget = MeteredBudget(UNITS_HERE, slots=query.slots)
+    made = []
+    for value in results(query, lambda dataverse, name: rows[source_key(dataverse, name)], budget=budget):
+        budget.show(value)
+        made.append(row_line(value))
+    return made
+
+
+async def _rows_of_process(
+    ctx: Context, query: BoundQuery, *, sources: Sequence[QuerySource]
+) -> AsyncGenerator[bytes, None]:
+    """Yield the results of a query that a worker process runs, which also makes the metadata records."""
+    given, parts = _pack_sources(sources)
+    requests = [each.request for each in sources if each.request is not None]
+    wide = min(requests, key=lambda each: each.dataverses is not None, default=None)
+    hint = None if wide is None else f"This query takes more memory than one may have. {narrowing_advice(wide)}"
+    plan = wire.encode(query.expression)
+    _, *found = await process_do(ctx, EVALUATE, plan, str(query.slots).encode(), given, *parts, too_large=hint)
+    found.reverse()
+    while found:
+        for line in lines_of(found.pop()):
+            yield line
+
+
+def _pack_sources(sources: Sequence[QuerySource]) -> tuple[bytes, list[bytes]]:
+    """Return the sources for a worker process: how each is made, and the objects in parts."""
+    parts: list[bytes] = []
+    places: dict[MetadataRequest, tuple[int, ...]] = {}
+    given: dict[str, SourceRows] = {}
+    for each in sources:
+        if each.request is None or each.gathered is None:
+            rows = tuple(msgspec.Raw(msgspec.json.encode(to_tagged_json(row))) for row in each.rows)
+            given[each.key] = SourceRows(rows)
+            continue
+        if each.request not in places:
+            places[each.request] = tuple(range(len(parts), len(parts) + len(each.gathered.parts)))
+            parts += each.gathered.parts
+        given[each.key] = SourceRows((), each.request.dataset, places[each.request], each.wanted.fields)
+    return msgspec.json.encode(given), parts

@@ -1,0 +1,51 @@
+"""Statement outcomes: looks up in the dataset's history whether a statement was carried out, if its engine did not say
+so.
+
+May import the rooms below. Must not know wire formats or engines. Every commit of a statement needs its lock. So no
+commit can come once the lock is released, and the history then is final: a statement's snapshot carries its number.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.model.errors import LimnosError
+from limnos.store.activity.sqlpp_locks import lock_exists_query
+from limnos.store.objects.documents import document_read
+
+if TYPE_CHECKING:
+    from limnos.services.request.context import Context
+    from limnos.services.sqlpp.locks.statement_locks import HeldLocks
+
+STATEMENT: Final = "sqlpp.statement"
+"""The key in a snapshot's summary with the number of the statement that made it."""
+
+
+async def is_carried_out(ctx: Context, held: HeldLocks, *, table_id: int, statement: str) -> bool | None:
+    """Release the statement's locks, then return whether it was carried out; None if that is not known now."""
+    await held.release()
+    try:
+        if await ctx.find(lock_exists_query(held.token)):
+            return None  # the lock could not be released: a commit may still come
+        document = await ctx.look_up(lambda: document_read(table_id))
+    except LimnosError:
+        return None
+    return document is not None and await asyncio.to_thread(_has, document.body, statement)
+
+
+def _has(body: bytes, statement: str) -> bool:
+    """Return whether an ancestor of the current snapshot, or itself, carries a statement's number."""
+    metadata = iceberg_metadata.decode(body)
+    known = {one.get("snapshot-id"): one for one in iceberg_metadata.rows(metadata, "snapshots")}
+    at: object = iceberg_metadata.current_snapshot_id(metadata)
+    for _ in range(len(known)):
+        snapshot = known.get(at)
+        if snapshot is None:
+            return False
+        summary = snapshot.get("summary")
+        if isinstance(summary, dict) and summary.get(STATEMENT) == statement:
+            return True
+        at = snapshot.get("parent-snapshot-id")
+    return False

@@ -1,0 +1,93 @@
+"""Write targets: the dataset that a statement writes to, decided for its caller and held by its lock.
+
+May import the rooms below. Must not know wire formats or engines. Writers of a dataset wait for each other; readers
+take no lock.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.model.errors import NotFound
+from limnos.model.kinds import Kind
+from limnos.names.dataverse import DataverseName
+from limnos.names.display import render as shown
+from limnos.services.sqlpp.definitions.datasets import ref_of
+from limnos.services.sqlpp.locks.statement_locks import LOCKS
+from limnos.services.sqlpp.requests.errors import invalid_operation
+from limnos.services.sqlpp.requests.names import dataverse_find, is_builtin, scope_of
+from limnos.sqlpp import SqlppError, tree
+from limnos.sqlpp.declarations import declaring_statement
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
+from limnos.sqlpp.metadata import METADATA
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.locks.statement_locks import HeldLocks
+    from limnos.services.sqlpp.requests.session import StatementSession
+    from limnos.sqlpp.errors import TextPosition
+    from limnos.sqlpp.jobs import DatasetRef
+
+SYNONYMS_MAX: Final = 64
+
+
+class WriteTarget(NamedTuple):
+    """The target of a writing statement."""
+
+    ref: DatasetRef
+    path: Levels
+    catalog_id: int
+    table_id: int
+
+
+async def target_find(session: StatementSession, name: tree.DottedName, *, word: str) -> WriteTarget:
+    """Find the dataset that a statement writes to, through synonyms, and decide on it.
+
+    Raises SqlppError, PermissionDenied.
+    """
+    path = session.whole(name)
+    if path[:-1] == METADATA:
+        raise invalid_operation(f"{word} operation is not permitted in dataverse {shown(METADATA)}", name.at)
+    return await session.ctx.read(scope_of(session.ctx), lambda request_view: target_of(request_view, path, at=name.at))
+
+
+def target_of(request_view: RequestView, path: Levels, *, at: TextPosition) -> WriteTarget:
+    """Find the dataset and decide on it in a request view. Raises SqlppError, PermissionDenied, CacheMiss."""
+    request_view.require_in_use()
+    for _ in range(SYNONYMS_MAX):
+        table, _chain = request_view.find(path, Kind.TABLE)
+        synonym = request_view.find(path, Kind.SYNONYM)[0] if table is None else None
+        if synonym is None:
+            break
+        request_view.look_up(Kind.SYNONYM, path, Action.SYNONYM_LOAD)
+        found = declaring_statement(synonym, tree.CreateSynonym).target
+        path = (*found.dataverse, found.last)
+    try:
+        node = request_view.look_up(Kind.TABLE, path, Action.TABLE_COMMIT, probe=Action.TABLE_MAY_PROBE).entity
+    except NotFound:
+        if not is_builtin(path[:-1]) and dataverse_find(request_view, path[:-1]) is None:
+            raise SqlppError(1063, f"Cannot find dataverse with name {shown(path[:-1])}", at) from None
+        raise SqlppError(
+            1050, f"Cannot find dataset with name {shown(path[-1:])} in dataverse {shown(path[:-1])}", at
+        ) from None
+    return WriteTarget(ref_of(request_view, node, path=path), path, request_view.catalog.id, node.id)
+
+
+@asynccontextmanager
+async def hold_dataset_lock(ctx: Context, target: WriteTarget, *, seconds: float) -> AsyncIterator[HeldLocks]:
+    """Hold the dataset's lock and that of its dataverse. Raises LockTimeout, ServiceUnavailable."""
+    dataverse = DataverseName.create(target.path[:-1])
+    wishes = [
+        LockRequest(LockKey(target.catalog_id, LockKind.DATAVERSE, dataverse), LockMode.READ),
+        LockRequest(
+            LockKey(target.catalog_id, LockKind.DATASET, dataverse, target.path[-1]), LockMode.EXCLUSIVE_MODIFY
+        ),
+    ]
+    async with LOCKS.of(ctx.services).held(wishes, seconds) as held:
+        yield held

@@ -1,0 +1,75 @@
+"""Exclusive access: a drop of a dataset or dataverse waits for the statements that write there.
+
+May import the rooms below. Must not know statements. The decision comes first: a caller who may not drop must not delay
+writers. If no statement writes, no lock is taken, since a drop is one transaction: a statement that begins at that
+moment finds no dataset.
+"""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from limnos.model.errors import NotFound
+from limnos.names.dataverse import DataverseName
+from limnos.services.sqlpp.locks.statement_locks import LOCKS
+from limnos.services.sqlpp.requests.names import scope_of
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from limnos.names.path import Levels
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.sqlpp.requests.session import StatementSession
+
+
+@asynccontextmanager
+async def dataset_exclude_writers(
+    session: StatementSession, path: Levels, *, may: Callable[[RequestView], object]
+) -> AsyncIterator[None]:
+    """Exclude writers of a dataset, if it exists. `may` decides; its errors are raised, except NotFound."""
+
+    def wishes(catalog_id: int) -> list[LockRequest]:
+        dataverse = DataverseName.create(path[:-1])
+        return [
+            LockRequest(LockKey(catalog_id, LockKind.DATAVERSE, dataverse), LockMode.READ),
+            LockRequest(LockKey(catalog_id, LockKind.DATASET, dataverse, path[-1]), LockMode.WRITE),
+        ]
+
+    async with _exclude_writers(session, wishes, may=may):
+        yield
+
+
+@asynccontextmanager
+async def dataverse_exclude_writers(
+    session: StatementSession, path: Levels, *, may: Callable[[RequestView], object]
+) -> AsyncIterator[None]:
+    """Exclude writers in a dataverse, if it exists. `may` decides; its errors are raised, except NotFound."""
+
+    def wishes(catalog_id: int) -> list[LockRequest]:
+        return [LockRequest(LockKey(catalog_id, LockKind.DATAVERSE, DataverseName.create(path)), LockMode.WRITE)]
+
+    async with _exclude_writers(session, wishes, may=may):
+        yield
+
+
+@asynccontextmanager
+async def _exclude_writers(
+    session: StatementSession, wishes: Callable[[int], list[LockRequest]], *, may: Callable[[RequestView], object]
+) -> AsyncIterator[None]:
+    def decide(request_view: RequestView) -> int:
+        may(request_view)
+        return request_view.catalog.id
+
+    try:
+        catalog_id = await session.ctx.read(scope_of(session.ctx), decide)
+    except NotFound:
+        yield  # the drop itself reports what is missing
+        return
+    asked = wishes(catalog_id)
+    if await LOCKS.of(session.ctx.services).are_free(asked):
+        yield
+        return
+    async with LOCKS.of(session.ctx.services).held(asked, session.seconds_left):
+        yield

@@ -1,0 +1,407 @@
+"""Statement locks on this node: request, wait, hold and release.
+
+May import `sqlpp`, `store`, `telemetry` and the rooms below. The mutations of `services.sqlpp.lock_mutations` decide
+which locks are granted.
+
+Costs: a free lock takes one transaction, and its release another. Waiting writes nothing. While statements wait on this
+node, one check serves all of them: a statement ten times a second on PostgreSQL, and on an SQLite file only after a
+commit. While locks are held or waited for, one transaction every five seconds renews this node's lease. When a node has
+not renewed it for `LEASE_MS`, a waiting node releases its locks, and `tx.locks.require` refuses writes under their
+tokens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+from uuid import uuid4
+
+from limnos.model.errors import LimnosError, LockLost, LockTimeout, ServiceUnavailable
+from limnos.model.permits import upkeep_permit
+from limnos.services.request.node_services import ComponentKey
+from limnos.services.sqlpp.locks.lock_mutations import (
+    lock_downgrade,
+    lock_lessen,
+    lock_release,
+    lock_request,
+    lock_upgrade,
+    lock_withdraw,
+    locks_beat,
+    locks_drop_dead,
+)
+from limnos.sqlpp.locks import (
+    LockMode,
+    LockRequest,
+    conflicting_modes_error,
+    contains,
+    released_locks_error,
+    secret_of,
+    wishes_of,
+)
+from limnos.store.activity.sqlpp_locks import competing_locks_query, lock_status_query
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter, Gauge
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+
+    from limnos.sqlpp.locks import LockKey, LockRow
+    from limnos.store.interface import Store
+    from limnos.store.tx import Tx
+    from limnos.view.freshness_gate import FreshnessGate
+
+T = TypeVar("T")
+log = get_logger("limnos.locks")
+LEASE_MS: Final = 15_000
+EVERY_S: Final = 0.1
+EVERY_INLINE_S: Final = 0.01
+"""The interval of checks that only read some bytes of memory."""
+DEAD_EVERY_S: Final = 1.0
+"""How often leases are checked for expiry while nothing is committed."""
+REQUESTS_MAX: Final = 2_000
+"""How many statements on this node may hold or wait for locks."""
+WISHES_MAX: Final = 1_000
+REQUESTS = Counter(
+    "limnos_lock_requests_total", "Requests of statements for locks on this node, by outcome.", ("outcome",)
+)
+WAITING = Gauge("limnos_lock_waiting", "Requests for locks that wait on this node.", ())
+
+
+class _LockRequest:
+    """A lock request on this node.
+
+    The mutation that writes it sets the token, so that it is known before the commit.
+    """
+
+    __slots__ = ("changed", "lost", "token", "waits")
+
+    def __init__(self) -> None:
+        self.token = 0
+        self.waits = False
+        self.lost = False
+        self.changed = asyncio.Event()
+
+
+class HeldLocks:
+    """Locks that a statement holds. Its mutations present `token` to `tx.locks.require`."""
+
+    def __init__(self, locks: StatementLocks, claim: _LockRequest, *, wishes: tuple[LockRequest, ...]) -> None:
+        self._locks = locks
+        self._claim = claim
+        self._modes = dict(wishes)
+        self._released = False
+
+    @property
+    def token(self) -> int:
+        """The request's number, greater than those of earlier requests that held one of its locks in a conflicting
+        mode.
+        """
+        return self._claim.token
+
+    @property
+    def shown(self) -> str:
+        """The text with which a commit over a protocol presents this lock.
+
+        It is as good as the lock, so keep it secret.
+        """
+        return f"{self.token}.{secret_of(self._locks.holder, self.token)}"
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether other nodes considered this node dead and took the lock, so that the statement cannot succeed."""
+        return self._claim.lost
+
+    def check(self, wish: LockRequest) -> None:
+        """Check that a lock is held, as far as this node knows. Raises SqlppError (ASX1039, ASX1049), LockLost."""
+        if self._released:
+            raise released_locks_error()
+        if self.is_lost:
+            raise LockLost(f"The statement doesn't hold its lock on {wish.key} any more: run it again")
+        held = self._modes.get(wish.key)
+        if held is None:
+            raise ValueError(f"{wish.key} is none of the keys that were asked for")
+        if not contains(held, wish.mode):
+            raise conflicting_modes_error(wish.mode, held)
+
+    async def upgrade(self, key: LockKey, timeout_s: float) -> None:
+        """Upgrade EXCLUSIVE_MODIFY to UPGRADED_WRITE once the last reader is done.
+
+        Raises SqlppError (ASX1039, ASX1045, ASX1047), LockTimeout, LockLost, ServiceUnavailable (a deadlock); the lock
+        then stays as it was.
+        """
+        if self._released:
+            raise released_locks_error()
+        await self._locks.upgrade(self._claim, key, timeout_s=timeout_s)
+        self._modes[key] = LockMode.UPGRADED_WRITE
+
+    async def downgrade(self, key: LockKey) -> None:
+        """Downgrade the lock, which admits readers again. Raises SqlppError (ASX1039, ASX1046, ASX1048)."""
+        if self._released:
+            raise released_locks_error()
+        await self._locks.pass_on(partial(lock_downgrade, token=self.token, key=key))
+        self._modes[key] = LockMode.EXCLUSIVE_MODIFY
+
+    async def release(self) -> None:
+        """Release all locks; repeating it does nothing."""
+        if not self._released:
+            self._released = True
+            await self._locks.release(self._claim)
+
+
+class StatementLocks:
+    """The locks of this node's statements."""
+
+    def __init__(self, gate: FreshnessGate, store: Store, *, lease_ms: int = LEASE_MS) -> None:
+        self.gate = gate
+        self.store = store
+        self.lease_ms = lease_ms
+        self.holder = uuid4().hex
+        self.looks = 0
+        self._permit = upkeep_permit("limnos")
+        self._claims: set[_LockRequest] = set()
+        self._untidy = False
+        """Whether the store may have rows that no statement here knows."""
+        self._moment: bytes | None = None
+        self._looked_at = 0.0
+        self._looking_task: asyncio.Task[None] | None = None
+        self._beating: asyncio.Task[None] | None = None
+        self._releasing: set[asyncio.Task[None]] = set()
+
+    async def are_free(self, wishes: Iterable[LockRequest]) -> bool:
+        """Return whether no other statement competes for these locks now: enough for a short transaction that fails
+        cleanly if beaten.
+        """
+        for wish in wishes:
+            if await self.gate.find(competing_locks_query(wish)):
+                return False
+        return True
+
+    @asynccontextmanager
+    async def held(self, wishes: Iterable[LockRequest], timeout_s: float) -> AsyncIterator[HeldLocks]:
+        """Hold locks for the body: all at once, in the order of requests. A holder must not request further locks.
+
+        Raises SqlppError (ASX1049), LockTimeout (no lock is held), ServiceUnavailable.
+        """
+        held = await self.acquire(wishes, timeout_s)
+        try:
+            yield held
+        finally:
+            await held.release()
+
+    async def acquire(self, wishes: Iterable[LockRequest], timeout_s: float) -> HeldLocks:
+        """Acquire locks until they are released. Raises as `held`."""
+        asked = wishes_of(wishes)
+        if not 0 < len(asked) <= WISHES_MAX:
+            raise ServiceUnavailable(f"A statement can have 1 to {WISHES_MAX} locks, not {len(asked)}: do it in parts")
+        if len(self._claims) >= REQUESTS_MAX:
+            raise ServiceUnavailable(
+                "Too many statements are at work here: try again, or another node", retry_after_s=5
+            )
+        claim = _LockRequest()
+        self._claims.add(claim)
+        try:
+            await self._acquire(claim, asked, timeout_s=timeout_s)
+        except BaseException:
+            self._untidy = True  # the request may have been written after all
+            if claim in self._claims:
+                await self.release(claim)
+            raise
+        return HeldLocks(self, claim, wishes=asked)
+
+    async def _acquire(self, claim: _LockRequest, wishes: tuple[LockRequest, ...], *, timeout_s: float) -> None:
+        if self._beating is None:
+            self._beating = asyncio.create_task(self._beat_on())
+
+        def request(tx: Tx) -> bool:
+            claim.token, is_granted = lock_request(tx, self.holder, wishes=wishes, lease_ms=self.lease_ms)
+            return is_granted
+
+        began = time.monotonic()
+        if await self._submit(request):
+            REQUESTS["at-once",] += 1
+        elif await self._wait(claim, timeout_s - (time.monotonic() - began)):
+            REQUESTS["waited",] += 1
+        else:
+            REQUESTS["timeout",] += 1
+            raise _lock_timeout_error(await self._withdraw(claim), wishes[0].key, timeout_s=timeout_s)
+
+    async def _withdraw(self, claim: _LockRequest) -> LockRow | None:
+        """Withdraw a request that waited too long. Returns the lock that blocked it."""
+        found, passed = await self._submit(partial(lock_withdraw, token=claim.token))
+        self._claims.discard(claim)  # only now: a cancellation on the way must still release the locks
+        self._tell(passed)
+        return found
+
+    async def upgrade(self, claim: _LockRequest, key: LockKey, *, timeout_s: float) -> None:
+        """Wait for the upgrade of a held lock; on failure the lock stays as it was."""
+        token = claim.token
+        is_had = False
+        try:
+            is_had = await self._submit(partial(lock_upgrade, token=token, key=key)) or await self._wait(
+                claim, timeout_s
+            )
+            if not is_had:
+                raise _lock_timeout_error(None, key, timeout_s=timeout_s)
+        except BaseException:
+            await self._shielded(self.pass_on(partial(lock_lessen, token=token, key=key)))
+            raise
+
+    async def pass_on(self, mutation: Callable[[Tx], list[int]]) -> None:
+        """Run a mutation that may grant locks to others, and wake them."""
+        self._tell(await self._submit(mutation))
+
+    async def release(self, claim: _LockRequest) -> None:
+        """Release a request's locks.
+
+        If the store cannot be reached, that happens later, or when this node's lease expires.
+        """
+        self._claims.discard(claim)
+        await self._shielded(self._release(claim))
+
+    async def _release(self, claim: _LockRequest) -> None:
+        def mutation(tx: Tx) -> list[int]:
+            # Read now: if the request was abandoned on its way, it has run before this, or never will.
+            return lock_release(tx, claim.token) if claim.token else []
+
+        try:
+            await self.pass_on(mutation)
+        except LimnosError as error:
+            self._untidy = True
+            log.warning("locks could not be given back yet", error=str(error))
+
+    async def _shielded(self, work: Coroutine[None, None, None]) -> None:
+        """Finish a coroutine even if the waiting caller is cancelled."""
+        task = asyncio.create_task(work)
+        self._releasing.add(task)
+        task.add_done_callback(self._releasing.discard)
+        await asyncio.shield(task)
+
+    async def _submit(self, mutation: Callable[[Tx], T]) -> T:
+        return await self.store.submit(self._permit, mutation)
+
+    # -- waiting -------------------------------------------------------------------------------------------------
+
+    async def _wait(self, claim: _LockRequest, seconds: float) -> bool:
+        """Wait until a request is granted. Returns False after the timeout. Raises LockLost."""
+        claim.waits = True
+        claim.changed.clear()
+        self._moment = None  # something may have been committed since the last check
+        if self._looking_task is None:
+            self._looking_task = asyncio.create_task(self._look_on())
+        self._count()
+        try:
+            async with asyncio.timeout(max(seconds, 0)):
+                await claim.changed.wait()
+        except TimeoutError:
+            if not claim.changed.is_set():
+                return False
+        finally:
+            claim.waits = False
+            self._count()
+        if claim.lost:
+            raise LockLost(
+                "This node was taken for dead, and the statement lost its locks; nothing was changed: try again"
+            )
+        return True
+
+    def _count(self) -> None:
+        WAITING[()] = sum(claim.waits for claim in self._claims)
+
+    async def _look_on(self) -> None:
+        """Check for granted locks while statements wait."""
+        try:
+            while any(claim.waits for claim in self._claims):
+                try:
+                    await self._look()
+                except LimnosError as error:
+                    log.warning("locks could not be looked at", error=str(error))
+                await asyncio.sleep(EVERY_INLINE_S if self.store.inline else EVERY_S)
+        finally:
+            self._looking_task = None
+
+    async def _look(self) -> None:
+        """Check once for all waiting statements; releases the locks of dead nodes."""
+        waiting = [claim for claim in self._claims if claim.waits]
+        moment = self.store.moment() if self.store.inline else None  # type: ignore[union-attr]
+        now = time.monotonic()
+        if moment is not None and moment == self._moment and now - self._looked_at < DEAD_EVERY_S:
+            return
+        self._moment, self._looked_at = moment, now
+        self.looks += 1
+        rows = await self.gate.find(lock_status_query(self.holder, now_ms=self.store.time.now_ms()))
+        standing: dict[int, int] = dict(rows)
+        for claim in waiting:
+            if not standing.get(claim.token):
+                claim.lost = claim.token not in standing
+                claim.changed.set()
+        if standing.get(0):
+            await self.pass_on(partial(locks_drop_dead, holder=self.holder))
+
+    def _tell(self, tokens: Iterable[int]) -> None:
+        """Wake the waiting statements of this node that were granted locks."""
+        granted = set(tokens)
+        for claim in self._claims:
+            if claim.waits and claim.token in granted:
+                claim.changed.set()
+
+    # -- lease ---------------------------------------------------------------------------------------------------
+
+    async def _beat_on(self) -> None:
+        """Renew this node's lease while it holds or waits for locks, or may have left rows behind."""
+        try:
+            while True:
+                await asyncio.sleep(self.lease_ms / 3000)
+                if not (self._claims or self._untidy):
+                    return
+                try:
+                    await self._beat()
+                except LimnosError as error:
+                    log.warning("the locks of this node could not be kept", error=str(error))
+        finally:
+            self._beating = None
+
+    async def _beat(self) -> None:
+        def mutation(tx: Tx) -> tuple[set[int], set[int], list[int]]:
+            known = {claim.token for claim in tuple(self._claims)}  # read now: it says nothing about later requests
+            return known, *locks_beat(tx, self.holder, known=known, lease_ms=self.lease_ms)
+
+        self._untidy = False
+        try:
+            known, standing, passed = await self._submit(mutation)
+        except BaseException:
+            self._untidy = True
+            raise
+        for claim in self._claims:
+            if claim.token in known - standing - {0}:
+                claim.lost = True
+                claim.changed.set()
+        self._tell(passed)
+
+    async def close(self) -> None:
+        """End the background tasks."""
+        await asyncio.gather(*self._releasing, return_exceptions=True)
+        tasks = [task for task in (self._looking_task, self._beating) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _lock_timeout_error(row: LockRow | None, key: LockKey, *, timeout_s: float) -> LockTimeout:
+    """Return the error for a lock that was not granted in time."""
+    if row is None:
+        return LockTimeout(f"The lock on {key} was not to be had in {timeout_s:g} s; nothing was changed: try again")
+    if row.mode is None:
+        how = f"another statement waits for it ({row.wanted.name}) and comes first"
+    else:
+        how = f"another statement holds it ({row.mode.name})"
+    return LockTimeout(
+        f"The lock on {row.key} was not to be had in {timeout_s:g} s: {how}. Nothing was changed: try again"
+    )
+
+
+LOCKS: ComponentKey[StatementLocks] = ComponentKey(
+    "locks", lambda services: StatementLocks(services.gate, services.store)
+)

@@ -1,0 +1,240 @@
+"""SQL++ names on the tree, for one caller: dataverses, datasets, views, synonyms, functions.
+
+May import the rooms below. Must not know any wire format. A statement is bound against known names (`KnownNames`).
+Unknown names are collected, looked up in one request view, and the statement is bound again. So binding a large
+statement needs no request view, and runs in a worker process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from limnos.access.actions import Action
+from limnos.model.errors import BadRequest, NotFound, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.names.errors import InvalidName
+from limnos.names.parts import check_levels
+from limnos.services.request.request_view import RequestScope
+from limnos.services.sqlpp.requests.errors import NO_DATAVERSE
+from limnos.sqlpp import SqlppError, tree
+from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, UserFunction
+from limnos.sqlpp.binding import KnownNames, NameQuestion, UnparsedFunction, UnparsedQuery
+from limnos.sqlpp.declarations import NOWHERE, body_of, declaring_statement
+from limnos.sqlpp.definitions import view_definition
+from limnos.sqlpp.errors import BudgetSpent, compilation
+from limnos.sqlpp.metadata import METADATA, METADATA_DATASETS
+from limnos.view.cache_miss import for_each
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from limnos.model.entities import MetadataDocument, Node
+    from limnos.model.records import SqlppObjectRecord
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+
+T = TypeVar("T")
+DEFAULT: Final = ("Default",)
+TEXT_SHORT: Final = 2048
+"""Statements and view texts up to this length are parsed on the event loop, in at most 4 ms."""
+NODES_SHORT: Final = 2000
+"""How many expressions are bound on the event loop, in at most 4 ms."""
+ROUNDS_MAX: Final = 200
+"""How often a statement is bound until all names are known: once for each nested view or function, and a few times
+more.
+"""
+LOADS: Final = {
+    Kind.TABLE: Action.TABLE_LOAD,
+    Kind.VIEW: Action.VIEW_LOAD,
+    Kind.EXTERNAL_DATASET: Action.EXTERNAL_DATASET_LOAD,
+}
+
+
+BUILT_IN: Final[dict[NameQuestion, object]] = {
+    NameQuestion("dataverse", METADATA): True,
+    **{NameQuestion("dataset", METADATA, name): BoundDataset(METADATA, name) for name in METADATA_DATASETS},
+}
+"""The known names of the dataverse Metadata, whatever the tree and the caller."""
+
+
+async def bind_with_names(
+    ctx: Context, bind: Callable[[KnownNames], T], *, elsewhere: Callable[[KnownNames], Awaitable[T]], known: KnownNames | None = None
+) -> T:  # fmt: skip
+    """Bind a statement with the names of the tree that the caller may know.
+
+    Args:
+        ctx: The request.
+        bind: Binds with the known names, and records unknown ones. It has no side effects, and is called until all
+            names are known.
+        elsewhere: Replaces `bind` once that has raised BudgetSpent, since the statement is too large for the event
+            loop.
+        known: Names known already; it also receives the new ones.
+
+    Raises:
+        SqlppError: The statement is wrong.
+        PermissionDenied: The caller may not read an object.
+        BadRequest: Views and functions refer to each other without end.
+    """
+    known = KnownNames() if known is None else known
+    is_long = False
+    for _ in range(ROUNDS_MAX):
+        known.wanted.clear()
+        found, failure = None, None
+        try:
+            if not is_long:
+                try:
+                    found = bind(known)
+                except BudgetSpent:
+                    is_long = True
+                    known.wanted.clear()
+            if is_long:
+                found = await elsewhere(known)
+        except SqlppError as error:
+            failure = error
+        if not known.wanted:
+            if failure is not None:
+                raise await _missing_catalog_hint(ctx, known, failure=failure)
+            return cast("T", found)
+        questions = tuple(known.wanted)
+        answers = await ctx.read(scope_of(ctx), partial(_answers, questions))
+        known.facts.update(zip(questions, answers, strict=True))
+        await asyncio.sleep(0)  # other requests get a turn between two rounds
+    raise BadRequest("The statement's views and functions lead from one to another without end")
+
+
+async def _missing_catalog_hint(ctx: Context, known: KnownNames, *, failure: SqlppError) -> SqlppError:
+    """Add a hint to the error for a missing dataverse whose first part is the name of another catalog."""
+    home = scope_of(ctx)
+    first = {each.dataverse[0] for each, found in known.facts.items() if each.about == "dataverse" and found is False}
+    if failure.number != NO_DATAVERSE or len(first) != 1 or first == {home.catalog}:
+        return failure
+    (name,) = first
+    try:
+        await ctx.read(
+            RequestScope(home.metalake, name),
+            lambda request_view: request_view.require(Action.CATALOG_LOAD, request_view.settled.outer),
+        )
+    except (PermissionDenied, NotFound, InvalidName):
+        return failure  # answers as if there were no such catalog
+    words = f"{failure.message}: {name} is a catalog, and statements read only the catalog {home.catalog}"
+    return SqlppError(failure.number, words, failure.place, failure.told)
+
+
+def scope_of(ctx: Context) -> RequestScope:
+    """Return the scope of the catalog that contains the dataverses."""
+    return RequestScope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog)
+
+
+def _answers(questions: tuple[NameQuestion, ...], request_view: RequestView) -> list[object]:
+    if any(question.dataverse != METADATA for question in questions):
+        request_view.require_in_use()
+    return for_each(questions, lambda question: _ANSWERS[question.about](request_view, question))
+
+
+def is_builtin(dataverse: Levels) -> bool:
+    """Return whether a dataverse exists without being created."""
+    return dataverse in (DEFAULT, METADATA)
+
+
+def dataverse_find(request_view: RequestView, dataverse: Levels) -> Node | None:
+    """Return the namespace of a dataverse that the caller may know, which must have been created explicitly; else None.
+
+    Raises PermissionDenied.
+    """
+    try:
+        check_levels(dataverse)
+        node = request_view.look_up(Kind.NAMESPACE, dataverse, Action.NAMESPACE_LOAD).entity
+    except (NotFound, InvalidName):
+        return None
+    return None if node.implicit else node
+
+
+def _dataverse(request_view: RequestView, question: NameQuestion) -> bool:
+    return is_builtin(question.dataverse) or dataverse_find(request_view, question.dataverse) is not None
+
+
+def _dataset(request_view: RequestView, question: NameQuestion) -> BoundDataset | BoundView | BoundSynonym | None:
+    """Resolve a source; a dataset or view takes precedence over a synonym.
+
+    A hidden object is refused like a missing one.
+    """
+    dataverse, name = question.dataverse, question.name
+    if dataverse == METADATA:
+        return BoundDataset(METADATA, name) if name in METADATA_DATASETS else None
+    node = source_find(request_view, (*dataverse, name))
+    if node is None:
+        return None
+    if node.kind is Kind.VIEW:
+        return BoundView(dataverse, name, view_body(request_view, node))
+    if node.kind is Kind.SYNONYM:
+        target = declaring_statement(node, tree.CreateSynonym).target
+        return BoundSynonym(target.dataverse or dataverse, target.last)
+    return BoundDataset(dataverse, name)
+
+
+def source_find(request_view: RequestView, levels: Levels) -> Node | None:
+    """Return the object of a source's name that the caller may read: a table, view, external dataset or synonym.
+
+    Returns None for a missing object, if the caller may know that. Raises PermissionDenied, in the words for a table
+    whatever the kind.
+    """
+    try:
+        check_levels(levels)
+        node, _ = request_view.find(levels, Kind.TABLE)
+        if node is not None and request_view.decide(LOADS[node.kind], request_view.find(levels, node.kind)[1]).allowed:
+            return node
+        if node is None:
+            node, chain = request_view.find(levels, Kind.SYNONYM)
+            if node is not None and request_view.decide(Action.SYNONYM_LOAD, chain).allowed:
+                return node
+        request_view.look_up(Kind.TABLE, levels, Action.TABLE_LOAD, probe=Action.TABLE_MAY_PROBE)
+    except (NotFound, InvalidName):
+        return None
+    return None
+
+
+def view_body(request_view: RequestView, node: Node) -> tree.Expression:
+    """Return a view's body in SQL++. Raises SqlppError for a view in another language."""
+    text = view_text(request_view.document(node.id))
+    if text is not None and len(text) > TEXT_SHORT:
+        return UnparsedQuery(NOWHERE, text)
+    if text is None:
+        raise compilation(f"View {node.name} has no text in SQL++: query it where the language of its text is spoken")
+    return body_of(text)
+
+
+def view_text(document: MetadataDocument) -> str | None:
+    """Return a view's text in SQL++; None if it has none."""
+    return view_definition(document.body)
+
+
+def _function(request_view: RequestView, question: NameQuestion) -> UserFunction | UnparsedFunction | None:
+    """Resolve a function that the caller may call.
+
+    A hidden one counts as missing, since a built-in one may have its name.
+    """
+    node = function_find(request_view, (*question.dataverse, question.name))
+    if node is None:
+        return None
+    texts = cast("SqlppObjectRecord", node.record).statements
+    found = UnparsedFunction(question.dataverse, question.name, question.arity, texts)
+    return found.parsed() if sum(map(len, texts)) <= TEXT_SHORT else found
+
+
+def function_find(request_view: RequestView, levels: Levels) -> Node | None:
+    """Return the object of a name's functions, if the caller may call them; None if hidden or missing."""
+    try:
+        check_levels(levels)
+        return request_view.look_up(Kind.FUNCTION, levels, Action.FUNCTION_LOAD).entity
+    except (NotFound, InvalidName, PermissionDenied):
+        return None
+
+
+_ANSWERS: Final[dict[str, Callable[[RequestView, NameQuestion], object]]] = {
+    "dataverse": _dataverse,
+    "dataset": _dataset,
+    "function": _function,
+}

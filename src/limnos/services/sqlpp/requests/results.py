@@ -1,0 +1,137 @@
+"""Deferred results: stored under a handle, for the user who requested them, with limits on time and size.
+
+May import the rooms below. Must not know any wire format: results are lines of JSON, and the final response is bytes.
+Since the store has them, any node can return them. A result is complete or missing: nothing of it is returned while its
+request runs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.entities import RUNNING
+from limnos.model.errors import LimnosError, NotFound, ServiceUnavailable, TooLarge, TooManyAttempts
+from limnos.services.sqlpp.requests.running_requests import REQUESTS, RequestEnded
+from limnos.store.activity.sqlpp_requests import part_query, request_query, rows_of
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from limnos.model.entities import StatementRequest
+    from limnos.model.principals import Requester
+    from limnos.services.request.context import Context
+    from limnos.services.sqlpp.requests.running_requests import RunningRequest
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.sqlpp")
+PART_BYTES: Final = 1 << 18
+EXPIRED_AT_ONCE: Final = 20
+"""How many results one transaction deletes."""
+
+
+class ResultWriter:
+    """Writes one request's results to the store."""
+
+    def __init__(self, ctx: Context, request: RunningRequest, *, timeout_s: float) -> None:
+        self._requests = REQUESTS.of(ctx.services)
+        self._request = request
+        self._defaults = ctx.services.defaults
+        self._timeout_ms = int(timeout_s * 1000)
+        self._held: list[bytes] = []
+        self._size = 0
+        self._number = 0
+
+    async def begin(self) -> None:
+        """Create the row of a result. Raises TooManyAttempts if the user has too many results."""
+        most, request = self._defaults.sqlpp_results_max, self._request
+
+        def mutation(tx: Tx) -> None:
+            if tx.requests.kept(request.asker)[0] >= most:
+                raise TooManyAttempts(
+                    f"You have {most} results that are made or kept (sqlpp.results_max): discard some, by DELETE of their handles, or"
+                    " wait until they expire",
+                    retry_after_s=60,
+                )
+            until = tx.now_ms + self._timeout_ms + self._defaults.sqlpp_results_keep_ms
+            tx.requests.insert(request.row(self._requests.holder, now_ms=tx.now_ms, expires_at=until))
+
+        await self._requests.store.submit(self._requests.permit, mutation)
+        request.is_known = True
+
+    async def add(self, lines: list[bytes]) -> None:
+        """Add results. Raises TooLarge, and RequestEnded if the result was discarded."""
+        self._held += lines
+        self._size += sum(map(len, lines)) + len(lines)
+        if self._size >= PART_BYTES:
+            await self._flush()
+
+    async def _flush(self) -> None:
+        body, count = b"\n".join(self._held), len(self._held)
+        handle, number, most = self._request.handle, self._number, self._defaults.sqlpp_results_bytes_max
+
+        def mutation(tx: Tx) -> None:
+            if not tx.requests.add(handle, number, body=body, count=count):
+                raise RequestEnded("ASX0041: The request was cancelled", late=False)
+            if tx.requests.kept(self._request.asker)[1] > most:
+                raise TooLarge(
+                    f"The results that are kept for you come to over {most} bytes (sqlpp.results_bytes_max): ask for less, or discard "
+                    "others, by DELETE of their handles"
+                )
+
+        await self._requests.store.submit(self._requests.permit, mutation)
+        self._held, self._size, self._number = [], 0, number + 1
+
+    async def last(self) -> None:
+        """Write the remaining results."""
+        if self._held:
+            await self._flush()
+
+    async def end(self, state: str, outcome: bytes) -> None:
+        """Store the end of the request. If the store cannot be reached, the request looks as if its node had failed."""
+        handle, keep_ms = self._request.handle, self._defaults.sqlpp_results_keep_ms
+        await self._told(lambda tx: tx.requests.end(handle, state=state, outcome=outcome, keep_ms=keep_ms))
+
+    async def give_up(self) -> None:
+        """Delete the result: no caller will ask for it."""
+        await self._told(lambda tx: tx.requests.delete(self._request.handle))
+
+    async def _told(self, mutation: Callable[[Tx], None]) -> None:
+        try:
+            await self._requests.store.submit(self._requests.permit, mutation)
+        except LimnosError as error:
+            log.warning("the end of a request could not be told", handle=self._request.handle, error=str(error))
+
+
+async def result_find(ctx: Context, handle: str, *, asker: Requester) -> StatementRequest:
+    """Return the request of a handle. Raises NotFound, in the same words for another user's handle."""
+    found = rows_of(await ctx.find(request_query(handle, asker)))
+    if not found:
+        raise NotFound("No result of that handle is kept for you: it has expired, or was discarded", kind="result")
+    return found[0]
+
+
+def is_lost(ctx: Context, row: StatementRequest) -> bool:
+    """Return whether the node that ran the request is gone."""
+    return row.is_lost(ctx.services.store.time.now_ms())
+
+
+async def result_lines(ctx: Context, row: StatementRequest) -> AsyncGenerator[list[bytes], None]:
+    """Yield a result's lines, part by part. Raises ServiceUnavailable if it is discarded meanwhile."""
+    count = number = 0
+    while count < row.rows_count:
+        found = await ctx.find(part_query(row.handle, number))
+        if not found:
+            raise ServiceUnavailable("The result was discarded while it was read")
+        lines = bytes(found[0][0]).split(b"\n")
+        count += len(lines)
+        number += 1
+        yield lines
+
+
+async def result_discard(ctx: Context, row: StatementRequest) -> None:
+    """Delete a result; a running request is ended."""
+    requests = REQUESTS.of(ctx.services)
+    if row.state == RUNNING and not is_lost(ctx, row):
+        await requests.cancel("handle", row.handle, asker=row.asker, everybody=False)
+    await requests.store.submit(requests.permit, lambda tx: tx.requests.delete(row.handle))

@@ -1,0 +1,63 @@
+"""Statement session: the state of one request's statements: dataverse in use, options, declared functions, parameters.
+
+May import `sqlpp` and `names`. Must not know what statements do. It lives as long as the request, and only its
+statements change it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from limnos.services.sqlpp.requests.names import DEFAULT
+from limnos.sqlpp.values.model import Date, DateTime, Time
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.sqlpp import SqlppError, tree
+    from limnos.sqlpp.values.model import Value
+
+DAY_MS = 86_400_000
+
+
+@dataclass(slots=True)
+class StatementSession:
+    """The state for later statements of a request, and its caller. All of its statements have the time `now_ms`."""
+
+    ctx: Context
+    now_ms: int
+    parameters: Mapping[str | int, Value]
+    deadline_ms: int
+    compiles_only: bool = False
+    plans_as_text: bool = False
+    dataverse: Levels = DEFAULT
+    options: dict[str, str] = field(default_factory=dict)
+    declared: tuple[tree.DeclareFunction, ...] = ()
+    warnings: list[SqlppError] = field(default_factory=list)
+
+    @property
+    def moment(self) -> Mapping[str, Value]:
+        """The functions with values of the request itself, such as its time."""
+        at = DateTime(self.now_ms)
+        return {
+            "current_datetime": at,
+            "current_date": Date(self.now_ms // DAY_MS),
+            "current_time": Time(self.now_ms % DAY_MS),
+            "now": at,
+        }
+
+    @property
+    def seconds_left(self) -> float:
+        """How long the request may still run."""
+        return max(0.001, (self.deadline_ms - self.ctx.services.store.time.now_ms()) / 1000)
+
+    def whole(self, name: tree.DottedName) -> Levels:
+        """Return a name with its dataverse, which defaults to the one in use."""
+        return name.parts if name.dataverse else (*self.dataverse, name.last)
+
+    def flag(self, name: str) -> bool:
+        """Return whether an option is true."""
+        return self.options.get(name.lower(), "").lower() == "true"

@@ -1,0 +1,259 @@
+"""Service accounts: secrets that rotate, tokens that they open, and what ends with them."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from urllib.parse import urlencode
+
+import pytest
+
+from limnos.http.iceberg.oauth import EXCHANGE
+from limnos.model.principals import TokenTrust
+from tests.http.admin.identity.test_logins import ask, whoami
+from tests.http.driver import API, DriverAnswer, DriverNode, node_at
+
+OWN = "/api/limnos/v1"
+SECRETS = f"{OWN}/users/etl/secrets"
+TOKENS = "/iceberg/v1/oauth/tokens"
+
+
+@pytest.fixture
+def node(tmp_path) -> Iterator[DriverNode]:  # noqa: ANN001
+    """A server with a user of the metalake who is a program."""
+    with node_at(tmp_path) as running:
+        ask(running, "POST", f"{API}/lake/users", {"name": "etl"})
+        yield running
+
+
+def made(node: DriverNode, **fields: object) -> dict:
+    """Make a secret."""
+    answer = ask(node, "POST", SECRETS, fields)
+    assert answer.status == 200, answer.body
+    return answer.json()
+
+
+def end(node: DriverNode, secret: dict) -> DriverAnswer:
+    """End a secret."""
+    return ask(node, "DELETE", f"{SECRETS}/{secret['id']}")
+
+
+def form(node: DriverNode, header: str | None = None, **fields: str) -> DriverAnswer:
+    """Ask for a token as OAuth's clients do."""
+    headers = {} if header is None else {"authorization": header}
+    return node.ask(
+        "POST",
+        TOKENS,
+        urlencode(fields).encode(),
+        user=None,
+        content_type="application/x-www-form-urlencoded",
+        **headers,
+    )
+
+
+def opened(node: DriverNode, secret: dict) -> DriverAnswer:
+    """Show a secret."""
+    told = {"client_id": str(secret["client_id"]), "client_secret": str(secret["client_secret"])}
+    return form(node, grant_type="client_credentials", scope="catalog", **told)
+
+
+def exchanged(node: DriverNode, token: str, header: str | None = None) -> DriverAnswer:
+    """Show a token to get the next one, as Iceberg's Java client does before the end."""
+    told = {"subject_token": token, "subject_token_type": "urn:ietf:params:oauth:token-type:access_token"}
+    return form(node, header or f"Bearer {token}", grant_type=EXCHANGE, scope="catalog", **told)
+
+
+def test_a_secret_opens_a_while_of_access(node: DriverNode) -> None:
+    """The token is a new one with an end, and the service account's; the secret itself opens nothing, and no list
+    shows any of them.
+    """
+    secret = made(node)
+    answer = opened(node, secret)
+
+    assert answer.status == 200, answer.body
+    assert (answer["token_type"], answer["expires_in"], answer["scope"]) == ("bearer", 3600, "catalog")
+    assert answer.headers["cache-control"] == "no-store"
+    assert whoami(node, str(answer["access_token"])).json() == {"user": "etl"}
+    assert whoami(node, secret["client_secret"]).status == 401
+    assert "opens nothing" in whoami(node, secret["client_secret"]).json()["error"]["message"]
+    assert [each["user"] for each in ask(node, "GET", f"{OWN}/tokens?all=true").json()["tokens"]] == ["admin"]
+    (listed,) = ask(node, "GET", SECRETS).json()["secrets"]
+    assert (listed["id"], listed["ended"]) == (secret["id"], False)
+    assert secret["client_secret"] not in str(listed)
+
+
+def test_secrets_rotate(node: DriverNode) -> None:
+    """Two count at a time; the old one is ended by command, with what it opened, while the new one's goes on."""
+    old = made(node)
+    before = str(opened(node, old)["access_token"])
+    new = made(node)
+    during = [opened(node, each).status for each in (old, new)]
+    third = ask(node, "POST", SECRETS, {})
+    after = str(opened(node, new)["access_token"])
+
+    assert end(node, old).json() == {"ended": True}
+    assert (during, third.status) == ([200, 200], 409)
+    assert (whoami(node, before).status, whoami(node, after).status) == (401, 200)
+    assert (opened(node, old).status, opened(node, new).status) == (401, 200)
+    assert exchanged(node, before).status == 401
+    assert end(node, old).json() == {"ended": False}
+    assert made(node)["client_id"] == "etl"
+
+
+def test_what_was_made_with_it_ends_with_it(node: DriverNode) -> None:
+    """An API token that the program made for itself is of the secret's line, too: who stole a token keeps nothing."""
+    secret = made(node)
+    access = str(opened(node, secret)["access_token"])
+    kept = str(ask(node, "POST", f"{OWN}/tokens", {}, token=access)["token"])
+    assert whoami(node, kept).status == 200
+
+    end(node, secret)
+
+    assert whoami(node, kept).status == 401
+
+
+def test_a_token_is_exchanged_before_its_end(node: DriverNode) -> None:
+    """The next one is another one; the last one goes on until its own end. Neither a secret nor what is wrong is
+    exchanged.
+    """
+    secret = made(node)
+    first = str(opened(node, secret)["access_token"])
+    second = exchanged(node, first)
+
+    assert second.status == 200
+    assert second["access_token"] != first
+    assert [whoami(node, each).status for each in (first, str(second["access_token"]))] == [200, 200]
+    assert exchanged(node, secret["client_secret"]).status == 401
+    assert exchanged(node, first[:-2]).status == 401
+
+
+def test_a_token_that_is_over_is_exchanged_by_the_secret(node: DriverNode) -> None:
+    """So Iceberg's Java client goes on after a sleep: Basic with the client's secret, the ended token as subject."""
+    secret = made(node)
+    access = str(opened(node, secret)["access_token"])
+    ask(node, "DELETE", f"{OWN}/tokens/{access.split('_')[1]}", token=access)
+    basic = base64.b64encode(f"etl:{secret['client_secret']}".encode()).decode()
+    wrong = base64.b64encode(b"etl:lim_1_wrong").decode()
+    other = base64.b64encode(f"admin:{secret['client_secret']}".encode()).decode()
+
+    following = exchanged(node, access, f"Basic {basic}")
+
+    assert whoami(node, access).status == 401
+    assert following.status == 200, following.body
+    assert whoami(node, str(following["access_token"])).json() == {"user": "etl"}
+    assert [exchanged(node, access, f"Basic {each}").status for each in (wrong, other)] == [401, 401]
+
+
+def test_ends_with_its_secret(node: DriverNode) -> None:
+    """A secret that ends soon opens nothing beyond that."""
+    answer = opened(node, made(node, expires_in_s=60))
+
+    assert 0 < int(str(answer["expires_in"])) <= 60
+
+
+def test_only_service_admins(node: DriverNode) -> None:
+    """Neither others nor the service account make, see or end secrets; nobody makes themself one."""
+    secret = made(node)
+    access = str(opened(node, secret)["access_token"])
+    ask(node, "POST", f"{API}/lake/users", {"name": "bob"})
+    bob = str(ask(node, "POST", f"{OWN}/tokens", {"user": "bob"})["token"])
+
+    for token in (access, bob):
+        assert ask(node, "GET", SECRETS, token=token).status == 403
+        assert ask(node, "POST", SECRETS, {}, token=token).status == 403
+        assert ask(node, "DELETE", f"{SECRETS}/{secret['id']}", token=token).status == 403
+    assert ask(node, "POST", f"{OWN}/users/admin/secrets", {}).status == 400
+    assert opened(node, secret).status == 200
+
+
+def test_a_password_or_secrets(node: DriverNode) -> None:
+    """Who has the one is not given the other; taking a password away that is none ends no secret."""
+    words = {"password": "a few words of my own"}
+    secret = made(node)
+    ask(node, "PUT", f"{OWN}/users/ana/password", words)
+
+    assert ask(node, "PUT", f"{OWN}/users/etl/password", words).status == 409
+    assert ask(node, "POST", f"{OWN}/users/ana/secrets", {}).status == 409
+    assert ask(node, "DELETE", f"{OWN}/users/etl/password").json() == {"removed": False}
+    assert opened(node, secret).status == 200
+    end(node, secret)
+    assert ask(node, "PUT", f"{OWN}/users/etl/password", words).status == 200
+
+
+def test_bad_input(node: DriverNode) -> None:
+    """Names with a colon, lives that are none, ids that are none or another's, unknown fields."""
+    secret = made(node)
+    bob = ask(node, "POST", f"{OWN}/users/bob/secrets").json()
+    own = ask(node, "POST", f"{OWN}/tokens", {}).json()
+
+    assert ask(node, "POST", f"{OWN}/users/a%3Ab/secrets", {}).status == 400
+    for body in ({"expires_in_s": 0}, {"expires_in_s": -1}, {"expires_in_s": 1 << 60}, {"for_ever": True}, []):
+        assert ask(node, "POST", SECRETS, body).status == 400
+    for number in ("x", "1", str(bob["id"]), str(own["id"]), "9" * 30):
+        assert ask(node, "DELETE", f"{SECRETS}/{number}").status == 404
+    assert [opened(node, each).status for each in (secret, bob)] == [200, 200]
+
+
+def test_a_successor_of_the_name_gets_nothing(node: DriverNode) -> None:
+    """Removed and added again: what the old secret opens is void for the new user."""
+    secret = made(node)
+    ask(node, "DELETE", f"{API}/lake/users/etl")
+    ask(node, "POST", f"{API}/lake/users", {"name": "etl"})
+
+    access = str(opened(node, secret)["access_token"])
+
+    assert ask(node, "GET", f"{API}/lake", token=access).status == 401
+    assert ask(node, "GET", f"{API}/lake", token=str(opened(node, made(node))["access_token"])).status == 200
+
+
+def test_a_disabled_service_account_is_refused(node: DriverNode) -> None:
+    """At the next request, whatever it was given before; and its secret opens nothing until it is enabled again."""
+    secret = made(node)
+    access = str(opened(node, secret)["access_token"])
+    ask(node, "PATCH", f"{OWN}/metalakes/lake/users/etl", {"enabled": False})
+
+    refused = opened(node, secret)
+
+    assert ask(node, "GET", f"{API}/lake", token=access).status == 403
+    assert (refused.status, refused["error"]) == (401, "invalid_client")
+    assert "disabled" in str(refused["error_description"])
+    ask(node, "PATCH", f"{OWN}/metalakes/lake/users/etl", {"enabled": True})
+    assert opened(node, secret).status == 200
+
+
+def test_a_secret_is_worth_what_its_makers_word_was(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made by somebody who only said who they were, it opens nothing where only tokens count; a password likewise."""
+    believed = node.post(SECRETS, {}, user="admin").json()
+    proven = made(node)
+    words = {"password": "a few words of my own"}
+    assert node.put(f"{OWN}/users/ana/password", words, user="admin").status == 200
+    assert [opened(node, each).status for each in (believed, proven)] == [200, 200]
+    services = node.built.services
+
+    monkeypatch.setattr(services, "rules", services.rules._replace(trusts=frozenset({TokenTrust.PROVEN})))
+
+    assert [opened(node, each).status for each in (believed, proven)] == [401, 200]
+    assert node.post(f"{OWN}/login", {"user": "ana", **words}, user=None).status == 401
+
+
+def test_another_text_under_the_id_of_a_secret(node: DriverNode) -> None:
+    """An id alone opens nothing: whatever else stands behind it is refused, as a secret, as a token and in an
+    exchange.
+    """
+    secret, other = made(node), made(node)
+    text = str(secret["client_secret"])
+    access = str(opened(node, secret)["access_token"])
+    guesses = [
+        f"lim_{secret['id']}_anything", f"lim_{secret['id']}_", text[:-1], f"{text}x",
+        f"lim_{secret['id']}_{str(other['client_secret']).split('_', 2)[2]}",
+    ]  # fmt: skip
+
+    assert [opened(node, {**secret, "client_secret": each}).status for each in guesses] == [401] * len(guesses)
+    for each in guesses:
+        basic = base64.b64encode(f"etl:{each}".encode()).decode()
+        assert exchanged(node, access, f"Basic {basic}").status in (200, 401)
+        assert whoami(node, each).status == 401
+    assert [
+        exchanged(node, f"lim_{access.split('_')[1]}_{end}").status for end in ("anything", text.split("_", 2)[2])
+    ] == [401, 401]
+    assert opened(node, secret).status == 200

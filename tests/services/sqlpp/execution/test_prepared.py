@@ -1,0 +1,123 @@
+"""Prepared statements: what rests on its text alone is bound once; what it reads, and what it may read, is looked
+at each time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from limnos.services.sqlpp.execution.prepared import PREPARED, LastUsed, PreparedStatements
+from tests.http.asterix.wire import refusal, rows
+from tests.http.driver import DriverNode, grant
+from tests.http.iceberg.wire import make_space, make_table, node_over
+
+DATASETS = "select value d.DatasetName from Metadata.`Dataset` d where d.DataverseName = 'a' order by d.DatasetName"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
+    """A node whose dataverse `a` has the datasets `t` and `u`."""
+    with node_over(tmp_path_factory.mktemp("prepared")) as running:
+        make_space(running, "a")
+        make_table(running, "a", "t")
+        make_table(running, "a", "u")
+        yield running
+
+
+@pytest.fixture
+def kept(shared: DriverNode) -> PreparedStatements:
+    """What the node keeps; nothing at first."""
+    found = PreparedStatements()
+    PREPARED.put(shared.built.services, found)
+    return found
+
+
+def test_the_same_statement_is_bound_once_and_read_each_time(shared: DriverNode, kept: PreparedStatements) -> None:
+    """What was made since is in the second result."""
+    before = rows(shared, DATASETS)
+    (query,) = kept.queries.values()
+    make_table(shared, "a", "v")
+
+    assert before == ["t", "u"]
+    assert rows(shared, DATASETS) == ["t", "u", "v"]
+    assert kept.queries.values() == [query]
+    assert len(kept.parsed) == 1
+
+
+def test_each_caller_sees_what_is_theirs(shared: DriverNode, kept: PreparedStatements) -> None:
+    """The query that one caller bound decides anew for the next, and again when a right is gone."""
+    rows(shared, DATASETS)
+    role = grant(shared, "ana", "use_catalog", kind="CATALOG", on="main")
+    grant(shared, "ana", "use_schema select_table", kind="SCHEMA", on="main.a")
+    grant(shared, "ana", "select_table", kind="TABLE", on="main.a.u", condition="deny")
+    seen = rows(shared, DATASETS, user="ana")
+    shared.done("PUT", "/api/metalakes/lake/permissions/users/ana/revoke", {"roleNames": [role]})
+
+    assert "t" in seen
+    assert "u" not in seen
+    assert "t" not in rows(shared, DATASETS, user="ana")
+    assert len(kept.queries) == 1
+
+
+@pytest.mark.parametrize(
+    "statement, more",
+    [
+        ("select value current_date() = current_date()", {}),
+        ("select value $x", {"$x": 1}),
+        ("select value d.DatasetName from Metadata.`Dataset` d where d.DatasetName = $x", {"$x": "t"}),
+        ("declare function f() { 1 }; select value f()", {}),
+        ("select value n from a.none as n", {}),
+    ],
+)
+def test_what_rests_on_more_than_its_text_is_not_kept(
+    shared: DriverNode, kept: PreparedStatements, statement: str, more: dict[str, object]
+) -> None:
+    """The request's moment, parameters, functions of the request, and names of the tree."""
+    if "none" in statement:
+        refusal(shared, statement)
+    else:
+        rows(shared, statement, **more)
+
+    assert kept.queries.values() == []
+
+
+def test_definitions_are_not_kept(shared: DriverNode, kept: PreparedStatements) -> None:
+    """A statement that makes something comes once, and may hold a secret."""
+    rows(shared, "create type a.T as { x: string }")
+
+    assert (len(kept.parsed), len(kept.queries)) == (0, 0)
+
+
+def test_names_of_the_tree_are_asked_each_time(shared: DriverNode, kept: PreparedStatements) -> None:
+    """A view with another text gives another result for the same statement."""
+    rows(shared, "create view a.w as select value 41")
+    first = rows(shared, "select value x from a.w as x")
+    rows(shared, "create or replace view a.w as select value 42")
+
+    assert (first, rows(shared, "select value x from a.w as x")) == ([41], [42])
+    assert kept.queries.values() == []
+
+
+def test_the_dataverse_in_use_is_part_of_a_query(shared: DriverNode, kept: PreparedStatements) -> None:
+    """The same text means another dataset where another dataverse is in use."""
+    statement = "select value count(*) from `Dataset` d"
+
+    first = rows(shared, f"use Metadata; {statement}")
+
+    assert first[0] >= 9
+    assert refusal(shared, f"use a; {statement}")[1].startswith("ASX1077")
+    assert len(kept.queries) == 1
+
+
+def test_the_one_not_used_for_longest_goes() -> None:
+    """A number of values stays, those that were used last."""
+    found = LastUsed[str, int](2)
+    found.put("a", 1)
+    found.put("b", 2)
+    found.get("a")
+    found.put("c", 3)
+
+    assert [found.get(key) for key in "abc"] == [1, None, 3]
+    assert len(found) == 2

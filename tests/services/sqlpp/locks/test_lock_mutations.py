@@ -1,0 +1,209 @@
+"""The mutations of locks, walked through every order in which a few statements can ask, upgrade and give back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import count, product
+from typing import Any
+
+import pytest
+
+from limnos.model.errors import ServiceUnavailable
+from limnos.names.dataverse import DataverseName
+from limnos.services.sqlpp.locks.lock_mutations import (
+    lock_downgrade,
+    lock_lessen,
+    lock_release,
+    lock_request,
+    lock_upgrade,
+)
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow
+
+READ, EXCLUSIVE, UPGRADED = LockMode.READ, LockMode.EXCLUSIVE_MODIFY, LockMode.UPGRADED_WRITE
+A, B = (LockKey(1, LockKind.DATASET, DataverseName.create(("v",)), name) for name in "ab")
+_TOGETHER = {(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (3, 1), (4, 1), (2, 2), (3, 3)}
+"""The table again, by the numbers of the modes, so that nothing here leans on what is tested."""
+Rows = frozenset[LockRow]
+
+
+class Table:
+    """The rows of locks in memory, as the mutations read and write them."""
+
+    def __init__(self, rows: Iterable[LockRow]) -> None:
+        self.held = set(rows)
+        self.locks = self
+        self.next_id = count(1 + max((row.token for row in self.held), default=0)).__next__
+
+    def live(self, holder: str, *, lease_ms: int) -> None:
+        """Nobody dies here."""
+
+    def insert(self, token: int, *, holder: str, wishes: Sequence[LockRequest]) -> None:
+        self.held |= {LockRow(token, wish.key, None, wish.mode) for wish in wishes}
+
+    def _at(self, keys: set[LockKey]) -> list[LockRow]:
+        return sorted((row for row in self.held if row.key in keys), key=lambda row: (row.token, row.key))
+
+    def _keys(self, rows: Iterable[LockRow]) -> set[LockKey]:
+        return {row.key for row in rows}
+
+    def beside(self, token: int) -> list[LockRow]:
+        return self._at(self._keys(row for row in self.held if row.token == token))
+
+    def behind(self, token: int) -> list[LockRow]:
+        waiting = {row.token for row in self.beside(token) if row.waits}
+        return self._at(self._keys(row for row in self.held if row.token in waiting))
+
+    def upgrades(self) -> list[LockRow]:
+        return self._at(self._keys(row for row in self.held if row.waits and row.mode is not None))
+
+    def _change(self, token: int, change: Callable[[LockRow], LockRow]) -> None:
+        self.held = {change(row) if row.token == token else row for row in self.held}
+
+    def grant(self, token: int) -> None:
+        self._change(token, lambda row: row._replace(mode=row.wanted))
+
+    def want(self, token: int, wish: LockRequest) -> None:
+        self._change(token, lambda row: row._replace(wanted=wish.mode) if row.key == wish.key else row)
+
+    def lessen(self, token: int, key: LockKey) -> None:
+        self._change(token, lambda row: row._replace(mode=EXCLUSIVE, wanted=EXCLUSIVE) if row.key == key else row)
+
+    def delete(self, token: int) -> None:
+        self.held = {row for row in self.held if row.token != token}
+
+
+def after(rows: Rows, mutation: Callable[..., object], *args: Any, **named: Any) -> Rows:  # noqa: ANN401 - a mutation's own
+    """The rows after a mutation, with the tokens counted from 1 again: only their order means anything."""
+    table: Any = Table(rows)
+    mutation(table, *args, **named)
+    places = {token: place for place, token in enumerate(sorted({row.token for row in table.held}), 1)}
+    return frozenset(row._replace(token=places[row.token]) for row in table.held)
+
+
+def next_states(rows: Rows, requests: Sequence[Sequence[LockRequest]], *, most: int) -> Iterable[Rows]:
+    """Whatever can happen next: somebody asks, gives back or gives up, upgrades, or comes down from an upgrade."""
+    tokens = {row.token for row in rows}
+    if len(tokens) < most:
+        for wishes in requests:
+            yield after(rows, lock_request, "me", wishes=wishes, lease_ms=1)
+    for token in tokens:
+        yield after(rows, lock_release, token)
+    at_work = tokens - {row.token for row in rows if row.waits}
+    for row in rows:
+        if row.mode is EXCLUSIVE and row.token in at_work:
+            try:
+                yield after(rows, lock_upgrade, row.token, key=row.key)
+            except ServiceUnavailable:
+                assert stuck_if_upgraded(rows, row), f"an upgrade was refused for nothing: {sorted(rows)}"
+        elif row.mode is UPGRADED:
+            yield after(rows, lock_downgrade, row.token, key=row.key)
+        elif row.mode is not None and row.waits:
+            yield after(rows, lock_lessen, row.token, key=row.key)
+
+
+def together(one: LockMode, other: LockMode) -> bool:
+    """The table."""
+    return (int(one), int(other)) in _TOGETHER
+
+
+def complaints(rows: Rows) -> list[str]:
+    """What must never be: two that exclude each other, one passed over, one that could go on and was not told, a
+    circle.
+    """
+    found = []
+    for one, other in product(rows, repeat=2):
+        if one.key != other.key or one.token >= other.token or not one.mode or not other.mode:
+            continue
+        if not together(one.mode, other.mode):
+            found.append(f"{one} beside {other}")
+    waiting = {row.token for row in rows if row.waits}
+    found += [f"{token} could go on" for token in waiting if not blocked_by(rows, token)]
+    if waiting and stuck(rows, waiting):
+        found.append("a circle")
+    return found
+
+
+def blocked_by(rows: Rows, token: int) -> set[int]:
+    """Whom a request waits for: holders, those who upgrade, and older ones that wait."""
+    found = set()
+    for mine, row in product([row for row in rows if row.token == token and row.waits], rows):
+        if row.key != mine.key or row.token == token:
+            continue
+        if row.mode and not together(mine.wanted, row.mode):
+            found.add(row.token)
+        if (
+            mine.mode is None
+            and row.waits
+            and (row.mode or row.token < token)
+            and not together(mine.wanted, row.wanted)
+        ):
+            found.add(row.token)
+    return found
+
+
+def stuck(rows: Rows, waiting: set[int]) -> set[int]:
+    """Those that wait for ever, when everybody who waits for nothing comes to an end."""
+    left = set(waiting)
+    while free := {token for token in left if not blocked_by(rows, token) & left}:
+        left -= free
+    return left
+
+
+def stuck_if_upgraded(rows: Rows, row: LockRow) -> set[int]:
+    """Those that would wait for ever if a lock were upgraded."""
+    would = frozenset(rows - {row} | {row._replace(wanted=UPGRADED)})
+    return stuck(would, {each.token for each in would if each.waits})
+
+
+def explore(requests: Sequence[Sequence[LockRequest]], *, most: int) -> int:
+    """Walk through every state; returns how many there are."""
+    seen: set[Rows] = {frozenset()}
+    ahead: list[Rows] = [frozenset()]
+    while ahead:
+        rows = ahead.pop()
+        assert complaints(rows) == [], sorted(rows)
+        for state in next_states(rows, requests, most=most):
+            if state not in seen:
+                seen.add(state)
+                ahead.append(state)
+    return len(seen)
+
+
+def test_every_state_of_one_key() -> None:
+    """Three statements in all six modes on one key, in every order: nothing that must not be."""
+    modes = [mode for mode in LockMode if mode is not UPGRADED]
+
+    assert explore([[LockRequest(A, mode)] for mode in modes], most=3) > 200
+
+
+def test_every_state_of_two_keys() -> None:
+    """Three statements that read or modify one of two keys or both: requests wait in no circle, upgrades that
+    would are refused.
+    """
+    modes = [None, READ, LockMode.MODIFY, EXCLUSIVE]
+    requests = [
+        [LockRequest(key, mode) for key, mode in zip((A, B), chosen, strict=True) if mode]
+        for chosen in product(modes, repeat=2)
+        if any(chosen)
+    ]
+
+    assert explore(requests, most=3) > 500
+
+
+def test_the_model_sees_a_circle() -> None:
+    """What the walk looks for is found where it is put."""
+    circle = frozenset(
+        [
+            LockRow(1, A, EXCLUSIVE, UPGRADED), LockRow(2, A, READ, READ),
+            LockRow(2, B, EXCLUSIVE, UPGRADED), LockRow(1, B, READ, READ),
+        ]
+    )  # fmt: skip
+
+    assert complaints(circle) == ["a circle"]
+    with pytest.raises(ServiceUnavailable, match="waits for this one"):
+        after(
+            circle - {LockRow(1, A, EXCLUSIVE, UPGRADED)} | {LockRow(1, A, EXCLUSIVE, EXCLUSIVE)},
+            lock_upgrade,
+            1,
+            key=A,
+        )

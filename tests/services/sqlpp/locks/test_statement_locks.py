@@ -1,0 +1,476 @@
+"""Statements of two nodes that hold locks over one store: waiting, giving back, being taken for dead, and crowds
+of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+from collections.abc import Coroutine
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from limnos.model.errors import LockLost, LockTimeout, ServiceUnavailable, StateUnknown
+from limnos.model.permits import upkeep_permit
+from limnos.names.dataverse import DataverseName
+from limnos.services.sqlpp.locks import statement_locks as sqlpp_locking
+from limnos.services.sqlpp.locks.statement_locks import LOCKS, HeldLocks, StatementLocks
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, are_compatible
+from tests.backends import StoreLab
+from tests.inprocess import Node
+
+WORKLOADS = int(os.environ.get("LIMNOS_TEST_LOCKS", "15"))
+READ, MODIFY, BUILD = LockMode.READ, LockMode.MODIFY, LockMode.INDEX_BUILD
+EXCLUSIVE, UPGRADED, WRITE = LockMode.EXCLUSIVE_MODIFY, LockMode.UPGRADED_WRITE, LockMode.WRITE
+LONG_S = 60.0
+"""Longer than anything here takes: whoever waits so long waits for ever."""
+
+
+def key(name: str) -> LockKey:
+    """A dataset's key."""
+    return LockKey(7, LockKind.DATASET, DataverseName.create(("sales", "east")), name)
+
+
+A, B = key("a"), key("b")
+
+
+def wish(of: LockKey, mode: LockMode) -> list[LockRequest]:
+    """One wish."""
+    return [LockRequest(of, mode)]
+
+
+def nodes(lab: StoreLab) -> tuple[StatementLocks, StatementLocks]:
+    """The locks of two nodes."""
+    return LOCKS.of(Node(lab.store).services), LOCKS.of(Node(lab.open()).services)
+
+
+def rows(lab: StoreLab) -> int:
+    """How many rows of locks there are."""
+    found: int = lab.database.sql("SELECT count(*) FROM sqlpp_lock")[0][0]
+    return found
+
+
+async def is_asked(lab: StoreLab, count: int) -> None:
+    """Wait until so many locks are held or asked for."""
+    async with asyncio.timeout(LONG_S):
+        while rows(lab) < count:  # noqa: ASYNC110 - the rows have no event for it
+            await asyncio.sleep(0.005)
+
+
+async def end_lease(lab: StoreLab, locks: StatementLocks) -> None:
+    """Let a node's lease be out, as if it had said nothing for long."""
+    await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.live(locks.holder, lease_ms=-1))
+
+
+def test_a_free_lock_is_held_and_given_back(lab: StoreLab) -> None:
+    """It has a token that a mutation can rest on as long as it is held, and leaves no row."""
+    locks, _ = nodes(lab)
+
+    async def story() -> HeldLocks:
+        async with locks.held([LockRequest(A, WRITE), LockRequest(B, READ)], LONG_S) as held:
+            await lab.store.submit(
+                upkeep_permit("tester"), lambda tx: tx.locks.require(held.token, LockRequest(A, WRITE))
+            )
+            held.check(LockRequest(B, READ))
+        return held
+
+    held = lab.run(story())
+
+    assert rows(lab) == 0
+    with pytest.raises(LockLost):
+        lab.write(lambda tx: tx.locks.require(held.token))
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_who_waits_is_woken(lab: StoreLab, *, apart: bool) -> None:
+    """A statement of the same node or of another one goes on when the lock is given back, under a greater token."""
+    one, other = nodes(lab)
+    second = other if apart else one
+
+    async def story() -> tuple[int, int]:
+        first = await one.acquire(wish(A, WRITE), LONG_S)
+        waiting = asyncio.create_task(second.acquire(wish(A, WRITE), LONG_S))
+        await is_asked(lab, 2)
+        assert not waiting.done()
+        await first.release()
+        held = await asyncio.wait_for(waiting, LONG_S)
+        await held.release()
+        return first.token, held.token
+
+    first, then = lab.run(story())
+
+    assert first < then
+    assert rows(lab) == 0
+
+
+def test_who_waits_too_long_is_told_for_what(lab: StoreLab) -> None:
+    """The message names the lock and how it is held; nothing is left of the request, and the lock that was free is
+    free.
+    """
+    one, other = nodes(lab)
+
+    async def story() -> str:
+        async with one.held(wish(A, READ), LONG_S):
+            with pytest.raises(LockTimeout) as told:
+                await other.acquire([LockRequest(A, WRITE), LockRequest(B, WRITE)], 0.0)
+            async with one.held(wish(B, WRITE), LONG_S):
+                return str(told.value)
+
+    assert lab.run(story()) == (
+        "The lock on dataset sales.east.a was not to be had in 0 s: another statement holds it (READ). Nothing was"
+        " changed: try again"
+    )
+    assert rows(lab) == 0
+
+
+def test_a_cancelled_wait_leaves_nothing(lab: StoreLab) -> None:
+    """Whoever is cancelled while it waits keeps nobody from anything."""
+    one, other = nodes(lab)
+
+    async def story() -> None:
+        async with one.held(wish(A, READ), LONG_S):
+            waiting = asyncio.create_task(other.acquire(wish(A, WRITE), LONG_S))
+            await is_asked(lab, 2)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
+            async with one.held(wish(A, READ), LONG_S):
+                pass
+
+    lab.run(story())
+
+    assert rows(lab) == 0
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_request_cancelled_on_its_way_leaves_nothing(lab: StoreLab, turns: int) -> None:
+    """Whoever is cancelled before it knows whether its request was written keeps nobody from anything, from that
+    moment on.
+    """
+    one, other = nodes(lab)
+
+    async def story() -> None:
+        async with other.held(wish(A, READ), LONG_S):
+            asking = asyncio.create_task(one.acquire(wish(A, WRITE), LONG_S))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            asking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asking
+            async with one.held(wish(A, READ), LONG_S):
+                pass
+
+    lab.run(story())
+
+    assert rows(lab) == 0
+
+
+def test_a_failing_statement_gives_its_locks_back(lab: StoreLab) -> None:
+    """What the body raises goes through, and the lock is free."""
+    one, _ = nodes(lab)
+
+    async def story() -> None:
+        async with one.held(wish(A, WRITE), LONG_S):
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        lab.run(story())
+    assert rows(lab) == 0
+
+
+def test_upgrade_waits_for_readers(lab: StoreLab) -> None:
+    """EXCLUSIVE_MODIFY becomes UPGRADED_WRITE when the reader has gone, and lets readers in again when it comes
+    down.
+    """
+    one, other = nodes(lab)
+
+    async def story() -> None:
+        reader = await other.acquire(wish(A, READ), LONG_S)
+        async with one.held(wish(A, EXCLUSIVE), LONG_S) as held:
+            with pytest.raises(LockTimeout):
+                await held.upgrade(A, 0.0)
+            upgrading = asyncio.create_task(held.upgrade(A, LONG_S))
+            await asyncio.sleep(0)
+            await reader.release()
+            await asyncio.wait_for(upgrading, LONG_S)
+            held.check(LockRequest(A, WRITE))
+            waiting = asyncio.create_task(other.acquire(wish(A, READ), LONG_S))
+            await is_asked(lab, 2)
+            assert not waiting.done()
+            await held.downgrade(A)
+            await (await asyncio.wait_for(waiting, LONG_S)).release()
+
+    lab.run(story())
+
+    assert rows(lab) == 0
+
+
+def test_what_is_asked_of_locks_out_of_turn(lab: StoreLab) -> None:
+    """Each refusal has its code: 1039 after they were given back, 1045 and 1046 for what is no way up or down,
+    1049 for more than is held.
+    """
+    one, _ = nodes(lab)
+
+    async def code(work: Coroutine[Any, Any, None]) -> str:
+        with pytest.raises(SqlppError) as told:
+            await work
+        return told.value.code
+
+    async def check(held: HeldLocks, mode: LockMode) -> None:
+        held.check(LockRequest(A, mode))
+
+    async def story() -> list[str]:
+        held = await one.acquire(wish(A, MODIFY), LONG_S)
+        found = [
+            await code(held.upgrade(A, LONG_S)), await code(held.downgrade(A)), await code(held.upgrade(B, LONG_S)),
+            await code(held.downgrade(B)), await code(check(held, BUILD)),
+        ]  # fmt: skip
+        await held.release()
+        await held.release()
+        return [*found, await code(held.upgrade(A, 1)), await code(held.downgrade(A)), await code(check(held, READ))]
+
+    assert lab.run(story()) == [f"ASX10{number}" for number in (45, 46, 47, 48, 49, 39, 39, 39)]
+
+
+def test_a_dead_nodes_locks_are_taken_and_its_token_is_void(lab: StoreLab) -> None:
+    """When a lease is out, whoever waits gets the lock; what the other one still writes under its token is refused."""
+    one, other = nodes(lab)
+
+    async def story() -> tuple[HeldLocks, HeldLocks]:
+        zombie = await one.acquire(wish(A, WRITE), LONG_S)
+        waiting = asyncio.create_task(other.acquire(wish(A, WRITE), LONG_S))
+        await is_asked(lab, 2)
+        await end_lease(lab, one)
+        held = await asyncio.wait_for(waiting, LONG_S)
+        with pytest.raises(LockLost):
+            await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.require(zombie.token))
+        await one._beat()
+        return zombie, held
+
+    zombie, held = lab.run(story())
+
+    assert zombie.is_lost
+    assert not held.is_lost
+    with pytest.raises(LockLost, match="run it again"):
+        zombie.check(LockRequest(A, READ))
+
+
+def test_a_node_that_waits_and_is_taken_for_dead_is_told(lab: StoreLab) -> None:
+    """Its statement does not wait for ever."""
+    one, other = nodes(lab)
+
+    async def story() -> None:
+        async with other.held(wish(A, WRITE), LONG_S):
+            waiting = asyncio.create_task(one.acquire(wish(A, WRITE), LONG_S))
+            await is_asked(lab, 2)
+            await end_lease(lab, one)
+            await other._beat()
+            with pytest.raises(LockLost, match="try again"):
+                await asyncio.wait_for(waiting, LONG_S)
+
+    lab.run(story())
+
+
+def test_a_node_that_lives_keeps_its_locks(lab: StoreLab) -> None:
+    """A sign of life in time, and nobody takes them; even a late one where nobody has."""
+    one, other = nodes(lab)
+
+    async def story() -> None:
+        async with one.held(wish(A, WRITE), LONG_S) as held:
+            await end_lease(lab, one)
+            await one._beat()
+            await other._beat()
+            await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.require(held.token))
+
+    lab.run(story())
+
+
+@pytest.mark.parametrize("done", [False, True])
+def test_an_answer_that_was_lost_leaves_nothing(lab: StoreLab, *, done: bool) -> None:
+    """Where nobody knows whether a request or a release was committed, the next sign of life puts it right."""
+    one, other = nodes(lab)
+    submit = lab.store.submit
+
+    async def lost(*args: Any, **named: Any) -> None:  # noqa: ANN401 - the store's own
+        if done:
+            await submit(*args, **named)
+        raise StateUnknown("the answer was lost")
+
+    async def story() -> None:
+        held = await one.acquire(wish(B, WRITE), LONG_S)
+        lab.store.submit = lost  # type: ignore[method-assign, assignment]
+        with pytest.raises(StateUnknown):
+            await one.acquire(wish(A, WRITE), LONG_S)
+        await held.release()
+        lab.store.submit = submit  # type: ignore[method-assign]
+        await one._beat()
+        async with other.held([LockRequest(A, WRITE), LockRequest(B, WRITE)], LONG_S):
+            pass
+
+    lab.run(story())
+
+    assert rows(lab) == 0
+
+
+def test_whether_locks_are_free(lab: StoreLab) -> None:
+    """Nobody is in the way where nobody has the key, and of a reader where only readers do; a look takes nothing."""
+    one, other = nodes(lab)
+
+    async def story() -> list[bool]:
+        async with one.held([LockRequest(A, READ), LockRequest(B, MODIFY)], LONG_S):
+            asked = [(A, READ), (A, WRITE), (B, READ), (key("c"), WRITE)]
+            return [await other.are_free([LockRequest(key("d"), READ), LockRequest(of, mode)]) for of, mode in asked]
+
+    assert lab.run(story()) == [True, False, False, True]
+    assert rows(lab) == 0
+
+
+def test_who_waits_asks_little(file_lab: StoreLab) -> None:
+    """On an SQLite file a crowd that waits makes a few looks together, and none while nothing is committed."""
+    one, other = nodes(file_lab)
+
+    async def story() -> int:
+        async with one.held(wish(A, WRITE), LONG_S):
+            crowd = [asyncio.create_task(other.acquire(wish(A, READ), LONG_S)) for _ in range(100)]
+            await is_asked(file_lab, 101)
+            await asyncio.sleep(0.1)
+            before = other.looks
+            await asyncio.sleep(20 * sqlpp_locking.EVERY_INLINE_S)
+            quiet = other.looks - before
+        for each in await asyncio.gather(*crowd):
+            await each.release()
+        return quiet
+
+    assert file_lab.run(story()) <= 1
+
+
+def test_limits(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many statements, or too many locks in one, are told to come again or to do it in parts."""
+    one, _ = nodes(lab)
+    monkeypatch.setattr(sqlpp_locking, "REQUESTS_MAX", 1)
+    monkeypatch.setattr(sqlpp_locking, "WISHES_MAX", 1)
+
+    async def story() -> None:
+        async with one.held(wish(A, READ), LONG_S):
+            with pytest.raises(ServiceUnavailable, match="Too many statements"):
+                await one.acquire(wish(A, READ), LONG_S)
+        with pytest.raises(ServiceUnavailable, match="in parts"):
+            await one.acquire([LockRequest(A, READ), LockRequest(B, READ)], LONG_S)
+
+    lab.run(story())
+
+
+# -- crowds ------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Oracle:
+    """Who holds what, by what the statements themselves say."""
+
+    held: dict[int, dict[LockKey, LockMode]] = field(default_factory=dict)
+    waited: int = 0
+
+    def enter(self, token: int, wishes: dict[LockKey, LockMode]) -> None:
+        """Somebody has locks: nobody may have others that exclude them, and no token comes twice."""
+        assert token not in self.held
+        for other in self.held.values():
+            for of, mode in wishes.items():
+                assert of not in other or are_compatible(mode, other[of]), (of, mode, other[of])
+        self.held[token] = wishes
+
+    def leave(self, token: int) -> None:
+        """Somebody gives its locks back, or lost them."""
+        del self.held[token]
+
+
+class Workload:
+    """Some statements on two nodes, by chance: they wait, upgrade, fail, give up, and one node may die."""
+
+    def __init__(self, lab: StoreLab, pair: tuple[StatementLocks, StatementLocks], seed: int) -> None:
+        self.lab = lab
+        self.chance = random.Random(seed)
+        self.pair = pair
+        self.oracle = Oracle()
+        self.keys = [key(f"{seed}-{number}") for number in range(self.chance.randint(1, 3))]
+
+    async def run(self) -> None:
+        """Run all statements to their end; whoever waits for ever fails it."""
+        dying = LOCKS.of(Node(self.lab.store).services) if self.chance.random() < 0.3 else None
+        async with asyncio.timeout(LONG_S), asyncio.TaskGroup() as group:
+            if dying is not None:
+                group.create_task(self.die(dying))
+            for number in range(self.chance.randint(2, 7)):
+                group.create_task(self.statement(self.pair[number % 2]))
+        assert not self.oracle.held
+
+    def wishes(self) -> dict[LockKey, LockMode]:
+        """What a statement wants."""
+        keys = self.chance.sample(self.keys, self.chance.randint(1, len(self.keys)))
+        return {of: self.chance.choice([READ, READ, MODIFY, BUILD, EXCLUSIVE, EXCLUSIVE, WRITE]) for of in keys}
+
+    async def statement(self, locks: StatementLocks) -> None:
+        """Hold what is wanted for some turns, and perhaps upgrade it, or give up before it is there."""
+        wishes, patience = self.wishes(), self.chance.choice([LONG_S] * 9 + [0.0])
+        for _ in range(self.chance.randint(0, 3)):
+            await asyncio.sleep(0)
+        try:
+            held = await locks.acquire([LockRequest(*each) for each in wishes.items()], patience)
+        except LockTimeout:
+            assert patience == 0
+            return
+        self.oracle.enter(held.token, wishes)
+        try:
+            await self.work(held, wishes)
+        finally:
+            self.oracle.leave(held.token)
+            await held.release()
+
+    async def work(self, held: HeldLocks, wishes: dict[LockKey, LockMode]) -> None:
+        """Spend some time, also in an upgrade."""
+        for of in [of for of, mode in wishes.items() if mode is EXCLUSIVE and self.chance.random() < 0.5]:
+            try:
+                await held.upgrade(of, LONG_S)
+            except LockTimeout:
+                raise
+            except ServiceUnavailable:  # it would wait for itself
+                continue
+            self.oracle.leave(held.token)
+            self.oracle.enter(held.token, wishes | {of: UPGRADED})
+            await asyncio.sleep(0)
+            wishes[of] = EXCLUSIVE
+            self.oracle.leave(held.token)
+            self.oracle.enter(held.token, wishes)
+            await held.downgrade(of)
+        await asyncio.sleep(self.chance.choice([0, 0, 0.001]))
+
+    async def die(self, locks: StatementLocks) -> None:
+        """Take locks, and say nothing any more."""
+        wishes = self.wishes()
+        held = await locks.acquire([LockRequest(*each) for each in wishes.items()], LONG_S)
+        self.oracle.enter(held.token, wishes)
+        await locks.close()
+        await asyncio.sleep(self.chance.choice([0, 0.002]))
+        self.oracle.leave(held.token)
+        await end_lease(self.lab, locks)
+
+
+def test_workloads_of_two_nodes(lab: StoreLab) -> None:
+    """By chance and in crowds: what excludes each other is never held together, nobody waits for ever, nothing is
+    left.
+    """
+    pair = nodes(lab)
+
+    async def story() -> None:
+        for seed in range(WORKLOADS):
+            await Workload(lab, pair, seed).run()
+        for locks in pair:
+            await locks.close()
+
+    lab.run(story())
+    lab.run(pair[0]._beat())  # takes what the last dead node held, if nobody waited for it
+
+    assert rows(lab) == 0

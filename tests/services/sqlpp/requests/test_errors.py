@@ -1,0 +1,82 @@
+"""Refusals over the tree in AsterixDB's numbers and words, names in display form."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.services.sqlpp.requests import errors as sqlpp_errors
+from limnos.sqlpp import SqlppError, parse, tree
+from limnos.sqlpp.errors import TextPosition
+
+AT = TextPosition(3, 7)
+PATH = ("sales", "e.ast", "orders")
+
+
+@pytest.mark.parametrize(
+    "kind, told",
+    [
+        ("dataset", "ASX1050: Cannot find dataset with name orders in dataverse sales.`e.ast`"),
+        ("index", "ASX1083: Cannot find index with name orders in dataverse sales.`e.ast`"),
+        ("type", "ASX1082: Cannot find datatype with name orders in dataverse sales.`e.ast`"),
+        ("synonym", "ASX1116: Cannot find synonym with name orders in dataverse sales.`e.ast`"),
+        ("view", "ASX1159: Cannot find view with name orders in dataverse sales.`e.ast`"),
+        ("function", "ASX1081: Cannot find function with name orders in dataverse sales.`e.ast`"),
+        ("library", "ASX1117: Cannot find library with name orders in dataverse sales.`e.ast`"),
+    ],
+)
+def test_what_there_is_not(kind: str, told: str) -> None:
+    """The object and its dataverse apart: nowhere a canonical form with a name behind it."""
+    assert str(sqlpp_errors.unknown_object(kind, PATH, at=AT)) == f"{told} (in line 3, at column 7)"
+
+
+@pytest.mark.parametrize(
+    "kind, told",
+    [
+        ("dataset", "ASX1072: A dataset with name orders already exists in dataverse sales.`e.ast`"),
+        ("type", "ASX1085: A datatype with this name orders already exists"),
+        ("synonym", "ASX1131: A synonym with name orders already exists in dataverse sales.`e.ast`"),
+        ("view", "ASX1160: A view with name orders already exists in dataverse sales.`e.ast`"),
+        ("function", "ASX1123: A function with name orders already exists in dataverse sales.`e.ast`"),
+        ("index", "ASX1084: An index with this name orders already exists"),
+    ],
+)
+def test_what_there_is_already(kind: str, told: str) -> None:
+    """Without a place where nobody wrote one."""
+    assert str(sqlpp_errors.object_exists(kind, PATH, at=None)) == told
+
+
+def test_what_is_in_use() -> None:
+    """With what needs it."""
+    assert str(sqlpp_errors.in_use("dataset", PATH, by="view v", at=None)) == (
+        "ASX1148: Cannot drop dataset sales.`e.ast`.orders being used by view v"
+    )
+    told = sqlpp_errors.dataverse_in_use(PATH[:2], what="type t", by="dataset d", at=None)
+    assert str(told) == "ASX1147: Cannot drop dataverse: sales.`e.ast`: type t being used by dataset d"
+
+
+@pytest.mark.parametrize(
+    "name, told",
+    [
+        ("`a/b`.t", None),
+        ("a.` b`", "' b'"),
+        ("`^a`.t", "'^a'"),
+        ("a.`^t`", None),
+        ("``.t", "''"),
+        (f"`{'x' * 252}`.t", "xxx...'"),
+        (f"`{'x' * 251}`.t", None),
+        ("a.b.`c\\u0000`", r"'c\x00'"),
+    ],
+)
+def test_names_that_nothing_may_have(name: str, told: str | None) -> None:
+    """The part that is wrong is told, at the place of the name."""
+    (parsed,) = parse(f"DROP DATASET {name}")
+    dropped = parsed.statement
+    assert isinstance(dropped, tree.Drop)
+
+    if told is None:
+        sqlpp_errors.check_object(dropped.name)
+        return
+    with pytest.raises(SqlppError) as refused:
+        sqlpp_errors.check_object(dropped.name)
+    assert (refused.value.number, refused.value.place) == (1115, dropped.name.at)
+    assert refused.value.message.endswith(told)

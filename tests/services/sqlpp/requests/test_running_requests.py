@@ -1,0 +1,187 @@
+"""Requests of the query service under way: those that take long are known to all nodes, those that nobody waits
+for are ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from limnos.model.principals import Requester
+from limnos.services.sqlpp.requests.running_requests import (
+    KNOWN_AFTER_MS,
+    REQUESTS,
+    RequestEnded,
+    RunningRequest,
+    RunningRequests,
+)
+from tests.backends import StoreLab
+from tests.inprocess import Node
+
+ANA, BOB = Requester("ana", 1), Requester("bob", 2)
+LONG_S = 60.0
+
+
+async def never() -> AsyncIterator[bytes]:
+    """Lines that don't come."""
+    await asyncio.Event().wait()
+    yield b""
+
+
+def here(lab: StoreLab) -> RunningRequests:
+    """Those of a node of its own over the store, which looks only when it is told to."""
+    found = REQUESTS.of(Node(lab.open()).services)
+    found.every_s, found.reach_s = 3600.0, 0.0
+    return found
+
+
+def begun(requests: RunningRequests, *, asker: Requester = ANA, ago_ms: int = 0, **more: object) -> RunningRequest:
+    """A request of ana's that began a while ago."""
+    at = requests.store.time.now_ms() - ago_ms
+    request = RunningRequest(request_id="r", asker=asker, client_context_id="c", text="select 1", now_ms=at, **more)  # type: ignore[arg-type]
+    requests.add(request)
+    return request
+
+
+async def ends(request: RunningRequest) -> RequestEnded:
+    """How a request ends that has no results."""
+    with pytest.raises(RequestEnded) as told:
+        async for _ in request.batches(never(), timeout_s=LONG_S):
+            pass
+    return told.value
+
+
+def test_short_requests_write_nothing(lab: StoreLab) -> None:
+    """Only what takes over a second is a row; it goes with its request."""
+
+    async def story() -> list[int]:
+        requests = here(lab)
+        begun(requests)
+        counts = []
+        for step in (requests.look(), None, requests.look()):
+            if step is None:
+                long = begun(requests, ago_ms=KNOWN_AFTER_MS)
+                continue
+            await step
+            counts.append(rows(lab))
+        await requests.remove(long)
+        counts.append(rows(lab))
+        await requests.close()
+        return counts
+
+    assert lab.run(story()) == [0, 1, 0]
+
+
+def rows(lab: StoreLab) -> int:
+    """How many requests the store knows."""
+    found: int = lab.database.sql("SELECT count(*) FROM sqlpp_request")[0][0]
+    return found
+
+
+def test_a_request_is_ended_from_another_node(lab: StoreLab) -> None:
+    """By whose it is, once it is known; nobody else ends it but who ends everybody's."""
+
+    async def story() -> tuple[list[list[str]], bool]:
+        one, other = here(lab), here(lab)
+        request = begun(one, ago_ms=KNOWN_AFTER_MS)
+        found = [await other.cancel("request_id", "r", asker=ANA, everybody=False)]
+        await one.look()
+        found.append(await other.cancel("request_id", "r", asker=BOB, everybody=False))
+        assert [each.request_id for each in await other.everywhere(ANA, everybody=False)] == ["r"]
+        assert await other.everywhere(BOB, everybody=False) == []
+        found.append(await other.cancel("request_id", "r", asker=BOB, everybody=True))
+        await one.look()
+        told = await ends(request)
+        await one.close()
+        await other.close()
+        return found, told.late
+
+    assert lab.run(story()) == ([[], [], ["r"]], False)
+
+
+def test_a_request_on_this_node_is_ended_at_once(lab: StoreLab) -> None:
+    """Also when no store knows it."""
+
+    async def story() -> tuple[list[str], str]:
+        requests = here(lab)
+        request = begun(requests)
+        found = await requests.cancel("client_context_id", "c", asker=ANA, everybody=False)
+        told = await ends(request)
+        await requests.close()
+        return found, str(told)
+
+    assert lab.run(story()) == (["r"], "ASX0041: The request was cancelled")
+
+
+@pytest.mark.parametrize("by,wanted", [("request_id", "r"), ("client_context_id", "c"), ("handle", "")])
+def test_a_request_on_this_node_is_nobody_elses(lab: StoreLab, by: str, wanted: str) -> None:
+    """Neither its id, nor its client's, nor its handle is enough for another user; who ends everybody's needs no
+    more.
+    """
+
+    async def story() -> tuple[list[list[str]], list[str]]:
+        requests = here(lab)
+        request = begun(requests)
+        named = wanted or request.handle
+        found = [await requests.cancel(by, named, asker=BOB, everybody=False)]
+        seen = [each.request_id for each in await requests.everywhere(BOB, everybody=False)]
+        found.append(await requests.cancel(by, named, asker=BOB, everybody=True))
+        await ends(request)
+        await requests.close()
+        return found, seen
+
+    assert lab.run(story()) == ([[], ["r"]], [])
+
+
+@pytest.mark.parametrize("size,lines", [(1, 65_536), (30_000, 3), (65_535, 2), (200_000, 1)])
+def test_results_are_taken_in_batches_by_their_bytes(lab: StoreLab, size: int, lines: int) -> None:
+    """A batch ends with the line that makes it large enough, be that one of many or the first."""
+
+    async def given() -> AsyncIterator[bytes]:
+        for _ in range(2 * lines + 1):
+            yield b"x" * size
+
+    async def story() -> list[int]:
+        requests = here(lab)
+        request = begun(requests)
+        found = [len(batch) async for batch in request.batches(given(), timeout_s=LONG_S)]
+        await requests.close()
+        return found
+
+    assert lab.run(story()) == [lines, lines, 1]
+
+
+def test_a_request_whose_client_has_gone_is_ended(lab: StoreLab) -> None:
+    """At the next look; others go on."""
+    left: set[str] = set()
+
+    async def story() -> tuple[str, bool]:
+        requests = here(lab)
+        gone = begun(requests, is_gone=lambda: "it" in left)
+        stays = begun(requests)
+        await requests.look()
+        left.add("it")
+        await requests.look()
+        told = await ends(gone)
+        goes_on = asyncio.create_task(ends(stays))
+        await asyncio.sleep(0)
+        is_done = goes_on.done()
+        await requests.close()
+        await goes_on
+        return str(told), is_done
+
+    assert lab.run(story()) == ("ASX0041: Its client has gone", False)
+
+
+def test_a_node_that_is_stopped_ends_what_it_runs(lab: StoreLab) -> None:
+    """With words that say why."""
+
+    async def story() -> str:
+        requests = here(lab)
+        request = begun(requests)
+        await requests.close()
+        return str(await ends(request))
+
+    assert lab.run(story()) == "ASX0041: The server was stopped: run it again"
