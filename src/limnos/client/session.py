@@ -27,6 +27,7 @@ from limnos.client.activity.reports import Reports
 from limnos.client.activity.runs import Pipelines, Runs
 from limnos.client.activity.webhooks import Webhooks
 from limnos.client.catalog.catalogs import Catalogs
+from limnos.client.catalog.children import Children
 from limnos.client.catalog.filesets import Filesets
 from limnos.client.catalog.functions import Functions
 from limnos.client.catalog.lance_libraries import AsyncLance, Lance, LanceConnection
@@ -73,6 +74,7 @@ class _Resources(Generic[S]):
         self.metalakes = Metalakes(sender, scope)
         self.catalogs = Catalogs(sender, scope)
         self.namespaces = Namespaces(sender, scope)
+        self.children = Children(sender, scope)
         self.names = NamespaceNames(sender, scope)
         self.tables = Tables(sender, scope)
         self.table_checks = TableChecks(sender, scope)

@@ -60,6 +60,31 @@ class Namespace(msgspec.Struct, frozen=True):
     properties: dict[str, str] = {}
 
 
+class PrincipalInfo(msgspec.Struct, frozen=True):
+    """A user or a group."""
+
+    kind: str
+    name: str
+
+
+class ChildInfo(msgspec.Struct, frozen=True):
+    """An object of a namespace or catalog. Times are ISO 8601 texts in UTC.
+
+    If the caller may not load it, or another system holds it, only kind, name and path are known.
+    """
+
+    kind: str
+    name: str
+    path: Parts
+    id: int | None = None
+    format: str | None = None
+    owner: PrincipalInfo | None = None
+    comment: str | None = None
+    created_by: str | None = None
+    created_at: str | None = None
+    changed_at: str | None = None
+
+
 class TrashItem(msgspec.Struct, frozen=True):
     """A dropped object that can be restored. Times are ISO 8601 texts in UTC."""
 

@@ -73,6 +73,13 @@ _READS: dict[str, Callable[..., Load[Value]]] = {
     "tokens": tokens.tokens_read,
 }
 
+_MANY: dict[str, Callable[[list[int]], Load[Mapping[int, Value]]]] = {
+    "rules": roles.many_rules_read,
+    "document": documents.documents_read,
+    "principal id": principals.principals_by_id_read,
+}
+"""Reads of several facts of one kind in one statement, by the ids in their keys."""
+
 
 def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
     """Read facts by their keys. The result may hold more facts than asked for, such as the node with its name.
@@ -80,10 +87,11 @@ def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
     `span`, `nodes` and `path` keys are requests for several facts and do not appear in the result themselves.
     """
     found: dict[Key, Value] = {}
-    many = [key[1] for key in keys if key[0] == "rules"]
-    if len(many) > 1:
-        rules = yield from roles.many_rules_read(many)
-        found.update((rules_key(role_id), fact) for role_id, fact in rules.items())
+    for fact, read in _MANY.items():
+        many = [key for key in keys if key[0] == fact]
+        if len(many) > 1:
+            values = yield from read([key[1] for key in many])
+            found.update((key, values[key[1]]) for key in many if key[1] in values)
     for key in keys:
         if key in found:
             continue

@@ -112,3 +112,41 @@ def test_a_topic_is_not_dropped_and_its_catalog_neither(fake: FakeServer, limnos
         assert done.code != 0
         assert "is not dropped here" in done.err
     assert [each for each in fake.asked if each.method != "GET"] == []
+
+
+CHILDREN = "/api/limnos/v1/metalakes/lake/catalogs/main/children"
+
+
+def test_ls_long_shows_every_kind_with_details(fake: FakeServer, limnos: Run) -> None:
+    """With `--long` one request per page tells format, owner, last change and comment; what one may not load is a
+    name.
+    """
+    table = {
+        "kind": "table", "name": "t", "path": ["main", "raw", "t"], "id": 7, "format": "iceberg",
+        "owner": {"kind": "user", "name": "etl"}, "comment": "flights", "created_by": "etl", "created_at": "x",
+        "changed_at": "2026-01-31T00:00:00.000Z",
+    }  # fmt: skip
+    space = {"kind": "namespace", "name": "new york", "path": ["main", "raw", "new york"]}
+    fake.on("GET", f"{CHILDREN}?path=raw&limit=500", {"children": [space], "after": "table:"})
+    fake.on("GET", f"{CHILDREN}?path=raw&after=table%3A&limit=500", {"children": [table], "after": None})
+
+    done, shown = limnos("ls", "main.raw", "-l"), limnos("ls", "main.raw", "--long", "--output", "table").out
+
+    assert done.code == 0
+    assert done.result == [
+        {
+            **dict.fromkeys(("id", "format", "owner", "comment", "created_by", "created_at", "changed_at")),
+            **space, "name": "main.raw.`new york`",
+        },
+        {**table, "name": "main.raw.t", "owner": "etl"},
+    ]  # fmt: skip
+    assert "flights" in shown
+    assert "iceberg" in shown
+
+
+def test_ls_long_needs_a_path(fake: FakeServer, limnos: Run) -> None:
+    """Catalogs have no such page."""
+    done = limnos("ls", "--long")
+
+    assert done.code == 2
+    assert not fake.asked

@@ -48,6 +48,13 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield case(f"GET {LAKE}/audit", "of no metalake", "nolake")
     yield case(f"GET {OWN}/audit", "audit", query="?action=create&path=main.there.t")
     yield case(f"POST {OWN}/audit/export", "audit", body={"location": "file:///nowhere/allowed"})
+    children = f"GET {LAKE}/catalogs/{{c}}/children"
+    yield case(children, "catalog", "lake", "main")
+    yield case(children, "namespace", "lake", "main", query="?path=there")
+    yield case(children, "tables of a namespace", "lake", "main", query="?path=there&kind=table")
+    yield case(children, "no namespace", "lake", "main", query="?path=gone")
+    yield case(children, "tables of no namespace", "lake", "main", query="?path=gone&kind=table")
+    yield case(children, "of no catalog", "lake", "nowhere")
     reports = f"GET {LAKE}/catalogs/{{c}}/reports"
     yield case(reports, "table", "lake", "main", query="?table=there.t")
     yield case(reports, "no table", "lake", "main", query="?table=there.gone")

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Annotated
 
+import msgspec
 from cyclopts import Parameter
 
 from limnos.cli.catalog.describe import fields_of
@@ -22,7 +23,16 @@ from limnos.names import display
 _DROPPED = frozenset({"metalake", "catalog", "namespace", "table", "view", "fileset", "model"})
 
 
-def ls(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
+def ls(
+    path: str | None = None,
+    /,
+    *,
+    kind: KindFlag = None,
+    long: Annotated[
+        bool, Parameter(name=["--long", "-l"], negative="", help="Show format, owner, last change and comment, too.")
+    ] = False,
+    common: CommonFlags = DEFAULTS,
+) -> None:
     """List the content of PATH: by default the catalogs; of a catalog or namespace its namespaces and other objects.
 
     Parameters
@@ -33,8 +43,13 @@ def ls(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags
     if kind in {"table", "view", "topic", "fileset", "model", "tag"}:
         hint = "'limnos tag list'" if kind == "tag" else "--kind says what PATH is: give a catalog or namespace"
         raise UsageError(f"a {kind} has nothing in it to be listed", hint=hint)
+    if long and (path is None or kind == "metalake"):
+        raise UsageError("--long lists the content of a catalog or namespace", hint="give its path, as main.raw.nyc")
     with common.client() as client:
-        rows = _children(client, path, kind)
+        rows = _long_rows(client, path) if long and path is not None else _children(client, path, kind)
+    if long:
+        show_rows(rows, ["name", "kind", "format", "owner", "changed_at", "comment"], shape=common.shape)
+        return
     further = [key for key in ("provider", "comment") if any(row.get(key) for row in rows)]
     show_rows(rows, ["name", "kind", *further], shape=common.shape)
 
@@ -122,6 +137,17 @@ def whoami(*, common: CommonFlags = DEFAULTS) -> None:
     with common.client() as client:
         user = client.whoami()
     show_done(user, {"user": user}, shape=common.shape)
+
+
+def _long_rows(client: Client, path: str) -> list[Row]:
+    return [
+        {
+            **msgspec.structs.asdict(child),
+            "name": display.render(child.path),
+            "owner": None if child.owner is None else child.owner.name,
+        }
+        for child in client.children.list(path)
+    ]
 
 
 def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from limnos.http.admin import pages, service
 from limnos.http.admin.activity import audit, changes, exchange, jobs, lineage, pipelines, reports, runs, webhooks
-from limnos.http.admin.catalog import moves, nesting, table_checks, transactions, trash
+from limnos.http.admin.catalog import children, moves, nesting, table_checks, transactions, trash
 from limnos.http.admin.errors import error_response
 from limnos.http.admin.governance import protection, restrictions
 from limnos.http.admin.identity import access, groups, logins, service_accounts, tokens, users
@@ -35,6 +35,7 @@ _MODULES = (
     pages,
     service,
     changes,
+    children,
     exchange,
     webhooks,
     moves,

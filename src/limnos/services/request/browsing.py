@@ -56,6 +56,14 @@ def listing_require(request_view: RequestView, parent: Levels) -> None:
     request_view.require(Action.NAMESPACE_LIST, outer)
 
 
+def may_list_namespaces(request_view: RequestView, parent: Levels) -> bool:
+    """Return whether `listing_require` would pass, without recording a decision. Raises CacheMiss."""
+    outer = request_view.settled.outer
+    return request_view.decide(Action.NAMESPACE_LIST, outer).allowed or (
+        _is_browsable(request_view, parent) and request_view.decide(Action.METALAKE_LOAD, outer[-1:]).allowed
+    )
+
+
 def _is_browsable(request_view: RequestView, parent: Levels) -> bool:
     """Return whether a caller who may not use the catalog sees the name of a namespace, or of the catalog if `parent`
     is empty.

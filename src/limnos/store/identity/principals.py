@@ -5,6 +5,7 @@ May import `model` and the room's `sql`, `changes`. Knows no rights. Every write
 
 from __future__ import annotations
 
+from json import dumps
 from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.model.entities import Principal
@@ -25,6 +26,11 @@ NAMED = Sql(
     f"SELECT {_COLUMNS} FROM principal WHERE metalake_id = :metalake AND kind = :kind AND name = :name AND deleted = 0"
 )
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM principal WHERE id = :id AND deleted = 0")
+_MANY = f"SELECT {_COLUMNS} FROM principal WHERE deleted = 0 AND id IN ({{ids}})"
+MANY = Sql(
+    _MANY.replace("{ids}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:ids AS json)) v"),
+    on_sqlite=_MANY.replace("{ids}", "SELECT value FROM json_each(:ids)"),
+)
 ALL = Sql(
     f"SELECT {_COLUMNS} FROM principal WHERE metalake_id = :metalake AND kind = :kind AND deleted = 0 ORDER BY name"
 )
@@ -80,6 +86,14 @@ def principal_by_id_read(principal_id: int) -> Load[Principal | None]:
     """Read a live user or group by id, or None."""
     rows = yield BY_ID, {"id": principal_id}
     return principal_of(rows[0]) if rows else None
+
+
+def principals_by_id_read(principal_ids: Sequence[int]) -> Load[dict[int, Principal | None]]:
+    """Read live users and groups by id, in one statement; None for each that does not exist."""
+    rows = yield MANY, {"ids": dumps(principal_ids)}
+    found: dict[int, Principal | None] = dict.fromkeys(principal_ids)
+    found.update((row[0], principal_of(row)) for row in rows)
+    return found
 
 
 def principals_read(metalake_id: int, kind: Kind) -> Load[tuple[Principal, ...]]:

@@ -33,6 +33,11 @@ BODIES = Sql(
     _BODIES.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
     on_sqlite=_BODIES.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
 )
+_MANY = f"SELECT {_COLUMNS} FROM document WHERE node_id IN ({{nodes}})"
+MANY = Sql(
+    _MANY.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
+    on_sqlite=_MANY.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
+)
 HEAD = Sql("SELECT version FROM document WHERE node_id = :id")
 _ABOVE = (
     "SELECT 1 FROM document d WHERE d.location = ANY(ARRAY(SELECT jsonb_array_elements_text(CAST(:above AS jsonb))))"
@@ -84,6 +89,14 @@ def document_bodies_read(node_ids: Sequence[int]) -> Load[dict[int, bytes]]:
     """Read the bodies of documents by node id, in one statement."""
     rows = yield BODIES, {"nodes": dumps(node_ids)}
     return {row[0]: bytes(row[1]) for row in rows}
+
+
+def documents_read(node_ids: Sequence[int]) -> Load[dict[int, MetadataDocument | None]]:
+    """Read documents by node id, in one statement; None where there is none."""
+    rows = yield MANY, {"nodes": dumps(node_ids)}
+    found: dict[int, MetadataDocument | None] = dict.fromkeys(node_ids)
+    found.update((row[0], document_of(row)) for row in rows)
+    return found
 
 
 def document_read(node_id: int) -> Load[MetadataDocument | None]:

@@ -1,0 +1,57 @@
+"""Calls that list the objects of all kinds in a namespace or catalog (own API).
+
+May import `names` and this room. Paths start with the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from limnos.client.flow import Flow, Resource, S, call, verb
+from limnos.client.paths import parts_of
+from limnos.client.values import ChildInfo
+from limnos.names import display
+
+PAGE_SIZE = "500"
+
+
+class ChildrenAnswer(msgspec.Struct, frozen=True):
+    """A page of children. `after` is the mark of the next page; None at the end."""
+
+    children: tuple[ChildInfo, ...]
+    after: str | None = None
+
+
+class Children(Resource[S]):
+    """Objects of all kinds directly in a namespace or catalog."""
+
+    __slots__ = ()
+
+    @verb
+    def list(self, parent: str | Sequence[str], *, kind: str | None = None) -> Flow[tuple[ChildInfo, ...]]:
+        """List the children of a catalog or namespace that the caller sees, of every kind or of one."""
+        found: tuple[ChildInfo, ...] = ()
+        after: str | None = None
+        while True:
+            page = yield from self._page(parent, kind=kind, after=after, limit=PAGE_SIZE)
+            found += page.children
+            after = page.after
+            if after is None:
+                return found
+
+    @verb
+    def page(
+        self, parent: str | Sequence[str], *, kind: str | None = None, after: str | None = None, limit: int = 100
+    ) -> Flow[ChildrenAnswer]:
+        """Return one page of the children, at most `limit`, from the mark `after` of the page before on."""
+        return (yield from self._page(parent, kind=kind, after=after, limit=str(limit)))
+
+    def _page(
+        self, parent: str | Sequence[str], *, kind: str | None, after: str | None, limit: str
+    ) -> Flow[ChildrenAnswer]:
+        parts = parts_of(parent)
+        below = display.render(parts[1:]) if len(parts) > 1 else None
+        query = {"path": below, "kind": kind, "after": after, "limit": limit}
+        return call("GET", self.own_url("catalogs", parts[0], "children"), answer=ChildrenAnswer, query=query)

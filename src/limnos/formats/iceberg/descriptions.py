@@ -1,0 +1,92 @@
+"""Descriptions: the comment, the time of the last change and the columns of a table or view, from its metadata.
+
+May import msgspec alone. Must not know commits. Pure. Decodes only the needed parts of a document, so a long history of
+snapshots costs little. Source: Iceberg specification, "Table Metadata Fields" and "View Metadata".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.formats.iceberg.field_ids import schema_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DEPTH_MAX: Final = 20
+"""Deepest level of nesting whose columns are read."""
+COLUMNS_MAX: Final = 20_000
+"""The most columns that are read of one schema."""
+
+
+class DocumentSummary(NamedTuple):
+    """The comment, and the time of the last change in milliseconds since 1970; None where the metadata has none."""
+
+    comment: str | None
+    changed_at: int | None
+
+
+class ColumnDescription(NamedTuple):
+    """A column by its dotted name, with its documentation; "" without one."""
+
+    name: str
+    doc: str
+
+
+class _ViewVersion(msgspec.Struct, frozen=True, rename="kebab"):
+    version_id: int = -1
+    timestamp_ms: int | None = None
+
+
+class _SummaryFields(msgspec.Struct, frozen=True, rename="kebab"):
+    properties: dict[str, object] = {}
+    last_updated_ms: int | None = None
+    current_version_id: int | None = None
+    versions: tuple[_ViewVersion, ...] = ()
+
+
+_SUMMARY = msgspec.json.Decoder(_SummaryFields)
+NO_SUMMARY: Final = DocumentSummary(None, None)
+
+
+def summary_of(body: bytes) -> DocumentSummary:
+    """Return the summary of a table's or view's metadata; `NO_SUMMARY` for malformed metadata."""
+    try:
+        found = _SUMMARY.decode(body)
+    except msgspec.DecodeError:
+        return NO_SUMMARY
+    comment = found.properties.get("comment")
+    at = found.last_updated_ms
+    if at is None:
+        at = next((each.timestamp_ms for each in found.versions if each.version_id == found.current_version_id), None)
+    return DocumentSummary(comment if isinstance(comment, str) else None, at)
+
+
+def columns_of(body: bytes) -> list[ColumnDescription]:
+    """Return the columns of the current schema at every depth, at most `COLUMNS_MAX`; none for malformed metadata.
+
+    A field of a struct is named after its parents, as `address.city`. Elements of lists, keys and values of maps are
+    named `element`, `key` and `value`, and appear only where they hold fields.
+    """
+    found: list[ColumnDescription] = []
+    for column in _fields_of(schema_of(body), "", depth=0):
+        found.append(column)
+        if len(found) == COLUMNS_MAX:
+            break
+    return found
+
+
+def _fields_of(kind: object, above: str, *, depth: int) -> Iterator[ColumnDescription]:
+    if not isinstance(kind, dict) or depth > DEPTH_MAX:
+        return
+    fields = kind.get("fields")
+    for field in fields if isinstance(fields, list) else ():
+        if not isinstance(field, dict) or not isinstance(field.get("name"), str):
+            continue
+        name, doc = f"{above}{field['name']}", field.get("doc")
+        yield ColumnDescription(name, doc if isinstance(doc, str) else "")
+        yield from _fields_of(field.get("type"), f"{name}.", depth=depth + 1)
+    for part in ("element", "key", "value"):
+        yield from _fields_of(kind.get(part), f"{above}{part}.", depth=depth + 1)

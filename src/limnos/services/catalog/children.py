@@ -1,0 +1,246 @@
+"""Children: the objects of all kinds directly in a namespace or catalog, page by page, as one caller sees them.
+
+May import the rooms below. Must not know any wire format. A page costs a few statements, however many children it has.
+Kinds come in a fixed order, names within a kind by code point. A child that the caller may not load has its kind and
+its name only: lists may name a container because of an object below it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.access.actions import Action, actions_named
+from limnos.formats.iceberg.descriptions import NO_SUMMARY, summary_of
+from limnos.model.decisions import ChainLink
+from limnos.model.errors import PermissionDenied, UnsupportedOperation
+from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
+from limnos.names.path import Levels
+from limnos.services.federation import schemas, topics
+from limnos.services.federation import tables as source_tables
+from limnos.services.federation import views as source_views
+from limnos.services.federation.source_objects import VisibleSourceNames
+from limnos.services.request.browsing import listing_require, may_list_namespaces
+from limnos.services.request.context import Context
+from limnos.services.request.name_pages import PageRequest, ids_of
+from limnos.services.request.request_view import RequestView
+from limnos.services.request.table_formats import ICEBERG, LANCE, format_of, is_kind_held, refuse_directory_request
+from limnos.view.cache_miss import CacheMiss, for_each, require_fact
+from limnos.view.keys import ABSENT, node_key, nodes_key, principal_id_key
+
+if TYPE_CHECKING:
+    from limnos.formats.iceberg.descriptions import DocumentSummary
+    from limnos.model.decisions import SecurableChain
+    from limnos.model.entities import Node, Principal
+    from limnos.services.request.request_view import RequestScope
+
+PAGE_MAX: Final = 500
+"""The most children of one page: the documents of its tables are read together."""
+CHILD_KINDS: Final = (Kind.NAMESPACE, *NAMESPACE_OBJECTS)
+"""The kinds of children, in the order of a page."""
+_LISTS: Final = {
+    Kind.NAMESPACE: Action.NAMESPACE_LIST,
+    **actions_named("list", *NAMESPACE_OBJECTS),
+}
+
+
+class ChildrenRequest(NamedTuple):
+    """A request for a page: children after a kind and a name, at most `size`; of one kind if `kind` is given."""
+
+    after: tuple[Kind, str] | None = None
+    size: int = 100
+    kind: Kind | None = None
+
+
+class ChildObject(NamedTuple):
+    """A child. Without `node` the caller may not load it.
+
+    - `owner`: the owner; None without one.
+    - `comment`: the comment; None without one.
+    - `changed_at`: when it was last changed or committed to, in milliseconds since 1970.
+    """
+
+    kind: Kind
+    name: str
+    node: Node | None = None
+    owner: Principal | None = None
+    comment: str | None = None
+    changed_at: int | None = None
+
+
+class ChildrenPage(NamedTuple):
+    """A page of children, and the kind and name to continue after; None at the end."""
+
+    children: list[ChildObject]
+    following: tuple[Kind, str] | None
+
+
+async def children_list(ctx: Context, scope: RequestScope, *, parent: Levels, asked: ChildrenRequest) -> ChildrenPage:
+    """Return a page of the children of a namespace, or of the catalog if `parent` is empty.
+
+    A catalog of an external system answers with kinds and names only.
+
+    Raises:
+        NotFound: The namespace is missing, and the caller may know that.
+        PermissionDenied: The caller may list no kind of children there.
+        UnsupportedOperation: The catalog shows a directory.
+        NotInUse: The catalog or metalake is disabled.
+    """
+    found = await ctx.read(scope, lambda request_view: _page_or_sources(request_view, parent, asked=asked))
+    if isinstance(found, ChildrenPage):
+        return found
+    children: list[ChildObject] = []
+    for kind, seen in found.items():
+        with suppress(UnsupportedOperation):  # the connector knows no such objects
+            children += [ChildObject(kind, name) for name in sorted(await _SOURCE_LISTS[kind](ctx, seen))]
+    begin = (-1, "") if asked.after is None else (_order(asked.after[0]), asked.after[1])
+    rest = [child for child in children if (_order(child.kind), child.name) > begin]
+    shown = rest[: asked.size]
+    return ChildrenPage(shown, (shown[-1].kind, shown[-1].name) if len(rest) > len(shown) else None)
+
+
+def _page_or_sources(
+    request_view: RequestView, parent: Levels, *, asked: ChildrenRequest
+) -> ChildrenPage | dict[Kind, VisibleSourceNames]:
+    """Return a page; for an external catalog, which names of each kind the caller sees once the source tells them."""
+    request_view.require_in_use()
+    if not (request_view.traits.is_sourced or request_view.traits.is_federated):
+        return children_page(request_view, parent, asked=asked)
+    seen: dict[Kind, VisibleSourceNames] = {}
+    refusal: PermissionDenied | None = None
+    for kind, visible in _SOURCE_NAMES.items():
+        if asked.kind in (None, kind) and (parent or kind is Kind.NAMESPACE):
+            try:
+                seen[kind] = visible(request_view, parent)
+            except PermissionDenied as error:
+                refusal = refusal or error
+    if refusal is not None and not seen:
+        raise refusal
+    return seen
+
+
+_SOURCE_NAMES: Final[dict[Kind, Callable[[RequestView, Levels], VisibleSourceNames]]] = {
+    Kind.NAMESPACE: schemas.schemas_visible,
+    Kind.TABLE: source_tables.tables_visible,
+    Kind.VIEW: source_views.views_visible,
+    Kind.TOPIC: topics.topics_visible,
+}
+_SOURCE_LISTS: Final[dict[Kind, Callable[[Context, VisibleSourceNames], Awaitable[list[str]]]]] = {
+    Kind.NAMESPACE: schemas.schemas_list,
+    Kind.TABLE: source_tables.tables_list,
+    Kind.VIEW: source_views.views_list,
+    Kind.TOPIC: topics.topics_list,
+}
+
+
+def children_page(request_view: RequestView, parent: Levels, *, asked: ChildrenRequest) -> ChildrenPage:
+    """Return a page of the children in the server's own tree. Raises as `children_list`, and CacheMiss."""
+    kinds, chain = _listable(request_view, parent, wanted=asked.kind)
+    found: list[tuple[Kind, str, int]] = []
+    for kind in kinds:
+        if asked.after is not None and _order(kind) < _order(asked.after[0]):
+            continue
+        begin = asked.after[1] if asked.after is not None and asked.after[0] is kind else ""
+        page = PageRequest(begin, asked.size + 1 - len(found))
+        listed = ids_of(request_view, _LISTS[kind], kind=kind, chain=chain, asked=page)
+        found += [(kind, name, node_id) for name, node_id in listed.found]
+        if len(found) > asked.size:
+            break
+    shown = found[: asked.size]
+    following = (shown[-1][0], shown[-1][1]) if len(found) > len(shown) else None
+    _require_cached(request_view, [node_id for _, _, node_id in shown])
+    children = for_each(shown, lambda each: _child(request_view, each[2], name=each[1], kind=each[0], chain=chain))
+    return ChildrenPage(children, following)
+
+
+def _order(kind: Kind) -> int:
+    return CHILD_KINDS.index(kind)
+
+
+def _listable(request_view: RequestView, parent: Levels, *, wanted: Kind | None) -> tuple[list[Kind], SecurableChain]:
+    """Return the kinds whose lists the caller may read there, and the chain from the parent up.
+
+    Raises NotFound, PermissionDenied, UnsupportedOperation.
+    """
+    kinds = [
+        kind for kind in CHILD_KINDS if wanted in (None, kind) and _may_lie_there(request_view, kind, parent=parent)
+    ]
+    if wanted is not None and not kinds:
+        kinds = [wanted]
+    refuse_directory_request(request_view, Action.TABLE_LIST)
+    if not parent:
+        chain = request_view.settled.outer
+    else:
+        node, chain = request_view.find(parent, Kind.NAMESPACE)
+        if node is None or node.kind is not Kind.NAMESPACE:
+            _refuse_missing(request_view, parent, kind=kinds[-1])
+    allowed = [kind for kind in kinds if _may_list(request_view, kind, parent=parent, chain=chain)]
+    _record_decision(request_view, (allowed or kinds)[-1], parent=parent, chain=chain)
+    return allowed, chain
+
+
+def _may_lie_there(request_view: RequestView, kind: Kind, *, parent: Levels) -> bool:
+    if not parent:
+        return kind is Kind.NAMESPACE or (kind is Kind.TABLE and format_of(request_view) == LANCE)
+    if kind is Kind.NAMESPACE:
+        return True
+    if kind in (Kind.TABLE, Kind.VIEW):
+        return format_of(request_view) in (ICEBERG, LANCE)
+    return is_kind_held(request_view, kind)
+
+
+def _refuse_missing(request_view: RequestView, parent: Levels, *, kind: Kind) -> None:
+    """Refuse a missing namespace in the words of its lists. Raises NotFound, PermissionDenied."""
+    if kind is Kind.NAMESPACE:
+        listing_require(request_view, parent)
+        raise request_view.missing(Kind.NAMESPACE, parent)
+    request_view.look_up(Kind.NAMESPACE, parent, _LISTS[kind])
+
+
+def _may_list(request_view: RequestView, kind: Kind, *, parent: Levels, chain: SecurableChain) -> bool:
+    if kind is Kind.NAMESPACE:
+        return may_list_namespaces(request_view, parent)
+    return request_view.decide(_LISTS[kind], chain).allowed
+
+
+def _record_decision(request_view: RequestView, kind: Kind, *, parent: Levels, chain: SecurableChain) -> None:
+    """Decide once more with the audit. Raises PermissionDenied if the list is refused."""
+    if kind is Kind.NAMESPACE:
+        listing_require(request_view, parent)
+    else:
+        request_view.require(_LISTS[kind], chain)
+
+
+def _require_cached(request_view: RequestView, ids: list[int]) -> None:
+    """Raise one CacheMiss for all nodes that the view lacks, so that one statement reads them with their owners."""
+    missing = [node_id for node_id in ids if request_view.view.get(node_key(node_id)) is ABSENT]
+    if missing:
+        raise CacheMiss({nodes_key(request_view.zone, tuple(sorted(missing))): request_view.zone})
+
+
+def _child(request_view: RequestView, node_id: int, *, name: str, kind: Kind, chain: SecurableChain) -> ChildObject:
+    link = ChainLink(node_id, kind, name)
+    if not request_view.decide(Action.METADATA_LOAD, (link, *chain)).allowed:
+        return ChildObject(kind, name)
+    node = request_view.node(node_id)
+    owner_id = request_view.owner_of(link)
+    owner: Principal | None = None
+    if owner_id is not None:
+        owner = require_fact(request_view.view, principal_id_key(owner_id), zone=request_view.metalake.id)
+    summary = _summary(request_view, node)
+    comment = summary.comment or getattr(node.record, "comment", None)
+    changed_at = max(node.created_at, node.modified_at or 0, summary.changed_at or 0)
+    return ChildObject(kind, name, node, owner, comment, changed_at)
+
+
+def _summary(request_view: RequestView, node: Node) -> DocumentSummary:
+    """Return the summary of a table's or view's metadata, cached while its document has the same version."""
+    if node.kind is not Kind.VIEW and not (node.kind is Kind.TABLE and node.format == ICEBERG):
+        return NO_SUMMARY
+    document = request_view.document(node.id)
+    derived, key = request_view.view.derived(request_view.zone), ("summary", node.id)
+    found: tuple[int, DocumentSummary] | None = derived.get(key)
+    if found is None or found[0] != document.version:
+        found = derived[key] = (document.version, summary_of(document.body))
+    return found[1]

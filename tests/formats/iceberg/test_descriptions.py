@@ -1,0 +1,82 @@
+"""Descriptions of tables and views: comment, last change, and columns at every depth, from good and bad metadata."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.formats.iceberg.descriptions import NO_SUMMARY, DocumentSummary, columns_of, summary_of
+
+ADDRESS = {
+    "type": "struct",
+    "fields": [
+        {"id": 3, "name": "city", "required": False, "type": "string", "doc": "where it is"},
+        {"id": 4, "name": "zip", "required": False, "type": "string"},
+    ],
+}
+TABLE = {
+    "last-updated-ms": 1700000000000,
+    "properties": {"comment": "flights of three airports", "owner": "etl"},
+    "current-schema-id": 1,
+    "schemas": [
+        {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "old", "type": "long"}]},
+        {
+            "type": "struct",
+            "schema-id": 1,
+            "fields": [
+                {"id": 1, "name": "id", "required": True, "type": "long", "doc": "number"},
+                {"id": 2, "name": "address", "required": False, "type": ADDRESS},
+                {"id": 5, "name": "stops", "required": False, "type": {"type": "list", "element": ADDRESS}},
+                {"id": 9, "name": "by", "required": False, "type": {"type": "map", "key": "string", "value": ADDRESS}},
+            ],
+        },
+    ],
+}
+
+
+def body(document: object) -> bytes:
+    """A stored document."""
+    return json.dumps(document).encode()
+
+
+def test_summary_of_a_table_and_of_a_view() -> None:
+    """A table tells when it was last updated, a view when its current version was made."""
+    view = {
+        "current-version-id": 2,
+        "versions": [{"version-id": 1, "timestamp-ms": 5}, {"version-id": 2, "timestamp-ms": 7}],
+        "properties": {},
+    }
+
+    assert summary_of(body(TABLE)) == DocumentSummary("flights of three airports", 1700000000000)
+    assert summary_of(body(view)) == DocumentSummary(None, 7)
+
+
+def test_columns_at_every_depth() -> None:
+    """Fields of structs, also in lists and maps, are named after their parents; only the current schema counts."""
+    found = columns_of(body(TABLE))
+
+    assert [column.name for column in found] == [
+        "id", "address", "address.city", "address.zip", "stops", "stops.element.city", "stops.element.zip", "by",
+        "by.value.city", "by.value.zip",
+    ]  # fmt: skip
+    assert {column.doc for column in found} == {"number", "where it is", ""}
+
+
+@pytest.mark.parametrize("bad", [b"", b"[]", b'{"schemas": 1, "properties": 2}', b'{"schemas": [{"fields": 3}]}'])
+def test_malformed_metadata_describes_nothing(bad: bytes) -> None:
+    """A document that cannot be read has no comment and no columns."""
+    assert summary_of(bad) == NO_SUMMARY
+    assert columns_of(bad) == []
+
+
+def test_odd_fields_are_left_out_and_depth_is_bounded() -> None:
+    """Fields without a name are skipped; nesting without end stops."""
+    deep: object = "long"
+    for _ in range(60):
+        deep = {"type": "struct", "fields": [{"id": 1, "name": "x", "type": deep}]}
+    odd = {"schemas": [{"schema-id": 0, "fields": [{"id": 1}, 7, {"name": "a", "type": "int", "doc": 3}]}]}
+    odd["current-schema-id"] = 0
+
+    assert [column.name for column in columns_of(body(odd))] == ["a"]
+    assert len(columns_of(body({"current-schema-id": 0, "schemas": [{"schema-id": 0, **deep}]}))) == 21

@@ -1,0 +1,148 @@
+"""Children of a namespace in one page: every kind in order, page by page, and only what the caller may see."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from limnos.store.sql import Load
+from tests.http.driver import API, OWN, DriverNode, grant
+from tests.http.iceberg.wire import commit, make_space, make_table, make_view, set_properties, table_path
+
+CHILDREN = f"{OWN}/metalakes/lake/catalogs/main/children"
+
+
+def pages(node: DriverNode, path: str, *, limit: int, user: str = "admin", kind: str = "") -> list[dict]:
+    """Every child, read page by page."""
+    found: list[dict] = []
+    after = ""
+    while True:
+        query = f"?path={path}&limit={limit}&kind={kind}" + (f"&after={after}" if after else "")
+        answer = node.get(CHILDREN + query, user=user)
+        assert answer.status == 200, answer.body
+        page = answer.json()
+        assert len(page["children"]) <= limit
+        found += page["children"]
+        after = page["after"]
+        if after is None:
+            return found
+
+
+def names(found: list[dict]) -> list[tuple[str, str]]:
+    """Kinds and names."""
+    return [(child["kind"], child["name"]) for child in found]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 500])
+def test_kinds_come_in_order_and_pages_join(node: DriverNode, limit: int) -> None:
+    """Namespaces first, then tables, then views, by name in each; pages of any size give the same."""
+    make_space(node, "a", "inner")
+    make_space(node, "a", "z")
+    for name in ("t:1", "u", "B"):
+        make_table(node, "a", name)
+    make_view(node, "a", "v")
+
+    found = pages(node, "a", limit=limit)
+
+    assert names(found) == [
+        ("namespace", "inner"), ("namespace", "z"), ("table", "B"), ("table", "t:1"), ("table", "u"), ("view", "v"),
+    ]  # fmt: skip
+    assert found[3]["path"] == ["main", "a", "t:1"]
+    assert names(pages(node, "a", limit=limit, kind="table")) == [("table", "B"), ("table", "t:1"), ("table", "u")]
+
+
+def test_a_child_tells_format_owner_comment_and_change(node: DriverNode) -> None:
+    """A table's comment is its property, its last change the last commit; a namespace tells its own."""
+    make_table(node, "a", "t")
+    (before,) = pages(node, "a", limit=9)
+    commit(node, "a", "t", updates=[set_properties(comment="flights of three airports")])
+    (table,) = pages(node, "a", limit=9)
+    (space,) = pages(node, "", limit=9)
+
+    assert (table["format"], table["owner"], table["created_by"]) == (
+        "iceberg", {"kind": "user", "name": "admin"}, "admin",
+    )  # fmt: skip
+    assert (before["comment"], table["comment"]) == (None, "flights of three airports")
+    assert table["changed_at"] >= before["changed_at"] >= before["created_at"]
+    assert (space["kind"], space["name"], space["owner"]["name"]) == ("namespace", "a", "admin")
+
+
+def test_hidden_children_are_not_listed(node: DriverNode) -> None:
+    """A reader of one table sees that one alone, and of the namespace above it the name alone."""
+    for name in ("t", "secret"):
+        make_table(node, "a", name)
+    make_table(node, "hidden", "x")
+    grant(node, "ana", "USE_CATALOG", kind="CATALOG", on="main")
+    grant(node, "ana", "USE_SCHEMA", kind="SCHEMA", on="main.a")
+    grant(node, "ana", "SELECT_TABLE", kind="TABLE", on="main.a.t")
+
+    assert names(pages(node, "a", limit=1, user="ana")) == [("table", "t")]
+    assert names(pages(node, "", limit=9, user="ana")) == [("namespace", "a")]
+    node.ask("POST", f"{API}/lake/users", {"name": "bob"})
+    assert node.get(f"{CHILDREN}?path=a", user="bob").status == 403
+    assert node.get(f"{CHILDREN}?path=gone", user="bob").status == 403
+    assert node.get(f"{CHILDREN}?path=hidden", user="ana").json()["children"] == []
+
+
+def test_a_name_seen_for_what_lies_below_has_no_details(node: DriverNode) -> None:
+    """Whoever may use a table deep down sees the names of the namespaces above it and nothing else of them."""
+    make_table(node, "a", "b", "t")
+    grant(node, "ana", "SELECT_TABLE USE_SCHEMA", kind="SCHEMA", on="main.a:b")
+
+    (shown,) = pages(node, "", limit=9, user="ana")
+
+    assert shown == {"kind": "namespace", "name": "a", "path": ["main", "a"]}
+
+
+def test_missing_parents_and_bad_questions(node: DriverNode) -> None:
+    """A missing namespace or catalog is not found; odd marks, kinds and limits are the caller's mistake."""
+    make_space(node, "a")
+
+    assert node.get(f"{CHILDREN}?path=gone").status == 404
+    assert node.get(f"{CHILDREN.replace('/main/', '/nowhere/')}?path=a").status == 404
+    for query in ("limit=0", "limit=501", "limit=x", "after=t", "after=thing:t", "kind=thing", "path=a..b"):
+        assert node.get(f"{CHILDREN}?{query}").status == 400, query
+
+
+def test_a_page_costs_few_reads(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forty tables with views of their documents are read in as many rounds, and statements, as two."""
+    for number in range(40):
+        make_table(node, "many" if number > 1 else "few", f"t{number}")
+    services, statements = node.built.services, 0
+    real = services.store.load
+
+    def counted(epoch: int, known: object, load: Callable[[], Load[object]]) -> object:
+        def counting() -> Load[object]:
+            nonlocal statements
+            reading = load()
+            answer = None
+            while True:
+                try:
+                    asked = reading.send(answer)  # type: ignore[arg-type]
+                except StopIteration as end:
+                    return end.value
+                statements += 1
+                answer = yield asked
+
+        return real(epoch, known, counting)
+
+    monkeypatch.setattr(services.store, "load", counted)
+    costs = []
+    for path in ("few", "many"):
+        services.view.reset(services.view.epoch)
+        statements = 0
+        found = pages(node, path, limit=500)
+        costs.append((statements, len(found)))
+
+    assert [count for _, count in costs] == [2, 38]
+    assert costs[0][0] == costs[1][0] > 0
+
+
+def test_with_access_control_off_everything_is_listed(open_node: DriverNode) -> None:
+    """Without access control a page has everything with all details."""
+    make_table(open_node, "a", "t")
+
+    (table,) = pages(open_node, "a", limit=9, user="anyone")
+    assert (table["name"], table["format"]) == ("t", "iceberg")
+    assert open_node.get(table_path("a", "t")).status == 200
