@@ -9,7 +9,8 @@ SHELL := /bin/sh
 BIN := .venv/bin
 STAMP := .venv/.limnos-setup
 PYTEST := $(BIN)/python -m pytest
-WORKERS ?= 2
+# Tests wait for servers, engines and disks for a third of their time: one process more than cores.
+WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 ARGS ?=
 # A suite may be empty (with ARGS="-k …"): pytest says that by 5.
 NONE_IS_FINE := [ $$? -eq 5 ]

@@ -20,6 +20,8 @@ from tests.freshness.harness import Tally, play
 STEPS = int(os.environ.get("LIMNOS_FRESHNESS_STEPS", "0"))
 SEED = int(os.environ.get("LIMNOS_FRESHNESS_SEED", "1"))
 
+pytestmark = pytest.mark.heavy
+
 
 @pytest.fixture
 def file(sqlite_template: Path, tmp_path: Path) -> Database:
