@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from limnos.store.sql import Value
 
 _SLASH = re.compile("(?<=[^/:])/")
@@ -27,6 +29,12 @@ def _down_to(parent: str) -> tuple[tuple[str, ...], str]:
     """Return a location and those above it, as values and as JSON. Cached: most tables of a catalog have one parent."""
     places = tuple(f"{parent}/"[: slash.start()] for slash in _SLASH.finditer(f"{parent}/"))
     return places, msgspec.json.encode(places).decode()
+
+
+def location_locks(locations: Iterable[str]) -> dict[str, bool]:
+    """Return the locks of new locations: each exclusive (true), and those above it shared unless new as well."""
+    own = dict.fromkeys(locations, True)
+    return dict.fromkeys((above for each in own for above in parent_locations(each)), False) | own
 
 
 def overlap_params(location: str) -> dict[str, Value]:

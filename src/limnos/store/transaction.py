@@ -11,7 +11,7 @@ from limnos.model.errors import StalePermit
 from limnos.store.changes import CLOCK_NEW, EPOCH, ChangeDraft
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from limnos.model.permits import Permit
     from limnos.store.sql import Params, Row, Sql
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 class StoreSession(Protocol):
     """A backend's connection inside an open transaction."""
+
+    has_location_locks: bool
+    """Whether `lock_locations` locks anything."""
 
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
@@ -44,10 +47,10 @@ class StoreSession(Protocol):
         """Make all later ids greater than `beyond`."""
         ...
 
-    def lock_locations(self, above: Sequence[str], own: str | None) -> None:
-        """Lock a location exclusively, and those above it shared, until the commit.
+    def lock_locations(self, locations: Mapping[str, bool]) -> None:
+        """Lock locations until the commit: exclusively where the value is true, else shared.
 
-        Rivals in other catalogs take the same locks.
+        Rivals in other catalogs take the same locks. One call takes them in the same order everywhere.
         """
         ...
 

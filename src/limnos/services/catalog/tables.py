@@ -35,6 +35,7 @@ from limnos.services.request.table_formats import (
 from limnos.services.storage.location_claims import (
     location_claim,
     locations_claim,
+    locations_lock,
     locations_mark_deleting,
     locations_release,
 )
@@ -247,7 +248,7 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> MetadataDocument:
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
     documents = tx.documents
-    documents.lock(document)
+    locations_lock(tx, documents=(document,), locations=command.data_paths)
     location_claim(tx, LocationKind.TABLE, owner_id=node.id, catalog_id=permit.zone, location=document.location)
     documents.insert(document)
     if command.data_paths:

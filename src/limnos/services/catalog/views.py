@@ -25,7 +25,7 @@ from limnos.services.lookup.definer_rights import LoadTarget, look_up_through
 from limnos.services.request.catalog_storage import catalog_storage_of
 from limnos.services.request.name_pages import ALL_NAMES, NamePage, PageRequest, page_of
 from limnos.services.request.table_formats import ICEBERG, refuse_federated, refuse_sourced, require_format
-from limnos.services.storage.location_claims import location_claim, locations_release
+from limnos.services.storage.location_claims import location_claim, locations_lock, locations_release
 from limnos.services.storage.namespace_locations import inherited_location
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def view_insert(tx: Tx, permit: Permit[ViewCreate]) -> ViewState:
         record=command.record, owner_id=command.owner_id, node_format="iceberg", under=command.namespace,
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
-    tx.documents.lock(document)
+    locations_lock(tx, documents=(document,))
     location_claim(tx, LocationKind.VIEW, owner_id=node.id, catalog_id=permit.zone, location=document.location)
     tx.documents.insert(document)
     return ViewState(node, document)

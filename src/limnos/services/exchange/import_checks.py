@@ -66,6 +66,8 @@ class CheckedRecord(NamedTuple):
     record: ExportRecord
     stored: NodeRecord | None = None
     document: MetadataDocument | None = None
+    data_paths: tuple[str, ...] = ()
+    """Locations outside its own to which a table's properties send writers."""
 
 
 @contextmanager
@@ -145,11 +147,13 @@ async def _table(ctx: Context, found: CheckedRecord, *, place: CatalogStorage) -
         raise BadRequest(
             f"table {message.name} is of format '{message.format[:20]}', and its catalog holds {wanted or 'none'}"
         )
+    paths: tuple[str, ...] = ()
     if message.format == ICEBERG:
-        document, _ = await iceberg_tables.table_read_registered(
+        document, metadata = await iceberg_tables.table_read_registered(
             ctx, place, metadata_location=pointer.metadata_location
         )
         _check_uuid(document, pointer.uuid)
+        paths = iceberg_tables.new_data_paths(metadata, before=None, place=place)
     else:
         document = MetadataDocument(0, 1, pointer.uuid, place.normal_location(pointer.location, ""), "", b"{}")
     rest = records_pb2.TableRecord()
@@ -159,7 +163,7 @@ async def _table(ctx: Context, found: CheckedRecord, *, place: CatalogStorage) -
     if message.HasField("comment"):
         rest.comment = message.comment
     rest.version.CopyFrom(message.version)
-    return found._replace(stored=TableRecord.read(rest.SerializeToString()), document=document)
+    return found._replace(stored=TableRecord.read(rest.SerializeToString()), document=document, data_paths=paths)
 
 
 def _check_uuid(document: MetadataDocument, uuid: str) -> None:

@@ -29,7 +29,7 @@ from limnos.services.lookup.nested_namespaces import is_nested
 from limnos.services.lookup.principal_names import ascii_skeleton, check_new_name
 from limnos.services.request.table_formats import LANCE
 from limnos.services.storage.catalog_locations import catalog_locations_claim
-from limnos.services.storage.location_claims import location_claim, locations_claim
+from limnos.services.storage.location_claims import location_claim, locations_claim, locations_lock
 from limnos.store.exchange import imports
 from limnos.store.exchange.imports import ImportedObject, MetalakeImport
 from limnos.store.objects.fileset_locations import PUT as PLACE_PUT
@@ -38,7 +38,6 @@ from limnos.store.objects.fileset_locations import fileset_location_rows
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from limnos.model.entities import MetadataDocument
     from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord, Link
     from limnos.model.proto.limnos.v1.schema_pb2 import AuditInfo
     from limnos.model.records import NodeRecord
@@ -95,11 +94,9 @@ class ImportPart:
         self._rows: dict[Sql, list[Params]] = {}
         self._numbers: dict[int, int] = {}
         """The record's number of each new object, by its new id."""
-        self._documents: list[tuple[int, MetadataDocument, int]] = []
         self._warehouse = warehouse
-        self._placed: list[
-            tuple[ImportedObject, CatalogRecord | FilesetRecord | None, MetadataDocument | None, int]
-        ] = []
+        self._located: list[tuple[ImportedObject, CheckedRecord]] = []
+        """New objects that have locations."""
 
     def take(self, records: Sequence[CheckedRecord]) -> MetalakeImport:
         """Write the records. Returns the import's progress. Raises BadRequest, with nothing written."""
@@ -438,11 +435,8 @@ class ImportPart:
             for row in fileset_location_rows(new.new_id, stored.locations.values(), managed=not stored.external):
                 self._row(PLACE_PUT, row)
         self._own(ready.record, new.new_id)
-        if ready.document is not None:
-            self._documents.append((new.new_id, ready.document, ready.number))
         if ready.document is not None or isinstance(stored, (CatalogRecord, FilesetRecord)):
-            placed = stored if isinstance(stored, (CatalogRecord, FilesetRecord)) else None
-            self._placed.append((new, placed, ready.document, ready.number))
+            self._located.append((new, ready))
 
     def _own(self, record: ExportRecord, new_id: int) -> None:
         if record.owner_id:
@@ -474,20 +468,34 @@ class ImportPart:
             raise BadRequest(
                 f"Record {self._numbers[doubled]}: something before it has the same name in the same place"
             )
-        for new_id, document, number in self._documents:
-            with with_record_number(number):
-                self._tx.imports.document(document, new_id)
-        for ref, record, placed, number in self._placed:
-            with with_record_number(number):
-                self._place(ref, record=record, document=placed)
+        self._lock_locations()
+        for ref, ready in self._located:
+            if ready.document is not None:
+                with with_record_number(ready.number):
+                    self._tx.imports.document(ready.document, ref.new_id)
+        for ref, ready in self._located:
+            with with_record_number(ready.number):
+                self._claim_locations(ref, ready)
         self._tx.imports.put(self._held.id, self._fresh)
         self._tx.imports.advance(self._held)
 
-    def _place(
-        self, ref: ImportedObject, *, record: CatalogRecord | FilesetRecord | None, document: MetadataDocument | None
-    ) -> None:
+    def _lock_locations(self) -> None:
+        """Lock the locations of all tables, views and filesets at once."""
+        some = [ready for _, ready in self._located]
+        locations = [path for ready in some for path in ready.data_paths]
+        locations += [
+            each
+            for ready in some
+            if isinstance(ready.stored, FilesetRecord)
+            for each in ready.stored.locations.values()
+        ]
+        locations_lock(
+            self._tx, documents=[ready.document for ready in some if ready.document is not None], locations=locations
+        )
+
+    def _claim_locations(self, ref: ImportedObject, ready: CheckedRecord) -> None:
         """Register the storage locations of an object or catalog."""
-        tx, owner, catalog = self._tx, ref.new_id, ref.catalog_id
+        tx, owner, catalog, record = self._tx, ref.new_id, ref.catalog_id, ready.stored
         if isinstance(record, CatalogRecord):
             catalog_locations_claim(tx, owner, record=record, warehouse=self._warehouse, keeps=True)
         elif isinstance(record, FilesetRecord):
@@ -495,7 +503,7 @@ class ImportPart:
             locations_claim(
                 tx, kind, owner_id=owner, catalog_id=catalog, locations=dict.fromkeys(record.locations.values())
             )
-        elif document is not None:
+        elif ready.document is not None:
             is_lance = TABLE_FORMATS.get(ref.provider) == LANCE
             kind = (
                 LocationKind.VIEW
@@ -504,7 +512,11 @@ class ImportPart:
                 if is_lance
                 else LocationKind.TABLE
             )
-            location_claim(tx, kind, owner_id=owner, catalog_id=catalog, location=document.location)
+            location_claim(tx, kind, owner_id=owner, catalog_id=catalog, location=ready.document.location)
+            if ready.data_paths:
+                locations_claim(
+                    tx, LocationKind.DATA_PATH, owner_id=owner, catalog_id=catalog, locations=ready.data_paths
+                )
 
     def trailer(self, ready: CheckedRecord) -> None:
         """Verify the trailer's record count and mark the import complete. Raises BadRequest for another count."""

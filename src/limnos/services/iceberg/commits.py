@@ -39,7 +39,7 @@ from limnos.services.iceberg.tables import (
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of, split_own_locations
 from limnos.services.request.offloaded_work import is_heavy
 from limnos.services.request.recent_metadata import RECENT_METADATA
-from limnos.services.storage.location_claims import location_move, locations_claim
+from limnos.services.storage.location_claims import location_move, locations_claim, locations_lock
 from limnos.store.objects.documents import claims_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
@@ -341,6 +341,8 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
     """
     command = permit.command
     lock_require(tx, command.lock)
+    if command.relocates or command.data_paths:
+        locations_lock(tx, documents=(command.document,) * command.relocates, locations=command.data_paths)
     if not tx.documents.swap(
         command.document, expected=command.expected, relocates=command.relocates, table=command.table
     ):

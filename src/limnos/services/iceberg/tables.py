@@ -35,7 +35,7 @@ from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
 from limnos.services.request.table_formats import ICEBERG, is_sourced
-from limnos.services.storage.location_claims import location_move, locations_claim
+from limnos.services.storage.location_claims import location_move, locations_claim, locations_lock
 from limnos.services.vending.credentials import new_table_credentials
 
 if TYPE_CHECKING:
@@ -464,6 +464,7 @@ def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
     command = permit.command
     held = tx.nodes.confirm(command.table)
     tx.protection.refuse(held)
+    locations_lock(tx, documents=(command.document,), locations=command.data_paths)
     if not tx.documents.swap(command.document, expected=command.expected):
         tx.stale()
     pins_check(tx, command.table.id, removed=command.removed)

@@ -30,7 +30,7 @@ from limnos.services.catalog.views import ViewCreate, ViewState, new_view_of, vi
 from limnos.services.iceberg.tables import NewMetadata, add_metadata_scheme, document_of, latest_time, new_metadata_of
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, is_heavy
-from limnos.services.storage.location_claims import location_move
+from limnos.services.storage.location_claims import location_move, locations_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -292,6 +292,8 @@ async def _swap(
 def view_swap(tx: Tx, permit: Permit[ViewReplace]) -> Node:
     """Swap the document and return the view. Raises StalePermit if the view moved or the race is lost."""
     command = permit.command
+    if command.document is not None and command.relocates:
+        locations_lock(tx, documents=(command.document,))
     if command.document is None:
         held = tx.nodes.confirm(command.view)
         current = tx.documents.read(held.id)

@@ -26,7 +26,12 @@ from limnos.services.catalog.tables import name_taken_error, require_free, table
 from limnos.services.lance.manifests import find_manifests
 from limnos.services.request.catalog_storage import catalog_storage_of
 from limnos.services.request.table_formats import LANCE, refuse_directory_request, require_format
-from limnos.services.storage.location_claims import location_claim, locations_mark_deleting, locations_release
+from limnos.services.storage.location_claims import (
+    location_claim,
+    locations_lock,
+    locations_mark_deleting,
+    locations_release,
+)
 from limnos.services.storage.namespace_locations import inherited_location
 from limnos.services.vending.credentials import new_table_credentials
 from limnos.store.objects.lance_versions import lance_top_read
@@ -363,7 +368,7 @@ def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
         record=command.record, owner_id=command.owner_id, node_format=LANCE, under=command.parent,
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
-    tx.documents.lock(document)
+    locations_lock(tx, documents=(document,))
     location_claim(tx, LocationKind.LANCE_TABLE, owner_id=node.id, catalog_id=permit.zone, location=document.location)
     tx.documents.insert(document)
     tx.lance_versions.create_all(node.id, command.versions)

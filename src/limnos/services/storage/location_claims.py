@@ -14,11 +14,14 @@ from limnos.files import place_key
 from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
 from limnos.services.request.location_rules import ClaimVerdict, LocationRelation, judge_claim, relation_of
+from limnos.store.location_params import location_locks
+from limnos.store.objects.documents import document_locks
 from limnos.store.objects.storage_locations import RIVALS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from limnos.model.entities import MetadataDocument
     from limnos.store.objects.storage_locations import RegisteredLocation
     from limnos.store.tx import Tx
 
@@ -40,8 +43,28 @@ def key_of(location: str) -> str:
     return place_key(location)
 
 
+def locations_lock(tx: Tx, *, documents: Iterable[MetadataDocument] = (), locations: Iterable[str] = ()) -> None:
+    """Lock all new locations of a mutation at once, before the first is claimed.
+
+    Two mutations that lock the same locations one by one, in other orders, would wait for each other.
+
+    Args:
+        tx: The transaction.
+        documents: Documents of tables and views with a new location.
+        locations: Other new locations, such as data paths, in normal form.
+    """
+    if not tx.session.has_location_locks:
+        return
+    locks = location_locks(map(key_of, locations))
+    for document in documents:
+        for spelling in (document.location, key_of(document.location)):
+            for location, is_own in document_locks(document, spelling).items():
+                locks[location] = is_own or locks.get(location, False)
+    tx.session.lock_locations(locks)
+
+
 def location_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str) -> None:
-    """Register an object's location. The caller holds its locks (`DocumentWrites.lock`, `LocationWrites.lock`).
+    """Register an object's location. The caller holds its locks (`locations_lock`).
 
     Args:
         tx: The transaction.
@@ -63,7 +86,7 @@ def location_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int
 def locations_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, locations: Iterable[str]) -> None:
     """Lock several locations in a fixed order, then register them. Raises as `location_claim`."""
     wanted = list(locations)
-    tx.places.lock(map(key_of, wanted))
+    locations_lock(tx, locations=wanted)
     for each in wanted:
         location_claim(tx, kind, owner_id=owner_id, catalog_id=catalog_id, location=each)
 

@@ -18,6 +18,7 @@ from limnos.services.catalog.views import ViewCreate, ViewState, view_insert
 from limnos.services.iceberg.commits import TableCommit, document_swap
 from limnos.services.iceberg.views import ViewReplace, view_swap
 from limnos.services.lance.tables import LanceCreate
+from limnos.services.storage.location_claims import locations_lock
 from limnos.services.transactions.operations import OperationMutation
 from limnos.services.transactions.transaction_view import is_new
 from limnos.store.faults import OPERATION_POINT, fault_point
@@ -116,13 +117,12 @@ def _view_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, O
 def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEffects:
     """Run the mutations of single requests one after the other. An error in one rolls back all."""
     transaction_mutations = permit.command.transaction_mutations
-    tx.documents.meet(
-        [
-            place
-            for transaction_mutation in transaction_mutations
-            if (place := _new_place(transaction_mutation.command)) is not None
-        ]
-    )
+    commands = [each.command for each in transaction_mutations]
+    documents = [document for command in commands if (document := _relocated_document(command)) is not None]
+    paths = [
+        path for command in commands if isinstance(command, (TableCreate, TableCommit)) for path in command.data_paths
+    ]
+    locations_lock(tx, documents=documents, locations=paths)
     made: dict[int, int] = {}
     results: dict[int, object] = {}
     for transaction_mutation in transaction_mutations:
@@ -146,8 +146,8 @@ def _id_of(made: object) -> int:
     return made.node.id if isinstance(made, ViewState) else cast("Node", made).id
 
 
-def _new_place(command: object) -> MetadataDocument | None:
-    """Return the document of a command that sets a location."""
+def _relocated_document(command: object) -> MetadataDocument | None:
+    """Return the document of a command that gives it a new location."""
     if isinstance(command, (TableCreate, ViewCreate, LanceCreate)):
         return command.document
     return command.document if isinstance(command, (TableCommit, ViewReplace)) and command.relocates else None

@@ -41,7 +41,7 @@ from limnos.store.time_sources import StoreTime
 from limnos.store.tx import Mutation, MutationBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from limnos.model.permits import Permit
@@ -63,8 +63,9 @@ _SHARED_TWICE = Sql(
 )
 _EXCLUSIVE = Sql("SELECT pg_advisory_xact_lock(:space, hashtext(:zone))")
 LOCATION_LOCK_CLASS = 0x4C494E
-_SHARED_LOCATIONS = Sql(
-    "SELECT pg_advisory_xact_lock_shared(:space, hashtext(place)) FROM unnest(CAST(:above AS text[])) place"
+_LOCK_LOCATIONS = Sql(
+    "SELECT CASE WHEN own THEN pg_advisory_xact_lock(:space, hashtext(place)) ELSE pg_advisory_xact_lock_shared(:space, hashtext(place)) END"
+    " FROM unnest(CAST(:places AS text[]), CAST(:owns AS boolean[])) AS each(place, own)"
 )
 _NEXT_IDS = Sql("SELECT nextval('limnos_id') FROM generate_series(1, :count)")
 _IDS_MAX = 64
@@ -81,13 +82,16 @@ def _lock(zone: int) -> Params:
 class PostgresSession:
     """A psycopg connection inside an open transaction."""
 
+    has_location_locks = True
+
     def __init__(self, connection: psycopg.Connection, zone: int, *, jobs: int) -> None:
         self.connection = connection
         self.zone = zone
         self._jobs = jobs
         self._ids: list[int] = []
         self._saved = False
-        self._places: set[str] = set()
+        self._places: dict[str, bool] = {}
+        """Locked locations, and whether exclusively."""
 
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
@@ -141,17 +145,17 @@ class PostgresSession:
     def keep(self) -> None:
         """No-op: the next savepoint, or the commit, releases this one."""
 
-    def lock_locations(self, above: Sequence[str], own: str | None) -> None:
-        """Lock a location exclusively and those above it shared.
+    def lock_locations(self, locations: Mapping[str, bool]) -> None:
+        """Lock locations in the order of their names, in one statement: exclusively where the value is true.
 
-        Most tables of a batch have the same locations above them.
+        Locks that this transaction has are left out: most tables of a batch have the same locations above them.
         """
-        if own is not None:
-            self.rows(_EXCLUSIVE, {"space": LOCATION_LOCK_CLASS, "zone": own})
-        wanted = [place for place in above if place not in self._places]
+        held = self._places
+        wanted = sorted(each for each, own in locations.items() if own > held.get(each, -1))
         if wanted:
-            self.rows(_SHARED_LOCATIONS, {"space": LOCATION_LOCK_CLASS, "above": wanted})
-            self._places.update(wanted)
+            owns = [locations[each] for each in wanted]
+            self.rows(_LOCK_LOCATIONS, {"space": LOCATION_LOCK_CLASS, "places": wanted, "owns": owns})
+            held.update(zip(wanted, owns, strict=True))
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read clocks after the locks, in a separate statement. The mutation's own clock row is locked."""

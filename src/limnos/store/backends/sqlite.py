@@ -42,7 +42,7 @@ from limnos.store.time_sources import LocalTime
 from limnos.store.tx import Mutation, MutationBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
@@ -106,6 +106,8 @@ def _failure_text(what: str, error: BaseException) -> ServiceUnavailable:
 class SqliteSession:
     """The write connection inside an open transaction."""
 
+    has_location_locks = False
+
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self._next_id: int | None = None
@@ -162,7 +164,7 @@ class SqliteSession:
         """Release the savepoint of the job."""
         self.connection.execute("RELEASE mutation")
 
-    def lock_locations(self, above: Sequence[str], own: str | None) -> None:
+    def lock_locations(self, locations: Mapping[str, bool]) -> None:
         """No-op: the write lock of the file covers every lock."""
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:

@@ -111,6 +111,17 @@ def claims_read(location: str) -> Load[list[tuple[int, str]]]:
     return [(row[0], row[1]) for row in rows]
 
 
+def document_locks(document: MetadataDocument, location: str) -> dict[str, bool]:
+    """Return the locks of a document at a location, which may be spelled as its key: exclusive or shared.
+
+    A directory named after the table's own uuid has no rivals, so it is not locked itself.
+    """
+    locks = dict.fromkeys(parent_locations(location), False)
+    if location.rpartition("/")[2] != document.uuid.replace("-", ""):
+        locks[location] = True
+    return locks
+
+
 class DocumentWrites:
     """Writes of documents, for mutations."""
 
@@ -128,10 +139,6 @@ class DocumentWrites:
             self._refuse_location(document)
             if self.tx.count(INSERT, params) == 0:
                 self.tx.stale()  # the conflicting table has gone meanwhile
-
-    def lock(self, document: MetadataDocument) -> None:
-        """Take the locks of a new location, before the register of locations is checked."""
-        self._lock(document)
 
     def insert(self, document: MetadataDocument) -> None:
         """Insert a document whose location the register allowed.
@@ -164,12 +171,6 @@ class DocumentWrites:
         )
         return wrote > 0
 
-    def meet(self, documents: Sequence[MetadataDocument]) -> None:
-        """Take the locks of several new locations in a fixed order, so that two such sets do not deadlock."""
-        if len(documents) > 1:
-            for document in sorted(documents, key=lambda each: each.location):
-                self._lock(document)
-
     def version(self, node_id: int) -> int | None:
         """Read the version of a document, or None. It cannot change until the commit."""
         rows = self.tx.rows(HEAD, {"id": node_id})
@@ -198,13 +199,9 @@ class DocumentWrites:
         return [(row[0], row[1]) for row in rows]
 
     def _lock(self, document: MetadataDocument) -> None:
-        """Take locks that conflict with rivals of other catalogs.
-
-        A directory named after the table's own uuid has no rivals.
-        """
-        location = document.location
-        own = location.rpartition("/")[2] == document.uuid.replace("-", "")
-        self.tx.session.lock_locations(parent_locations(location), None if own else location)
+        """Take locks that conflict with rivals of other catalogs."""
+        if self.tx.session.has_location_locks:
+            self.tx.session.lock_locations(document_locks(document, document.location))
 
     def _refuse_location(self, document: MetadataDocument) -> None:
         """Raise BadRequest if another table conflicts.

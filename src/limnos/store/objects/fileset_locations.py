@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from limnos.store.location_params import overlap_params, parent_locations
+from limnos.store.location_params import overlap_params
 from limnos.store.objects.documents import CLAIMS_MAX
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Sql
@@ -63,11 +63,6 @@ class FilesetLocationWrites:
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx
-
-    def lock(self, locations: Iterable[str]) -> None:
-        """Take locks that conflict with rivals of other catalogs, always in the same order."""
-        for each in sorted(set(locations)):
-            self.tx.session.lock_locations(parent_locations(each), each)
 
     def create(self, node_id: int, locations: Iterable[str], *, managed: bool) -> None:
         """Insert the locations of a fileset."""

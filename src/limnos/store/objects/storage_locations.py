@@ -18,7 +18,7 @@ import msgspec
 
 from limnos.model.kinds import Kind
 from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
-from limnos.store.location_params import overlap_params, parent_locations
+from limnos.store.location_params import location_locks, overlap_params, parent_locations
 from limnos.store.objects.trash import TrashWrites
 from limnos.store.sql import Load, Row, Sql, Value
 
@@ -195,9 +195,9 @@ class LocationWrites:
         self.tx = tx
 
     def lock(self, locations: Iterable[str]) -> None:
-        """Take locks that conflict with rivals of other catalogs, always in the same order."""
-        for each in sorted(set(locations)):
-            self.tx.session.lock_locations(parent_locations(each), each)
+        """Take locks that conflict with rivals of other catalogs, all at once."""
+        if self.tx.session.has_location_locks:
+            self.tx.session.lock_locations(location_locks(locations))
 
     def insert_free(self, claim: LocationClaim, location: str) -> bool:
         """Insert an object's location if nothing conflicts with it. Returns whether it was inserted."""
