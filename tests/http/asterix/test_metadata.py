@@ -20,9 +20,11 @@ from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
 from limnos.sqlpp.offloaded_work import EVALUATE, SCANS
 from limnos.store.objects.documents import document_bodies_read
 from limnos.store.objects.nodes import live_nodes_read, span_read
-from tests.http.asterix.wire import refusal, rows
+from tests.http.asterix.wire import ask, refusal, rows, told
 from tests.http.driver import DriverNode, grant, node_at
 from tests.http.iceberg import wire as iceberg
+from tests.http.iceberg.wire import node_over
+from tests.nodes.wire import GRAVITINO
 
 MANY = 100_001
 NAMES = "select value d.DatasetName from Metadata.`Dataset` d where "
@@ -227,3 +229,33 @@ def test_documents_of_views_are_read_where_they_are_shown(node: DriverNode, monk
     )
     assert found["ViewDetails"] == {"Definition": "SELECT VALUE 42"}
     assert len(read) == 1
+
+
+PLANNED = (
+    "select value d.DatasetName from Metadata.`Dataset` d",
+    "select value d from Metadata.`Dataverse` d where d.DataverseName = 'a'",
+    "select value r from dataset_resources('a', 'd') r",
+)
+
+
+@pytest.mark.parametrize("query", PLANNED)
+def test_plans_are_decided_like_the_queries(tmp_path: Path, query: str) -> None:
+    """Who may not run a query over Metadata gets neither its plan nor a compiled statement, in the same words. That is
+    a stranger to the metalake, and everybody while the catalog is not in use.
+    """
+    with node_over(tmp_path) as node:
+        iceberg.make_space(node, "a")
+        iceberg.make_table(node, "a", "d")
+        asked = [
+            lambda user: ask(node, query, user=user),
+            lambda user: ask(node, f"explain {query}", user=user),
+            lambda user: ask(node, query, user=user, compile_only=True),
+        ]
+        assert [each("admin").status for each in asked] == [200] * 3
+        first, *others = [told(each("stranger")) for each in asked]
+        assert others == [first] * 2
+
+        node.done("PATCH", f"{GRAVITINO}/catalogs/main", {"inUse": False})
+
+        first, *others = [told(each("admin")) for each in asked]
+        assert others == [first] * 2

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 URL_MAX: Final = 2_000
 DECODINGS_MAX: Final = 4
-"""How often a path is decoded; one that is still encoded then is accepted as it is."""
+"""How often a path is decoded; one that is still encoded then is refused."""
 WEBHOOKS_MAX: Final = 100
 """The maximum number of webhooks of one metalake, so that each metalake gets its share of a node."""
 _URL = re.compile(r"https?://[!-~]+")
@@ -109,8 +109,9 @@ def _is_below(url: str, root: str) -> bool:
 
 
 def _is_climbing(path: str) -> bool:
-    """Return whether a path may lead above itself: by `..`, encoded once or more often, or with parameters at a
-    step.
+    """Return whether a path may lead above itself: by `..`, encoded once or more often, or with parameters at a step.
+
+    Also true for a path that is still encoded after DECODINGS_MAX decodings, since a receiver may decode it further.
     """
     for _ in range(DECODINGS_MAX):
         path, before = unquote(path), path

@@ -28,7 +28,7 @@ from limnos.services.sqlpp.definitions.types import type_create, type_drop
 from limnos.services.sqlpp.definitions.views import view_create, view_drop
 from limnos.services.sqlpp.execution.data_statements import change_rows, data_explain, data_rows
 from limnos.services.sqlpp.execution.prepared import PREPARED
-from limnos.services.sqlpp.execution.queries import process_do, query_bind, query_rows, statement_bind
+from limnos.services.sqlpp.execution.queries import process_do, query_bind, query_rows, require_metadata, statement_bind
 from limnos.services.sqlpp.requests.errors import invalid_operation
 from limnos.services.sqlpp.requests.names import TEXT_SHORT
 from limnos.services.sqlpp.requests.node_limits import PARSING_SLOTS
@@ -195,6 +195,7 @@ async def _query(
 ) -> AsyncGenerator[bytes, None]:
     bound = await statement_bind(session, parsed, body=body)
     if session.compiles_only:
+        await require_metadata(session.ctx, bound)
         return
     rows = data_rows(session, bound) if bound.reads_data else query_rows(session.ctx, bound)
     async with aclosing(rows):
@@ -205,6 +206,7 @@ async def _query(
 async def _explain(session: StatementSession, body: tree.Expression) -> AsyncGenerator[bytes, None]:
     """Yield the bound plan as engines get it, and which part of it runs where."""
     bound = await query_bind(session, body)
+    await require_metadata(session.ctx, bound)
     told = await data_explain(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)
     yield as_text(told) if session.plans_as_text else told
 

@@ -188,6 +188,15 @@ async def query_rows(ctx: Context, bound: ReadyQuery) -> AsyncGenerator[bytes, N
                 yield line
 
 
+async def require_metadata(ctx: Context, bound: ReadyQuery) -> None:
+    """Decide on a query over Metadata as running it does, without reading an object, for a caller who asks for its plan.
+
+    Raises NotFound, PermissionDenied.
+    """
+    if bound.metadata:
+        await resources_read(ctx, [each for each in bound.metadata if each[0] != METADATA])
+
+
 async def _number_scans(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement, ...]]:
     """Return a query with numbered scans, and the requirement of each.
 
