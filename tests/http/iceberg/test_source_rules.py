@@ -7,11 +7,14 @@ The source is a script, so each test says what it has; who may what, cell by cel
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from limnos.app.node_builder import DATABASE_FILE
 from limnos.config.storage import SourcesSection
 from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.http.iceberg.federated import catalog, refused, space, table
@@ -116,3 +119,26 @@ def test_a_crowd_makes_one_node(node: DriverNode) -> None:
         return [each.status for each in await asyncio.gather(*(node.answer("PUT", owner, body) for _ in range(20)))]
 
     assert node.runner.run(crowd()) == [200] * 20
+
+
+@pytest.mark.parametrize("step", InterferencePoint)
+def test_placeholder_that_another_request_creates_meanwhile(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch, step: InterferencePoint
+) -> None:
+    """Two requests give one object of the source its first owner: both succeed, with one placeholder node for each
+    level of its name.
+    """
+    path, body = f"{API}/lake/owners/TABLE/far.a.t", {"name": "admin", "type": "USER"}
+
+    async def own() -> None:
+        assert (await node.answer("PUT", path, body)).status == 200
+
+    with interfere(node, monkeypatch, step=step, act=own) as found:
+        answer = node.ask("PUT", path, body)
+
+    assert found.is_done
+    assert answer.status == 200, answer
+    with closing(sqlite3.connect(node.data / DATABASE_FILE)) as store:
+        ((far,),) = store.execute("SELECT id FROM node WHERE name = 'far' AND deleted = 0")
+        live = store.execute("SELECT name FROM node WHERE zone = ? AND deleted = 0 ORDER BY name", (far,)).fetchall()
+    assert live == [("a",), ("t",)]

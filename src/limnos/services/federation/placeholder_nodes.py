@@ -277,11 +277,7 @@ async def placeholder_make(
         decision = allowed(request_view, placeholder_find(request_view, kind, path=path)[1])
         return placeholder_permit(request_view, kind, path=path, decision=decision, made_here=False, record=record)
 
-    while True:
-        try:
-            return await ctx.write(scope, decide, placeholder_insert)
-        except AlreadyExists:  # another request created it at the same time
-            continue
+    return await ctx.write(scope, decide, placeholder_insert)
 
 
 def placeholder_permit(
@@ -348,7 +344,10 @@ def path_steps(request_view: RequestView, kind: Kind, *, path: Levels) -> tuple[
 
 
 def placeholder_insert(tx: Tx, permit: Permit[PlaceholderCreate]) -> Node:
-    """Create the missing placeholder nodes of a path."""
+    """Create the missing placeholder nodes of a path.
+
+    The mutation holds the catalog's lock, so no name is taken between the look at it and its creation.
+    """
     command = permit.command
     at = tx.nodes.confirm(command.parent)
     for position, (kind, space, name) in enumerate(command.steps, 1):

@@ -1,0 +1,51 @@
+"""Placeholder nodes that two requests create at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+import pytest
+
+from limnos.model.entities import Node
+from limnos.model.kinds import Kind
+from limnos.model.records import BLANK_TABLE
+from limnos.services.federation.placeholder_nodes import PlaceholderCreate, placeholder_insert
+from limnos.store.tx import Tx
+from tests.backends import StoreLab
+from tests.store.world import make_world
+
+WRITERS = 4
+PATHS = (("a", "t"), ("a", "u"), ("a", "t"))
+"""Every writer creates these, in its own order: the same names, and names with the same parent."""
+
+
+@pytest.mark.parametrize("renews", [False, True])
+def test_nodes_that_create_the_same_placeholder(lab: StoreLab, *, renews: bool) -> None:
+    """The catalog's lock is held from the look at a name to its creation, so no node is refused, and all get the same
+    placeholder nodes. A renewed one takes the place of the earlier one.
+    """
+    world = make_world(lab)
+    stores = [lab.open() for _ in range(WRITERS)]
+
+    def submit(writer: int, path: tuple[str, ...]) -> asyncio.Task[Node]:
+        steps = tuple(zip((Kind.NAMESPACE, Kind.TABLE), ("namespace", "table"), path, strict=True))
+        command = PlaceholderCreate(world.main, steps, None, renews, BLANK_TABLE)
+        permit = msgspec.structs.replace(lab.permit(world.main.id), stamps=()).about(command)  # as for a done change
+
+        def insert(tx: Tx) -> Node:
+            return placeholder_insert(tx, permit)
+
+        return asyncio.create_task(stores[writer].submit(permit, insert))
+
+    async def all_at_once() -> list[Node]:
+        turns = [(writer, PATHS[(at + writer) % len(PATHS)]) for at in range(len(PATHS)) for writer in range(WRITERS)]
+        return await asyncio.gather(*[submit(*each) for each in turns])
+
+    made = lab.run(all_at_once())
+
+    live = lab.database.sql("SELECT id, name FROM node WHERE zone = ? AND deleted = 0", world.main.id)
+    assert sorted(name for _, name in live) == ["a", "t", "u"]
+    assert {each.name for each in made} == {"t", "u"}
+    ids = {name: found for found, name in live}
+    assert renews or all(ids[each.name] == each.id for each in made)
