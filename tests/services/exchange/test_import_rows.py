@@ -1,0 +1,122 @@
+"""Locations of imported objects: each is in the register of the importing store, and none is another object's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+from limnos.model.storage_locations import LocationKind
+from limnos.services.catalog.catalogs import catalog_create
+from limnos.services.catalog.filesets import FilesetRequest, fileset_create
+from limnos.services.iceberg.tables import table_create
+from limnos.services.iceberg.views import ViewRequest, view_create
+from limnos.services.request.request_view import RequestScope
+from tests.backends import StoreLab
+from tests.inprocess import LAKE, fill, new_table
+from tests.services.conftest import ServiceDesk
+from tests.services.exchange.test_exchange import (
+    VERSION,
+    begun,
+    desk_at,
+    exported,
+    fed,
+    fresh_lab,
+    imported,
+    records_of,
+)
+
+
+@pytest.fixture
+def target(lab: StoreLab, tmp_path: Path) -> Iterator[ServiceDesk]:
+    """An empty store."""
+    desk = desk_at(lab, tmp_path / "target")
+    yield desk
+    desk.node.services.files.close()
+
+
+def furnish_locations(desk: ServiceDesk, folder: Path) -> None:
+    """Make an object of each kind that has files: tables, one of them with a data path, a view and two filesets."""
+    desk.run(fill(desk.ctx()))
+    allowed = {"allowed-locations": f"file://{folder}/more"}
+    for provider, name, properties in (("fileset", "files", allowed), ("lakehouse-iceberg", "paths", allowed)):
+        made = catalog_create(
+            desk.ctx(), metalake=LAKE, name=name, catalog_type=None, provider=provider, comment=None, properties=properties
+        )  # fmt: skip
+        desk.run(made)
+    scope, files = RequestScope(LAKE, "paths"), RequestScope(LAKE, "files")
+    desk.namespace("s", scope=scope)
+    desk.namespace("s", scope=files)
+    request = new_table("t")._replace(properties={"write.data.path": f"file://{folder}/more/data"})
+    desk.run(table_create(desk.ctx(), scope, namespace=("s",), request=request))
+    view = ViewRequest("v", None, {"type": "struct", "fields": []}, VERSION, {})
+    desk.run(view_create(desk.ctx(), scope, namespace=("s",), request=view))
+    for name, external, locations in (("kept", False, {}), ("told", True, {"default": f"file://{folder}/more/told"})):
+        wanted = FilesetRequest(None, external, locations, {})
+        desk.run(fileset_create(desk.ctx(), files, path=("s", name), request=wanted))
+
+
+def registered(desk: ServiceDesk) -> list[tuple[int, str]]:
+    """The kinds and locations in the register, but for catalogs' own."""
+    wanted = (
+        LocationKind.TABLE,
+        LocationKind.DATA_PATH,
+        LocationKind.VIEW,
+        LocationKind.FILESET,
+        LocationKind.EXTERNAL_FILESET,
+    )
+    kinds = ", ".join(str(int(each)) for each in wanted)
+    return sorted((row[0], row[1]) for row in desk.rows(f"SELECT kind, location FROM place WHERE kind IN ({kinds})"))
+
+
+@pytest.fixture
+def located(sqlite_template: Path, tmp_path: Path) -> Iterator[ServiceDesk]:
+    """A lake with an object of each kind that has files."""
+    lab = fresh_lab(sqlite_template, tmp_path / "located")
+    desk = desk_at(lab, tmp_path / "located")
+    furnish_locations(desk, tmp_path)
+    yield desk
+    desk.node.services.files.close()
+    lab.close()
+
+
+def test_imported_objects_claim_their_locations(located: ServiceDesk, target: ServiceDesk) -> None:
+    """The register of the importing store has the same locations, also those to which a table sends its writers. A
+    second import of the same objects is refused with the number of the first record whose location is taken.
+    """
+    data = exported(located)
+
+    imported(target, data)
+
+    assert [LocationKind(kind) for kind, _ in registered(target)] == [
+        LocationKind.TABLE, LocationKind.DATA_PATH, LocationKind.VIEW, LocationKind.FILESET, LocationKind.EXTERNAL_FILESET
+    ]  # fmt: skip
+    assert registered(target) == registered(located)
+    with pytest.raises(BadRequest, match=r"^Record \d+: Another table lies at"):
+        fed(target, begun(target, name="again"), records_of(data))
+
+
+def _move_fileset(records: list[ExportRecord], name: str, location: str) -> int:
+    """Give a fileset another location. Returns the number of its record."""
+    number = next(at for at, each in enumerate(records, 1) if each.entity.name == name)
+    records[number - 1].entity.fileset.locations["default"] = location
+    return number
+
+
+@pytest.mark.parametrize("below", ["", "/below"])
+@pytest.mark.parametrize("kind", [LocationKind.TABLE, LocationKind.DATA_PATH, LocationKind.VIEW])
+def test_imported_objects_share_no_location(
+    kind: LocationKind, below: str, located: ServiceDesk, target: ServiceDesk, tmp_path: Path
+) -> None:
+    """A fileset of the file at or below a location of another object of the file is refused, with its number."""
+    ((taken,),) = located.rows("SELECT location FROM place WHERE kind = ?", int(kind))
+    records = records_of(exported(located))
+    catalog = next(each for each in records if each.catalog.name == "files").catalog
+    catalog.properties["allowed-locations"] = f"file://{tmp_path}/located, file://{tmp_path}/more"
+    number = _move_fileset(records, "told", f"{taken}{below}")
+
+    with pytest.raises(BadRequest, match=rf"^Record {number}: .*files"):
+        fed(target, begun(target), records, at_once=100)
