@@ -57,6 +57,14 @@ def test_a_request_that_only_makes_something_has_no_results(node: DriverNode) ->
     assert set(body) == {"requestID", "status", "metrics"}
 
 
+@pytest.mark.parametrize("text", ["-- a note", "/* one\n */ // another\n", ";;", "/* a */; ;"])
+def test_a_request_of_comments_alone_is_a_success(shared: DriverNode, text: str) -> None:
+    """It has no results; the same holds for empty statements."""
+    answer = ask(shared, text)
+
+    assert (answer.status, set(answer.json())) == (200, {"requestID", "status", "metrics"})
+
+
 @pytest.mark.parametrize(
     "sent, asked, expected",
     [
@@ -94,7 +102,6 @@ def test_the_moment_is_one(shared: DriverNode) -> None:
     [
         ("", "ASX0040: No statement provided"),
         ("  ", "ASX0040: No statement provided"),
-        (";;", "ASX0040: No statement provided"),
         ("select value 1;\nselec 2", "ASX1001: Syntax error: In line 2 >>selec 2<< Encountered"),
         ("select * from x", "ASX1077: Cannot find dataset x in dataverse Default nor an alias with name x (in line 1, at column 15)"),
         ("select * from a.b.x", "ASX1063: Cannot find dataverse with name a.b (in line 1, at column 15)"),

@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from limnos.services.sqlpp.requests.session import StatementSession
 
 A = Action
-NOTHING: Final = 40
 READ_ONLY: Final = 44
 
 
@@ -74,10 +73,8 @@ async def caller_require(ctx: Context) -> Requester:
 
 
 async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[ParsedStatement, ...]:
-    """Parse a request's text. Raises SqlppError."""
+    """Parse a request's text; one with comments alone has no statement. Raises SqlppError."""
     parsed = _parsed_here(ctx, text) if len(text) <= TEXT_SHORT else await _parse_in_process(ctx, text)
-    if not parsed:
-        raise SqlppError(NOTHING, "No statement provided")
     if read_only:
         for each in parsed:
             kind = statement_kind_of(each.statement)

@@ -1,0 +1,1 @@
+"""AsterixDB's own SQL++ suite, sent to a query service."""

@@ -1,0 +1,82 @@
+"""Writes the outcomes of a run into `docs/reference/sqlpp-conformance.md`.
+
+May import this package. It must not run a case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from conformance.asterixdb.kinds import KINDS, kind_of
+from conformance.asterixdb.runner import DIFFERS, NOT_ELIGIBLE, OTHER_ERROR, PASSED, REFUSED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PAGE: Final = Path("docs/reference/sqlpp-conformance.md")
+MARK: Final = "<!-- Below here: written by `conformance/run asterixdb --ledger`. -->"
+_SHOWN: Final = (PASSED, DIFFERS, REFUSED, OTHER_ERROR)
+
+
+def write_ledger(outcomes: Path, page: Path = PAGE) -> None:
+    """Replace the tables of a page by those of a file of outcomes."""
+    text = page.read_text(encoding="utf-8")
+    head, found, _ = text.partition(MARK)
+    if not found:
+        raise ValueError(f"{page} has no line {MARK}")
+    page.write_text(head + MARK + "\n\n" + ledger(json.loads(outcomes.read_text())), encoding="utf-8")
+
+
+def ledger(outcomes: Iterable[dict[str, str]]) -> str:
+    """Return the tables of outcomes: by group, by kind of reason, and why cases are not eligible."""
+    all_of = list(outcomes)
+    ran = [each for each in all_of if each["outcome"] != NOT_ELIGIBLE]
+    passed = sum(each["outcome"] == PASSED for each in ran)
+    lines = [
+        f"{passed} of {len(ran)} cases that were sent pass ({100 * passed / max(1, len(ran)):.1f} %).",
+        "",
+        *_group_table(ran),
+        "",
+        "Why cases do not pass:",
+        "",
+        *_kind_table(ran),
+        "",
+        "Cases that are not eligible:",
+        "",
+        *_ineligible_table(all_of),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _group_table(ran: list[dict[str, str]]) -> list[str]:
+    groups: dict[str, Counter[str]] = {}
+    for each in ran:
+        groups.setdefault(each["group"], Counter())[each["outcome"]] += 1
+    total = Counter(each["outcome"] for each in ran)
+    rows = [(group, groups[group]) for group in sorted(groups)] + [("**all**", total)]
+    return [
+        "| group | sent | passed | differs | refused | other error |",
+        "|---|---|---|---|---|---|",
+        *(
+            f"| {name} | {counts.total()} | " + " | ".join(str(counts[each]) for each in _SHOWN) + " |"
+            for name, counts in rows
+        ),
+    ]
+
+
+def _kind_table(ran: list[dict[str, str]]) -> list[str]:
+    counts = Counter(kind_of(each["reason"]).name for each in ran if each["outcome"] != PASSED)
+    decisions = {kind.name: kind.decision for kind in KINDS}
+    return [
+        "| kind | cases | decision |",
+        "|---|---|---|",
+        *(f"| {name} | {count} | {decisions[name] or 'open'} |" for name, count in counts.most_common()),
+    ]
+
+
+def _ineligible_table(outcomes: list[dict[str, str]]) -> list[str]:
+    counts = Counter(each["reason"].partition(":")[0] for each in outcomes if each["outcome"] == NOT_ELIGIBLE)
+    return ["| reason | cases |", "|---|---|", *(f"| {reason} | {count} |" for reason, count in counts.most_common())]

@@ -1,0 +1,83 @@
+"""The request that a step's file asks for: its text, and the parameters that stand in its comments.
+
+May import `suite`. It must not know how a request is sent.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.asterixdb.suite import Step
+
+_PARAMETER: Final = re.compile(
+    r"^\s*(?:--|//|#)\s*param\s+(?P<name>[\w$-]+)(?::(?P<type>\w+))?=(?P<value>.*)$", re.MULTILINE
+)
+_REMARK: Final = re.compile(r"^\s*(?:--|//|#)\s*(?P<name>requesttype|handlevariable|statuscode|body|compareunordered|ignoreextrafields|extractresult|extractstatus)[ =:]+(?P<value>.*)$", re.MULTILINE)  # fmt: skip
+_BODY: Final = re.compile(r"^--body=(?P<value>.*)$", re.MULTILINE | re.DOTALL)
+_LICENCE: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
+_NODE: Final = re.compile(r"asterix_nc\d://(?=(data|target)/)")
+MACRO: Final = "macro start"
+TEXT_KINDS: Final = ("async", "cachedplan", "ddl", "deferred", "delete-syntax-change", "insert-syntax", "metrics", "parse", "plans", "pollquery", "profile", "query", "signature", "update", "validate")  # fmt: skip
+RESULT_KINDS: Final = ("deferred", "metrics", "plans", "pollquery", "profile", "query", "signature", "validate")
+
+
+@dataclass(frozen=True, slots=True)
+class StepRequest:
+    """A request to send: to a path, or with a statement to the query service."""
+
+    kind: str
+    statement: str = ""
+    parameters: dict[str, object] = field(default_factory=dict)
+    as_json: bool = False
+    method: str = "POST"
+    path: str = ""
+    body: str | None = None
+    handle: str = ""
+    status: int | None = None
+
+    @property
+    def has_results(self) -> bool:
+        """Whether a file of expected results belongs to the step."""
+        return self.kind in RESULT_KINDS or self.kind.endswith((".http", ".uri"))
+
+
+def request_of(step: Step, *, root: Path) -> StepRequest:
+    """Read a step's request. Paths of AsterixDB's data become paths below `root`."""
+    text = step.read()
+    remarks = {found["name"]: found["value"].strip() for found in _REMARK.finditer(text)}
+    status = int(remarks["statuscode"]) if remarks.get("statuscode", "").isdigit() else None
+    handle = remarks.get("handlevariable", "")
+    if step.kind.endswith((".http", ".uri")):
+        return _web_request(step.kind, text, handle=handle, status=status)
+    as_json = "json" in remarks.get("requesttype", "")
+    parameters: dict[str, object] = {}
+    for found in _PARAMETER.finditer(text):
+        value: object = found["value"].strip()
+        if as_json and found["type"] == "json":
+            try:
+                value = json.loads(found["value"])
+            except ValueError:
+                as_json = False
+        parameters[found["name"]] = value
+    kind = step.kind.removesuffix(".sqlpp")
+    statement = _NODE.sub(f"file://{root}/", text)
+    return StepRequest(kind, statement, parameters, as_json, handle=handle, status=status)
+
+
+def _web_request(kind: str, text: str, *, handle: str, status: int | None) -> StepRequest:
+    body = _BODY.search(text)
+    bare = _LICENCE.sub("", text[: body.start()] if body else text)
+    paths = [
+        line.strip() for line in bare.splitlines() if line.strip() and not line.strip().startswith(("--", "//", "#"))
+    ]
+    method = {"get": "GET", "pollget": "GET", "post": "POST", "delete": "DELETE"}.get(kind.partition(".")[0], "GET")
+    return StepRequest(
+        kind, method=method, path=paths[0] if paths else "", handle=handle, status=status,
+        body=None if body is None else body["value"].strip(),
+    )  # fmt: skip

@@ -1,0 +1,288 @@
+"""Runs one case: sends its steps in order, and compares results and errors.
+
+May import this package. It must not know how a server is started. As in AsterixDB's own test framework, the n-th error
+must be the n-th expected one, the n-th step with results belongs to the n-th file, and a case ends at the first step that
+goes wrong.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote, urlsplit
+
+from conformance.asterixdb.requests import StepRequest, request_of
+from conformance.asterixdb.values import UnreadableResult, difference, read_values
+from conformance.asterixdb.world import Answer
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from conformance.asterixdb.suite import Case, Step
+    from conformance.asterixdb.world import QueryService
+
+PASSED, DIFFERS, REFUSED, OTHER_ERROR, NOT_ELIGIBLE = OUTCOMES = (
+    "passed",
+    "differs",
+    "refused",
+    "other error",
+    "not eligible",
+)
+_CODE: Final = re.compile(r"\b(ASX|HYR)\d{4}\b")
+_ORDER: Final = re.compile(r"\border\s+by\b", re.IGNORECASE)
+_PATTERN: Final = re.compile(r"R\{(.*?)\}", re.DOTALL)
+_POLL_S: Final = 0.5
+ACCEPTS: Final = {
+    "Text": "application/x-adm", "Clean-JSON": "application/json", "Lossless-JSON": "application/json; lossless=true",
+    "Lossless-ADM-JSON": "application/json; lossless-adm=true", "CSV": "text/csv", "CSV_Header": "text/csv; header=present",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOutcome:
+    """How a case ended: its outcome, the step that decided it, and why."""
+
+    key: str
+    group: str
+    outcome: str
+    reason: str = ""
+    step: str = ""
+    seconds: float = 0.0
+
+
+class _Failure(Exception):
+    def __init__(self, outcome: str, reason: str) -> None:
+        super().__init__(reason)
+        self.outcome, self.reason = outcome, reason
+
+
+@dataclass
+class _CaseRun:
+    case: Case
+    service: QueryService
+    root: Path
+    until: float
+    errors: int = 0
+    results: int = 0
+    handles: dict[str, str] = field(default_factory=dict)
+
+    def step(self, step: Step) -> None:
+        request = request_of(step, root=self.root)
+        answer = self._send(request)
+        if request.status is not None and answer.status != request.status:
+            raise _Failure(OTHER_ERROR, f"status {answer.status} where {request.status} is expected")
+        is_web = request.path != "" and request.status is not None
+        if answer.error and not is_web and not self._compares_whole():
+            self._meet_error(answer)
+            return
+        self._keep_handle(request, answer)
+        if request.has_results:
+            self._compare(request, answer)
+
+    def _compares_whole(self) -> bool:
+        """Whether the next expected result is a whole response, which may hold an error."""
+        return self.results < len(self.case.expected) and self.case.expected[self.results].kind == "regexjson"
+
+    def _send(self, request: StepRequest) -> Answer:
+        if time.monotonic() > self.until:
+            raise _Failure(OTHER_ERROR, "time limit of the case")
+        accept = ACCEPTS.get(self.case.compare)
+        if request.path:
+            return self._send_web(request, accept=accept)
+        parameters = dict(request.parameters)
+        if request.kind in ("async", "deferred"):
+            parameters.setdefault("mode", request.kind)
+        return self.service.state(request.statement, parameters, as_json=request.as_json, accept=accept)
+
+    def _send_web(self, request: StepRequest, *, accept: str | None) -> Answer:
+        path = request.path
+        if path.startswith("$"):
+            found = urlsplit(self.handles.get(path[1:], ""))
+            path = found.path + (f"?{found.query}" if found.query else "")
+        body = None if request.body is None else request.body.encode()
+        kind = None if body is None else "application/json"
+        path = quote(path, safe="/?&=%;:+,@$!*'()-._~")
+        answer = self.service.ask(request.method, path, body=body, kind=kind, accept=accept)
+        while (
+            request.kind.startswith("poll")
+            and answer.body.get("status") in ("running", "queued")
+            and time.monotonic() < self.until
+        ):
+            time.sleep(_POLL_S)
+            answer = self.service.ask(request.method, path, accept=accept)
+        return answer
+
+    def _keep_handle(self, request: StepRequest, answer: Answer) -> None:
+        handle = answer.body.get("handle")
+        if isinstance(handle, str):
+            for name in filter(None, (request.handle, "status" if request.kind == "async" else "result")):
+                self.handles[name] = handle
+
+    def _meet_error(self, answer: Answer) -> None:
+        """Compare an error with the next expected one. Raises _Failure."""
+        self.errors += 1
+        found = answer.error
+        if self.errors > len(self.case.errors):
+            late = answer.body.get("status") == "timeout"
+            outcome = OTHER_ERROR if late or answer.status >= 500 else REFUSED
+            raise _Failure(outcome, f"time limit: {found}" if late else found)
+        expected = self.case.errors[self.errors - 1]
+        if not is_same_error(expected, found):
+            raise _Failure(OTHER_ERROR, f"another error: expected {expected!r:.200}, found {found!r:.300}")
+
+    def _compare(self, request: StepRequest, answer: Answer) -> None:
+        if self.results >= len(self.case.expected):
+            if self.errors < len(self.case.errors):
+                raise _Failure(OTHER_ERROR, f"no error: expected {self.case.errors[self.errors]!r:.200}")
+            raise _Failure(NOT_ELIGIBLE, "results absent")
+        expected = self.case.expected[self.results]
+        self.results += 1
+        text = expected.read()
+        if expected.kind == "ignore":
+            return
+        if expected.kind.startswith("regex"):
+            _match(text, answer, whole=expected.kind == "regexjson")
+            return
+        ordered = _ORDER.search(_top_level(request.statement)) is not None
+        if self.case.compare.startswith("CSV"):
+            _compare_lines(text, answer)
+            return
+        try:
+            wanted = read_values(text)
+        except UnreadableResult as reason:
+            raise _Failure(NOT_ELIGIBLE, f"the expected result is not readable: {reason}") from None
+        told = difference(wanted, _found_values(answer), ordered=ordered)
+        if told is not None:
+            raise _Failure(DIFFERS, told)
+
+
+def run_case(case: Case, service: QueryService, *, root: Path) -> CaseOutcome:
+    """Send a case's steps. A case lasts at most ten times the limit of a statement."""
+    began = time.monotonic()
+    run = _CaseRun(case, service, root, began + service.limit_s * 2)
+    at = ""
+
+    def ended(outcome: str, reason: str = "") -> CaseOutcome:
+        return CaseOutcome(case.key, case.group, outcome, reason, at, round(time.monotonic() - began, 2))
+
+    try:
+        for step in case.steps:
+            at = step.file.name
+            run.step(step)
+    except _Failure as failure:
+        return ended(failure.outcome, failure.reason)
+    except TimeoutError:
+        return ended(OTHER_ERROR, "time limit: no answer")
+    except (OSError, http.client.HTTPException) as error:
+        return ended(OTHER_ERROR, f"connection: {error!r:.200}")
+    if run.errors < len(case.errors):
+        return ended(OTHER_ERROR, f"no error: expected {case.errors[run.errors]!r:.200}")
+    at = ""
+    return ended(PASSED)
+
+
+def is_same_error(expected: str, found: str) -> bool:
+    """Whether an error is the expected one: it has the text or the code. A syntax error without code is ASX1001."""
+    if expected and _bare(expected) in _bare(found):
+        return True
+    wanted, told = _CODE.search(expected), _CODE.search(found)
+    if wanted is not None:
+        return told is not None and wanted[0] == told[0]
+    if re.search(r"syntax error|encountered|lexical error", expected, re.IGNORECASE):
+        return told is not None and told[0] == "ASX1001"
+    return False
+
+
+def _bare(message: str) -> str:
+    """Return a message on one line and without its position."""
+    return " ".join(re.sub(r"\(in line \d+, at column \d+\)", "", message).split())
+
+
+def _found_values(answer: Answer) -> list[object]:
+    """Return the results of an answer: texts of ADM are read."""
+    found = answer.body.get("results", answer.body or [])
+    if not isinstance(found, list):
+        return [found]
+    if "adm" in str(answer.body.get("type", "")):
+        try:
+            return [value for text in found for value in read_values(str(text))]
+        except UnreadableResult as reason:
+            raise _Failure(DIFFERS, f"the result is not ADM: {reason}") from None
+    return found
+
+
+def _match(text: str, answer: Answer, *, whole: bool) -> None:
+    """Compare a response with a pattern in which `R{…}` is a regular expression. Raises _Failure."""
+    if whole:
+        try:
+            told = _whole_difference(json.loads(text), answer.body, "")
+        except ValueError:
+            raise _Failure(NOT_ELIGIBLE, "the expected result is not readable") from None
+        if told is not None:
+            raise _Failure(DIFFERS, told)
+        return
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    shown = [each if isinstance(each, str) else json.dumps(each) for each in _raw_results(answer)]
+    if len(lines) != len(shown) or not all(map(_fits, lines, shown)):
+        raise _Failure(DIFFERS, f"expected {' '.join(lines)[:160]}, found {' '.join(shown)[:160]}")
+
+
+def _raw_results(answer: Answer) -> list[object]:
+    found = answer.body.get("results", [answer.body])
+    return found if isinstance(found, list) else [found]
+
+
+def _fits(pattern: str, text: str) -> bool:
+    if "R{" in pattern:
+        parts = _PATTERN.split(pattern)
+        pattern = "".join(part if at % 2 else re.escape(part) for at, part in enumerate(parts))
+    try:
+        return re.search(re.sub(r"\\?\s+", r"\\s*", pattern), text.strip()) is not None
+    except re.error:
+        return False
+
+
+def _whole_difference(expected: object, found: object, where: str) -> str | None:
+    if isinstance(expected, str) and "R{" in expected:
+        shown = found if isinstance(found, str) else json.dumps(found)
+        return None if _fits(expected, shown) else f"{where}: expected {expected[:80]}, found {shown[:80]}"
+    if isinstance(expected, dict):
+        if not isinstance(found, dict):
+            return f"{where}: no object"
+        for name, value in expected.items():
+            if name not in found and value not in ({}, "R{.*}"):
+                return f"{where}.{name} is absent"
+            told = _whole_difference(value, found.get(name, {} if value == {} else ""), f"{where}.{name}")
+            if told is not None:
+                return told
+        return None
+    if isinstance(expected, list):
+        if not isinstance(found, list) or len(found) != len(expected):
+            return f"{where}: another list"
+        return next(filter(None, (_whole_difference(*both, where) for both in zip(expected, found, strict=True))), None)
+    return None if str(expected).strip() == str(found).strip() else f"{where}: expected {expected}, found {found!r:.80}"
+
+
+def _compare_lines(text: str, answer: Answer) -> None:
+    """Compare results as lines of CSV. Raises _Failure."""
+    found = "".join(each if each.endswith("\n") else f"{each}\n" for each in map(str, _raw_results(answer)))
+    lines, shown = (sorted(filter(None, (line.rstrip() for line in each.splitlines()))) for each in (text, found))
+    if lines != shown:
+        raise _Failure(DIFFERS, f"expected {str(lines)[:160]}, found {str(shown)[:160]}")
+
+
+def _top_level(statement: str) -> str:
+    """Return a statement's text without comments, strings and what stands in brackets."""
+    bare = re.sub(
+        r"/\*.*?\*/|--[^\n]*|(?<!:)//[^\n]*|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'", " ", statement, flags=re.DOTALL
+    )
+    kept, depth = [], 0
+    for character in bare:
+        depth += (character in "([{") - (character in ")]}")
+        if depth <= 0:
+            kept.append(character)
+    return "".join(kept)

@@ -1,0 +1,222 @@
+"""The runner of AsterixDB's suite: how it reads cases, compares results, and judges steps, on cases of our own."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from conformance.asterixdb.__main__ import main
+from conformance.asterixdb.eligibility import ineligible_reason
+from conformance.asterixdb.ledger import MARK, write_ledger
+from conformance.asterixdb.requests import request_of
+from conformance.asterixdb.runner import DIFFERS, NOT_ELIGIBLE, OTHER_ERROR, PASSED, REFUSED, is_same_error, run_case
+from conformance.asterixdb.suite import RUNTIME, Case, cases_of, root_of
+from conformance.asterixdb.values import UnreadableResult, difference, read_values
+from conformance.asterixdb.world import Answer
+
+NAMESPACE = "urn:xml.testframework.asterix.apache.org"
+UNIT = '<test-case FilePath="{group}"><compilation-unit name="{name}"><output-dir compare="Text">{name}</output-dir>{more}</compilation-unit></test-case>'
+
+
+class ScriptedService:
+    """A query service that gives prepared answers in order, and keeps the statements."""
+
+    def __init__(self, *answers: dict[str, object]) -> None:
+        self.answers = list(answers)
+        self.sent: list[tuple[str, dict[str, object]]] = []
+        self.limit_s = 60.0
+
+    def state(self, statement: str, parameters: dict[str, object], *, as_json: bool, accept: str | None) -> Answer:
+        """Give the next answer."""
+        self.sent.append((statement, parameters))
+        body = self.answers.pop(0)
+        return Answer(400 if "errors" in body else 200, json.dumps(body), body)
+
+
+def suite(
+    directory: Path, named: tuple[str, str], steps: dict[str, str], *, results: dict[str, str], more: str = ""
+) -> Path:
+    """Write a suite of one case, which an included file declares."""
+    group, name = named
+    runtime = directory / RUNTIME
+    runtime.mkdir(parents=True)
+    (runtime / "testsuite_sqlpp.xml").write_text(
+        '<!-- a licence --><!DOCTYPE test-suite [<!ENTITY More SYSTEM "more.xml">]>'
+        f'<test-suite xmlns="{NAMESPACE}" ResultOffsetPath="results" QueryOffsetPath="queries">&More;</test-suite>'
+    )
+    unit = UNIT.format(group=group, name=name, more=more)
+    (runtime / "more.xml").write_text(f'<!-- < --><test-group name="sqlpp_queries"><test-group name="{group}">{unit}</test-group></test-group>')  # fmt: skip
+    for folder, files in (("queries", steps), ("results", results)):
+        place = runtime / folder / group / name
+        place.mkdir(parents=True)
+        for each, text in files.items():
+            (place / f"{name}.{each}").write_text(text)
+    return directory
+
+
+def case_of(directory: Path, steps: dict[str, str], results: dict[str, str], more: str = "") -> Case:
+    """A case of steps and results."""
+    (case,) = cases_of(root_of(suite(directory, ("birds", "wren"), steps, results=results, more=more)))
+    return case
+
+
+def outcome(case: Case, *answers: dict[str, object]) -> tuple[str, str]:
+    """How a case ends with prepared answers."""
+    found = run_case(case, ScriptedService(*answers), root=Path("/data"))
+    return found.outcome, found.reason
+
+
+def test_steps_are_sent_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    """10 comes after 2; parameters in comments are sent along, and paths lead to the checkout's data."""
+    case = case_of(tmp_path, {
+        "1.ddl.sqlpp": "create dataverse x", "10.query.sqlpp": "-- param $n:json=3\nselect value $n;",
+        "2.update.sqlpp": 'load dataset d using localfs(("path"="asterix_nc1://data/birds.adm"))',
+    }, {"1.adm": "3"})  # fmt: skip
+    service = ScriptedService({}, {}, {"results": [3]})
+
+    found = run_case(case, service, root=Path("/checkout"))
+
+    assert (found.outcome, case.group, case.key) == (PASSED, "birds", "birds/wren")
+    assert [text.split()[0] for text, _ in service.sent] == ["create", "load", "--"]
+    assert "file:///checkout/data/birds.adm" in service.sent[1][0]
+    assert service.sent[2][1] == {"$n": "3"}
+
+
+def test_a_parameter_of_a_json_request_is_a_value(tmp_path: Path) -> None:
+    """With the request type JSON, not a text."""
+    case = case_of(
+        tmp_path, {"1.query.sqlpp": "// requesttype=application/json\n// param args:json=[1, 2]\nselect 1"}, {}
+    )
+
+    request = request_of(case.steps[0], root=Path("/"))
+
+    assert (request.as_json, request.parameters) == (True, {"args": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    "answer,expected",
+    [
+        ({"results": [1, 2]}, PASSED),
+        ({"results": [2, 1]}, PASSED),
+        ({"results": [1]}, DIFFERS),
+        ({"results": [1, 3]}, DIFFERS),
+        ({"errors": [{"msg": "ASX1001: Syntax error"}]}, REFUSED),
+    ],
+)
+def test_an_outcome_follows_the_answer(tmp_path: Path, answer: dict[str, object], expected: str) -> None:
+    """Results without an order are compared as multisets; an error where none is expected is a refusal."""
+    case = case_of(tmp_path, {"1.query.sqlpp": "select value x from [1, 2] x"}, {"1.adm": "1\n2"})
+
+    assert outcome(case, answer)[0] == expected
+
+
+def test_results_of_an_ordering_query_are_compared_in_order(tmp_path: Path) -> None:
+    """An ORDER BY inside of brackets does not count."""
+    steps = {"1.query.sqlpp": "from (select value 1 order by 1) t select t; select 2 order by 1"}
+    case = case_of(tmp_path / "a", steps, {"1.adm": "1 2"})
+    inner = case_of(tmp_path / "b", {"1.query.sqlpp": "from (select value 1 order by 1) t select t"}, {"1.adm": "1 2"})
+
+    assert outcome(case, {"results": [2, 1]}) == (DIFFERS, "order of results")
+    assert outcome(inner, {"results": [2, 1]})[0] == PASSED
+
+
+def test_expected_errors_are_met_in_their_order(tmp_path: Path) -> None:
+    """Another code, or no error, is another error; the results of a refused step belong to nothing."""
+    more = "<expected-error>ASX1063: Cannot find x (in line 2, at column 3)</expected-error>"
+    case = case_of(tmp_path, {"1.query.sqlpp": "select 1", "2.query.sqlpp": "select 2"}, {"1.adm": "2"}, more)
+    refused, other = {"errors": [{"msg": "ASX1063: no x"}]}, {"errors": [{"msg": "ASX1001: no"}]}
+
+    assert outcome(case, refused, {"results": [2]})[0] == PASSED
+    assert outcome(case, other, {"results": [2]})[0] == OTHER_ERROR
+    assert outcome(case, {"results": [2]}, {"results": [2]})[0] == OTHER_ERROR
+
+
+@pytest.mark.parametrize(
+    "expected,found,same",
+    [
+        ("ASX1063: Cannot find x", "ASX1063: other words", True),
+        ("ASX1063: Cannot find x", "ASX1064: Cannot find y", False),
+        ("Invalid thing (in line 3, at column 4)", "ASX0046: Invalid thing", True),
+        ("Syntax error: In line 2", "ASX1001: Syntax error", True),
+        ("no code", "ASX1001: Syntax error", False),
+    ],
+)
+def test_errors_are_compared_by_code_or_text(expected: str, found: str, same: bool) -> None:
+    """Positions do not count."""
+    assert is_same_error(expected, found) is same
+
+
+@pytest.mark.parametrize(
+    "text,reason",
+    [
+        ("create feed f", "feeds"),
+        ("create nodegroup g on n1", "node groups"),
+        ("create external dataset d(t) using S3 (x)", "adapters of clouds and HDFS"),
+        ("use x; explain select 1", "AsterixDB's plans"),
+        ('load dataset d using localfs(("path"="asterix_nc1://data/gone.adm"))', "data absent"),
+        ("// create feed f\nselect 1", None),
+    ],
+)
+def test_cases_that_cannot_be_asked_are_named(tmp_path: Path, text: str, reason: str | None) -> None:
+    """Comments do not count."""
+    case = case_of(tmp_path, {"1.query.sqlpp": text}, {"1.adm": "1"})
+
+    assert ineligible_reason(case, root=tmp_path) == reason
+
+
+def test_values_of_adm_are_read() -> None:
+    """Temporal values become their text, numbers lose their width, multisets stay multisets."""
+    text = '{ "a": 1i8, "b": date("2020-01-01"), "c": {{ 1, 2 }}, "d": [ -2.5f, INF ] }\n"x" true null'
+
+    assert read_values(text) == [{"a": 1, "b": "2020-01-01", "c": [1, 2], "d": [-2.5, math.inf]}, "x", True, None]
+    with pytest.raises(UnreadableResult):
+        read_values("{ 1 }")
+
+
+@pytest.mark.parametrize(
+    "expected,found,told",
+    [
+        ("0.1", [0.10000000149], None),
+        ("1 2", [1, 3], "expected 2, found 3"),
+        ("1", [True], "expected 1, found true"),
+        ("{{1,2}}", [[2, 1]], None),
+        ("[1,2]", [[2, 1]], "order of an array's items"),
+        ('"a/b"', ["a.b"], None),
+        ('{"a":null}', [{}], 'expected {"a": null}, found {}'),
+        ('time("07:22:35.000")', ["07:22:35"], None),
+    ],
+)
+def test_results_are_compared_as_values(expected: str, found: list[object], told: str | None) -> None:
+    """With a tolerance of numbers, both spellings of names, multisets without order; NULL is not MISSING."""
+    assert difference(read_values(expected), found, ordered=True) == told
+
+
+def test_the_ledger_counts_by_group_and_kind(tmp_path: Path) -> None:
+    """The text above the mark stays."""
+    page, file = tmp_path / "page.md", tmp_path / "outcomes.json"
+    page.write_text(f"# Title\n{MARK}\nold")
+    file.write_text(json.dumps([
+        {"key": "g/a", "group": "g", "outcome": PASSED, "reason": ""},
+        {"key": "g/b", "group": "g", "outcome": REFUSED, "reason": "ASX1081: Cannot find function with signature f(1)"},
+        {"key": "g/c", "group": "g", "outcome": NOT_ELIGIBLE, "reason": "feeds"},
+    ]))  # fmt: skip
+
+    write_ledger(file, page)
+
+    text = page.read_text()
+    assert text.startswith("# Title\n")
+    assert "old" not in text
+    assert "1 of 2 cases" in text
+    assert "| g | 2 | 1 | 0 | 1 | 0 |" in text
+    assert "| a function that is not built in | 1 | open |" in text
+    assert "| feeds | 1 |" in text
+
+
+def test_nothing_is_run_without_a_suite(capsys: pytest.CaptureFixture[str]) -> None:
+    """The reader supplies the checkout."""
+    assert main([]) == 0
+
+    assert "give --suite DIR" in capsys.readouterr().out
