@@ -32,7 +32,10 @@ KINDS: Final = (
     _kind("another number of results", r"^\d+ results for \d+"),
     _kind("other fields in a whole response", r"^\."),
     _kind("other values", r"^expected "),
-    _kind("shapes and spatial functions", r"signature \S*(st_|spatial|point|line|circle|polygon|rectangle|get_x|get_y|get_center|get_radius|get_points|create_)|\b(point|line|circle|polygon|rectangle|geometry|point3d)\b.*(type|field)|type(\s+with)?(\s+name)? (point|line|circle|polygon|rectangle|geometry)|(point|line|circle|polygon|rectangle|geometry) is not"),
+    _kind(
+        "shapes and spatial functions",
+        r"functions about shapes|signature (\S+\.)?`?(st_|spatial|point|line|circle|polygon|rectangle|get_(x|y|center|radius|points)\b|create_(point|line|circle|rect|poly))|datatype with name (point|line|circle|polygon|rectangle|geometry|point3d)\b",
+    ),
     _kind("intervals", r"interval|overlap_bins"),
     _kind("full text and words", r"ftcontains|word_tokens|edit_distance_contains|full[- ]?text|gram_tokens|hashed_"),
     _kind("vectors and their indexes", r"vector|ann_distance"),

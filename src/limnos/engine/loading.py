@@ -7,20 +7,20 @@ is converted to the declared type of its field.
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
 import decimal
 import gzip
-import json
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple, TextIO, cast
 from urllib.parse import unquote, urlsplit
 
-from limnos.sqlpp import EmptyNameResolver, SqlppError, bind, parse_body, results
+from limnos.engine.adm_text import UnfinishedText, read_adm, read_json
+from limnos.engine.delimited_text import MalformedLine, read_lines
+from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions.times import DAY_MS
-from limnos.sqlpp.values.model import Date, DateTime, Time, Value, object_of
+from limnos.sqlpp.values.model import Date, DateTime, Time, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from limnos.sqlpp.jobs import ExternalSource
     from limnos.sqlpp.stored import StorageForm
 
-NOT_FOUND, MALFORMED, UNKNOWN_FORMAT, NO_DELIMITER = 3077, 3021, 3026, 3050
+NOT_FOUND, MALFORMED, UNKNOWN_FORMAT = 3077, 3021, 3026
 DOCUMENT_BYTES_MAX: Final = 16 << 20
 """Longest text of one object."""
+UNFINISHED: Final[list[Value]] = []
+"""Stands for the values of a text that ends within one."""
 _WIDE: Final = 1 << 63
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -109,36 +111,51 @@ def _lines(file: Path) -> Iterator[str]:
 # JSON and ADM: objects one after the other, each on one or more lines. An array stands for its items.
 
 
-def _documents(file: Path, read: Callable[[str], Value]) -> Iterator[Value]:
-    for number, text in _texts(file):
-        try:
-            value = read(text)
-        except (ValueError, SqlppError, RecursionError):
-            raise _malformed_error(
-                file, f"what begins in line {number} is not of its format: {text.strip()[:80]}"
-            ) from None
-        yield from value if type(value) is tuple else (value,)
+def _documents(file: Path, read: Callable[[str], list[Value]]) -> Iterator[Value]:
+    """Read the objects of a file."""
+    for number, found, text in _texts(file, read):
+        if found is None:
+            raise _malformed_error(file, f"what begins in line {number} is not of its format: {text.strip()[:80]}")
+        for value in found:
+            yield from value if type(value) is tuple else (value,)
 
 
-def _texts(file: Path) -> Iterator[tuple[int, str]]:
-    """The text of each object, and the number of its first line."""
+def _texts(file: Path, read: Callable[[str], list[Value]]) -> Iterator[tuple[int, list[Value] | None, str]]:
+    """The values of each text with the number of its first line; None for one that is not of the format.
+
+    A text is a line, or all lines until its brackets are closed.
+    """
     held: list[str] = []
     begun, depth, quote, size = 1, 0, "", 0
     for number, line in enumerate(_lines(file), start=1):
         if not held:
-            if not line.strip(" \t\r\n,"):
+            found = _attempt(read, line)
+            if found is not UNFINISHED:
+                yield number, found, line
                 continue
             begun = number
         held.append(line)
         size += len(line)
         depth, quote = _depth(line, depth, quote=quote)
         if depth <= 0 and not quote:
-            yield begun, "".join(held)
+            text = "".join(held)
+            found = _attempt(read, text)
+            yield begun, None if found is UNFINISHED else found, text
             held, size = [], 0
         elif size > DOCUMENT_BYTES_MAX:
             raise _malformed_error(file, f"what begins in line {begun} is longer than {DOCUMENT_BYTES_MAX} characters")
     if held:
-        yield begun, "".join(held)
+        yield begun, None, held[0]
+
+
+def _attempt(read: Callable[[str], list[Value]], text: str) -> list[Value] | None:
+    """The values of a text; None if it is not of the format, `UNFINISHED` if it ends within a value."""
+    try:
+        return read(text)
+    except UnfinishedText:
+        return UNFINISHED
+    except (ValueError, SqlppError, RecursionError):
+        return None
 
 
 def _depth(line: str, depth: int, *, quote: str) -> tuple[int, str]:
@@ -160,7 +177,7 @@ def _depth(line: str, depth: int, *, quote: str) -> tuple[int, str]:
 
 
 def _read_json(file: Path, _: _ReadOptions) -> Iterator[Value]:
-    return _documents(file, lambda text: _plain(json.loads(text, object_pairs_hook=object_of)))
+    return _documents(file, lambda text: list(map(_plain, read_json(text))))
 
 
 def _plain(value: object) -> Value:
@@ -189,42 +206,21 @@ def _plain(value: object) -> Value:
 
 
 def _read_adm(file: Path, _: _ReadOptions) -> Iterator[Value]:
-    """Read ADM, AsterixDB's data format: each object is a SQL++ expression without names."""
-    return _documents(file, _expression)
+    return _documents(file, read_adm)
 
 
-def _expression(text: str) -> Value:
-    (value,) = results(bind(parse_body(text.strip().rstrip(",;")), EmptyNameResolver()), lambda *_: ())
-    return value
+# Delimited text.
 
 
-# Delimited text: fields in the order of their declaration. An empty field is MISSING.
-
-
-def _read_delimited(file: Path, wish: _ReadOptions) -> Iterator[Value]:
-    options = wish.options
-    names = [field.name for field in wish.form.type.fields]
-    rows = csv.reader(_lines(file), delimiter=_character(options, "delimiter", otherwise=","), quotechar=_character(options, "quote", otherwise='"'))  # fmt: skip
+def _read_delimited(file: Path, wish: _ReadOptions, *, delimiter: str = ",") -> Iterator[Value]:
     try:
-        for at, cells in enumerate(rows):
-            if at == 0 and options.get("header", "").lower() == "true":
-                continue
-            if len(cells) > len(names):
-                raise _malformed_error(file, f"line {rows.line_num} has {len(cells)} fields, the type {len(names)}")
-            yield {name: cell for name, cell in zip(names, cells, strict=False) if cell}
-    except csv.Error as reason:
-        raise _malformed_error(file, f"line {rows.line_num}: {reason}") from None
-
-
-def _character(options: Mapping[str, str], name: str, *, otherwise: str) -> str:
-    found = options.get(name, otherwise)
-    if len(found) != 1:
-        raise SqlppError(NO_DELIMITER, f"'{found}' is not a valid {name}. The length of {name} should be 1")
-    return found
+        yield from read_lines(_lines(file), wish.form, options=wish.options, delimiter=delimiter)
+    except MalformedLine as reason:
+        raise _malformed_error(file, str(reason)) from None
 
 
 def _read_tabs(file: Path, wish: _ReadOptions) -> Iterator[Value]:
-    return _read_delimited(file, _ReadOptions(wish.form, {"delimiter": "\t", **wish.options}))
+    return _read_delimited(file, wish, delimiter="\t")
 
 
 # Parquet.

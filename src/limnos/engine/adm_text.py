@@ -1,0 +1,194 @@
+"""Reads ADM, AsterixDB's text of values: JSON with suffixes of numbers, constructors such as `date("…")`, and `{{ }}`.
+
+May import `sqlpp`. Must not know files. Constructors are SQL++'s own functions. A text that ends within a value is told
+apart from a wrong one, because a value may go on in the next line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import TYPE_CHECKING, Final
+
+from limnos.sqlpp import EmptyNameResolver, bind, parse_body, results
+from limnos.sqlpp.values.model import MISSING, Bag, Float, Integer, SmallInt, TinyInt, Value, object_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+NESTED_MAX: Final = 200
+"""Most levels of brackets around a value."""
+_SPACE: Final = re.compile(r"[\s;]*")
+_BETWEEN: Final = re.compile(r"[\s,]*")
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL)
+_NUMBER: Final = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?P<suffix>i8|i16|i32|i64|[fFdD])?(?![\w.])")
+_NAME: Final = re.compile(r"[-+]?[A-Za-z][\w-]*")
+_WORDS: Final[Mapping[str, Value]] = {
+    "true": True, "false": False, "null": None, "missing": MISSING, "NaN": math.nan, "INF": math.inf, "-INF": -math.inf, "+INF": math.inf,
+}  # fmt: skip
+_WHOLE: Final[Mapping[str, tuple[Callable[[int], Value], int]]] = {
+    "i8": (TinyInt, 8), "i16": (SmallInt, 16), "i32": (Integer, 32), "i64": (int, 64),
+}  # fmt: skip
+
+
+class MalformedText(ValueError):
+    """A text that is not of the format."""
+
+
+class UnfinishedText(MalformedText):
+    """A text that ends within a value."""
+
+
+def read_adm(text: str) -> list[Value]:
+    """Read the values of a text, one after the other. Raises MalformedText, UnfinishedText, SqlppError."""
+    reader = _AdmReader(text)
+    found: list[Value] = []
+    while reader.skip(_BETWEEN):
+        found.append(reader.value(0))
+        reader.skip(_SPACE)
+    return found
+
+
+def read_json(text: str) -> list[Value]:
+    """Read the values of a JSON text, one after the other. Raises MalformedText, UnfinishedText, RecursionError."""
+    at, found = 0, []
+    while (at := _past(_BETWEEN, text, at=at)) < len(text):
+        try:
+            value, at = _JSON.raw_decode(text, at)
+        except json.JSONDecodeError as error:
+            is_at_end = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
+            raise (UnfinishedText if is_at_end else MalformedText)(error.msg) from None
+        found.append(value)
+    return found
+
+
+_JSON: Final = json.JSONDecoder(object_pairs_hook=object_of)
+
+
+def _past(pattern: re.Pattern[str], text: str, *, at: int) -> int:
+    found = pattern.match(text, at)
+    return at if found is None else found.end()
+
+
+class _AdmReader:
+    def __init__(self, text: str) -> None:
+        self.text, self.at, self.end = text, 0, len(text)
+
+    def skip(self, pattern: re.Pattern[str]) -> bool:
+        """Skip what stands between values. Returns whether text is left."""
+        self.at = _past(pattern, self.text, at=self.at)
+        return self.at < self.end
+
+    def value(self, depth: int) -> Value:
+        """Read one value."""
+        if not self.skip(_SPACE):
+            raise UnfinishedText("a value is missing")
+        if depth > NESTED_MAX:
+            raise MalformedText(f"more than {NESTED_MAX} brackets")
+        head = self.text[self.at]
+        if head in "\"'":
+            return self.string()
+        if head == "{":
+            if self.text.startswith("{{", self.at):
+                return Bag(self.items("}}", depth=depth))
+            return self.object(depth)
+        if head == "[":
+            return tuple(self.items("]", depth=depth))
+        return self.number() if head.isdigit() or head in "-+." else self.word()
+
+    def string(self) -> str:
+        """Read a string."""
+        found = _STRING.match(self.text, self.at)
+        if found is None:
+            raise UnfinishedText("a string has no end")
+        self.at = found.end()
+        inside = found[0][1:-1]
+        if "\\" not in inside:
+            return inside
+        quoted = inside.replace("\\'", "'").replace('"', '\\"') if found[0][0] == "'" else inside
+        try:
+            return str(json.loads(f'"{quoted}"', strict=False))
+        except ValueError:
+            raise MalformedText(f"an escape of {found[0][:40]}") from None
+
+    def items(self, end: str, *, depth: int) -> list[Value]:
+        """Read the items of an array or a multiset."""
+        self.at += len(end)
+        found: list[Value] = []
+        while self.skip(_BETWEEN):
+            if self.text.startswith(end, self.at):
+                self.at += len(end)
+                return found
+            found.append(self.value(depth + 1))
+        raise UnfinishedText(f"no {end}")
+
+    def object(self, depth: int) -> Value:
+        """Read an object."""
+        self.at += 1
+        found: list[tuple[str, Value]] = []
+        while self.skip(_BETWEEN):
+            if self.text[self.at] == "}":
+                self.at += 1
+                return object_of((name, value) for name, value in found if value is not MISSING)
+            if self.text[self.at] not in "\"'":
+                raise MalformedText(f"no name of a field at {self.text[self.at : self.at + 20]}")
+            name = self.string()
+            if not self.skip(_SPACE):
+                break
+            if self.text[self.at] != ":":
+                raise MalformedText(f"no colon after {name[:40]}")
+            self.at += 1
+            found.append((name, self.value(depth + 1)))
+        raise UnfinishedText("no }")
+
+    def number(self) -> Value:
+        """Read a number with its suffix; a bare integer is a bigint, another number a double."""
+        found = _NUMBER.match(self.text, self.at)
+        if found is None:
+            return self.word()
+        self.at = found.end()
+        suffix = found["suffix"]
+        digits = found[0][: -len(suffix)] if suffix else found[0]
+        is_whole = not set(digits) & set(".eE")
+        if suffix in _WHOLE or (suffix is None and is_whole):
+            make, bits = _WHOLE[suffix or "i64"]
+            if not is_whole or not -(1 << (bits - 1)) <= int(digits) < 1 << (bits - 1):
+                raise MalformedText(f"{found[0][:40]} is no integer of {bits} bits")
+            return make(int(digits))
+        return Float(float(digits)) if suffix in ("f", "F") else float(digits)
+
+    def word(self) -> Value:
+        """Read a literal, or a call of a constructor."""
+        found = _NAME.match(self.text, self.at)
+        if found is None:
+            raise MalformedText(f"no value at {self.text[self.at : self.at + 20]}")
+        if found[0] in _WORDS:
+            self.at = found.end()
+            return _WORDS[found[0]]
+        opened = _past(_SPACE, self.text, at=found.end())
+        if not self.text.startswith("(", opened):
+            raise MalformedText(f"no value at {found[0][:40]}")
+        end = _closing(self.text, opened)
+        arguments, self.at = self.text[opened : end + 1], end + 1
+        (made,) = results(bind(parse_body(f"`{found[0]}`{arguments}"), EmptyNameResolver()), lambda *_: ())
+        if made is None:
+            raise MalformedText(f"{found[0]}{arguments[:40]} is no value")
+        return made
+
+
+def _closing(text: str, at: int) -> int:
+    """Return where the bracket that opens at `at` closes. Raises UnfinishedText."""
+    depth = 0
+    while at < len(text):
+        if text[at] in "\"'":
+            found = _STRING.match(text, at)
+            if found is None:
+                break
+            at = found.end()
+            continue
+        depth += (text[at] == "(") - (text[at] == ")")
+        if depth == 0:
+            return at
+        at += 1
+    raise UnfinishedText("a bracket has no end")
