@@ -36,8 +36,10 @@ def ledger(outcomes: Iterable[dict[str, str]]) -> str:
     ran = [each for each in all_of if each["outcome"] != NOT_ELIGIBLE]
     passed = sum(each["outcome"] == PASSED for each in ran)
     lines = [
-        f"{passed} of {len(ran)} cases that were sent pass ({100 * passed / max(1, len(ran)):.1f} %); "
-        f"{len(all_of) - len(ran)} cases are not eligible.",
+        (
+            f"{passed} of {len(ran)} cases that were sent pass ({100 * passed / max(1, len(ran)):.1f} %); "
+            f"{len(all_of) - len(ran)} cases are not eligible."
+        ),
         "",
         *_group_table(ran),
         "",
