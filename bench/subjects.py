@@ -27,7 +27,7 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services.identity.users import principal_add
 from limnos.services.request.context import Context
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.app.node_builder import ServerNode

@@ -18,7 +18,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.defaults import AccessSettings, RequestDefaults
 from limnos.services.request.files import FileOperations
 from limnos.services.request.node_services import NodeServices
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.view.freshness_gate import InlineFreshnessGate, SharedFreshnessGate
 from limnos.view.view import StoreView
 

@@ -30,9 +30,9 @@ from limnos.services.catalog.metalakes import metalake_create
 from limnos.services.catalog.namespaces import namespace_create
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.users import principal_remove
-from limnos.services.request import commit_watcher
+from limnos.services.request.concurrency import commit_watcher
 from limnos.services.request.named_storages import NamedStorages
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.secret_sealing import SealingKeys, key_name
 from limnos.services.sqlpp.requests import running_requests as sqlpp_requests
 from limnos.services.upkeep.secret_keys import keys_list, keys_rotate

@@ -29,7 +29,8 @@ from limnos.services.identity.owners import owner_set
 from limnos.services.identity.roles import role_create
 from limnos.services.identity.users import principal_add
 from limnos.services.request.context import Context
-from limnos.services.request.request_view import RequestScope, RequestView
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.activity.upkeep import feed_prune
 from limnos.store.backends.blocking_thread import BlockingThread
 from limnos.store.backends.mutation_queue import ignore_begin

@@ -22,7 +22,7 @@ from limnos.services.activity.feed import NOW, FeedPage, changes_read
 from limnos.services.activity.feed_positions import FeedPosition, position_of
 from limnos.services.identity.owners import owner_load
 from limnos.services.request.context import Context
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from tests.backends import Database, PostgresServer, Query, StoreLab, sqlite_copy
 from tests.freshness.world import REFUSALS, USERS, StoryWorld, mending
 from tests.inprocess import ADMIN, Node, add_catalog, fill

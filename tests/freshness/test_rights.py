@@ -26,8 +26,9 @@ from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, 
 from limnos.services.identity.groups import member_remove, members_add
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.users import principal_add, user_enable
-from limnos.services.request import context, request_view
-from limnos.services.request.request_view import RequestScope, RequestView
+from limnos.services.request import context, request_scope
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store import tx
 from limnos.store.objects.nodes import NodeWrites
 from limnos.view.facts import Value
@@ -279,7 +280,7 @@ class _Covering(tuple[int, ...]):
 
 def covered_from_above(patch: Patch) -> None:
     """Who has asked the gate about the metalake has asked about its catalogs."""
-    patch.setattr(context, "scope_zones", lambda of, scope: _Covering(request_view.scope_zones(of, scope)))
+    patch.setattr(context, "scope_zones", lambda of, scope: _Covering(request_scope.scope_zones(of, scope)))
 
 
 STORIES: dict[str, tuple[Story, tuple[Callable[[Patch], None], ...]]] = {

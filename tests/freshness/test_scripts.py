@@ -27,9 +27,10 @@ from limnos.services.iceberg.tables import table_create
 from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
 from limnos.services.identity.roles import role_create
 from limnos.services.identity.users import principal_add, user_enable
-from limnos.services.request import context, request_view
+from limnos.services.request import context, request_scope
 from limnos.services.request.property_edits import PropertyEdits
-from limnos.services.request.request_view import RequestScope, RequestView
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store import tx
 from limnos.store.backends.migrate import renew_epoch
 from limnos.store.backends.mutation_queue import ignore_begin
@@ -412,7 +413,7 @@ class _Loose(tuple[int, ...]):
 
 def catalog_not_asked(patch: Patch) -> None:
     """The gate covers the catalog that the path named on arrival, whatever it names afterwards."""
-    patch.setattr(context, "scope_zones", lambda view, scope: _Loose(request_view.scope_zones(view, scope)))
+    patch.setattr(context, "scope_zones", lambda view, scope: _Loose(request_scope.scope_zones(view, scope)))
 
 
 def changes_then_facts(patch: Patch) -> None:

@@ -31,10 +31,12 @@ from limnos.services.identity.grants import PrivilegeRequest
 from limnos.services.lance import table_lists as lance_lists
 from limnos.services.lance import tables as lance_tables
 from limnos.services.lookup import metalake_objects
+from limnos.services.request import multi_catalog_reads
 from limnos.services.request.context import Context
 from limnos.services.request.name_pages import ALL_NAMES, NamePage
 from limnos.services.request.property_edits import PropertyEdits
-from limnos.services.request.request_view import RequestScope, RequestView
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.transactions import transactions
 from limnos.services.transactions.operations import (
     NamespaceCreateOperation,
@@ -706,7 +708,7 @@ def questions(world: StoryWorld) -> StoryQuestion:
         (f"tags of {table}", at, lambda request_view: tags_on(request_view, table)),
         ("tags", lake, lambda request_view: metalake_objects.metalake_objects_list(request_view, Kind.TAG)),
         ("tokens", RequestScope(), lambda request_view: tokens.tokens_list(request_view, request_view.user)),
-        ("metalakes", RequestScope(), metalakes.metalakes_list),
+        ("metalakes", RequestScope(), multi_catalog_reads.metalakes_list),
         (f"who {user}", lake, lambda request_view: request_view.subject_of(user)),
         (f"load {view}", where_viewed, lambda request_view: views.view_load(request_view, view[:-1], view[-1])),
         (

@@ -16,7 +16,7 @@ from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, 
 from limnos.services.identity.roles import role_create
 from limnos.services.identity.users import principal_add
 from limnos.services.request.context import Context
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from tests.backends import StoreLab, sqlite_copy
 from tests.inprocess import ADMIN, LAKE, MAIN, Node, fill, new_table
 

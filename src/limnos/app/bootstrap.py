@@ -18,11 +18,12 @@ from limnos.model.errors import AlreadyExists, AuthenticationFailed, NotFound
 from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER
 from limnos.model.permits import upkeep_permit
 from limnos.services.catalog.catalogs import catalog_create
-from limnos.services.catalog.metalakes import metalake_create, metalakes_list
-from limnos.services.identity.tokens import refuse_former, token_create
-from limnos.services.lookup.nested_namespaces import separator_check, separator_check_key
+from limnos.services.catalog.metalakes import metalake_create
+from limnos.services.catalog.nested_namespaces import separator_check, separator_check_key
+from limnos.services.identity.tokens import token_create
 from limnos.services.request.context import Context
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.multi_catalog_reads import metalakes_list, refuse_former
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.storage.location_reconciliation import locations_reconcile
 from limnos.services.upkeep.secret_keys import keys_inventory
 from limnos.store.objects.nesting import checked_read

@@ -37,7 +37,7 @@ from limnos.services.identity.issuer import ISSUER
 from limnos.services.lance.workers import WORKERS
 from limnos.services.request.defaults import AccessSettings, AuditRules, RequestDefaults
 from limnos.services.request.files import FileOperations
-from limnos.services.request.location_conflicts import LocationConflicts
+from limnos.services.request.location_rules import LocationConflicts
 from limnos.services.request.named_storages import NamedStorages, read_storages
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.secret_sealing import SealingKeys

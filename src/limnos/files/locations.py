@@ -215,3 +215,14 @@ def _covers(root: ParsedLocation, place: ParsedLocation) -> bool:
 def _illegal_location(location: str, reason: str) -> BadRequest:
     shown = location.encode("utf-8", "backslashreplace").decode("utf-8")
     return BadRequest(f"Illegal location {shown!r}: {reason}.")
+
+
+_FIRST_LENGTH: Final = len("file:///")
+
+
+def key_of(location: str) -> str:
+    """Return the key of a location in normal form. Most are a new directory of a parent whose key is cached."""
+    parent, _, name = location.rpartition("/")
+    if name.isalnum() and name.isascii() and len(parent) > _FIRST_LENGTH and not parent.endswith("/"):
+        return f"{place_key(parent)}/{name}"
+    return place_key(location)

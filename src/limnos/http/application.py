@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from limnos.model.kinds import Kind
     from limnos.names.path import Levels
     from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
     from limnos.telemetry.request_log import RequestLog
 
     Handler = Callable[[Request, Context], Awaitable[Response]]

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.routing import Route
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
     from limnos.store.idempotency import RequestOutcome
 
     ReplayResponse = Callable[[Request, Context, int], Awaitable[Response]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.lance.tables import LANCE_PURGE
+from limnos.services.lance.purges import LANCE_PURGE
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.sql import Sql
 from tests.http.driver import DriverNode

@@ -16,7 +16,7 @@ from limnos.files import allow_everything
 from limnos.model.records import CatalogRecord
 from limnos.services.lance import table_creation as lance_creating
 from limnos.services.lance.debris import DebrisTable, delete_debris
-from limnos.services.lance.tables import LANCE_PURGE, lance_purge_of
+from limnos.services.lance.purges import LANCE_PURGE, lance_purge_of
 from limnos.services.request.catalog_storage import catalog_storage_within
 from limnos.services.request.named_storages import NamedStorages
 from limnos.services.upkeep.janitors import JANITOR, JanitorPayload

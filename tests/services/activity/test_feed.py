@@ -16,7 +16,7 @@ from limnos.services.catalog.tables import table_drop, table_move
 from limnos.services.iceberg.tables import table_create
 from limnos.services.identity.grants import PrivilegeRequest, privileges_grant
 from limnos.services.identity.owners import owner_set
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.upkeep import feed_prune
 from tests.inprocess import ADMIN, LAKE, MAIN, add_catalog, new_table
 from tests.services.conftest import ServiceDesk

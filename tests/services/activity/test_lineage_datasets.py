@@ -5,7 +5,7 @@ from __future__ import annotations
 from limnos.formats.openlineage import EventDataset
 from limnos.services.activity.lineage_datasets import datasets_find
 from limnos.services.lookup.visibility import UsableCatalogs, usable_catalogs_of
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
 

@@ -18,7 +18,7 @@ from limnos.services.catalog.metalakes import (
 from limnos.services.identity.owners import owner_load
 from limnos.services.identity.users import principal_add, user_enable
 from limnos.services.request.property_edits import PropertyEdits
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
 

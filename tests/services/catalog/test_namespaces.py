@@ -12,7 +12,7 @@ from limnos.names.errors import InvalidName
 from limnos.services.catalog.namespaces import namespace_create, namespace_drop, namespace_load, namespace_move
 from limnos.services.catalog.tables import table_exists, table_move
 from limnos.services.identity.owners import owner_load
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from tests.inprocess import LAKE, MAIN
 from tests.services.conftest import ServiceDesk
 

@@ -18,11 +18,11 @@ from limnos.names.errors import InvalidName
 from limnos.services.catalog import nesting_steps
 from limnos.services.catalog.catalogs import catalog_alter, catalog_create
 from limnos.services.catalog.namespaces import namespace_drop, namespace_move, namespaces_list
+from limnos.services.catalog.nested_namespaces import separator_check
 from limnos.services.catalog.nesting import nesting_check, nesting_confirm, nesting_continue, nesting_load, nesting_plan
 from limnos.services.catalog.nesting_steps import NestingProgress
-from limnos.services.lookup.nested_namespaces import separator_check
 from limnos.services.request.property_edits import PropertyEdits
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.upkeep.trash import NEWEST, trash_list, trash_restore
 from limnos.store.objects.nesting import checked_read
 from tests.backends import StoreLab

@@ -53,7 +53,7 @@ from limnos.services.lookup.metalake_objects import metalake_object_create
 from limnos.services.lookup.namespace_objects import namespace_object_create
 from limnos.services.request.context import Context
 from limnos.services.request.files import FileOperations
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.exchange.imports import MetalakeImport
 from limnos.store.key_value_records.lmdb_storage import LmdbKeyValueStore
 from limnos.store.key_value_records.records import RecordStore

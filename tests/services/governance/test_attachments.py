@@ -30,7 +30,7 @@ from limnos.services.lookup.metalake_objects import (
     metalake_objects_list,
 )
 from limnos.services.request.property_edits import PropertyEdits
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from tests.inprocess import ADMIN, LAKE, MAIN, add_catalog
 from tests.services.conftest import ServiceDesk
 

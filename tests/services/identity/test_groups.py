@@ -9,7 +9,7 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services.identity.groups import MEMBERS_MAX, member_remove, members_add, members_list
 from limnos.services.identity.users import principal_add, principal_remove
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
 

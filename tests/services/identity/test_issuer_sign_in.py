@@ -15,7 +15,7 @@ from limnos.services.identity.issuer import ISSUER
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.identity.tokens import token_create
 from limnos.services.identity.users import principal_add, principal_remove, user_enable
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
 

@@ -13,7 +13,8 @@ from limnos.services.identity.grants import PrivilegeRequest, roles_give
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.roles import role_create, role_drop, roles_list, roles_on
 from limnos.services.identity.users import holders_list, principal_add, principal_remove
-from limnos.services.request.request_view import RequestScope, RequestView
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.schema import metadata
 from tests.inprocess import LAKE, Node
 from tests.services.conftest import ServiceDesk

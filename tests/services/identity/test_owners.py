@@ -8,7 +8,7 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.catalog.catalogs import catalogs_list
 from limnos.services.identity.owners import owner_load, owner_set
 from limnos.services.identity.roles import role_create, role_load
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from tests.inprocess import LAKE, add_catalog
 from tests.services.conftest import ServiceDesk
 

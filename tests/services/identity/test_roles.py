@@ -26,7 +26,8 @@ from limnos.services.identity.roles import (
 )
 from limnos.services.lookup.securables import role_look_up
 from limnos.services.request.name_pages import ALL_NAMES
-from limnos.services.request.request_view import RequestScope, RequestView
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.store.identity import roles as store_roles
 from limnos.store.sql import Load
 from limnos.view import facts

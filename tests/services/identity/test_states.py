@@ -13,7 +13,7 @@ from limnos.services.catalog.catalogs import catalog_drop, catalog_enable, catal
 from limnos.services.catalog.metalakes import metalake_create, metalake_drop, metalake_set, metalakes_visible
 from limnos.services.catalog.namespaces import namespace_create, namespace_load
 from limnos.services.identity.users import principal_remove, principals_list, user_enable
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from tests.backends import StoreLab
 from tests.inprocess import ADMIN, LAKE, MAIN, fill
 from tests.services.conftest import ServiceDesk

@@ -12,7 +12,7 @@ from limnos.services.activity.audit_exports import audit_export
 from limnos.services.catalog.metalakes import metalake_create, metalakes_visible
 from limnos.services.identity.tokens import token_create, token_revoke, tokens_list, tokens_visible
 from limnos.services.identity.users import principal_add, principal_remove, user_enable
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.audit import AuditFilter
 from tests.inprocess import LAKE, MAIN
 from tests.services.conftest import ServiceDesk

@@ -20,7 +20,8 @@ from limnos.services.identity.users import (
     principals_list,
     user_enable,
 )
-from limnos.services.request.request_view import RequestScope, RequestView
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from tests.inprocess import LAKE, MAIN
 from tests.services.conftest import ServiceDesk
 

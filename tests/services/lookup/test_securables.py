@@ -7,7 +7,8 @@ import pytest
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
-from limnos.services.lookup.securables import SecurableTarget, codec_of, parse_kind, scope_for, target_find
+from limnos.services.lookup.securables import SecurableTarget, parse_kind, scope_for, target_find
+from limnos.services.request.name_codecs import codec_of
 from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
 

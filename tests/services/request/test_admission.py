@@ -10,7 +10,7 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.names.path import Levels
 from limnos.services.request.admission import require_possible_access
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from tests.inprocess import MAIN
 from tests.services.conftest import ServiceDesk
 

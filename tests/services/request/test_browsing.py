@@ -31,7 +31,7 @@ from limnos.services.request import name_pages
 from limnos.services.request.browsing import catalog_names, paths_of
 from limnos.services.request.name_pages import PageRequest
 from limnos.services.request.property_edits import PropertyEdits
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.sqlpp.execution.metadata import MetadataRequest, metadata_gather
 from limnos.services.upkeep.trash import trash_list, trash_restore
 from limnos.store.objects import owners as owner_rows

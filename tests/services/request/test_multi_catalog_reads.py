@@ -15,7 +15,8 @@ from limnos.services.catalog.catalogs import catalog_load
 from limnos.services.catalog.tables import table_drop
 from limnos.services.request import multi_catalog_reads
 from limnos.services.request.multi_catalog_reads import read_many_scopes
-from limnos.services.request.request_view import RequestScope, RequestView
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.view.keys import path_key
 from tests.backends import sqlite_copy
 from tests.freshness.test_scripts import SIDE, Stage

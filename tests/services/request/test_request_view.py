@@ -14,7 +14,8 @@ from limnos.services.catalog.catalogs import catalog_alter, catalog_drop, catalo
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.users import principal_remove
 from limnos.services.request.property_edits import PropertyEdits
-from limnos.services.request.request_view import RequestScope, RequestView
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import format_of
 from tests.inprocess import LAKE, MAIN, Node, add_catalog
 from tests.services.conftest import ServiceDesk

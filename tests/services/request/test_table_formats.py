@@ -10,7 +10,7 @@ from limnos.services.catalog.catalogs import catalog_create
 from limnos.services.catalog.namespaces import namespace_create
 from limnos.services.catalog.tables import table_load, tables_list
 from limnos.services.iceberg.tables import table_create
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from tests.inprocess import LAKE, new_table
 from tests.services.conftest import ServiceDesk
 

@@ -11,7 +11,7 @@ from limnos.services.catalog.catalogs import catalog_create
 from limnos.services.catalog.filesets import FilesetRequest, fileset_create
 from limnos.services.catalog.protection import protection_set
 from limnos.services.identity.owners import owner_set
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.upkeep import cascades
 from limnos.services.upkeep.cascades import namespace_drop_all
 from tests.inprocess import LAKE, MAIN

@@ -15,7 +15,7 @@ from limnos.services.catalog.tables import table_drop, table_load, table_move, t
 from limnos.services.iceberg.tables import table_create
 from limnos.services.identity.owners import owner_load, owner_set
 from limnos.services.identity.roles import role_load, role_objects
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.upkeep.trash import NEWEST, TrashEntry, TrashRestored, trash_list, trash_restore, trash_sweep
 from limnos.store.activity.upkeep import feed_prune, orphans_sweep
 from tests.inprocess import ADMIN, LAKE, MAIN, new_table

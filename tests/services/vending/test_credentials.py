@@ -12,7 +12,8 @@ from limnos.model.errors import ServiceUnavailable, StorageFailed
 from limnos.model.kinds import FILESET_PROVIDER, Kind
 from limnos.model.privileges import Privilege
 from limnos.services.catalog.filesets import FilesetRequest, fileset_create
-from limnos.services.request.request_view import RequestScope, RequestView
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.vending import credentials
 from limnos.services.vending.credentials import CredentialRequest, CredentialVendor
 from limnos.sources.credentials import AwsCredentials, AwsRole, FileRights

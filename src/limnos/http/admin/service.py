@@ -11,7 +11,7 @@ from limnos.http import health
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.services.identity.issuer import ISSUER
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.telemetry import metrics
 
 if TYPE_CHECKING:

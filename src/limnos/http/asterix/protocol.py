@@ -12,7 +12,7 @@ from limnos.access.actions import Action
 from limnos.http.asterix import admin, connector, result_handles, service
 from limnos.http.asterix.errors import error_response
 from limnos.http.routing import Route, Router
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler

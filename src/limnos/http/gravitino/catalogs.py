@@ -21,7 +21,7 @@ from limnos.names.errors import InvalidName
 from limnos.services.catalog import catalogs
 from limnos.services.request.browsing import catalog_names
 from limnos.services.request.property_edits import PropertyEdits
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

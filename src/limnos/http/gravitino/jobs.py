@@ -15,7 +15,7 @@ from limnos.http.gravitino.namespace_objects import drop_response
 from limnos.http.gravitino.updates import RenameUpdate, UpdateComment, VariedUpdate, edits_of
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, RunConflict
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs import job_templates, jobs, runs
 from limnos.services.runs.job_templates import KIND, TemplateRequest
 from limnos.services.runs.jobs import JobView

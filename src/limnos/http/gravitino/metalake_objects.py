@@ -15,8 +15,9 @@ from limnos.model.kinds import Kind
 from limnos.services.governance import attachments
 from limnos.services.governance.attachments import PLURAL, AttachmentTarget
 from limnos.services.lookup import metalake_objects
-from limnos.services.lookup.securables import codec_for, parse_kind
-from limnos.services.request.request_view import RequestScope
+from limnos.services.lookup.securables import parse_kind
+from limnos.services.request.name_codecs import codec_for
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

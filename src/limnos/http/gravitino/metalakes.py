@@ -15,7 +15,7 @@ from limnos.http.gravitino.updates import EntityUpdates, InUseRequest, check_pro
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 from limnos.services.catalog import metalakes
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler

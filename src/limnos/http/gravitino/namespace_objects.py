@@ -13,8 +13,8 @@ from limnos.http.gravitino.handler_wrappers import names_of
 from limnos.http.gravitino.updates import edits_of
 from limnos.model.errors import NotFound
 from limnos.services.lookup import namespace_objects
-from limnos.services.lookup.securables import codec_of
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.name_codecs import codec_of
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import is_sourced
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 from limnos.services.identity import roles
 from limnos.services.lookup.securables import parse_kind
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler

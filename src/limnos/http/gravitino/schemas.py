@@ -32,9 +32,9 @@ from limnos.services.lance.catalog_directories import (
     properties_in,
 )
 from limnos.services.lookup.lance_roots import is_root_schema, is_root_visible, require_own, root_load
-from limnos.services.lookup.securables import codec_of
+from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.name_pages import ALL_NAMES
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import is_sourced
 from limnos.services.upkeep.cascades import namespace_drop_all
 

@@ -15,7 +15,8 @@ from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody
 from limnos.model.privileges import parse_condition, parse_privilege
 from limnos.services.identity.grants import PrivilegeRequest
 from limnos.services.identity.roles import role_objects
-from limnos.services.lookup.securables import codec_for, parse_kind
+from limnos.services.lookup.securables import parse_kind
+from limnos.services.request.name_codecs import codec_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

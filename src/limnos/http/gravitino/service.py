@@ -11,7 +11,7 @@ from limnos.http import health
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import wrap_handler
 from limnos.http.routing import Route
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler

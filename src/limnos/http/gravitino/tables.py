@@ -55,10 +55,10 @@ from limnos.services.lance.catalog_directories import CatalogDirectory, catalog_
 from limnos.services.lance.table_description import VersionReference
 from limnos.services.lance.table_lists import tables_page
 from limnos.services.lookup.lance_roots import levels_within
-from limnos.services.lookup.securables import codec_of
 from limnos.services.request.cache_validity import cache_validity_of
+from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.name_pages import ALL_NAMES
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import ICEBERG, LANCE, SOURCE, format_of, is_sourced
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
 from limnos.services.identity import users
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler

@@ -41,8 +41,8 @@ from limnos.services.catalog import views
 from limnos.services.federation import views as source_views
 from limnos.services.federation.source_objects import VisibleSourceNames
 from limnos.services.iceberg import views as iceberg_views
-from limnos.services.lookup.securables import codec_of
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.name_codecs import codec_of
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import is_federated
 
 if TYPE_CHECKING:

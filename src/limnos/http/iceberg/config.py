@@ -18,7 +18,8 @@ from limnos.services.catalog.catalogs import catalog_use
 from limnos.services.catalog.scan_modes import catalog_scan_mode
 from limnos.services.federation.forwarded_requests import endpoints_of_source as source_endpoints
 from limnos.services.request.catalog_properties import mask_passwords
-from limnos.services.request.request_view import RequestScope, RequestView
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, require_format
 
 if TYPE_CHECKING:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.names.path import Levels
     from limnos.services.federation.forwarded_requests import VendingDecision
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
     from limnos.sources.connectors.capabilities import RestCall, RestReply
 
 _Shape = TypeVar("_Shape")

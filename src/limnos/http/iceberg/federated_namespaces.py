@@ -25,7 +25,7 @@ from limnos.sources.connectors.iceberg_rest import NAMESPACE, NAMESPACES
 if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
     from limnos.sources.connectors.capabilities import RestReply
 
 

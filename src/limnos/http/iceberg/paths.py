@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from limnos.names import iceberg
 from limnos.names.percent import unquote_form
 from limnos.services.lookup.definer_rights import check_view_chain
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.request import Request

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from limnos.services.iceberg.scan_plans import ScanPlanView
     from limnos.services.iceberg.scans import ScanTarget
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
 
 T = TypeVar("T")
 LOOK_S: Final = 0.5

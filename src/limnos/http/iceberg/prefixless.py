@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, NoReturn
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.names import iceberg
 from limnos.services.catalog.catalogs import catalog_require
-from limnos.services.request.request_view import RequestScope, RequestView
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

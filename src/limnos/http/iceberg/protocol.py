@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from limnos.names.errors import InvalidName
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
 
 ROOT = "/iceberg/v1"
 REPORT_BYTES_MAX = 1 << 18

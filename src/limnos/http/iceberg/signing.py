@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
     from limnos.services.vending.signing import RequestSigning
 
 SIGNER = "S3V4RestSigner"

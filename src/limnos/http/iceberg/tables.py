@@ -35,7 +35,7 @@ from limnos.services.iceberg import tables as iceberg_tables
 from limnos.services.iceberg.dataset_fence import lock_proof_of
 from limnos.services.request.cache_validity import cache_validity_of
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, is_heavy
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.vending.credentials import table_credentials
 from limnos.services.vending.signing import table_signing
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from limnos.model.entities import MetadataDocument
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
 
 QUOTES_NAMES = b"PyIceberg/"
 """The beginning of the User-Agent of the client that percent-quotes names in bodies of views (decision record 0009)."""

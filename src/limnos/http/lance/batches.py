@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from limnos.http.lance.identifiers import LanceObjectPath
     from limnos.http.request import Request
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
     from limnos.services.transactions.lance_batches import LanceBatchOperation, LanceBatchResult
 
 

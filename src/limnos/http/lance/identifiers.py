@@ -15,7 +15,7 @@ from limnos.model.errors import BadRequest
 from limnos.names import lance
 from limnos.names.lance import DELIMITER_DEFAULT
 from limnos.names.parts import check_levels, quote_for_message
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,7 +16,7 @@ from limnos.services.catalog.catalogs import catalogs_list
 from limnos.services.lance.namespaces import lance_namespace_create, lance_namespace_drop
 from limnos.services.lance.table_lists import lance_namespace_load, lance_namespaces_list, tables_list
 from limnos.services.request.browsing import catalog_names
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.request import Request

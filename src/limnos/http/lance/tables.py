@@ -30,7 +30,7 @@ from limnos.services.lance import table_description as lance_describing
 from limnos.services.lance import tables as lance_tables
 from limnos.services.lance.table_description import VersionReference
 from limnos.services.lance.table_lists import all_tables, tables_list
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.lance.identifiers import LanceObjectPath

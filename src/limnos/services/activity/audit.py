@@ -13,8 +13,8 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, ServiceUnavailable
-from limnos.services.identity.tokens import refuse_former
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.audit import lines_read
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from limnos.access.actions import Action
 from limnos.files import root_of, store_for
 from limnos.formats.audit_files import begin_of, day_of, file_of, name_of, next_day
 from limnos.model.errors import AlreadyExists, BadRequest
-from limnos.services.identity.tokens import refuse_former
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.audit import AuditFilter, first_at, lines_read
 from limnos.store.sql import drive_load
 

@@ -26,7 +26,7 @@ from limnos.services.lookup.change_publishing import (
     publish_changes,
     publish_dropped_catalog_changes,
 )
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.feed import NEWEST, OLDEST, feed_slice_read, zones_read
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import listing_key

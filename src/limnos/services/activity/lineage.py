@@ -20,7 +20,7 @@ from limnos.model.errors import NotFound, NotInUse, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.services.activity.lineage_datasets import datasets_find
 from limnos.services.lookup.visibility import chain_of, require_nodes_cached, usable_catalogs_of
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.lineage import (
     EVERY_FIELD,
     UNKNOWN_FIELD,

@@ -28,7 +28,7 @@ from limnos.services.lookup.visibility import (
     usable_catalogs_of,
 )
 from limnos.services.request.multi_catalog_reads import read_many_scopes
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.feed import zones_read
 from limnos.store.activity.lineage import places_read
 from limnos.store.location_params import parent_locations

@@ -16,7 +16,7 @@ from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names import display
 from limnos.services.lookup.visibility import body_of, usable_catalogs_of, visible_objects_of
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.lineage import (
     EVERY_FIELD,
     UNKNOWN_FIELD,

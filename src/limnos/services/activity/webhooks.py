@@ -25,7 +25,7 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.activity.feed import NOW, OLDEST_WORD, FeedPage, page_read, position_restrict
 from limnos.services.activity.feed_positions import position_of
 from limnos.services.request.context import Context
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.feed import NEWEST, ZoneClock, clocks_read
 from limnos.store.activity.webhooks import webhooks_read
 from limnos.view.cache_miss import require_fact

@@ -30,13 +30,14 @@ from limnos.model.kinds import (
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
 from limnos.services.catalog.catalog_backends import check_backend, check_edited_backend
+from limnos.services.catalog.nested_namespaces import refuse_nesting_change
 from limnos.services.catalog.scan_modes import check_scan_mode
 from limnos.services.federation.sources import SOURCES
-from limnos.services.lookup.nested_namespaces import check_nested, is_nested, refuse_nesting_change
 from limnos.services.request.catalog_properties import catalog_mask, check_unmasked, is_secret
 from limnos.services.request.catalog_storage import WAREHOUSE, check_locations, check_server_location, stated_locations
+from limnos.services.request.catalog_traits import check_nested, is_nested
 from limnos.services.request.property_edits import PropertyEdits
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.secret_sealing import SealingKeys
 from limnos.services.request.table_formats import is_sourced
 from limnos.services.storage.catalog_locations import catalog_locations_claim

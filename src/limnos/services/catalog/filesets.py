@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from limnos.services.lookup.namespace_objects import NamespaceObjectCreate, NamespaceObjectDrop
     from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 UNKNOWN: Final = "unknown"

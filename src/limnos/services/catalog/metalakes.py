@@ -19,10 +19,11 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.records import MetalakeRecord
 from limnos.names.path import check_metalake_name
 from limnos.services.lookup.principal_names import check_new_user, principal_create
+from limnos.services.request.multi_catalog_reads import metalakes_list
 from limnos.services.request.property_edits import PropertyEdits
-from limnos.services.request.request_view import RequestScope
-from limnos.view.cache_miss import require_fact, require_facts
-from limnos.view.keys import listing_key, name_key, node_key
+from limnos.services.request.request_scope import RequestScope
+from limnos.view.cache_miss import require_fact
+from limnos.view.keys import name_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
@@ -59,14 +60,6 @@ def metalake_load(request_view: RequestView) -> Node:
     """Return the metalake to any of its users. Raises NotFound, PermissionDenied."""
     request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
     return request_view.metalake
-
-
-def metalakes_list(request_view: RequestView) -> list[Node]:
-    """Return all metalakes, by name. `metalakes_visible` removes those that the caller is no user of."""
-    names = require_fact(request_view.view, listing_key(ROOT_ID, "metalake", Kind.METALAKE), zone=ROOT_ID)
-    return cast(
-        "list[Node]", require_facts(request_view.view, [node_key(node_id) for node_id in names.ids], zone=ROOT_ID)
-    )
 
 
 async def metalakes_visible(ctx: Context) -> list[Node]:

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from limnos.model.records import ModelRecord
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 DEFAULT_URI: Final = "default-uri-name"

@@ -21,12 +21,12 @@ from limnos.model.records import BLANK_NAMESPACE, NamespaceRecord
 from limnos.names.dataverse import METADATA_NAME
 from limnos.names.iceberg import render
 from limnos.names.path import PARTS_MAX, check_part
-from limnos.services.lookup.nested_namespaces import NESTED
-from limnos.services.lookup.securables import codec_of
 from limnos.services.request.browsing import listing_require
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.catalog_traits import NESTED
+from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, NamePage, PageRequest, page_of
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import is_sourced, refuse_create, refuse_federated, refuse_sourced
 from limnos.services.storage.namespace_locations import check_new_location, namespace_base_location, namespace_location
 

@@ -31,7 +31,7 @@ from limnos.services.catalog.nesting_steps import (
     no_plan,
     progress_of,
 )
-from limnos.services.lookup.nested_namespaces import is_nested
+from limnos.services.request.catalog_traits import is_nested
 from limnos.store.objects.nesting import LEFT, PLANNED, RENAMED, changes_read, conflicts_read, migration_read
 from limnos.store.objects.nesting import NESTED as ON_PATH
 
@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from limnos.model.records import CatalogRecord
     from limnos.names.parts import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
 
 SHOWN_MAX: Final = 1000
 REPLACEMENT_MAX: Final = 16

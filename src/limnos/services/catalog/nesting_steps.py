@@ -18,7 +18,8 @@ from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_NAMESPACE, CatalogRecord
 from limnos.names.errors import InvalidName
 from limnos.names.parts import PART_BYTES_MAX, check_part, check_some_levels, quote_for_message
-from limnos.services.lookup.nested_namespaces import NESTED, is_nested, refuse_nesting_change, separator_in_names_error
+from limnos.services.catalog.nested_namespaces import refuse_nesting_change, separator_in_names_error
+from limnos.services.request.catalog_traits import NESTED, is_nested
 from limnos.store.objects.nesting import LEFT, PLANNED, RENAMED, NameChangeRow
 from limnos.store.objects.nesting import NESTED as ON_PATH
 

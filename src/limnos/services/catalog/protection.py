@@ -17,7 +17,8 @@ from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.services.federation.placeholder_nodes import MissingPlaceholder, read_attached
-from limnos.services.lookup.securables import codec_of, scope_for, target_require
+from limnos.services.lookup.securables import scope_for, target_require
+from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.table_formats import is_sourced
 from limnos.store.objects.protection import protection_read
 

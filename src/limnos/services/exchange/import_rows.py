@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
+from limnos.access.principal_names import ascii_skeleton, check_new_name, check_principal_name
 from limnos.formats.exchange.messages import millis, terms_of
 from limnos.formats.lance_manifests import SCHEMES, check_branch, is_staged_name
 from limnos.model.errors import BadRequest
@@ -24,9 +25,7 @@ from limnos.model.storage_locations import LocationKind
 from limnos.names.path import PARTS_MAX, check_part
 from limnos.services.exchange.import_checks import KINDS, is_lance, with_record_number
 from limnos.services.governance.tag_values import check_value
-from limnos.services.identity.users import check_principal_name
-from limnos.services.lookup.nested_namespaces import is_nested
-from limnos.services.lookup.principal_names import ascii_skeleton, check_new_name
+from limnos.services.request.catalog_traits import is_nested
 from limnos.services.request.table_formats import LANCE
 from limnos.services.storage.catalog_locations import catalog_locations_claim
 from limnos.services.storage.location_claims import location_claim, locations_claim, locations_lock

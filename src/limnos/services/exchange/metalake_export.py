@@ -22,7 +22,7 @@ from limnos.model.records import CatalogRecord
 from limnos.model.statistics import Statistic
 from limnos.services.request.catalog_properties import is_secret, mask_passwords
 from limnos.services.request.catalog_storage import PROVIDERS_WITH_WAREHOUSE, warehouse_of
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.exchange import exports
 from limnos.store.identity.principals import principal_of
 from limnos.store.identity.restrictions import restriction_of

@@ -21,10 +21,10 @@ from limnos.model.records import CatalogRecord
 from limnos.names.path import check_metalake_name
 from limnos.services.exchange.import_checks import CheckedRecord, catalog_of, record_check
 from limnos.services.exchange.import_rows import ImportPart
-from limnos.services.identity.tokens import refuse_former
 from limnos.services.lookup.principal_names import check_new_user, principal_create
-from limnos.services.request.parallel import map_concurrently
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.concurrency.parallel import map_concurrently
+from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.exchange.imports import OPEN, WHOLE, MetalakeImport, import_read, imports_read, lock_of, refs_read
 from limnos.store.objects.nodes import node_read
 from limnos.view.cache_miss import require_fact

@@ -21,7 +21,7 @@ from limnos.model.kinds import REST_PROVIDERS, Kind
 from limnos.model.records import BLANK_NAMESPACE, BLANK_TABLE, TopicRecord, ViewRecord
 from limnos.names.iceberg import render
 from limnos.services.federation.sources import ask_source, catalog_source_of
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import SOURCE, is_sourced
 from limnos.sources.connectors.capabilities import with_schemas, with_tables, with_topics, with_views
 from limnos.telemetry.logs import get_logger

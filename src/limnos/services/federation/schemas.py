@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.federation.placeholder_nodes import SourceLookup
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.sources.connectors.capabilities import SourceSchemaInfo
 
 

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from limnos.services.federation.placeholder_nodes import PlaceholderCreate, SourceLookup
     from limnos.services.federation.sources import CatalogSource
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.sources.connectors.capabilities import BaseCatalog
     from limnos.store.tx import Tx
 

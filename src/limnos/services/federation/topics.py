@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from limnos.services.federation.source_objects import VisibleSourceNames
     from limnos.services.request.context import Context
     from limnos.services.request.property_edits import PropertyEdits
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.sources.connectors.capabilities import SourceTopicInfo
     from limnos.store.tx import Tx
 

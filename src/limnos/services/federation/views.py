@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from limnos.services.federation.placeholder_nodes import SourceLookup
     from limnos.services.federation.source_objects import VisibleSourceNames
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
 
 
 class FederatedView(NamedTuple):

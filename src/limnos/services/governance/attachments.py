@@ -19,9 +19,10 @@ from limnos.model.kinds import Kind, KindGroup
 from limnos.services.federation.placeholder_nodes import read_attached, with_placeholders
 from limnos.services.lookup.columns import column_require, field_ids
 from limnos.services.lookup.metalake_objects import metalake_object_load
-from limnos.services.lookup.securables import codec_of, scope_for, target_require
+from limnos.services.lookup.securables import scope_for, target_require
 from limnos.services.request.multi_catalog_reads import read_many_scopes
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.name_codecs import codec_of
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.ancestry import path_of
 from limnos.store.objects.attachments import OWN, attached_objects_read
 from limnos.view.cache_miss import for_each, require_facts

@@ -23,7 +23,8 @@ from limnos.model.restrictions import ColumnMask, RestrictionTerms
 from limnos.names.path import check_part
 from limnos.services.federation.placeholder_nodes import MissingPlaceholder
 from limnos.services.identity.users import principal_require
-from limnos.services.lookup.securables import codec_of, role_require, scope_for, target_require
+from limnos.services.lookup.securables import role_require, scope_for, target_require
+from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.table_formats import ICEBERG, require_format
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import principal_id_key, restrictions_key, rules_key
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
     from limnos.model.restrictions import Restriction
     from limnos.services.lookup.securables import SecurableTarget
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 FILTER_TEXT_MAX: Final = 4_096

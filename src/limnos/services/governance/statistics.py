@@ -17,7 +17,8 @@ from limnos.model.errors import BadRequest, IllegalStatistic, UnsupportedOperati
 from limnos.model.kinds import Kind
 from limnos.services.federation.placeholder_nodes import read_attached, with_placeholders
 from limnos.services.lookup.columns import column_require
-from limnos.services.lookup.securables import codec_of, target_require
+from limnos.services.lookup.securables import target_require
+from limnos.services.request.name_codecs import codec_of
 from limnos.store.objects.attachments import OWN
 from limnos.store.objects.statistics import partition_statistics_read, statistics_read
 

@@ -18,9 +18,9 @@ from limnos.formats.iceberg.file_lists import AddedSnapshots, added_snapshots
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, OutsideRoots, TooLarge
 from limnos.model.storage_locations import ROOTS
 from limnos.services.iceberg.operation_errors import name_object_in_error
+from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.files import AT_ONCE
 from limnos.services.request.node_services import ComponentKey
-from limnos.services.request.parallel import map_concurrently
 from limnos.services.storage.table_files import TableFiles, own_locations
 from limnos.store.objects.storage_locations import rivals_read
 from limnos.telemetry.logs import get_logger

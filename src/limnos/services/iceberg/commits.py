@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
     from limnos.services.request.node_services import NodeServices
     from limnos.services.request.recent_metadata import RecentMetadata
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.files")

@@ -25,10 +25,10 @@ from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFi
 from limnos.services.iceberg.restricted_reads import QuotaMeter, directory_hold, directory_leave
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
 from limnos.services.iceberg.scans import ScanTasks, scan_of
-from limnos.services.request.coalescing import RequestCoalescer
+from limnos.services.request.concurrency.coalescing import RequestCoalescer
+from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.offloaded_work import is_heavy
-from limnos.services.request.parallel import map_concurrently
 from limnos.services.vending.credentials import VENDOR, VendedCredentials, credential_request_of
 from limnos.sources.credentials import FileRights
 from limnos.telemetry.logs import get_logger

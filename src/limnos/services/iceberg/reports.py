@@ -27,7 +27,8 @@ from limnos.telemetry.metrics import Counter
 if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.store.interface import Store
 
 log = get_logger("limnos.reports")

@@ -24,9 +24,9 @@ from limnos.services.catalog.tables import table_find_through_views
 from limnos.services.iceberg.restricted_tables import is_restricted, restricted_visibility
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
 from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.files import AT_ONCE
 from limnos.services.request.offloaded_work import is_heavy
-from limnos.services.request.parallel import map_concurrently
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -26,7 +26,7 @@ from limnos.model.errors import (
 from limnos.model.permits import upkeep_permit
 from limnos.services.catalog.tables import table_find
 from limnos.services.request.node_services import ComponentKey
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:

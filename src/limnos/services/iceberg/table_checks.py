@@ -17,8 +17,8 @@ from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFi
 from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.scan_queue import SCAN_QUEUE
 from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.files import AT_ONCE
-from limnos.services.request.parallel import map_concurrently
 from limnos.services.storage.table_files import TableFiles, own_locations
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
 
 FILES_MAX: Final = 1_000
 """The maximum number of files of one slice."""

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
 
 TRIES_MAX: Final = 50
 """How often a change is retried. Each retry means that another commit came between reading and committing."""

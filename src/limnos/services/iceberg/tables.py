@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from limnos.services.iceberg.dataset_fence import DatasetGuard
     from limnos.services.request.context import Context
     from limnos.services.request.offloaded_work import WorkOffloader
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.services.vending.credentials import VendedCredentials
     from limnos.store.tx import Tx
 

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.catalog.tables import NewTable
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 PATIENCE_S = 300.0

@@ -17,7 +17,7 @@ from limnos.model.kinds import Kind, ZoneKind
 from limnos.model.privileges import escape_percent
 from limnos.services.lookup.definer_rights import DEFINER_ACTIONS, LoadTarget, explain_through
 from limnos.services.lookup.securables import role_find
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import is_sourced
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import name_key

@@ -20,7 +20,6 @@ from limnos.services.federation.placeholder_nodes import MissingPlaceholder, wit
 from limnos.services.identity.users import RoleHolder, principal_require
 from limnos.services.lookup.securables import (
     SecurableTarget,
-    codec_of,
     role_find,
     role_require,
     scope_for,
@@ -29,7 +28,8 @@ from limnos.services.lookup.securables import (
     target_require,
 )
 from limnos.services.request.multi_catalog_reads import read_many_scopes
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.name_codecs import codec_of
+from limnos.services.request.request_scope import RequestScope
 from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:

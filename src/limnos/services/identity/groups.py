@@ -14,7 +14,7 @@ from limnos.model.entities import Principal
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.identity.users import principal_look_up, principal_require
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.view.cache_miss import for_each, require_fact
 from limnos.view.keys import members_key
 

@@ -15,17 +15,18 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential
+from limnos.access.principal_names import check_new_name
 from limnos.access.subjects import principal_of
 from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Principal
 from limnos.model.errors import AuthenticationFailed, BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.identity.issuer import ISSUER
-from limnos.services.lookup.principal_names import check_new_name, principal_create
+from limnos.services.lookup.principal_names import principal_create
+from limnos.services.request.concurrency.per_key_queue import PerKeyQueue
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
-from limnos.services.request.per_key_queue import PerKeyQueue
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.identity.principals import signed_in_read, user_status_read
 from limnos.view.cache_miss import for_each
 

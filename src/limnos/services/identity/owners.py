@@ -14,7 +14,8 @@ from limnos.model.entities import Principal
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.services.federation.placeholder_nodes import read_attached, with_placeholders
 from limnos.services.identity.users import principal_require
-from limnos.services.lookup.securables import SecurableTarget, codec_of, scope_for, target_require
+from limnos.services.lookup.securables import SecurableTarget, scope_for, target_require
+from limnos.services.request.name_codecs import codec_of
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import principal_id_key
 

@@ -15,6 +15,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
+from limnos.access.principal_names import ascii_skeleton, check_new_name, check_principal_name
 from limnos.model.decisions import ChainLink
 from limnos.model.entities import Grant, Node, RoleEntity, RoleWithRules
 from limnos.model.errors import AlreadyExists
@@ -26,10 +27,9 @@ from limnos.services.identity.grants import (
     privilege_requests_resolve,
     refuse_duplicates,
 )
-from limnos.services.identity.users import check_principal_name
-from limnos.services.lookup.principal_names import ascii_skeleton, check_new_name
-from limnos.services.lookup.securables import codec_of, role_find, role_look_up, scope_for, target_require
-from limnos.services.request.request_view import RequestScope
+from limnos.services.lookup.securables import role_find, role_look_up, scope_for, target_require
+from limnos.services.request.name_codecs import codec_of
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.ancestry import path_of
 from limnos.store.identity.roles import PART_MAX, role_objects_read, role_part_read
 from limnos.view.cache_miss import require_fact, require_facts

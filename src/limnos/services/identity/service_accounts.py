@@ -15,17 +15,19 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
+from limnos.access.principal_names import check_principal_name
 from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Token
 from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest, InUse, NotFound
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.model.privileges import escape_percent
-from limnos.services.identity.tokens import check_life, refuse_former, token_worth, worth_of
-from limnos.services.identity.users import check_principal_name, check_sign_in
+from limnos.services.identity.tokens import check_life, token_worth, worth_of
+from limnos.services.identity.users import check_sign_in
 from limnos.services.lookup.principal_names import check_new_user
 from limnos.services.request.context import Context
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.identity.tokens import secrets_read, token_read
 
 if TYPE_CHECKING:

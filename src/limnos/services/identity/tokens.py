@@ -6,7 +6,6 @@ created.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -14,17 +13,18 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.authentication import ANONYMOUS, hash_secret, new_secret, token_text
+from limnos.access.principal_names import check_principal_name
 from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed, BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import TokenTrust
-from limnos.services.catalog.metalakes import metalakes_list
 from limnos.services.identity.issuer_sign_in import sign_in
-from limnos.services.identity.users import check_principal_name, check_sign_in, check_token_holder
+from limnos.services.identity.users import check_sign_in, check_token_holder
 from limnos.services.lookup.principal_names import check_new_user
 from limnos.services.request.context import Context
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.identity.principals import user_status_read
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import token_key, tokens_key
@@ -88,20 +88,6 @@ async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = Fa
     return await ctx.read(
         RequestScope(), lambda request_view: tokens_list(request_view, None if everybody else user or request_view.user)
     )
-
-
-async def refuse_former(ctx: Context) -> None:
-    """Refuse a token that is void in some metalake, because its user was removed there and the name was given to a new
-    user.
-
-    Tokens belong to the server, whose request view knows no metalake's users. The earlier user of a name must not see,
-    make or revoke tokens of the present one. Raises AuthenticationFailed.
-    """
-    if ctx.credential.user is not None:
-        return
-    for node in await ctx.read(RequestScope(), metalakes_list):
-        with suppress(NotFound):  # dropped meanwhile
-            await ctx.read(RequestScope(node.name), lambda _: None, refuse_disabled=False)
 
 
 def worth_of(

@@ -11,14 +11,14 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
+from limnos.access.principal_names import check_new_name, check_principal_name
 from limnos.access.subjects import principal_of
 from limnos.model.entities import Principal
 from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
-from limnos.model.principals import NAME_BYTES_MAX, is_name
 from limnos.model.privileges import escape_percent
-from limnos.services.lookup.principal_names import check_new_name, principal_create
-from limnos.services.request.request_view import RequestScope
+from limnos.services.lookup.principal_names import principal_create
+from limnos.services.request.request_scope import RequestScope
 from limnos.view.cache_miss import require_fact, require_facts
 from limnos.view.keys import holders_key, principals_key, roles_key, rules_key
 
@@ -119,16 +119,6 @@ def holders_list(request_view: RequestView, kind: Kind) -> list[RoleHolder]:
     fact = require_fact(request_view.view, holders_key(request_view.metalake.id, kind), zone=request_view.zone)
     roles = dict(fact)
     return [RoleHolder(each, roles.get(each.id, ())) for each in shown]
-
-
-def check_principal_name(name: str, kind: Kind) -> str:
-    """Check the form of a user's, group's or role's name. Raises BadRequest."""
-    if not is_name(name):
-        raise BadRequest(
-            f"A {kind.word}'s name has 1 to {NAME_BYTES_MAX} bytes, and no control characters or marks of direction; "
-            f"this is not one: {name!a}"
-        )
-    return name
 
 
 def check_sign_in(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:

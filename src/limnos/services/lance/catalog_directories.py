@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
     from limnos.services.request.name_pages import PageRequest
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
 
 
 class CatalogDirectory(NamedTuple):

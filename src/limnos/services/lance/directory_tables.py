@@ -21,7 +21,7 @@ from limnos.services.lance.row_operations import NO_DATA_MESSAGE, check_keys, ch
 from limnos.services.lance.table_creation import CREATE, EXIST_OK
 from limnos.services.lance.table_description import VersionReference
 from limnos.services.lance.workers import WorkerTask
-from limnos.services.request.per_key_queue import PerKeyQueue
+from limnos.services.request.concurrency.per_key_queue import PerKeyQueue
 from limnos.sources.lance.questions import Explain, LanceWriteResult, Write
 from limnos.telemetry.logs import get_logger
 

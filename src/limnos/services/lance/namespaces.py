@@ -26,7 +26,7 @@ from limnos.services.catalog.namespaces import (
 )
 from limnos.services.lance.tables import lance_drop_confirmed
 from limnos.services.request.catalog_storage import catalog_storage_of
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import LANCE
 from limnos.services.storage.namespace_locations import check_new_location
 

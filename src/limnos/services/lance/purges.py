@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from limnos.files import store_for
+from limnos.files import key_of, store_for
 from limnos.formats.lance_debris import BYPASSED
-from limnos.services.storage.location_claims import key_of, rivals_of
+from limnos.services.storage.location_claims import rivals_of
 from limnos.services.storage.purges import (
     KEPT_REASON,
     PurgePayload,
@@ -70,3 +70,11 @@ class LancePurge(TablePurge):
             yield from store.below(f"{location}/{name}")
         for name in OWN_FILES:
             yield f"{location}/{name}"
+
+
+LANCE_PURGE: Final = "purge-lance-table"
+
+
+def lance_purge_of(catalog_id: int, location: str) -> str:
+    """Return the payload of the task that deletes a table's files."""
+    return msgspec.json.encode({"catalog": catalog_id, "location": location}).decode()

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.lance.tables import LanceTable
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
     from limnos.sources.lance.questions import LanceQuestion, TagReference
     from limnos.store.tx import Tx
 

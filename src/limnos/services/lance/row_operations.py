@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from limnos.services.lance.tables import LanceTable
     from limnos.services.lance.workers import WorkerTask
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
 
 T = TypeVar("T")
 _NEWEST: Final = VersionReference()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.lance.table_description import VersionReference
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
     from limnos.sources.lance.questions import LanceQuestion, LanceWriteResult, Merge, Query, Write
 
 T = TypeVar("T")

@@ -18,10 +18,9 @@ from limnos.model.kinds import Kind
 from limnos.model.permits import upkeep_permit
 from limnos.model.records import TableRecord
 from limnos.services.catalog.tables import name_taken_error
-from limnos.services.lance.purges import LancePurge
+from limnos.services.lance.purges import LANCE_PURGE, LancePurge, lance_purge_of
 from limnos.services.lance.row_operations import bind_question, table_to_change, write_body
 from limnos.services.lance.tables import (
-    LANCE_PURGE,
     LanceTable,
     LanceTableDraft,
     has_data,
@@ -30,7 +29,6 @@ from limnos.services.lance.tables import (
     lance_draft_replacing,
     lance_find,
     lance_load,
-    lance_purge_of,
     lance_table_make,
     versions_of,
 )
@@ -50,7 +48,8 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.lance.tables import LanceCreate
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 log = get_logger("limnos.lance")

@@ -30,7 +30,7 @@ from limnos.store.objects.lance_versions import lance_top_read
 if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
 
 
 VERSION_END: Final = 1 << 63

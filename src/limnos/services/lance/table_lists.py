@@ -26,7 +26,7 @@ from limnos.services.lance.tables import LanceTable, has_table_data
 from limnos.services.request.browsing import catalog_names
 from limnos.services.request.catalog_storage import catalog_storage_of
 from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, NamePage, PageRequest, page_of
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import LANCE, ExternalCatalogError, format_of, refuse_directory_request
 from limnos.view.cache_miss import for_each
 

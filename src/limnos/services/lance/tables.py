@@ -24,6 +24,7 @@ from limnos.names.parts import check_levels
 from limnos.services.catalog.namespaces import namespace_create_of
 from limnos.services.catalog.tables import name_taken_error, require_free, table_find, table_move_of, table_reparent
 from limnos.services.lance.manifests import find_manifests
+from limnos.services.lance.purges import LANCE_PURGE, lance_purge_of
 from limnos.services.request.catalog_storage import catalog_storage_of
 from limnos.services.request.table_formats import LANCE, refuse_directory_request, require_format
 from limnos.services.storage.location_claims import (
@@ -46,10 +47,10 @@ if TYPE_CHECKING:
     from limnos.services.catalog.tables import TableMove
     from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import AuthorizedObject, RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import AuthorizedObject, RequestView
     from limnos.store.tx import Tx
 
-LANCE_PURGE: Final = "purge-lance-table"
 MANAGED: Final = "managed_versioning"
 CATALOG_MANAGED: Final = "lance.managed-versioning"
 """The property of a catalog that sets managed versions for its tables."""
@@ -430,11 +431,6 @@ async def table_rename(ctx: Context, scope: RequestScope, *, source: Levels, tar
             raise _missing_namespace_error(request_view, source, error=error) from None
 
     await ctx.write(scope, decide, table_reparent)
-
-
-def lance_purge_of(catalog_id: int, location: str) -> str:
-    """Return the payload of the task that deletes a table's files."""
-    return msgspec.json.encode({"catalog": catalog_id, "location": location}).decode()
 
 
 async def has_data(ctx: Context, location: str, *, place: CatalogStorage) -> bool:

@@ -28,7 +28,7 @@ from limnos.store.objects.lance_versions import lance_top_read, lance_version_re
 if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
 
 ROUNDS = 20
 CHUNK = 1000

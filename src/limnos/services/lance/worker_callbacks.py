@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from limnos.services.lance.tables import LanceTable
     from limnos.services.lance.versions import VersionView
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
 
 
 class CallbackRequest(msgspec.Struct):

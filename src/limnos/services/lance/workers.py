@@ -13,7 +13,7 @@ import msgspec
 
 from limnos.access.authentication import known_user
 from limnos.model.errors import StateUnknown, UnsupportedOperation
-from limnos.services.request.coalescing import RequestCoalescer
+from limnos.services.request.concurrency.coalescing import RequestCoalescer
 from limnos.services.request.node_services import ComponentKey
 from limnos.sources.credentials import KEY_ID, PATH_STYLE, REGION, S3_ENDPOINT, SECRET, TOKEN, find_property
 

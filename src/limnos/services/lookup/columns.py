@@ -15,7 +15,7 @@ from limnos.model.errors import NotFound, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.names import fullname
 from limnos.names.fullname import FullName
-from limnos.services.lookup.securables import codec_of
+from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.table_formats import ICEBERG, format_of
 from limnos.view.cache_miss import for_each
 

@@ -18,7 +18,7 @@ from limnos.model.records import JobTemplateRecord, PolicyRecord, TagRecord
 from limnos.names.path import check_gravitino_name
 from limnos.services.request.name_pages import ALL_NAMES, page_of
 from limnos.services.request.property_edits import PropertyEdits, metalake_object_edit
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from limnos.model.records import FilesetRecord, ModelRecord, NodeRecord, SqlppObjectRecord, TopicRecord
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import AuthorizedObject, RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import AuthorizedObject, RequestView
     from limnos.store.tx import Tx
 
     NamespaceObjectRecord = FilesetRecord | TopicRecord | ModelRecord | SqlppObjectRecord

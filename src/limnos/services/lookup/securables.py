@@ -6,8 +6,7 @@ decides.
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.model.decisions import ChainLink
 from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
@@ -18,8 +17,7 @@ from limnos.names import fullname
 from limnos.names.logical import LogicalCodec
 from limnos.services.federation.placeholder_nodes import MissingPlaceholder, may_have_placeholders
 from limnos.services.lookup.lance_roots import is_root_schema, is_root_schema_name, root_schema_advice
-from limnos.services.lookup.nested_namespaces import is_nested
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import role_key
 
@@ -28,8 +26,6 @@ if TYPE_CHECKING:
     from limnos.model.decisions import Decision, SecurableChain
     from limnos.model.entities import Node, RoleEntity
     from limnos.names.fullname import FullName
-    from limnos.names.logical import Policy
-    from limnos.services.request.defaults import RequestDefaults
     from limnos.services.request.request_view import AuthorizedObject, RequestView
 
 _WORDS = {word: kind for kind in SECURABLES for word in (kind.word, row_of(kind).gravitino or kind.word)}
@@ -62,23 +58,6 @@ def scope_for(metalake: str, kind: Kind, full_name: str) -> RequestScope:
     if kind is Kind.CATALOG or kind.home is ZoneKind.CATALOG:
         return RequestScope(metalake, fullname.catalog_of(full_name))
     return RequestScope(metalake)
-
-
-def codec_of(request_view: RequestView) -> LogicalCodec:
-    """Return the codec that spells namespaces in the request's catalog."""
-    nested = request_view.settled.catalog is None or is_nested(request_view.catalog_record)
-    return codec_for(request_view.defaults, nested=nested)
-
-
-def codec_for(defaults: RequestDefaults, *, nested: bool = True) -> LogicalCodec:
-    """Return the codec that spells namespaces, for callers without a request view of the catalog."""
-    return _codec(defaults.separator, policy=defaults.separator_policy, nested=nested)
-
-
-@cache
-def _codec(separator: str, *, policy: str, nested: bool) -> LogicalCodec:
-    """Return the codec, one for each separator and for catalogs with and without nested namespaces."""
-    return LogicalCodec(separator, cast("Policy", policy), nested)
 
 
 def securable_missing_error(request_view: RequestView, kind: Kind, *, full_name: str) -> NotFound:

@@ -16,7 +16,7 @@ from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import Kind
 from limnos.services.lookup.change_publishing import ChangesOutdated, path_of
 from limnos.services.request.multi_catalog_reads import read_many_scopes
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.feed import zones_read
 from limnos.view.cache_miss import CacheMiss, for_each, require_fact
 from limnos.view.keys import ABSENT, document_key, listing_key, node_key, nodes_key

@@ -15,7 +15,7 @@ from limnos.access.filters import list_filter
 from limnos.model.errors import NotFound, ServiceUnavailable
 from limnos.model.kinds import Kind
 from limnos.services.request.multi_catalog_reads import read_many_scopes
-from limnos.services.request.request_view import RequestScope, cached_scope
+from limnos.services.request.request_scope import RequestScope, cached_scope
 from limnos.view.cache_miss import CacheMiss, require_fact
 from limnos.view.keys import listing_key
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from limnos.model.errors import BadRequest
 from limnos.model.kind_table import HELD, name_space_of
 from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS, TABLE_FORMATS, Kind
+from limnos.names.parts import quote_for_message
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,3 +62,22 @@ def _table_format(provider: str) -> str:
     if provider in SOURCE_PROVIDERS:
         return SOURCE
     return NO_TABLES if provider in HELD else TABLE_FORMATS.get(provider, ICEBERG)
+
+
+NESTED: Final = "nested-namespaces"
+"""The catalog property; its default is `true`."""
+
+
+_WORDS: Final = ("true", "false")
+
+
+def is_nested(record: CatalogRecord) -> bool:
+    """Return whether a catalog's namespaces nest."""
+    can = record.provider in TABLE_FORMATS or record.provider in REST_PROVIDERS
+    return can and record.properties.get(NESTED, "true") != "false"
+
+
+def check_nested(properties: Mapping[str, str]) -> None:
+    """Check the property's value. Raises BadRequest."""
+    if (word := properties.get(NESTED, "true")) not in _WORDS:
+        raise BadRequest(f"Property {NESTED} is {quote_for_message(word)}: it is true or false")

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 
 from limnos.model.audit import RequestOrigin, audit_context_text
 from limnos.model.errors import ServiceUnavailable, StalePermit
-from limnos.services.request.request_view import RequestScope, RequestView, scope_zones
+from limnos.services.request.request_scope import RequestScope, scope_zones
+from limnos.services.request.request_view import RequestView
 from limnos.telemetry.metrics import Counter
 from limnos.view.cache_miss import CacheMiss
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from limnos.files import AllowedStorage
 from limnos.model.principals import TokenTrust
-from limnos.services.request.location_conflicts import LocationConflicts
+from limnos.services.request.location_rules import LocationConflicts
 from limnos.services.request.named_storages import NamedStorages
 
 

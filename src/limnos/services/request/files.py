@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self, TypeVar
 
 from limnos.files import LOCAL_FILES, ThreadShares, is_local, leads_within, read_within, store_for
 from limnos.model.errors import LimnosError, MissingFile, OutsideRoots, ServiceUnavailable, StateUnknown, StorageFailed
-from limnos.services.request.parallel import map_concurrently
+from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.store.faults import fault_point
 from limnos.telemetry.logs import get_logger
 

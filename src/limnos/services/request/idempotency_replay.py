@@ -21,16 +21,17 @@ from limnos.model.errors import (
 )
 from limnos.model.permits import Permit
 from limnos.names.errors import InvalidName
+from limnos.services.request.concurrency.per_key_queue import PerKeyQueue
 from limnos.services.request.context import Context
 from limnos.services.request.idempotency import IdempotentRequest
 from limnos.services.request.node_services import ComponentKey
-from limnos.services.request.per_key_queue import PerKeyQueue
 from limnos.store.idempotency import IdempotencyKey, outcome_of, outcome_query
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.store.idempotency import RequestOutcome
     from limnos.store.tx import Tx
 

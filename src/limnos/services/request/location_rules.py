@@ -1,14 +1,16 @@
-"""Location rules: which two storage locations may be the same, or contain one another. Pure.
+"""Location rules: which two storage locations may be the same, or contain one another, and which objects break that.
 
 May import `model` alone. `docs/reference/storage-locations.md` has the rules as tables. They are symmetric: whether two
 locations may coexist does not depend on which came first. For a new location, call `judge_claim` with every existing
-one that it overlaps.
+one that it overlaps. Locations that were stored before the rules were enforced may break them: nobody gets the files of
+their objects (`services.storage.location_reconciliation`).
 """
 
 from __future__ import annotations
 
 from enum import Enum, IntEnum
 
+from limnos.model.errors import PermissionDenied
 from limnos.model.storage_locations import ROOTS, LocationClaim, LocationKind, LocationState
 
 
@@ -166,3 +168,25 @@ def find_conflicting_claims(
         return roots if is_covered else tuple(each for each in both if each is not roots[0])
     external = tuple(each for each in both if each.kind is LocationKind.EXTERNAL_FILESET)
     return external if len(external) == 1 else (max(both, key=lambda each: each.owner_id),)
+
+
+class LocationConflicts:
+    """The owners of conflicting locations, read at the start and again in each round of upkeep."""
+
+    __slots__ = ("ids", "seen_id")
+
+    def __init__(self) -> None:
+        self.ids: frozenset[int] = frozenset()
+        self.seen_id = 0
+        """The highest id whose document's locations are in the register."""
+
+    def refuse(self, owner_id: int, *, what: str) -> None:
+        """Raise PermissionDenied if an object's or a catalog's location overlaps another one's.
+
+        `what` names its kind in the message.
+        """
+        if owner_id in self.ids:
+            raise PermissionDenied(
+                f"The files of this {what} are given to nobody: another object's files lie at, above or below its location since before that was "
+                "refused. Whoever runs the server learns from 'limnos server check' how to mend it"
+            )

@@ -1,4 +1,5 @@
-"""Multi-catalog reads: one request view for each of several catalogs, all true at the same moment.
+"""Multi-catalog reads: one request view for each of several catalogs, all true at the same moment; reads over all
+metalakes.
 
 May import the rooms below. A write never does this: it belongs to one zone (decision record on requests over several
 catalogs). Rule 2 holds for each catalog. In addition all zones are at the revisions of one freshness gate's snapshot.
@@ -7,11 +8,16 @@ catalogs). Rule 2 holds for each catalog. In addition all zones are at the revis
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar, cast
 
-from limnos.model.errors import ServiceUnavailable
-from limnos.services.request.request_view import RequestScope, RequestView, scope_zones
-from limnos.view.cache_miss import CacheMiss, for_each
+from limnos.model.entities import Node
+from limnos.model.errors import NotFound, ServiceUnavailable
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.services.request.request_scope import RequestScope, scope_zones
+from limnos.services.request.request_view import RequestView
+from limnos.view.cache_miss import CacheMiss, for_each, require_fact, require_facts
+from limnos.view.keys import listing_key, node_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,3 +95,25 @@ def _stands_at(view: StoreView, moment: KnownRevisions, chains: tuple[Zones, ...
     if any(view.zones[zone].revision != revisions.get(zone) for zone in zones):
         return False
     return all(view.is_paired(chain) for chain in chains)
+
+
+def metalakes_list(request_view: RequestView) -> list[Node]:
+    """Return all metalakes, by name. `metalakes_visible` removes those that the caller is no user of."""
+    names = require_fact(request_view.view, listing_key(ROOT_ID, "metalake", Kind.METALAKE), zone=ROOT_ID)
+    return cast(
+        "list[Node]", require_facts(request_view.view, [node_key(node_id) for node_id in names.ids], zone=ROOT_ID)
+    )
+
+
+async def refuse_former(ctx: Context) -> None:
+    """Refuse a token that is void in some metalake, because its user was removed there and the name was given to a new
+    user.
+
+    Tokens belong to the server, whose request view knows no metalake's users. The earlier user of a name must not see,
+    make or revoke tokens of the present one. Raises AuthenticationFailed.
+    """
+    if ctx.credential.user is not None:
+        return
+    for node in await ctx.read(RequestScope(), metalakes_list):
+        with suppress(NotFound):  # dropped meanwhile
+            await ctx.read(RequestScope(node.name), lambda _: None, refuse_disabled=False)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from typing import Protocol as Interface
 
 from limnos.services.request.audit_lines import AuditLines
-from limnos.services.request.commit_watcher import CommitWatcher
+from limnos.services.request.concurrency.commit_watcher import CommitWatcher
+from limnos.services.request.concurrency.per_key_queue import PerKeyQueue
 from limnos.services.request.offloaded_work import InlineOffloader
-from limnos.services.request.per_key_queue import PerKeyQueue
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,11 +16,12 @@ from limnos.access.subjects import principal_of, subject_of
 from limnos.model.decisions import ChainLink, Decision
 from limnos.model.entities import MetadataDocument, Node, Principal, RoleEntity
 from limnos.model.errors import AuthenticationFailed, NotFound, NotInUse, PermissionDenied
-from limnos.model.kinds import ROOT_ID, SHARED_SPACE, Kind, KindGroup, ZoneKind
+from limnos.model.kinds import SHARED_SPACE, Kind, KindGroup, ZoneKind
 from limnos.model.permits import Permit
 from limnos.model.principals import Subject
 from limnos.names.iceberg import render
 from limnos.services.request.catalog_traits import spaces_of, traits_of
+from limnos.services.request.request_scope import RequestScope, ResolvedScope, find_child, resolve_scope
 from limnos.view.cache_miss import CacheMiss, require_fact
 from limnos.view.keys import ABSENT, document_key, name_key, node_key, owner_key, path_key, restrictions_key
 
@@ -32,17 +33,10 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.catalog_traits import CatalogTraits
     from limnos.services.request.node_services import AuditedRequest, NodeServices
-    from limnos.view.view import DerivedValues, StoreView
+    from limnos.view.view import DerivedValues
 
 C = TypeVar("C")
 E = TypeVar("E", Node, Principal, RoleEntity)
-
-
-class RequestScope(NamedTuple):
-    """The scope of a request: the server (both None), a metalake, or one of its catalogs."""
-
-    metalake: str | None = None
-    catalog: str | None = None
 
 
 class AuthorizedObject(NamedTuple, Generic[E]):
@@ -55,82 +49,10 @@ class AuthorizedObject(NamedTuple, Generic[E]):
     decision: Decision
 
 
-class ResolvedScope(NamedTuple):
-    """A resolved scope: its nodes, its zones in lock order, and the chain of links above any object in it."""
-
-    metalake: Node | None
-    catalog: Node | None
-    zones: tuple[int, ...]
-    outer: SecurableChain
-    in_use: bool = False
-    """Whether the metalake and the catalog, if named, are in use, so that no further check is needed."""
-    traits: CatalogTraits | None = None
-    """The catalog's traits; None if no catalog is named or it does not exist."""
-
-
-SERVER_SCOPE = ResolvedScope(None, None, (ROOT_ID,), ())
 _IN_CATALOG, _NAMESPACE = ZoneKind.CATALOG, Kind.NAMESPACE
 """Module constants, since reading a member of an enum costs a tenth of a microsecond."""
 _ZONE_PLACES = {kind: {ZoneKind.SERVER: 0, ZoneKind.METALAKE: 1, ZoneKind.CATALOG: 2}[kind.home] for kind in Kind}
 """The index, in a scope's zones, of the zone whose clock counts for a kind."""
-
-
-def cached_scope(view: StoreView, scope: RequestScope) -> ResolvedScope | None:
-    """Return the cached resolution of a scope; None if a metalake or catalog changed since."""
-    found: ResolvedScope | None = view.scopes.get(scope)
-    return found
-
-
-def scope_zones(view: StoreView, scope: RequestScope) -> tuple[int, ...]:
-    """Return the zones of a scope as far as the view knows; fewer if a name is not cached or does not exist."""
-    settled: ResolvedScope | None = view.scopes.get(scope)  # inlines `cached_scope`: every request runs this
-    if settled is not None:
-        return settled.zones
-    if scope.metalake is None:
-        return SERVER_SCOPE.zones
-    metalake_id = view.get(name_key(ROOT_ID, "metalake", scope.metalake))
-    if not isinstance(metalake_id, int):
-        return (ROOT_ID,)
-    catalog_id = ABSENT if scope.catalog is None else view.get(name_key(metalake_id, "catalog", scope.catalog))
-    return (ROOT_ID, metalake_id, catalog_id) if isinstance(catalog_id, int) else (ROOT_ID, metalake_id)
-
-
-def resolve_scope(view: StoreView, scope: RequestScope) -> ResolvedScope:
-    """Resolve the metalake and catalog of a request to their ids and zones.
-
-    Raises NotFound if one of them is missing, CacheMiss.
-    """
-    settled = cached_scope(view, scope)
-    if settled is not None:
-        return settled
-    if scope.metalake is None:
-        return SERVER_SCOPE
-    metalake = _find_child(view, ROOT_ID, "metalake", scope.metalake, zone=ROOT_ID)
-    if metalake is None:
-        raise NotFound(f"Metalake {scope.metalake} does not exist", kind="metalake")
-    link = ChainLink(metalake.id, Kind.METALAKE, metalake.name)
-    in_use = cast("MetalakeRecord", metalake.record).in_use
-    settled = ResolvedScope(metalake, None, (ROOT_ID, metalake.id), (link,), in_use)
-    if scope.catalog is not None:
-        catalog = _find_child(view, metalake.id, "catalog", scope.catalog, zone=metalake.id)
-        if catalog is None:
-            raise NotFound(f"Catalog {scope.catalog} does not exist in metalake {scope.metalake}", kind="catalog")
-        outer = (ChainLink(catalog.id, Kind.CATALOG, catalog.name), link)
-        traits = traits_of(cast("CatalogRecord", catalog.record))
-        in_use = in_use and traits.record.in_use
-        settled = ResolvedScope(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer, in_use, traits)
-    view.scopes[scope] = settled
-    return settled
-
-
-def _find_child(view: StoreView, parent_id: int, space: str, name: str, *, zone: int) -> Node | None:
-    node_id = view.get(name_key(parent_id, space, name))
-    if node_id is None:
-        return None
-    node = ABSENT if node_id is ABSENT else view.get(node_key(node_id))
-    if node is ABSENT:
-        raise CacheMiss({path_key(parent_id, ((space, name),)): zone})
-    return node
 
 
 class RequestView:
@@ -432,7 +354,7 @@ class RequestView:
         outer = self.settled.outer[-1:]
         if kind is Kind.METALAKE:
             return self.metalake, outer
-        node = _find_child(self.view, self.metalake.id, kind.word, name[0], zone=self.metalake.id)
+        node = find_child(self.view, self.metalake.id, kind.word, name[0], zone=self.metalake.id)
         return (None, outer) if node is None else (node, (ChainLink(node.id, kind, name[0]), *outer))
 
     def is_taken(self, parent_id: int, kind: Kind, name: str) -> bool:

@@ -28,7 +28,7 @@ from limnos.services.lookup.metalake_objects import (
     metalake_objects_list,
 )
 from limnos.services.request.property_edits import PropertyEdits, metalake_object_edit
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, ServiceUnavailable, UnsupportedOperation
 from limnos.model.jobs import QUEUED, JobOutput, TemplateJob
 from limnos.services.lookup.metalake_objects import metalake_object_find
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs.job_rules import CONF_MAX, JOB_RULES, JobWork, work_checked
 from limnos.services.runs.job_templates import KIND, record_of, template_find
 from limnos.services.runs.runs import (

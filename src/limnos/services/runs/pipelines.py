@@ -20,7 +20,7 @@ from limnos.model.kinds import Kind
 from limnos.model.records import JobTemplateRecord
 from limnos.model.runs import PipelineDeclaration
 from limnos.names.path import check_gravitino_name
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs.job_templates import TemplateDrop, record_of, template_delete, template_find, templates_list
 from limnos.store.activity.pipelines import declaration_put, declaration_read
 

@@ -35,7 +35,7 @@ from limnos.model.runs import (
     RunStepState,
 )
 from limnos.services.iceberg.snapshot_pins import pins_of_options
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs.job_templates import refuse_busy
 from limnos.services.runs.pipelines import pipeline_find, require_pipeline_type
 from limnos.store.activity.pipelines import declaration_read

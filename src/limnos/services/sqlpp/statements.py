@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.principals import Requester
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.sqlpp.definitions.datasets import (
     dataset_create,
     dataset_drop,

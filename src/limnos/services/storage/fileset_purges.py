@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from limnos.files import store_for
-from limnos.services.storage.location_claims import key_of, locations_mark_deleting, rivals_of
+from limnos.files import key_of, store_for
+from limnos.services.storage.location_claims import locations_mark_deleting, rivals_of
 from limnos.services.storage.purges import (
     KEPT_REASON,
     PurgePayload,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from limnos.files import place_key
+from limnos.files import key_of, place_key
 from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
 from limnos.services.request.location_rules import ClaimVerdict, LocationRelation, judge_claim, relation_of
@@ -32,15 +32,6 @@ _WORDS: Final = {
     LocationKind.STAGED_TABLE: "staged table", LocationKind.RESTRICTED_READS: "directory for restricted reads",
 }  # fmt: skip
 _SIDES: Final = {LocationRelation.SAME: "at", LocationRelation.BELOW: "around", LocationRelation.ABOVE: "inside"}
-_FIRST_LENGTH: Final = len("file:///")
-
-
-def key_of(location: str) -> str:
-    """Return the key of a location in normal form. Most are a new directory of a parent whose key is cached."""
-    parent, _, name = location.rpartition("/")
-    if name.isalnum() and name.isascii() and len(parent) > _FIRST_LENGTH and not parent.endswith("/"):
-        return f"{place_key(parent)}/{name}"
-    return place_key(location)
 
 
 def locations_lock(tx: Tx, *, documents: Iterable[MetadataDocument] = (), locations: Iterable[str] = ()) -> None:

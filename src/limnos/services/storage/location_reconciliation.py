@@ -11,14 +11,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from limnos.files import place_key
+from limnos.files import key_of, place_key
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.model.storage_locations import ROOTS, LocationClaim, LocationKind
 from limnos.services.request.location_rules import find_conflicting_claims, relation_of
 from limnos.services.storage.catalog_locations import catalog_locations
-from limnos.services.storage.location_claims import key_of, rivals_near
+from limnos.services.storage.location_claims import rivals_near
 from limnos.store.objects.nodes import catalogs_read
 from limnos.store.objects.storage_locations import conflicts_read
 from limnos.telemetry.logs import get_logger

@@ -17,11 +17,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from limnos.files import is_local, is_within, path_of, real_path, store_for, sweep_empty
+from limnos.files import is_local, is_within, key_of, path_of, real_path, store_for, sweep_empty
 from limnos.formats.avro import BadAvro, texts_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import LimnosError, MissingFile
-from limnos.services.storage.location_claims import key_of, rivals_of
+from limnos.services.storage.location_claims import rivals_of
 from limnos.store.faults import PURGE_POINT, fault_point
 from limnos.store.objects.nodes import catalog_read
 from limnos.telemetry.logs import get_logger

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.lance.deletions import VersionDeletion, VersionSpan
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.services.transactions.operations import OperationMutation
 
 OPERATIONS_MAX = 1000

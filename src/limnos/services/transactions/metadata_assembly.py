@@ -30,9 +30,9 @@ from limnos.services.iceberg.tables import (
     new_data_paths,
 )
 from limnos.services.iceberg.views import view_build, view_rebuild, view_record_for_writer
+from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.files import AT_ONCE, is_inline
 from limnos.services.request.offloaded_work import is_heavy
-from limnos.services.request.parallel import map_concurrently
 from limnos.services.request.recent_metadata import RECENT_METADATA
 from limnos.services.transactions.transaction_plan import TablePlan
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from limnos.model.runs import PipelineRun
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
     from limnos.services.transactions.operations import OperationMutation, TransactionOperation
     from limnos.services.transactions.transaction_view import TransactionView
     from limnos.store.tx import Tx

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from limnos.services.iceberg.added_files import CommitFiles
     from limnos.services.request.context import Context
     from limnos.services.request.files import FileBatch
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.services.transactions.metadata_assembly import BuiltMetadata
     from limnos.services.transactions.mutations import TransactionCommand, TransactionEffects
     from limnos.services.transactions.operations import TransactionOperation

@@ -29,8 +29,7 @@ import msgspec
 from limnos.files import is_local, path_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.services.lance.debris import debris_run
-from limnos.services.lance.purges import LancePurgePayload
-from limnos.services.lance.tables import LANCE_PURGE
+from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload
 from limnos.services.storage.location_claims import rivals_of
 from limnos.services.storage.purges import PURGE, PurgePayload
 from limnos.store.objects.nodes import catalogs_read

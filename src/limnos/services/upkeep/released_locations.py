@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from limnos.files import key_of
 from limnos.model.errors import LimnosError
 from limnos.model.storage_locations import OF_CATALOGS, LocationKind, LocationState
-from limnos.services.lance.purges import LancePurgePayload
-from limnos.services.lance.tables import LANCE_PURGE
+from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload
 from limnos.services.storage.fileset_purges import FILESET_PURGE, FilesetPurgePayload
-from limnos.services.storage.location_claims import key_of
 from limnos.services.storage.purges import PURGE, PurgePayload, catalog_storage_find, is_empty
 from limnos.telemetry.logs import get_logger
 

@@ -18,8 +18,8 @@ from limnos.access.actions import Action
 from limnos.model.errors import ServiceUnavailable, StateUnknown, UnsupportedOperation
 from limnos.model.sealed_secrets import keys_of
 from limnos.services.activity.webhooks import SECRET
-from limnos.services.identity.tokens import refuse_former
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.secret_sealing import SealingKeys, is_unsealed_secret
 from limnos.store.activity.webhooks import webhook_secrets_read
 from limnos.store.objects.nodes import catalog_records_read

@@ -27,8 +27,7 @@ from limnos.services.activity.audit_exports import (
 )
 from limnos.services.exchange.metalake_import import PRUNE_IMPORT, PruneImport, import_prune, imports_prune
 from limnos.services.iceberg.restricted_files import PRUNE_RESTRICTED, PRUNE_RESTRICTED_EVERY_S, restricted_prune
-from limnos.services.lance.purges import LancePurgePayload, lance_purge_run
-from limnos.services.lance.tables import LANCE_PURGE
+from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload, lance_purge_run
 from limnos.services.sqlpp.execution.compaction_requests import COMPACT, TEND, CompactPayload
 from limnos.services.sqlpp.execution.compaction_task import LEASE_MS as COMPACT_LEASE_MS
 from limnos.services.sqlpp.execution.compaction_task import compact_run

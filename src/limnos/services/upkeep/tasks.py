@@ -12,8 +12,8 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, NotFound
-from limnos.services.identity.tokens import refuse_former
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.tasks import STATES, task_read, tasks_read
 
 if TYPE_CHECKING:

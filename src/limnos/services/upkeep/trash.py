@@ -21,8 +21,8 @@ from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
 from limnos.names.path import PARTS_MAX
 from limnos.services.catalog.namespaces import parent_of
-from limnos.services.lance.tables import LANCE_PURGE, lance_purge_of
-from limnos.services.lookup.securables import codec_of
+from limnos.services.lance.purges import LANCE_PURGE, lance_purge_of
+from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.table_formats import LANCE, least_levels
 from limnos.services.storage.fileset_purges import fileset_purge_later
 from limnos.services.storage.location_claims import locations_mark_deleting, locations_release
@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from limnos.names.logical import LogicalCodec
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.store.objects.trash import Ancestors, TrashRows
     from limnos.store.tx import Tx
 

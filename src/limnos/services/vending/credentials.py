@@ -20,8 +20,9 @@ from limnos.model.kinds import Kind
 from limnos.model.storage_locations import ROOTS
 from limnos.services.catalog.filesets import location_name
 from limnos.services.federation.placeholder_nodes import read_attached
-from limnos.services.lookup.securables import codec_of, target_require
+from limnos.services.lookup.securables import target_require
 from limnos.services.request.catalog_storage import catalog_storage_of
+from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.table_formats import ICEBERG, LANCE, is_sourced
 from limnos.sources.credentials import FileRights
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from limnos.services.governance.attachments import AttachmentTarget
     from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.store.interface import StoreClock
 
 log = get_logger("limnos.credentials")

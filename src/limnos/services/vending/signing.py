@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
     from limnos.services.vending.credentials import TableFileAccess
     from limnos.sources.s3_signing import StoreAccess, StoreRequest
 

@@ -15,7 +15,7 @@ from limnos.names.parts import check_some_levels
 from limnos.services.catalog.namespaces import namespace_move
 from limnos.services.catalog.tables import table_move
 from limnos.services.catalog.views import view_move
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler

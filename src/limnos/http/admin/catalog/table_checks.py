@@ -14,7 +14,7 @@ from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.services.iceberg import table_checks
 from limnos.services.iceberg.reports import catalog_require
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler

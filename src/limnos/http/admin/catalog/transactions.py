@@ -24,7 +24,7 @@ from limnos.services.iceberg.tables import TableRequest
 from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
 from limnos.services.iceberg.views import ViewRequest
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.transactions import operations as operated
 from limnos.services.transactions.run_publishing import RunPublishOperation
 from limnos.services.transactions.transactions import OPERATIONS_MAX, transaction_execute

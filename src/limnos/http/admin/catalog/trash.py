@@ -16,7 +16,7 @@ from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.names.parts import check_some_levels
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.upkeep import trash
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.services.identity import groups
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from limnos.http.admin.bodies import names_of
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.upkeep import secret_keys
 from limnos.services.vending import storage_checks
 

@@ -19,7 +19,7 @@ from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenTrust
 from limnos.services.identity.tokens import worth_of
 from limnos.services.request.node_services import ComponentKey
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.store.objects.documents import document_read
 from limnos.telemetry.logs import get_logger
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from limnos.model.errors import BadRequest
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.sqlpp.execution.metadata import MetadataRequest, metadata_gather, narrowing_advice, resources_read
 from limnos.services.sqlpp.execution.prepared import PREPARED, PlanKey, ReadyQuery
 from limnos.services.sqlpp.requests.names import BUILT_IN, NODES_SHORT, TEXT_SHORT, bind_with_names

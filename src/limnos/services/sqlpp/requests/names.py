@@ -16,7 +16,7 @@ from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.sqlpp.requests.errors import NO_DATAVERSE
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.binder import BoundDataset, BoundSynonym, BoundView, UserFunction

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from limnos.model.errors import ServiceUnavailable
-from limnos.services.request import per_key_queue
-from limnos.services.request.per_key_queue import PerKeyQueue
+from limnos.services.request.concurrency import per_key_queue
+from limnos.services.request.concurrency.per_key_queue import PerKeyQueue
 
 
 async def queue(line: PerKeyQueue, order: list[str], names: str, number: int = 7) -> list[asyncio.Task[None]]:

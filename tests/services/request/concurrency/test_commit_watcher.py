@@ -8,8 +8,8 @@ import pytest
 
 from limnos.model.errors import ServiceUnavailable
 from limnos.services.catalog.namespaces import namespace_create
-from limnos.services.request import commit_watcher as watching
-from limnos.services.request.commit_watcher import CommitWatcher
+from limnos.services.request.concurrency import commit_watcher as watching
+from limnos.services.request.concurrency.commit_watcher import CommitWatcher
 from tests.backends import StoreLab
 from tests.inprocess import MAIN, Node, fill
 

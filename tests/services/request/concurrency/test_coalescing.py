@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from limnos.model.errors import ServiceUnavailable
-from limnos.services.request.coalescing import RequestCoalescer
+from limnos.services.request.concurrency.coalescing import RequestCoalescer
 
 KEY = (b"describe", b"t")
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from limnos.services.request.parallel import map_concurrently
+from limnos.services.request.concurrency.parallel import map_concurrently
 
 
 def test_results_come_in_order_and_few_are_under_way() -> None:

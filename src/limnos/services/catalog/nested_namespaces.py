@@ -1,4 +1,4 @@
-"""Nested namespaces: the catalog property that allows them, and the conditions for changing it (seed 1, "Existing Name
+"""Nested namespaces: the conditions for changing the catalog property that allows them (seed 1, "Existing Name
 Compatibility and Migration Guard").
 
 May import the rooms below. Must not know any wire format. Namespaces nest unless a catalog's property forbids it. In a
@@ -11,33 +11,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from limnos.model.errors import BadRequest, CannotStart, IllegalName
-from limnos.model.kinds import REST_PROVIDERS, TABLE_FORMATS
 from limnos.names.display import render
 from limnos.names.parts import quote_for_message
+from limnos.services.request.catalog_traits import is_nested
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from limnos.model.entities import Node
     from limnos.model.records import CatalogRecord
     from limnos.store.tx import Tx
 
-NESTED: Final = "nested-namespaces"
-"""The catalog property; its default is `true`."""
 NAMES_SHOWN_MAX: Final = 5
-_WORDS: Final = ("true", "false")
-
-
-def is_nested(record: CatalogRecord) -> bool:
-    """Return whether a catalog's namespaces nest."""
-    can = record.provider in TABLE_FORMATS or record.provider in REST_PROVIDERS
-    return can and record.properties.get(NESTED, "true") != "false"
-
-
-def check_nested(properties: Mapping[str, str]) -> None:
-    """Check the property's value. Raises BadRequest."""
-    if (word := properties.get(NESTED, "true")) not in _WORDS:
-        raise BadRequest(f"Property {NESTED} is {quote_for_message(word)}: it is true or false")
 
 
 def refuse_nesting_change(tx: Tx, catalog: Node, *, before: bool, after: bool, separator: str) -> None:

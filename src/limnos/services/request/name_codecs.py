@@ -1,0 +1,34 @@
+"""Name codecs: how a catalog's namespaces are spelled as one name.
+
+May import `names` and the request view. The spelling depends on the server's separator and on whether namespaces nest.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, cast
+
+from limnos.names.logical import LogicalCodec
+from limnos.services.request.catalog_traits import is_nested
+
+if TYPE_CHECKING:
+    from limnos.names.logical import Policy
+    from limnos.services.request.defaults import RequestDefaults
+    from limnos.services.request.request_view import RequestView
+
+
+def codec_of(request_view: RequestView) -> LogicalCodec:
+    """Return the codec that spells namespaces in the request's catalog."""
+    nested = request_view.settled.catalog is None or is_nested(request_view.catalog_record)
+    return codec_for(request_view.defaults, nested=nested)
+
+
+def codec_for(defaults: RequestDefaults, *, nested: bool = True) -> LogicalCodec:
+    """Return the codec that spells namespaces, for callers without a request view of the catalog."""
+    return _codec(defaults.separator, policy=defaults.separator_policy, nested=nested)
+
+
+@cache
+def _codec(separator: str, *, policy: str, nested: bool) -> LogicalCodec:
+    """Return the codec, one for each separator and for catalogs with and without nested namespaces."""
+    return LogicalCodec(separator, cast("Policy", policy), nested)

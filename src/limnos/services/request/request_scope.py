@@ -1,0 +1,105 @@
+"""Request scope: the server, a metalake or a catalog that a request names, and its resolution to ids and zones.
+
+May import `names`, `access`, `view` and `model`. Synchronous. A view keeps the resolved scopes until their metalake or
+catalog changes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from limnos.model.decisions import ChainLink
+from limnos.model.entities import Node
+from limnos.model.errors import NotFound
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.services.request.catalog_traits import traits_of
+from limnos.view.cache_miss import CacheMiss
+from limnos.view.keys import ABSENT, name_key, node_key, path_key
+
+if TYPE_CHECKING:
+    from limnos.model.decisions import SecurableChain
+    from limnos.model.records import CatalogRecord, MetalakeRecord
+    from limnos.services.request.catalog_traits import CatalogTraits
+    from limnos.view.view import StoreView
+
+
+class RequestScope(NamedTuple):
+    """The scope of a request: the server (both None), a metalake, or one of its catalogs."""
+
+    metalake: str | None = None
+    catalog: str | None = None
+
+
+class ResolvedScope(NamedTuple):
+    """A resolved scope: its nodes, its zones in lock order, and the chain of links above any object in it."""
+
+    metalake: Node | None
+    catalog: Node | None
+    zones: tuple[int, ...]
+    outer: SecurableChain
+    in_use: bool = False
+    """Whether the metalake and the catalog, if named, are in use, so that no further check is needed."""
+    traits: CatalogTraits | None = None
+    """The catalog's traits; None if no catalog is named or it does not exist."""
+
+
+SERVER_SCOPE = ResolvedScope(None, None, (ROOT_ID,), ())
+
+
+def cached_scope(view: StoreView, scope: RequestScope) -> ResolvedScope | None:
+    """Return the cached resolution of a scope; None if a metalake or catalog changed since."""
+    found: ResolvedScope | None = view.scopes.get(scope)
+    return found
+
+
+def scope_zones(view: StoreView, scope: RequestScope) -> tuple[int, ...]:
+    """Return the zones of a scope as far as the view knows; fewer if a name is not cached or does not exist."""
+    settled: ResolvedScope | None = view.scopes.get(scope)  # inlines `cached_scope`: every request runs this
+    if settled is not None:
+        return settled.zones
+    if scope.metalake is None:
+        return SERVER_SCOPE.zones
+    metalake_id = view.get(name_key(ROOT_ID, "metalake", scope.metalake))
+    if not isinstance(metalake_id, int):
+        return (ROOT_ID,)
+    catalog_id = ABSENT if scope.catalog is None else view.get(name_key(metalake_id, "catalog", scope.catalog))
+    return (ROOT_ID, metalake_id, catalog_id) if isinstance(catalog_id, int) else (ROOT_ID, metalake_id)
+
+
+def resolve_scope(view: StoreView, scope: RequestScope) -> ResolvedScope:
+    """Resolve the metalake and catalog of a request to their ids and zones.
+
+    Raises NotFound if one of them is missing, CacheMiss.
+    """
+    settled = cached_scope(view, scope)
+    if settled is not None:
+        return settled
+    if scope.metalake is None:
+        return SERVER_SCOPE
+    metalake = find_child(view, ROOT_ID, "metalake", scope.metalake, zone=ROOT_ID)
+    if metalake is None:
+        raise NotFound(f"Metalake {scope.metalake} does not exist", kind="metalake")
+    link = ChainLink(metalake.id, Kind.METALAKE, metalake.name)
+    in_use = cast("MetalakeRecord", metalake.record).in_use
+    settled = ResolvedScope(metalake, None, (ROOT_ID, metalake.id), (link,), in_use)
+    if scope.catalog is not None:
+        catalog = find_child(view, metalake.id, "catalog", scope.catalog, zone=metalake.id)
+        if catalog is None:
+            raise NotFound(f"Catalog {scope.catalog} does not exist in metalake {scope.metalake}", kind="catalog")
+        outer = (ChainLink(catalog.id, Kind.CATALOG, catalog.name), link)
+        traits = traits_of(cast("CatalogRecord", catalog.record))
+        in_use = in_use and traits.record.in_use
+        settled = ResolvedScope(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer, in_use, traits)
+    view.scopes[scope] = settled
+    return settled
+
+
+def find_child(view: StoreView, parent_id: int, space: str, name: str, *, zone: int) -> Node | None:
+    """Return the child of a parent with a name; None if it does not exist. Raises CacheMiss."""
+    node_id = view.get(name_key(parent_id, space, name))
+    if node_id is None:
+        return None
+    node = ABSENT if node_id is ABSENT else view.get(node_key(node_id))
+    if node is ABSENT:
+        raise CacheMiss({path_key(parent_id, ((space, name),)): zone})
+    return node

@@ -1,0 +1,67 @@
+"""Names of new users, groups and roles: what PRECIS and UTS 39 let pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.access.principal_names import check_new_name, look_alike, name_problem
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+
+DOUBLE = "admin\u200b"
+"""Looks like `admin`: a zero width space at its end."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ana", "ana.maria+x@example.org", "Ana Maria", "DOMAIN\\joe", "cn=joe,ou=people", "100%", "M\u00fcller", "\u0418\u0432\u0430\u043d \u041f\u0435\u0442\u0440\u043e\u0432",
+        "\u5f20\u4f1f", "\u5c71\u7530Taro", "\uae40 \ucca0\uc218", "\u05d3\u05d5\u05d3", "\u0645\u062d\u0645\u062f", "\u0915\u094d\u0937", "\u0438\u0432\u0430\u043d@example.org",
+    ],
+)  # fmt: skip
+def test_names_of_one_script_are_taken(name: str) -> None:
+    """E-mail addresses, names with spaces, names of a directory, and names in other scripts."""
+    assert name_problem(name) is None
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        (DOUBLE, r"U\+200B is not allowed"),
+        ("ad\u00admin", r"U\+00AD is not allowed"),
+        ("admin\ufe0f", r"U\+FE0F is not allowed"),
+        ("admin\u3164", r"U\+3164 is not allowed"),
+        ("ana\u2003b", r"U\+2003 is not allowed"),
+        ("\u0430dmin", "mixes letters of Cyrillic and Latin"),
+        ("joe@ex\u0430mple.org", "mixes letters of Cyrillic and Latin"),
+        ("\uff41na", r"another spelling of ana\. Write that one \(U\+0061 U\+006E U\+0061\)"),
+        ("Jose\u0301", "another spelling of Jos\u00e9"),
+        (" ana", "a space at an end"),
+        ("ana ", "a space at an end"),
+        ("ana  b", "a space at an end, or beside another one"),
+        ("123\u0645\u062d", "in another order"),
+        ("\u202eana", "marks of direction"),
+    ],
+)
+def test_names_that_deceive_are_refused(name: str, words: str) -> None:
+    """The message names the code point or the form, since what shows is what deceives."""
+    with pytest.raises(BadRequest, match=words):
+        check_new_name(name, Kind.USER)
+
+
+@pytest.mark.parametrize(
+    "name, twin",
+    [("adm\u0131n", "admin"), ("\u0455\u0441\u043e\u0440\u0435", "scope"), ("\u0430-team", "a-team")],
+)
+def test_a_name_that_looks_like_a_known_one_is_found(name: str, twin: str) -> None:
+    """Each word is of one script, and the whole shows as ASCII letters; without the twin, the name is right."""
+    assert look_alike(name, ["other", twin]) == twin
+    assert look_alike(name, ["other", name]) is None
+    with pytest.raises(BadRequest, match=f"looks like {twin}"):
+        check_new_name(name, Kind.USER, known=[twin])
+
+
+@pytest.mark.parametrize("name", ["userl", "corn", "\u0438\u0432\u0430\u043d", "jos\u00e9"])
+def test_names_that_show_what_they_are_look_like_none(name: str) -> None:
+    """Two ASCII names are never taken for each other, nor is a name with a letter that ASCII has nothing like."""
+    assert look_alike(name, ["user1", "com", "jose", "ivan"]) is None
