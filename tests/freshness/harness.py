@@ -139,14 +139,14 @@ class LateStore:
         return found
 
     async def submit(
-        self, permit: Permit[object], mutation: Callable[[Tx], T], *, begun: Callable[[], None] = ignore_begin
+        self, permit: Permit[object], mutation: Callable[[Tx], T], *, on_begin: Callable[[], None] = ignore_begin
     ) -> T:
         """Submit late, and tell the harness when the mutation has run."""
         await self.pause()
-        return await self.real.submit(permit, self.harness.witnessed(permit, mutation), begun=begun)
+        return await self.real.submit(permit, self.harness.witnessed(permit, mutation), on_begin=on_begin)
 
     async def submit_held(
-        self, permit: Permit[object], again: Again[T], *, begun: Callable[[], None] = ignore_begin
+        self, permit: Permit[object], again: Again[T], *, on_begin: Callable[[], None] = ignore_begin
     ) -> T:
         """Submit a decision under locks, likewise."""
         await self.pause()
@@ -155,7 +155,7 @@ class LateStore:
             decided, mutation = await again()
             return decided, self.harness.witnessed(decided, mutation)
 
-        return await self.real.submit_held(permit, decide, begun=begun)
+        return await self.real.submit_held(permit, decide, on_begin=on_begin)
 
     async def close(self) -> None:
         """Close the file."""

@@ -85,16 +85,16 @@ class HeldStore:
             await story()
 
     async def submit(
-        self, permit: Permit[object], mutation: Callable[[tx.Tx], Any], *, begun: Callable[[], None] = ignore_begin
+        self, permit: Permit[object], mutation: Callable[[tx.Tx], Any], *, on_begin: Callable[[], None] = ignore_begin
     ) -> Any:  # noqa: ANN401 - the mutation's
         """Submit at once."""
-        return await self.real.submit(permit, mutation, begun=begun)
+        return await self.real.submit(permit, mutation, on_begin=on_begin)
 
     async def submit_held(
-        self, permit: Permit[object], again: Again[Any], *, begun: Callable[[], None] = ignore_begin
+        self, permit: Permit[object], again: Again[Any], *, on_begin: Callable[[], None] = ignore_begin
     ) -> Any:  # noqa: ANN401 - the mutation's
         """Submit at once."""
-        return await self.real.submit_held(permit, again, begun=begun)
+        return await self.real.submit_held(permit, again, on_begin=on_begin)
 
     async def close(self) -> None:
         """Close the file."""

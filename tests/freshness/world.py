@@ -287,7 +287,7 @@ def restrict(world: StoryWorld, ctx: Context) -> Work:
     if world.dice.random() < 0.6:
         nobody = restrictions.RestrictionPrincipals()
         wanted = restrictions.RestrictionRequest(True, {}, nobody, nobody)
-        return restrictions.restriction_set(ctx, on, name="r", wanted=wanted)
+        return restrictions.restriction_set(ctx, on, name="r", request=wanted)
     return restrictions.restriction_remove(ctx, on, name="r")
 
 
@@ -727,7 +727,7 @@ def questions(world: StoryWorld) -> StoryQuestion:
     if world.lance:
         readers += [
             (f"describe {table}", at, lambda request_view: described(request_view, table)),
-            (f"list Lance tables in {levels}", scope, lambda request_view: shown(lance_lists.tables_page(request_view, levels, asked=ALL_NAMES))),
+            (f"list Lance tables in {levels}", scope, lambda request_view: shown(lance_lists.tables_page(request_view, levels, page_request=ALL_NAMES))),
         ]  # fmt: skip
         text, where, reader = world.dice.choices(readers, [*_WEIGHTS, 20, 10])[0]
         return StoryQuestion(world.someone(), where, reader, text)

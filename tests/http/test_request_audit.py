@@ -38,7 +38,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 def told(node: DriverNode) -> dict[str, list[AuditRecord]]:
     """Every line of the server, by its request."""
     ctx, found, after = Context(node.built.services, Credential("admin"), "audit"), {}, 0
-    while lines := node.runner.run(audit_read(ctx, None, wanted=AuditFilter(after=after), limit=1000)).lines:
+    while lines := node.runner.run(audit_read(ctx, None, filters=AuditFilter(after=after), limit=1000)).lines:
         after = lines[-1].id
         for line in lines:
             found.setdefault(line.request_id, []).append(line)

@@ -229,7 +229,7 @@ def test_two_that_declare_a_table_at_once_do_not_both_pass(admin: Client, namesp
 
     require_own_tables(admin, pipeline)
     with pytest.raises(InvalidPipeline, match=f"is a table of pipeline '{other}'"):
-        put_declaration(overtaken, pipeline, told=rival, before=before)  # type: ignore[arg-type]
+        put_declaration(overtaken, pipeline, declaration=rival, before=before)  # type: ignore[arg-type]
 
     if known:
         assert (admin.pipelines.load(name).declaration, admin.pipelines.load(name).comment) == (

@@ -63,7 +63,7 @@ def test_generated_statements_end() -> None:
                 continue
             with contextlib.suppress(SqlppError):
                 bound = bind(parsed.statement.body, WORLD, parameters={"x": 1, 1: 2})
-                for found in results(bound, WORLD.rows, budget=Budget(steps=20_000, kept=20_000)):
+                for found in results(bound, WORLD.rows, budget=Budget(steps=20_000, rows_max=20_000)):
                     assert type_name(found)
                 worked += 1
 

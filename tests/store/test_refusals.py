@@ -89,7 +89,7 @@ def test_mutation_that_waits_has_not_begun(lab: StoreLab) -> None:
     async def give_up() -> None:
         with psycopg.connect(lab.database.address) as other:
             other.execute("SELECT 1 FROM clock FOR UPDATE")
-            waiting = asyncio.create_task(lab.store.submit(permit, touch, begun=lambda: begun.append(1)))
+            waiting = asyncio.create_task(lab.store.submit(permit, touch, on_begin=lambda: begun.append(1)))
             await asyncio.sleep(0.3)
             waiting.cancel()
             await asyncio.wait({waiting})

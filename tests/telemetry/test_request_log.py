@@ -73,7 +73,7 @@ def test_a_line_for_people() -> None:
 @pytest.mark.parametrize("wanted, ids", [("all", ["abc1", "abc2"]), ("refusals", ["abc2"]), ("none", [])])
 def test_who_gets_a_line(wanted: str, ids: list[str]) -> None:
     """All, the refused, or nobody."""
-    assert [line["request_id"] for line in lines_of(written(GOOD, REFUSED, wanted=wanted))] == ids
+    assert [line["request_id"] for line in lines_of(written(GOOD, REFUSED, mode=wanted))] == ids
 
 
 def test_a_sample() -> None:

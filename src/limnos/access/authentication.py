@@ -102,21 +102,21 @@ class Authenticator:
 
         Raises AuthenticationFailed for a malformed header.
         """
-        found = self._remembered.get(header)
-        if found is None:
+        credential = self._remembered.get(header)
+        if credential is None:
             if self.has_issuer:
                 checked = self._checked.get(header)
                 if checked is not None and checked[1] > time.monotonic():
                     return checked[0]
                 if is_jwt(header):
                     return None
-            found = self._parse(header)
+            credential = self._parse(header)
             if len(header) > REMEMBERED_BYTES_MAX:
-                return found
+                return credential
             if len(self._remembered) >= REMEMBERED_MAX:
                 self._remembered.clear()
-            self._remembered[header] = found
-        return found
+            self._remembered[header] = credential
+        return credential
 
     def remember(self, header: bytes, credential: Credential, *, for_s: float) -> None:
         """Cache the credential of a checked JWT for `for_s` seconds."""

@@ -85,27 +85,27 @@ def browse_paths(view: StoreView, subject: Subject, *, outer: SecurableChain, na
     catalog_id, metalake_id = outer[0].id, outer[-1].id
     derived = view.derived(catalog_id)
     key = ("paths", subject.user_id, narrowed)
-    found: _BrowsePathBuilder | None = derived.get(key)
-    if found is None or not found.holds(view.zones[catalog_id], subject):
+    builder: _BrowsePathBuilder | None = derived.get(key)
+    if builder is None or not builder.holds(view.zones[catalog_id], subject):
         objects = _objects_in(view, subject, metalake_id=metalake_id, narrowed=narrowed).get(catalog_id, [])
-        before = NO_PATHS if found is None else found.paths or found.before
-        found = derived[key] = _BrowsePathBuilder(
+        before = NO_PATHS if builder is None else builder.paths or builder.before
+        builder = derived[key] = _BrowsePathBuilder(
             view.zones[catalog_id], subject, outer=outer, objects=objects, before=before
         )
-    return found.build(view)
+    return builder.build(view)
 
 
 def _objects_in(view: StoreView, subject: Subject, *, metalake_id: int, narrowed: bool) -> dict[int, list[int]]:
     """Return the objects of a subject's allowing rules by zone. Raises CacheMiss for one part at a time."""
     derived = view.derived(metalake_id)
     key = ("objects of rules", subject.user_id, narrowed)
-    found: _RuleObjects | None = derived.get(key)
-    if found is None or found.merged is not subject.merged:
-        found = derived[key] = _RuleObjects(subject)
+    objects: _RuleObjects | None = derived.get(key)
+    if objects is None or objects.merged is not subject.merged:
+        objects = derived[key] = _RuleObjects(subject)
     zones: dict[int, int] = derived.setdefault("zones of objects", {})
     if len(zones) > ZONES_MAX:
         zones.clear()
-    return found.sort(view, zones, metalake_id=metalake_id)
+    return objects.sort(view, zones, metalake_id=metalake_id)
 
 
 class _RuleObjects:
@@ -129,11 +129,11 @@ class _RuleObjects:
             lacking = tuple([object_id for object_id in part if object_id not in zones])
             if lacking:
                 key = zones_of_key(lacking)
-                found = view.get(key)
-                if found is ABSENT:
+                results = view.get(key)
+                if results is ABSENT:
                     raise CacheMiss({key: metalake_id}, goes_on=self._place + READ_MAX < len(self._ids))
                 for object_id in lacking:
-                    zones[object_id] = found.get(object_id, 0)
+                    zones[object_id] = results.get(object_id, 0)
             for object_id in part:
                 self._by_zone.setdefault(zones[object_id], []).append(object_id)
             self._place += len(part)
@@ -217,7 +217,7 @@ class _BrowsePathBuilder:
     def _read_owned(self, view: StoreView) -> None:
         parents: set[int] = set()
         namespaces: set[int] = set()
-        wanted: dict[Key, int] = {}
+        requested: dict[Key, int] = {}
         goes_on = False
         for principal_id in self.subject.principal_ids:
             after: int | None = 0
@@ -225,14 +225,14 @@ class _BrowsePathBuilder:
                 key = owned_key(self.catalog_id, principal_id, after=after)
                 part = view.get(key)
                 if part is ABSENT:
-                    wanted[key] = self.catalog_id
+                    requested[key] = self.catalog_id
                     goes_on = goes_on or after > 0
                     break
                 parents |= part.parents
                 namespaces |= part.namespaces
                 after = part.last
-        if wanted:
-            raise CacheMiss(wanted, goes_on=goes_on)
+        if requested:
+            raise CacheMiss(requested, goes_on=goes_on)
         self.parents, self.namespaces = frozenset(parents), frozenset(namespaces)
 
     def _take_objects(self, view: StoreView) -> None:
@@ -307,12 +307,12 @@ class _BrowsePathBuilder:
 
     def _closed(self) -> frozenset[int]:
         """Return the entries and everything above them, up to the catalog."""
-        found: set[int] = set()
+        results: set[int] = set()
         for entry in self._entries:
             at = entry
-            while at not in found:
-                found.add(at)
+            while at not in results:
+                results.add(at)
                 if at == self.catalog_id:
                     break
                 at = self._above[at]
-        return frozenset(found)
+        return frozenset(results)

@@ -21,13 +21,13 @@ def suggest(decision: Decision) -> list[str]:
         metalake = next(f.object_name for f in decision.factors if f.kind == "member")
         return [escape_percent(f"Add user {decision.user} to the metalake {metalake}.")]
     gaps = [f for f in decision.factors if f.kind in ("missing", "deny")]
-    held = [f for f in decision.factors if f.kind == "restricted"]
-    if held and not gaps:
+    factors = [f for f in decision.factors if f.kind == "restricted"]
+    if factors and not gaps:
         return [
             escape_percent(
                 f"Read it through scan planning, or have restriction {f.privilege} of {_object(f)} except {decision.user}."
             )
-            for f in held[:_LINES_MAX]
+            for f in factors[:_LINES_MAX]
         ]
     lines = [_step(list(group), decision.user) for _, group in groupby(gaps, key=lambda f: f.clause)]
     lines = list(dict.fromkeys(lines)) or ["Nothing that can be granted would allow this."]

@@ -89,9 +89,9 @@ def list_filter(subject: Subject, action: Action, chain_of_parent: SecurableChai
     return _union_of_filters([_part(leaf, case, kind) for leaf in (rule.parts if isinstance(rule, AnyOf) else (rule,))])
 
 
-def widen_filter(shown: ListFilter, ids: frozenset[int]) -> ListFilter:
+def widen_filter(output: ListFilter, ids: frozenset[int]) -> ListFilter:
     """Return a filter that also shows the items with these ids."""
-    return _union_of_filters([shown, _partial_filter(shown=ids)])
+    return _union_of_filters([output, _partial_filter(visible_ids=ids)])
 
 
 def _part(rule: Rule, case: DecisionCase, kind: Kind) -> ListFilter:
@@ -104,9 +104,9 @@ def _part(rule: Rule, case: DecisionCase, kind: Kind) -> ListFilter:
                 return EVERYTHING
             return _partial_filter(principals=case.principal_ids) if kind in kinds else NOTHING
         case SelfRule():
-            return _partial_filter(shown=case.principal_ids)
+            return _partial_filter(visible_ids=case.principal_ids)
         case HoldsRoleRule():
-            return _partial_filter(shown=case.subject.role_ids)
+            return _partial_filter(visible_ids=case.subject.role_ids)
         case MemberRule():
             return EVERYTHING
         case _:
@@ -119,14 +119,14 @@ def _privilege_filter(
     if allow is None or any(link.id in deny for link in case.chain):
         return NOTHING
     if rule.evaluate(case) is None:
-        return _partial_filter(shown=allow - deny if deny else allow)
+        return _partial_filter(visible_ids=allow - deny if deny else allow)
     return ListFilter(everything=False, nothing=False, hidden=deny) if deny else EVERYTHING
 
 
-def _partial_filter(*, shown: frozenset[int] = _NOBODY, principals: frozenset[int] = _NOBODY) -> ListFilter:
-    if not shown and not principals:
+def _partial_filter(*, visible_ids: frozenset[int] = _NOBODY, principals: frozenset[int] = _NOBODY) -> ListFilter:
+    if not visible_ids and not principals:
         return NOTHING
-    return ListFilter(everything=False, nothing=False, shown=shown, principals=principals)
+    return ListFilter(everything=False, nothing=False, shown=visible_ids, principals=principals)
 
 
 def _union_of_filters(parts: list[ListFilter]) -> ListFilter:

@@ -54,7 +54,7 @@ def keys_of(document: object) -> Keys:
     listed = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(listed, list) or len(listed) > KEYS_MAX:
         raise ValueError(f"it is no JWK set of up to {KEYS_MAX} keys")
-    found: Keys = {}
+    results: Keys = {}
     for each in listed:
         if not isinstance(each, dict) or each.get("kty") not in ("RSA", "EC") or each.get("use", "sig") != "sig":
             continue
@@ -64,8 +64,8 @@ def keys_of(document: object) -> Keys:
             continue
         if isinstance(key, Key):
             kid = str(each.get("kid", ""))
-            found[kid] = (*found.get(kid, ()), key)
-    return found
+            results[kid] = (*results.get(kid, ()), key)
+    return results
 
 
 _PUBLIC: Final = frozenset({"kty", "kid", "use", "alg", "n", "e", "crv", "x", "y"})
@@ -130,8 +130,8 @@ def _check_meant(claims: Mapping[str, object], rules: IssuerRules) -> None:
         raise _invalid_token(
             f"comes from {str(claims.get('iss'))[:200]!a}: this server takes tokens of {rules.issuer} only"
         )
-    told = claims.get("aud")
-    audiences = {told} if isinstance(told, str) else set(map(str, told)) if isinstance(told, list) else set()
+    claim = claims.get("aud")
+    audiences = {claim} if isinstance(claim, str) else set(map(str, claim)) if isinstance(claim, list) else set()
     if not audiences & rules.audiences:
         raise _invalid_token(
             f"is not meant for this server: ask the issuer for one whose 'aud' is {' or '.join(sorted(rules.audiences))}"
@@ -159,8 +159,8 @@ def _groups(claims: Mapping[str, object], rules: IssuerRules) -> tuple[str, ...]
     """Return the groups that the token names. If the rules name a groups claim, a token without it means no groups."""
     if rules.groups_claim is None:
         return None
-    told = claims.get(rules.groups_claim, [])
-    listed = [told] if isinstance(told, str) else told
+    claim = claims.get(rules.groups_claim, [])
+    listed = [claim] if isinstance(claim, str) else claim
     if not isinstance(listed, list) or len(listed) > GROUPS_MAX or not all(isinstance(each, str) for each in listed):
         raise _invalid_token(f"has no list of up to {GROUPS_MAX} groups' names as '{rules.groups_claim}'")
     return tuple(sorted({each for each in listed if is_name(each)}))

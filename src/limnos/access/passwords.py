@@ -37,16 +37,16 @@ def check_password(password: str, *, user: str) -> str:
 
     Raises BadRequest if it is too short or too long, has control characters, or contains the user's name.
     """
-    found = normalize_password(password)
-    if _CONTROL.search(found) or len(found.encode("utf-8", "replace")) > BYTES_MAX:
+    result = normalize_password(password)
+    if _CONTROL.search(result) or len(result.encode("utf-8", "replace")) > BYTES_MAX:
         raise BadRequest(f"A password has no control characters and {BYTES_MAX} bytes at most")
-    if len(found) < CHARACTERS_MIN or len(set(found)) <= 2:
+    if len(result) < CHARACTERS_MIN or len(set(result)) <= 2:
         raise BadRequest(
             f"A password has {CHARACTERS_MIN} characters at least, more than two of them different: use a few words"
         )
-    if user.casefold() in found.casefold():
+    if user.casefold() in result.casefold():
         raise BadRequest("A password does not hold the user's name: choose another one")
-    return found
+    return result
 
 
 def hash_password(password: str) -> str:

@@ -59,29 +59,29 @@ def binding_restrictions(
         make a restriction apply.
     """
     excepting = {
-        held.rules.id for held in subject.roles if active is None or held.rules.name in active
+        role.rules.id for role in subject.roles if active is None or role.rules.name in active
     } | subject.principal_ids
     named = subject.role_ids | subject.principal_ids
-    found = []
+    restrictions = []
     for at, link in enumerate(chain):
-        held = by_object.get(link.id, ()) if link.kind in RESTRICTED_KINDS else ()
-        if not held or any(owner_of(above) in subject.principal_ids for above in chain[at:] if above.id > 0):
+        current = by_object.get(link.id, ()) if link.kind in RESTRICTED_KINDS else ()
+        if not current or any(owner_of(above) in subject.principal_ids for above in chain[at:] if above.id > 0):
             continue
-        found += [
+        restrictions += [
             BindingRestriction(each, at)
-            for each in held
+            for each in current
             if excepting.isdisjoint(each.terms.unless) and (not each.terms.to or not named.isdisjoint(each.terms.to))
         ]
-    return tuple(found)
+    return tuple(restrictions)
 
 
-def refuse_restricted(decision: Decision, found: tuple[BindingRestriction, ...], *, chain: SecurableChain) -> Decision:
+def refuse_restricted(decision: Decision, result: tuple[BindingRestriction, ...], *, chain: SecurableChain) -> Decision:
     """Return a decision changed to a refusal, with each restriction as a reason."""
     names = display_names(chain)
     factors = tuple(
         DecisionFactor(
             "restricted", each.restriction.name, chain[each.at].id, KIND_WORDS[chain[each.at].kind], names[each.at]
         )
-        for each in found
+        for each in result
     )
     return msgspec.structs.replace(decision, allowed=False, factors=factors)

@@ -58,13 +58,13 @@ class DecisionCase:
         kind: FactorKind,
         at: int,
         privilege: str | None = None,
-        held: HeldRole | None = None,
+        held_role: HeldRole | None = None,
         group: str | None = None,
     ) -> DecisionFactor:
         """Return a factor about the chain's object at position `at`, or about the server if the chain is empty."""
         role = None
-        if held is not None:
-            role, group = held.rules.name, held.via
+        if held_role is not None:
+            role, group = held_role.rules.name, held_role.via
         if not self.chain:
             return DecisionFactor(kind, privilege, ROOT_ID, "server", "server", role, group)
         link = self.chain[at]
@@ -72,10 +72,10 @@ class DecisionCase:
 
     def holder(self, privilege: Privilege, object_id: int, *, denied: bool = False) -> HeldRole | None:
         """Return the first role that allows (or denies) a privilege on an object."""
-        for held in self.subject.roles:
-            ids = (held.rules.deny_ids if denied else held.rules.allow_ids).get(privilege)
+        for role in self.subject.roles:
+            ids = (role.rules.deny_ids if denied else role.rules.allow_ids).get(privilege)
             if ids is not None and object_id in ids:
-                return held
+                return role
         return None
 
     def deepest(self, kinds: frozenset[Kind]) -> int | None:
@@ -188,8 +188,8 @@ class OwnerAboveRule(Rule):
         return None
 
     def wants(self, case: DecisionCase) -> Clauses | None:
-        found = [i for i, link in enumerate(case.chain) if i and link.kind in self.kinds]
-        return ((case.factor("missing", found[0], OWNER),),) if found else None
+        results = [i for i, link in enumerate(case.chain) if i and link.kind in self.kinds]
+        return ((case.factor("missing", results[0], OWNER),),) if results else None
 
 
 def _group(subject: Subject, owner: int | None) -> str | None:
@@ -228,8 +228,8 @@ class SelfRule(Rule):
     """The target is the caller, or a group that the caller is in."""
 
     def evaluate(self, case: DecisionCase) -> Proof | None:
-        found = bool(case.chain) and case.chain[0].id in case.principal_ids
-        return (case.factor("self", 0),) if found else None
+        is_found = bool(case.chain) and case.chain[0].id in case.principal_ids
+        return (case.factor("self", 0),) if is_found else None
 
     def wants(self, case: DecisionCase) -> Clauses | None:
         return None
@@ -242,8 +242,8 @@ class HoldsRoleRule(Rule):
     def evaluate(self, case: DecisionCase) -> Proof | None:
         if not case.chain or case.chain[0].id not in case.subject.role_ids:
             return None
-        held = next(h for h in case.subject.roles if h.rules.id == case.chain[0].id)
-        return (case.factor("self", 0, None, held),)
+        role = next(h for h in case.subject.roles if h.rules.id == case.chain[0].id)
+        return (case.factor("self", 0, None, role),)
 
     def wants(self, case: DecisionCase) -> Clauses | None:
         return None
@@ -261,20 +261,20 @@ class AllOf(Rule):
     def evaluate(self, case: DecisionCase) -> Proof | None:
         proof: Proof = ()
         for part in self.parts:
-            found = part.evaluate(case)
-            if found is None:
+            factors = part.evaluate(case)
+            if factors is None:
                 return None
-            proof += found
+            proof += factors
         return proof
 
     def wants(self, case: DecisionCase) -> Clauses | None:
         clauses: Clauses = ()
         for part in self.parts:
             if part.evaluate(case) is None:
-                wanted = part.wants(case)
-                if wanted is None:
+                factors = part.wants(case)
+                if factors is None:
                     return None
-                clauses += wanted
+                clauses += factors
         return clauses
 
     def leaves(self, kind: Kind | None = None) -> Iterator[Rule]:
@@ -295,16 +295,16 @@ class AnyOf(Rule):
 
     def evaluate(self, case: DecisionCase) -> Proof | None:
         for part in self.parts:
-            found = part.evaluate(case)
-            if found is not None:
-                return found
+            factors = part.evaluate(case)
+            if factors is not None:
+                return factors
         return None
 
     def wants(self, case: DecisionCase) -> Clauses | None:
         """Return all parts' factors as alternatives if every part is simple; otherwise those of the first part that
         can be opened.
         """
-        options = [wanted for part in self.parts if (wanted := part.wants(case)) is not None]
+        options = [factors for part in self.parts if (factors := part.wants(case)) is not None]
         if not options:
             return None
         if not self.flat:

@@ -64,22 +64,22 @@ def subject_of(view: StoreView, metalake_id: int, user: str, *, service_admin: b
         return Subject.of(None, user, service_admin=service_admin, member=False)
     groups = _groups(view, metalake_id, principal.id)
     holders = [(principal.id, None), *((group.id, group.name) for group in groups)]
-    held = _held_roles(view, metalake_id, holders)
+    roles = _held_roles(view, metalake_id, holders)
     return Subject.of(
         principal.id,
         user,
         groups=[group.id for group in groups],
         group_names=[group.name for group in groups],
-        roles=held.roles,
+        roles=roles.roles,
         service_admin=service_admin,
-        merged=held.merged,
+        merged=roles.merged,
     )
 
 
 def _groups(view: StoreView, metalake_id: int, user_id: int) -> list[Principal]:
     ids = require_fact(view, groups_key(user_id), zone=metalake_id)
-    found = require_facts(view, [principal_id_key(group_id) for group_id in ids], zone=metalake_id)
-    return [group for group in found if group is not None]
+    principals = require_facts(view, [principal_id_key(group_id) for group_id in ids], zone=metalake_id)
+    return [group for group in principals if group is not None]
 
 
 def _held_roles(view: StoreView, metalake_id: int, holders: list[tuple[int, str | None]]) -> HeldRoles:
@@ -89,13 +89,13 @@ def _held_roles(view: StoreView, metalake_id: int, holders: list[tuple[int, str 
     vias = [via for _, via in pairs]
     derived = view.derived(metalake_id)
     key = ("held", holders[0][0])
-    found: HeldRoles | None = derived.get(key)
-    if found is None or not found.rests_on(facts, vias):
+    held_roles: HeldRoles | None = derived.get(key)
+    if held_roles is None or not held_roles.rests_on(facts, vias):
         rules = [_shared_rules(view, metalake_id, fact) for fact in facts]
         roles = tuple([HeldRole(rule, via) for rule, via in zip(rules, vias, strict=True) if rule is not None])
-        found = HeldRoles(facts, vias, roles, MergedRules.of(roles))
-        _cache_held_roles(derived, key, held=found)
-    return found
+        held_roles = HeldRoles(facts, vias, roles, MergedRules.of(roles))
+        _cache_held_roles(derived, key, held_roles=held_roles)
+    return held_roles
 
 
 def _facts_of(view: StoreView, metalake_id: int, *, keys: list[Key[RoleFact]]) -> list[RoleFact]:
@@ -114,14 +114,14 @@ def _facts_of(view: StoreView, metalake_id: int, *, keys: list[Key[RoleFact]]) -
         raise
 
 
-def _cache_held_roles(derived: DerivedValues, key: tuple[str, int], *, held: HeldRoles) -> None:
+def _cache_held_roles(derived: DerivedValues, key: tuple[str, int], *, held_roles: HeldRoles) -> None:
     """Cache the roles of a user. `HELD_ROLES_MAX` bounds the cache of all users together."""
-    kept = derived.get("held roles", 0) + len(held.roles)
-    if kept > HELD_ROLES_MAX:
+    entry = derived.get("held roles", 0) + len(held_roles.roles)
+    if entry > HELD_ROLES_MAX:
         derived.clear()
-        kept = len(held.roles)
-    derived["held roles"] = kept
-    derived[key] = held
+        entry = len(held_roles.roles)
+    derived["held roles"] = entry
+    derived[key] = held_roles
 
 
 def _shared_rules(view: StoreView, metalake_id: int, fact: RoleFact) -> RoleRules | None:
@@ -131,11 +131,11 @@ def _shared_rules(view: StoreView, metalake_id: int, fact: RoleFact) -> RoleRule
     derived = view.derived(metalake_id)
     role, grants = fact
     key = ("rules", role.id)
-    found: tuple[RoleFact, RoleRules] | None = derived.get(key)
-    if found is None or found[0] is not fact:
-        made = _rules_in_parts(view, role) if grants is None else rules_of((role, grants))
-        view.derived(metalake_id)[key] = found = (fact, made)
-    return found[1]
+    result: tuple[RoleFact, RoleRules] | None = derived.get(key)
+    if result is None or result[0] is not fact:
+        rules = _rules_in_parts(view, role) if grants is None else rules_of((role, grants))
+        view.derived(metalake_id)[key] = result = (fact, rules)
+    return result[1]
 
 
 class RuleIds(NamedTuple):
@@ -150,15 +150,15 @@ def _rules_in_parts(view: StoreView, role: RoleEntity) -> RoleRules:
 
     Raises CacheMiss for one part at a time.
     """
-    made = []
+    ids = []
     for after, part in _parts(view, role):
         derived = view.derived(role.metalake_id)
         key = ("rules part", role.id, after)
-        found: tuple[tuple[Grant, ...], RuleIds] | None = derived.get(key)
-        if found is None or found[0] is not part:
-            derived[key] = found = (part, ids_of(part))
-        made.append(found[1])
-    allow, deny = union_by_privilege([each.allow for each in made]), union_by_privilege([each.deny for each in made])
+        rule_ids: tuple[tuple[Grant, ...], RuleIds] | None = derived.get(key)
+        if rule_ids is None or rule_ids[0] is not part:
+            derived[key] = rule_ids = (part, ids_of(part))
+        ids.append(rule_ids[1])
+    allow, deny = union_by_privilege([each.allow for each in ids]), union_by_privilege([each.deny for each in ids])
     return RoleRules(role.id, role.name, allow, deny)
 
 
@@ -177,8 +177,8 @@ def _parts(view: StoreView, role: RoleEntity) -> Iterator[tuple[int, tuple[Grant
         part = view.get(key)
         if part is ABSENT:
             next_end = rules_end_key(role.id, end)
-            wanted = [key] if end == LAST_ID or view.get(next_end) is not ABSENT else [key, next_end]
-            raise CacheMiss(dict.fromkeys(wanted, zone), goes_on=True)
+            requested = [key] if end == LAST_ID or view.get(next_end) is not ABSENT else [key, next_end]
+            raise CacheMiss(dict.fromkeys(requested, zone), goes_on=True)
         if len(part) > 2 * PART_MAX:  # it has grown: read its end again, which will be nearer
             raise CacheMiss({end_key: zone}, goes_on=True)
         yield after, part
@@ -187,10 +187,10 @@ def _parts(view: StoreView, role: RoleEntity) -> Iterator[tuple[int, tuple[Grant
 
 def ids_of(grants: tuple[Grant, ...]) -> RuleIds:
     """Turn stored rules into sets of object ids."""
-    found: tuple[dict[Privilege, list[int]], dict[Privilege, list[int]]] = {}, {}
+    result: tuple[dict[Privilege, list[int]], dict[Privilege, list[int]]] = {}, {}
     for grant in grants:
-        found[grant.allowed].setdefault(PRIVILEGES[grant.privilege], []).append(grant.object_id)
-    deny, allow = ({privilege: frozenset(ids) for privilege, ids in each.items()} for each in found)
+        result[grant.allowed].setdefault(PRIVILEGES[grant.privilege], []).append(grant.object_id)
+    deny, allow = ({privilege: frozenset(ids) for privilege, ids in each.items()} for each in result)
     return RuleIds(allow, deny)
 
 

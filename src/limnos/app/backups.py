@@ -47,9 +47,9 @@ def restore(settings: Settings, source: Path, *, keeps_tokens: bool, vouched: bo
             " Put the copy of the keys there first (one a line, mode 600), or give the secrets up: --without-keys"
         )
     replaced, revoked = backup_restore(database, source, keeps_tokens=keeps_tokens, vouched=vouched)
-    kept = f"; the store that was there is now {replaced}" if replaced else ""
+    stored_text = f"; the store that was there is now {replaced}" if replaced else ""
     return (
-        f"{source} is the store at {database}{kept}. Tokens revoked: {revoked}."
+        f"{source} is the store at {database}{stored_text}. Tokens revoked: {revoked}."
         " Users, roles and grants are as they were at the backup: take away again what was taken away since"
         + (f"\nSecrets that cannot be opened, for want of keys: {keys_text(lacking)}" if lacking else "")
     )

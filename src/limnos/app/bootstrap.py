@@ -53,11 +53,11 @@ async def bootstrap(services: NodeServices, settings: Settings) -> None:
 
 async def _tell_lacking_keys(ctx: Context) -> None:
     """Log a warning for each missing key under which secrets of the store are sealed."""
-    held = await keys_inventory(ctx)
-    for key in held.lacking:
+    inventory = await keys_inventory(ctx)
+    for key in inventory.lacking:
         log.warning(
             "secrets of the store are sealed under a key that is not here: put it back into the file of keys, or set them anew",
-            key=key, catalogs=held.catalogs.get(key, 0), webhooks=held.webhooks.get(key, 0),
+            key=key, catalogs=inventory.catalogs.get(key, 0), webhooks=inventory.webhooks.get(key, 0),
         )  # fmt: skip
 
 
@@ -81,8 +81,8 @@ async def _fill(ctx: Context, settings: Settings) -> None:
     catalogs = {server.catalog: ICEBERG_PROVIDER}
     if settings.lance.catalog:
         catalogs.setdefault(settings.lance.catalog, GENERIC_PROVIDER)
-    for made, (name, provider) in enumerate(catalogs.items()):
-        if await _is_untouched(ctx, server.metalake, made=made):
+    for count, (name, provider) in enumerate(catalogs.items()):
+        if await _is_untouched(ctx, server.metalake, catalog_count=count):
             await _make_catalog(ctx, server.metalake, name=name, provider=provider)
 
 
@@ -94,13 +94,13 @@ async def _make_catalog(ctx: Context, metalake: str, *, name: str, provider: str
         )  # fmt: skip
 
 
-async def _is_untouched(ctx: Context, metalake: str, *, made: int) -> bool:
-    """Return whether the metalake comes from a first start and has had no change except `made` new catalogs."""
+async def _is_untouched(ctx: Context, metalake: str, *, catalog_count: int) -> bool:
+    """Return whether the metalake comes from a first start and has had no change except `catalog_count` new catalogs."""
 
     def read(request_view: RequestView) -> bool:
         comment = cast("MetalakeRecord", request_view.metalake.record).comment
         ((_, revision),) = request_view.view.known((request_view.metalake.id,))
-        return comment == COMMENT and revision == made
+        return comment == COMMENT and revision == catalog_count
 
     try:
         return await ctx.read(RequestScope(metalake), read, refuse_disabled=False)

@@ -70,8 +70,8 @@ def _no_password() -> str:
 
 def _why(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
-        told = (error.reason or "OpenSSL does not take them").lower().replace("_", " ")
-        return f"{told}: the key may be another certificate's"
+        text = (error.reason or "OpenSSL does not take them").lower().replace("_", " ")
+        return f"{text}: the key may be another certificate's"
     if isinstance(error, OSError):
         return f"{error.filename}: {error.strerror}"
     return str(error).partition("\n")[0] or type(error).__name__
@@ -163,12 +163,12 @@ def _now() -> dt.datetime:
 
 def _stamp(files: tuple[Path, Path]) -> tuple[object, ...]:
     """Return a value that changes when a file is written or replaced."""
-    found: list[object] = []
+    results: list[object] = []
     for file in files:
         try:
-            told = file.stat()
+            result = file.stat()
         except OSError as error:
-            found.append(error.errno)
+            results.append(error.errno)
         else:
-            found.append((told.st_ino, told.st_size, told.st_mtime_ns))
-    return tuple(found)
+            results.append((result.st_ino, result.st_size, result.st_mtime_ns))
+    return tuple(results)

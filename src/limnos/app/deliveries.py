@@ -142,8 +142,8 @@ class WebhookDeliveries(WorkPoller):
             headers = signed_headers(body, message=message, at_s=int(time.time()), secret=secret)
             status = await post(webhook.url, headers, body, timeout_s=self.timeout_s)
             if not 200 <= status < 300:
-                told = f"{status}, and redirects are not followed" if 300 <= status < 400 else str(status)
-                raise DeliveryRefusal(f"the receiver answered {told} to message {message}")
+                text = f"{status}, and redirects are not followed" if 300 <= status < 400 else str(status)
+                raise DeliveryRefusal(f"the receiver answered {text} to message {message}")
             DELIVERIES["delivered",] += 1
 
     async def _failed(self, webhook: Webhook, error: Exception, tries: _FailureCounts) -> None:

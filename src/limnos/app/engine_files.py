@@ -96,9 +96,9 @@ class EngineFiles:
         with contextlib.suppress(RuntimeError):
             loop.call_soon_threadsafe(tell)
 
-    def _count(self, got: int, size: int) -> None:
-        before, self._bytes = self._bytes[0], (got, size)
-        if any(before < part * size <= got for part in PROGRESS_LOGGED_AT):
+    def _count(self, number: int, size: int) -> None:
+        before, self._bytes = self._bytes[0], (number, size)
+        if any(before < part * size <= number for part in PROGRESS_LOGGED_AT):
             log.info("an archive for the engine of SQL++ is being fetched", progress=self._megabytes())
 
     def _settle(self, done: asyncio.Future[SparkFiles]) -> None:
@@ -118,8 +118,8 @@ class EngineFiles:
         return f"an archive for it is being fetched ({self._megabytes()})" if self._bytes[1] else "it is being prepared"
 
     def _megabytes(self) -> str:
-        got, size = self._bytes
-        return f"{got / 1e6:.0f} of {size / 1e6:.0f} MB"
+        number, size = self._bytes
+        return f"{number / 1e6:.0f} of {size / 1e6:.0f} MB"
 
 
 def _succeed(done: asyncio.Future[SparkFiles], files: SparkFiles) -> None:
@@ -179,10 +179,10 @@ def engine_notes(settings: Settings) -> list[str]:
     cache = cache_of(settings) or cache_directory()
     try:
         artifact = runtime_for(installed_pyspark())
-        got = fetched_bytes(artifact, cache=cache)
-        if got != artifact.size_bytes:
+        number = fetched_bytes(artifact, cache=cache)
+        if number != artifact.size_bytes:
             size, source = artifact.size_bytes / 1e6, settings.spark.repository or repository_url()
-            how_far = "is not there yet" if got is None else f"is being fetched: {got / 1e6:.0f} of {size:.0f} MB"
+            how_far = "is not there yet" if number is None else f"is being fetched: {number / 1e6:.0f} of {size:.0f} MB"
             notes.append(
                 f"SQL++ over data needs {artifact.filename} ({size:.0f} MB) in {cache}, which {how_far}; a server fetches it from {source} when it starts"
             )

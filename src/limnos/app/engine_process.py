@@ -49,8 +49,8 @@ class EngineProcess:
             self._scratch.remove()
             raise
         self.control = ours
-        told = structs.replace(start, scratch=self.scratch)
-        ours.sendall(wire.encode_frame(wire.JOB, msgspec.msgpack.encode(told)))
+        engine_start = structs.replace(start, scratch=self.scratch)
+        ours.sendall(wire.encode_frame(wire.JOB, msgspec.msgpack.encode(engine_start)))
 
     def job(self) -> socket.socket:
         """Return a socket for one job. Raises OSError if the process has ended."""

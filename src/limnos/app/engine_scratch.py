@@ -46,12 +46,12 @@ def _lock_owner_file(home: Path) -> int:
 
     It gets its final name once the lock is held. Returns its descriptor.
     """
-    made = home / f".{OWNER}"
-    lock = os.open(made, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    path = home / f".{OWNER}"
+    lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(lock, f"{os.getpid()}\n".encode())
-        made.rename(home / OWNER)
+        path.rename(home / OWNER)
     except OSError:
         os.close(lock)
         raise

@@ -157,7 +157,7 @@ class SparkEngine:
         if self._timer is not None:
             self._timer.cancel()
         try:
-            async with self._turn(job) as begun, contextlib.aclosing(self._rows(begun)) as rows:
+            async with self._turn(job) as engine_job, contextlib.aclosing(self._rows(engine_job)) as rows:
                 async for line in rows:
                     yield line
             outcome = "done"
@@ -275,8 +275,8 @@ class SparkEngine:
             raise EngineUnavailable(self._refusal, retry_after_s=math.ceil(left_s))
         start = self._start
         if self._files is not None:
-            found = await self._files.get(within_s=within_s)
-            start = structs.replace(start, jars=found.jars, java_home=found.java_home, java_runtime=found.java_runtime)
+            files = await self._files.get(within_s=within_s)
+            start = structs.replace(start, jars=files.jars, java_home=files.java_home, java_runtime=files.java_runtime)
         if self._closed:
             raise EngineUnavailable("The server was stopped: try again")
         if self._process is None:  # another statement may have started it during the wait

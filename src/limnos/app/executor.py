@@ -88,10 +88,10 @@ class JobExecutor(WorkPoller):
             await self._told(job, JobEnd(job.shown(now_ms + job.lease_ms), _LOST))
         if room <= 0:
             return
-        taken = await services.store.submit(
+        used_names = await services.store.submit(
             self._permit, lambda tx: tx.template_jobs.claim(self.holder, limit=room, lease_ms=LEASE_MS)
         )
-        for job, text in taken:
+        for job, text in used_names:
             self._begin(self._carry(job, text)).add_done_callback(lambda _: WorkPoller.wake(self))
 
     async def _carry(self, job: TemplateJob, text: str) -> None:
@@ -123,8 +123,8 @@ class JobExecutor(WorkPoller):
             work = job_command(self.plan, work_read(text), uuid=job.uuid, scratch=scratch)
             worker = WorkerProcess(KEEPER)
             await worker.send([msgspec.msgpack.encode(work)])
-            kept = await self._wait(job, worker, bell=bell)
-            return None if kept is None else end_of(kept, timeout_s=self.plan.timeout_s)
+            job_exit = await self._wait(job, worker, bell=bell)
+            return None if job_exit is None else end_of(job_exit, timeout_s=self.plan.timeout_s)
         except ConnectionError:
             return JobEnd(FAILED, "The process that kept it has ended")
         finally:
@@ -203,20 +203,23 @@ def executor_of(settings: Settings, services: NodeServices) -> JobExecutor | Non
     return executor
 
 
-def end_of(kept: JobExit, *, timeout_s: float) -> JobEnd:
+def end_of(job_exit: JobExit, *, timeout_s: float) -> JobEnd:
     """Convert the keeper's report to a job's state and message."""
-    output = JobOutput(_text(kept.stdout), _text(kept.stderr), kept.stdout_bytes, kept.stderr_bytes)
-    if kept.why == KEPT_CANCELLED:
-        return JobEnd(CANCELLED, None, kept.exit_code, output)
-    if kept.why == TIMED_OUT:
+    output = JobOutput(_text(job_exit.stdout), _text(job_exit.stderr), job_exit.stdout_bytes, job_exit.stderr_bytes)
+    if job_exit.why == KEPT_CANCELLED:
+        return JobEnd(CANCELLED, None, job_exit.exit_code, output)
+    if job_exit.why == TIMED_OUT:
         return JobEnd(
-            FAILED, f"Ended after {timeout_s:g} seconds, which is what jobs.timeout_s allows", kept.exit_code, output
+            FAILED,
+            f"Ended after {timeout_s:g} seconds, which is what jobs.timeout_s allows",
+            job_exit.exit_code,
+            output,
         )
-    if kept.why != EXITED:
-        return JobEnd(FAILED, kept.why, None, output)
-    if kept.exit_code == 0:
+    if job_exit.why != EXITED:
+        return JobEnd(FAILED, job_exit.why, None, output)
+    if job_exit.exit_code == 0:
         return JobEnd(SUCCEEDED, None, 0, output)
-    code = kept.exit_code or 0
+    code = job_exit.exit_code or 0
     return JobEnd(FAILED, f"Ended by signal {-code}" if code < 0 else f"Ended with exit code {code}", code, output)
 
 

@@ -50,12 +50,12 @@ def handle_signals_on_thread(signals: Collection[int], then: Callable[[], None])
     The interpreter writes each signal's number to one descriptor at once. That descriptor belongs to the event loop.
     During the body of the `with` it is ours, and the numbers are forwarded to the event loop.
     """
-    heard, hear = os.pipe()
+    number, hear = os.pipe()
     os.set_blocking(hear, False)
     before = signal.set_wakeup_fd(hear, warn_on_full_buffer=False)
     listening = threading.Thread(
         target=_listen,
-        args=(heard, before),
+        args=(number, before),
         kwargs={"signals": signals, "then": then},
         daemon=True,
         name="limnos-leave",
@@ -67,7 +67,7 @@ def handle_signals_on_thread(signals: Collection[int], then: Callable[[], None])
         signal.set_wakeup_fd(before, warn_on_full_buffer=False)
         os.close(hear)
         listening.join()
-        os.close(heard)
+        os.close(number)
 
 
 def _listen(heard: int, onward: int, *, signals: Collection[int], then: Callable[[], None]) -> None:
@@ -93,10 +93,10 @@ def _tell() -> None:
 def thread_positions() -> list[str]:
     """Return the position of each thread: `name: function (file:line)`."""
     frames = sys._current_frames()  # noqa: SLF001 - the documented way to see other threads
-    told = []
+    texts = []
     for thread in threading.enumerate():
         frame = frames.get(thread.ident or 0)
         if frame is not None and thread.name != "limnos-leave":
             summary = traceback.extract_stack(frame, limit=1)
-            told += [f"{thread.name}: {at.name} ({at.filename}:{at.lineno})" for at in summary]
-    return told
+            texts += [f"{thread.name}: {at.name} ({at.filename}:{at.lineno})" for at in summary]
+    return texts

@@ -119,12 +119,12 @@ class IssuerKeys:
         document = await _document(client, url)
         if not isinstance(document, dict) or document.get("issuer") != self.rules.issuer:
             raise ValueError(f"{url} does not speak for {self.rules.issuer}")
-        found = document.get("jwks_uri")
-        if not isinstance(found, str):
+        result = document.get("jwks_uri")
+        if not isinstance(result, str):
             raise ValueError(f"{url} names no 'jwks_uri'")
-        if self.rules.issuer.startswith("https://") and not found.startswith("https://"):
+        if self.rules.issuer.startswith("https://") and not result.startswith("https://"):
             raise ValueError(f"{url} names keys at an address without TLS")
-        return found
+        return result
 
 
 async def _document(client: httpx2.AsyncClient, url: str) -> object:

@@ -57,8 +57,8 @@ def job_settings_of(settings: Settings) -> JobSettings:
 
 
 def _spark_submit() -> str | None:
-    found = importlib.util.find_spec("pyspark")
-    return None if found is None or found.origin is None else str(Path(found.origin).parent / "bin" / "spark-submit")
+    spec = importlib.util.find_spec("pyspark")
+    return None if spec is None or spec.origin is None else str(Path(spec.origin).parent / "bin" / "spark-submit")
 
 
 def job_command(plan: JobSettings, work: JobWork, *, uuid: str, scratch: str) -> JobCommand:
@@ -98,12 +98,12 @@ def _spark(plan: JobSettings, work: JobWork) -> tuple[str, ...]:
         raise JobNotRunnable("There is no spark-submit: install limnos[spark], or name one in jobs.spark_submit")
     content = work.content
     lists = (("--jars", content.jars), ("--files", content.files), ("--archives", content.archives))
-    given = [
+    names = [
         part for flag, files in lists if files for part in (flag, ",".join(real_file(plan, each) for each in files))
     ]
     named = ["--class", content.class_name] if content.class_name else []
     configs = [part for key, value in content.configs.items() for part in ("--conf", f"{key}={value}")]
-    return (plan.spark_submit, *named, *given, *configs, real_file(plan, content.executable), *content.arguments)
+    return (plan.spark_submit, *named, *names, *configs, real_file(plan, content.executable), *content.arguments)
 
 
 def _spark_environment(plan: JobSettings, scratch: str) -> dict[str, str]:

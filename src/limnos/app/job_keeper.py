@@ -132,8 +132,8 @@ def _start(work: JobCommand) -> _ChildProcess:
         _become(work, account, out=out[1], err=err[1], failure=failure[1])
     for end in (out[1], err[1], failure[1]):
         os.close(end)
-    with os.fdopen(failure[0], "rb") as told:
-        reason = told.read()
+    with os.fdopen(failure[0], "rb") as reader:
+        reason = reader.read()
     if reason:
         os.waitpid(pid, 0)
         raise OSError(0, reason.decode(errors="replace"))
@@ -242,8 +242,8 @@ def _watch(child: _ChildProcess, work: JobCommand, *, streams: dict[str, OutputT
             elif not _read(descriptor, tails[descriptor]):
                 poll.unregister(descriptor)
         ending.go_on()
-        found, raw = os.waitpid(child.pid, os.WNOHANG)
-        status = os.waitstatus_to_exitcode(raw) if found else None
+        number, raw = os.waitpid(child.pid, os.WNOHANG)
+        status = os.waitstatus_to_exitcode(raw) if number else None
     sweep(lambda: [_read(descriptor, tail) for descriptor, tail in tails.items()])
     os.set_blocking(_WIRE_FD, True)
     return ending.why, status
@@ -296,24 +296,24 @@ def sweep(meanwhile: Callable[[], object]) -> None:
             with suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
         try:
-            found, _ = os.waitpid(-1, os.WNOHANG)
+            number, _ = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
             break
-        if not found:
+        if not number:
             time.sleep(0.01)
     meanwhile()
 
 
 def _children() -> list[int]:
     """Return the ids of this process's children."""
-    found = []
+    results = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with suppress(OSError, ValueError, IndexError):
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
                 if int(fields[1]) == os.getpid():
-                    found.append(int(entry.name))
-    return found
+                    results.append(int(entry.name))
+    return results
 
 
 if __name__ == "__main__":

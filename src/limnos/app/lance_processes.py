@@ -110,22 +110,22 @@ class LanceProcesses:
             answer = asyncio.create_task(self._told(worker_task, worker))
             try:
                 cut = await self._pass_on(worker_task, worker, body=body, answer=answer)
-                told = await answer
+                entries = await answer
             finally:
                 answer.cancel()
             if cut is not None:
                 worker_task.is_open = False
                 raise cut
-            return self._taken(worker_task, told)
+            return self._taken(worker_task, entries)
 
     @staticmethod
     async def _told(worker_task: WorkerTask, worker: WorkerProcess) -> list[bytes]:
         """Wait for the answer; answer the worker's own calls until then."""
         while True:
-            told = await worker.receive()
-            if told[0] != CALL:
-                return told
-            await worker.send(await worker_task.called(told[1].decode(), told[2]))
+            entries = await worker.receive()
+            if entries[0] != CALL:
+                return entries
+            await worker.send(await worker_task.called(entries[1].decode(), entries[2]))
 
     @staticmethod
     async def _pass_on(
@@ -178,11 +178,11 @@ class LanceProcesses:
             worker_task.is_open = True
             await worker.send([worker_task.name, worker_task.question])
             while True:
-                told = await worker.receive()
-                if told[0] != MORE:
-                    self._taken(worker_task, told)
+                entries = await worker.receive()
+                if entries[0] != MORE:
+                    self._taken(worker_task, entries)
                     return
-                yield told[1]
+                yield entries[1]
 
     # -- the processes -----------------------------------------------------------------------------------------
 
@@ -304,8 +304,8 @@ class LanceProcesses:
         if not task.result():
             raise ConnectionResetError("The process has ended")
 
-    def _taken(self, worker_task: WorkerTask, told: list[bytes]) -> bytes:
-        outcome, *parts = told
+    def _taken(self, worker_task: WorkerTask, entries: list[bytes]) -> bytes:
+        outcome, *parts = entries
         worker_task.is_open = False
         DONE[worker_task.kind, outcome.decode()] += 1
         if outcome == b"done":

@@ -67,24 +67,24 @@ def can_listen(settings: Settings) -> None:
 
 def bind_address(host: str, port: int) -> socket.socket:
     """Bind one address and listen on it. Raises CannotListen."""
-    found = _bind(host, port)
-    _begin(found)
-    return found
+    bind = _bind(host, port)
+    _begin(bind)
+    return bind
 
 
 def _bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM)
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    result = socket.socket(family, socket.SOCK_STREAM)
+    result.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if shared:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        result.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
     try:
-        found.bind((host, port))
+        result.bind((host, port))
     except OSError as error:
-        found.close()
+        result.close()
         advice = f"stop what has it ('ss -ltnp' shows that), or choose another with --listen {host}:0 or HOST:PORT"
         raise CannotListen(f"Cannot listen on {host}:{port}", why=error.strerror or str(error), advice=advice) from None
-    return found
+    return result
 
 
 def _begin(bound: socket.socket) -> None:

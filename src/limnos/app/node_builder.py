@@ -116,10 +116,10 @@ def database_of(settings: Settings) -> str:
 
 def warehouse_of(settings: Settings) -> str:
     """Return the location below which catalogs without their own warehouse put their tables."""
-    given = settings.storage.warehouse
-    if given is None:
+    warehouse = settings.storage.warehouse
+    if warehouse is None:
         return f"file://{Path(settings.server.data).absolute()}/warehouse"
-    return root_of(given).rstrip("/")
+    return root_of(warehouse).rstrip("/")
 
 
 def _listens_on(settings: Settings) -> tuple[str, ...]:
@@ -134,21 +134,23 @@ def allowed_of(settings: Settings) -> AllowedStorage:
     """
     warehouse = root_of(warehouse_of(settings))
     data = Path(settings.server.data)
-    kept = dict.fromkeys(root_of(f"file://{path}") for path in (data.absolute(), data.resolve()))
-    inner = [root_of(f"{path}/warehouse") for path in kept]
-    opened = dict.fromkeys([*inner, *([] if any(is_within(path, [warehouse]) for path in kept) else [warehouse])])
+    entries = dict.fromkeys(root_of(f"file://{path}") for path in (data.absolute(), data.resolve()))
+    inner = [root_of(f"{path}/warehouse") for path in entries]
+    opened = dict.fromkeys([*inner, *([] if any(is_within(path, [warehouse]) for path in entries) else [warehouse])])
     roots = dict.fromkeys((warehouse, *inner, *map(root_of, settings.storage.allowed_roots)))
-    named = [told[name].reveal() for told in settings.storage.named.values() for name in ENDPOINTS if name in told]
+    named = [
+        secrets[name].reveal() for secrets in settings.storage.named.values() for name in ENDPOINTS if name in secrets
+    ]
     endpoints = tuple(dict.fromkeys([*settings.storage.allowed_endpoints, *named]))
-    return AllowedStorage(tuple(roots), endpoints, tuple(kept), tuple(opened))
+    return AllowedStorage(tuple(roots), endpoints, tuple(entries), tuple(opened))
 
 
 def key_file_of(settings: Settings) -> Path | None:
     """Return the file of the sealing keys; None for a shared store without one, and if the settings have the keys."""
-    told = settings.storage
-    if told.key_file is not None:
-        return Path(told.key_file)
-    return None if is_shared(settings) or told.keys else Path(settings.server.data) / KEY_FILE
+    section = settings.storage
+    if section.key_file is not None:
+        return Path(section.key_file)
+    return None if is_shared(settings) or section.keys else Path(settings.server.data) / KEY_FILE
 
 
 def storages_of(settings: Settings) -> NamedStorages:
@@ -156,16 +158,18 @@ def storages_of(settings: Settings) -> NamedStorages:
 
     Raises CannotStart, and BadRequest for an invalid location.
     """
-    told = settings.storage
+    section = settings.storage
     keys = SealingKeys(
-        tuple(parse_key(each.reveal()) for each in told.keys), file=key_file_of(settings), makes=told.key_file is None
+        tuple(parse_key(each.reveal()) for each in section.keys),
+        file=key_file_of(settings),
+        makes=section.key_file is None,
     )
     keys.begin()
     if keys.current is None:
         log.warning(
             "secrets of catalogs are not sealed in the database: set storage.key_file or storage.keys to the same on every node"
         )
-    opened = {name: {key: text.reveal() for key, text in each.items()} for name, each in told.named.items()}
+    opened = {name: {key: text.reveal() for key, text in each.items()} for name, each in section.named.items()}
     return NamedStorages(read_storages(opened), keys)
 
 

@@ -43,61 +43,61 @@ def file_show(question: bytes) -> list[bytes]:
     Returns JSON of counts, bounds, `file-path` and size; and the number of bytes written. Raises UnsupportedOperation,
     MissingFile, StorageFailed.
     """
-    asked = msgspec.json.decode(question, type=RestrictedFileRequest)
-    store = store_for(asked.into, asked.properties)
-    told_at = f"{asked.into}/{asked.name}.json"
+    request = msgspec.json.decode(question, type=RestrictedFileRequest)
+    store = store_for(request.into, request.properties)
+    told_at = f"{request.into}/{request.name}.json"
     with suppress(MissingFile):
         return [store.read(told_at), b"0"]
-    made = _write_restricted(asked)
-    told = dict(made.told)
-    if made.data:
-        location = f"{asked.into}/{asked.name}-{token_hex(4)}.parquet"
-        store.write_new(location, made.data)
-        told |= {"file-path": location, "file-size-in-bytes": len(made.data)}
-    return [_keep_description(store, told_at, told=told), b"%d" % len(made.data)]
+    file = _write_restricted(request)
+    fields = dict(file.told)
+    if file.data:
+        location = f"{request.into}/{request.name}-{token_hex(4)}.parquet"
+        store.write_new(location, file.data)
+        fields |= {"file-path": location, "file-size-in-bytes": len(file.data)}
+    return [_keep_description(store, told_at, description=fields), b"%d" % len(file.data)]
 
 
-def _write_restricted(asked: RestrictedFileRequest) -> RewrittenFile:
+def _write_restricted(request: RestrictedFileRequest) -> RewrittenFile:
     """Rewrite a file.
 
     A refusal's cause has the file's name, for the log only. Raises UnsupportedOperation, StorageFailed.
     """
-    files = _read(asked)
+    files = _read(request)
     try:
-        return rewrite_file(asked.shape, asked.task, deletes=asked.deletes, files=files)
+        return rewrite_file(request.shape, request.task, deletes=request.deletes, files=files)
     except UnsupportedOperation as refused:
-        at = asked.task["data-file"]["file-path"]
+        at = request.task["data-file"]["file-path"]
         raise UnsupportedOperation(refused.message) from OSError(f"{at}: {refused.__cause__ or refused.message}")
 
 
-def _keep_description(store: FileStore, location: str, *, told: dict[str, Any]) -> bytes:
+def _keep_description(store: FileStore, location: str, *, description: dict[str, Any]) -> bytes:
     """Store the description of a file. If another process was faster, use its description and delete our file."""
-    data = msgspec.json.encode(told)
+    data = msgspec.json.encode(description)
     try:
         store.write_new(location, data)
     except AlreadyExists:
-        if "file-path" in told:
-            store.delete(told["file-path"])
+        if "file-path" in description:
+            store.delete(description["file-path"])
         return store.read(location)
     return data
 
 
-def _read(asked: RestrictedFileRequest) -> dict[str, bytes]:
+def _read(request: RestrictedFileRequest) -> dict[str, bytes]:
     """Read a data file and its delete files, only below the table's location."""
-    wanted = [asked.task["data-file"], *asked.deletes]
-    if sum(each["file-size-in-bytes"] for each in wanted) > BYTES_MAX:
+    requested = [request.task["data-file"], *request.deletes]
+    if sum(each["file-size-in-bytes"] for each in requested) > BYTES_MAX:
         raise UnsupportedOperation(_TOO_LARGE)
-    return {each["file-path"]: _bytes(asked, each["file-path"]) for each in wanted}
+    return {each["file-path"]: _bytes(request, each["file-path"]) for each in requested}
 
 
-def _bytes(asked: RestrictedFileRequest, location: str) -> bytes:
-    if not is_within(location, [asked.root]):
+def _bytes(request: RestrictedFileRequest, location: str) -> bytes:
+    if not is_within(location, [request.root]):
         raise UnsupportedOperation(_ELSEWHERE) from OSError(location)
     try:
         if is_local(location):
-            allowed = AllowedStorage((), kept=asked.kept, open_within=asked.open_within)
-            return read_within(location, [asked.root], allowed, bytes_max=BYTES_MAX)
-        return store_for(location, asked.properties).read(location, bytes_max=BYTES_MAX)
+            allowed = AllowedStorage((), kept=request.kept, open_within=request.open_within)
+            return read_within(location, [request.root], allowed, bytes_max=BYTES_MAX)
+        return store_for(location, request.properties).read(location, bytes_max=BYTES_MAX)
     except MissingFile:  # the name could reveal values
         words = "A file of the table is missing: have whoever owns the table look after it"
         raise StorageFailed(words) from OSError(location)
@@ -112,8 +112,8 @@ class DeleteRequest(msgspec.Struct, frozen=True):
 
 def files_delete(question: bytes) -> list[bytes]:
     """Delete a directory that no restricted scan plan needs any more. Raises StorageFailed, ServiceUnavailable."""
-    asked = msgspec.json.decode(question, type=DeleteRequest)
-    delete_directory(asked.location, asked.properties)
+    request = msgspec.json.decode(question, type=DeleteRequest)
+    delete_directory(request.location, request.properties)
     return []
 
 

@@ -26,8 +26,8 @@ def missing_keys(settings: Settings, database: str) -> Mapping[str, KeyUse]:
     Raises CannotStart for a key file that cannot be used.
     """
     file = key_file_of(settings)
-    found = [parse_key(each.reveal()) for each in settings.storage.keys] + list(keys_read(file) if file else ())
-    here = {key_name(key) for key in found}
+    results = [parse_key(each.reveal()) for each in settings.storage.keys] + list(keys_read(file) if file else ())
+    here = {key_name(key) for key in results}
     return {key: use for key, use in sealed_keys(database).items() if key not in here}
 
 

@@ -54,14 +54,14 @@ log = get_logger("limnos.server")
 def start(settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT. Returns the exit code of several workers; a single process exits itself."""
     _configure_logs(settings)
-    with explain_startup_errors(settings, database_of(settings)) as begun:
+    with explain_startup_errors(settings, database_of(settings)) as phase:
         require_packages(settings)
         certificates = certificates_of(settings)
         count = settings.server.workers
         groups = [listen(settings)] if count == 1 else listen_together(settings, count)
 
         def announce() -> None:
-            begun.is_over = True
+            phase.is_over = True
             _announce(settings, groups[0])
 
         if count == 1:
@@ -87,8 +87,8 @@ def check(settings: Settings) -> list[CannotStart]:
         try:
             with explain_startup_errors(settings, database_of(settings)):
                 look(settings)
-        except CannotStart as found:
-            problems.append(found)
+        except CannotStart as result:
+            problems.append(result)
     if all(isinstance(each, StartWarning) for each in problems):
         problems += _place_warnings(settings)
         problems += _name_warnings(settings)
@@ -112,20 +112,20 @@ def _place_warnings(settings: Settings) -> list[StartWarning]:
                 advice="run 'limnos server check' again when a server of this release has started",
             )
         ]
-    told = asyncio.run(_read_store(settings, describe_conflicts))
+    entries = asyncio.run(_read_store(settings, describe_conflicts))
     released = asyncio.run(_read_store(settings, _released_read))
-    return [*map(_place_warning, told), *_released_warnings(released)]
+    return [*map(_place_warning, entries), *_released_warnings(released)]
 
 
-def _released_warnings(found: ReleasedLocations) -> list[StartWarning]:
+def _released_warnings(locations: ReleasedLocations) -> list[StartWarning]:
     """Return a warning on locations of dropped objects that still hold files, from the last round of the task."""
-    if not found.kept:
+    if not locations.kept:
         return []
-    named = ", ".join(found.kept_first)
+    named = ", ".join(locations.kept_first)
     return [
         StartWarning(
-            f"Places of dropped objects hold files still, or cannot be looked at: {found.kept}",
-            why=f"only the last owner of each may make something there: {named}{', …' if found.kept > len(found.kept_first) else ''}",
+            f"Places of dropped objects hold files still, or cannot be looked at: {locations.kept}",
+            why=f"only the last owner of each may make something there: {named}{', …' if locations.kept > len(locations.kept_first) else ''}",
             advice="delete the files there if nobody needs them: a task frees empty places once a day",
         )
     ]
@@ -136,17 +136,17 @@ def _released_read(tx: Tx) -> ReleasedLocations:
     return ReleasedLocations() if stated is None else msgspec.json.decode(stated, type=ReleasedLocations)
 
 
-def _place_warning(told: Mapping[str, object]) -> StartWarning:
-    other = cast("Mapping[str, object]", told["other"])
+def _place_warning(fields: Mapping[str, object]) -> StartWarning:
+    other = cast("Mapping[str, object]", fields["other"])
     return StartWarning(
-        f"{_display_name(told)} meets {_display_name(other)}",
-        why=f"{told['location']} and {other['location']} share files since before that was refused: {told['effect']}",
-        advice=str(told["mend"]),
+        f"{_display_name(fields)} meets {_display_name(other)}",
+        why=f"{fields['location']} and {other['location']} share files since before that was refused: {fields['effect']}",
+        advice=str(fields["mend"]),
     )
 
 
-def _display_name(told: Mapping[str, object]) -> str:
-    return f"{str(told['kind']).replace('_', ' ').capitalize()} {told['name']} (id {told['id']})"
+def _display_name(fields: Mapping[str, object]) -> str:
+    return f"{str(fields['kind']).replace('_', ' ').capitalize()} {fields['name']} (id {fields['id']})"
 
 
 def _name_warnings(settings: Settings) -> list[StartWarning]:
@@ -156,11 +156,11 @@ def _name_warnings(settings: Settings) -> list[StartWarning]:
     admins = frozenset({settings.server.admin, *settings.access.service_admins})
     return [
         StartWarning(
-            f"The name of {found.kind.word} {found.name!a} of metalake {found.metalake} would be refused today",
-            why=found.problem,
-            advice=f"it goes on working; add a {found.kind.word} with another name, give that one the roles and objects, and remove this one",
+            f"The name of {name.kind.word} {name.name!a} of metalake {name.metalake} would be refused today",
+            why=name.problem,
+            advice=f"it goes on working; add a {name.kind.word} with another name, give that one the roles and objects, and remove this one",
         )
-        for found in asyncio.run(_read_store(settings, lambda tx: odd_names(tx, admins=admins)))
+        for name in asyncio.run(_read_store(settings, lambda tx: odd_names(tx, admins=admins)))
     ]
 
 
@@ -245,10 +245,10 @@ async def _clean(settings: Settings, *, dry_run: bool) -> list[str]:
             lease_ms=LEASE_MS,
             debris_ms=settings.lance.debris_age_s * 1000,
         )
-        _, gone = await janitor_run(work, payload, dry=dry_run)
+        _, names = await janitor_run(work, payload, dry=dry_run)
     finally:
         await store.close()
-    return gone
+    return names
 
 
 def _announce(settings: Settings, sockets: list[socket.socket]) -> None:

@@ -94,8 +94,8 @@ class _NodeServer(uvicorn.Server):
         )  # fmt: skip
 
     def _protocol(self) -> asyncio.Protocol:
-        made = self.config.http_protocol_class
-        return made(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)  # type: ignore[call-arg]
+        protocol = self.config.http_protocol_class
+        return protocol(config=self.config, server_state=self.server_state, app_state=self.lifespan.state)  # type: ignore[call-arg]
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -92,11 +92,11 @@ def explain_startup_errors(settings: Settings, database: str) -> Iterator[StartP
     try:
         yield start
     except Exception as error:
-        found = None if start.is_over else startup_error_of(error, settings, database)
-        if found is None:
+        cannot_start = None if start.is_over else startup_error_of(error, settings, database)
+        if cannot_start is None:
             raise
         log.debug("cannot start", exc_info=error)
-        raise found from None
+        raise cannot_start from None
 
 
 def startup_error_of(error: Exception, settings: Settings, database: str) -> CannotStart | None:
@@ -130,14 +130,14 @@ def _too_new(error: LimnosError, database: str) -> CannotStart:
 
 
 def _directory_trouble(error: OSError, settings: Settings) -> CannotStart:
-    said = error.strerror or str(error)
-    why, advice = _FILES.get(error.errno or 0, (said, OTHER_DIRECTORY))
+    text = error.strerror or str(error)
+    why, advice = _FILES.get(error.errno or 0, (text, OTHER_DIRECTORY))
     named = "" if error.filename in (None, settings.server.data) else f" ({error.filename})"
     return CannotStart(f"The data directory {settings.server.data} cannot be used{named}", why=why, advice=advice)
 
 
-def _database_trouble(said: str, database: str) -> CannotStart:
-    words = hide_secrets(said, passwords_of_url(database))
+def _database_trouble(text: str, database: str) -> CannotStart:
+    words = hide_secrets(text, passwords_of_url(database))
     for pattern, meaning, advice in _DATABASES:
         if re.search(pattern, words, re.IGNORECASE):
             return _store_trouble(database, f"{meaning} ({words})", advice)
@@ -150,9 +150,9 @@ def _store_trouble(database: str, why: str, advice: str) -> CannotStart:
 
 def _words(error: Exception) -> str:
     """Return the first line of the driver's message. SQLAlchemy keeps its driver's error in `orig`."""
-    said: object = getattr(error, "orig", None) or error
-    lines = [line.strip() for line in str(said).splitlines() if line.strip()]
-    return lines[0].rstrip(".") if lines else type(said).__name__
+    message: object = getattr(error, "orig", None) or error
+    lines = [line.strip() for line in str(message).splitlines() if line.strip()]
+    return lines[0].rstrip(".") if lines else type(message).__name__
 
 
 def masked_address(database: str) -> str:

@@ -159,12 +159,12 @@ class Upkeep:
             )
             return True
         try:
-            found = await kind.runner(self._work(task, kind), task.payload)
+            outcome = await kind.runner(self._work(task, kind), task.payload)
         except Exception as error:  # noqa: BLE001 - told by the task, tried again
             await self._failed(task, kind, error)
         else:
             TASKS[task.kind, "done"] += 1
-            await self.store.submit(self._permit, lambda tx: _settle(tx, task, kind, outcome=found))
+            await self.store.submit(self._permit, lambda tx: _settle(tx, task, kind, outcome=outcome))
         return True
 
     def _work(self, task: LeasedTask, kind: TaskKind) -> TaskContext:

@@ -36,12 +36,12 @@ class WorkerProcess:
     def __init__(self, module: str, environment: Mapping[str, str] | None = None) -> None:
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
-        given = {key: os.environ[key] for key in PASSED_ON if key in os.environ} | dict(environment or {})
+        arguments = {key: os.environ[key] for key in PASSED_ON if key in os.environ} | dict(environment or {})
         command = [sys.executable, "-P", "-m", module]
         with ExitStack() as unless_started, theirs:
             unless_started.callback(ours.close)
             actions = [(os.POSIX_SPAWN_DUP2, theirs.fileno(), 0), (os.POSIX_SPAWN_DUP2, 2, 1)]
-            self.pid = os.posix_spawn(sys.executable, command, given, file_actions=actions)
+            self.pid = os.posix_spawn(sys.executable, command, arguments, file_actions=actions)
             unless_started.pop_all()
         self._wire = ours
         self._ended = False

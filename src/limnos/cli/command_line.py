@@ -28,14 +28,14 @@ _HELP: Final = ("-h", "--help", "--version")
 def misspelt_variables(environ: Mapping[str, str]) -> list[str]:
     """Return a sentence for each unknown variable whose name is close to a known one, in the order of names."""
     tails = {name.removeprefix("LIMNOS_"): name for name in sorted(VARIABLES)}
-    found = []
+    names = []
     for name in sorted(environ):
         if name in VARIABLES or not name.startswith("LIMNOS_") or name.startswith(_OWN):
             continue
         near = difflib.get_close_matches(name.removeprefix("LIMNOS_"), tails, n=1, cutoff=0.6)
         if near:
-            found.append(f"the environment variable {name} is not read: did you mean {tails[near[0]]}?")
-    return found
+            names.append(f"the environment variable {name} is not read: did you mean {tails[near[0]]}?")
+    return names
 
 
 def command_first(tokens: Sequence[str], tree: App) -> list[str]:

@@ -89,9 +89,9 @@ class CommonFlags:
 
     def credential(self, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
         """Return token and user; at most one is set. Raises UsageError if several flags are given."""
-        given = [name for name in ("token", "token_file", "user") if getattr(self, name) is not None]
-        if len(given) > 1:
-            flags = " and ".join(f"--{name.replace('_', '-')}" for name in given)
+        names = [name for name in ("token", "token_file", "user") if getattr(self, name) is not None]
+        if len(names) > 1:
+            flags = " and ".join(f"--{name.replace('_', '-')}" for name in names)
             raise UsageError(f"{flags} say twice who you are", hint="keep one of them")
         if self.token is not None:
             return self.token, None
@@ -112,16 +112,16 @@ class CommonFlags:
         """The server's address in effect."""
         if self.uri is not None:
             return self.uri.rstrip("/")
-        found = self._profile(os.environ)
-        return URI_DEFAULT if found is None else found[1].uri
+        profile = self._profile(os.environ)
+        return URI_DEFAULT if profile is None else profile[1].uri
 
     @property
     def believed(self) -> str | None:
         """The file of additional authorities in effect."""
         if self.ca_file is not None or not self.address.startswith("https:"):
             return self.ca_file
-        found = self._profile(os.environ)
-        return None if found is None else found[1].ca_file
+        profile = self._profile(os.environ)
+        return None if profile is None else profile[1].ca_file
 
     def _profile(self, environ: Mapping[str, str]) -> tuple[str, Profile] | None:
         """Return the current profile, or with `--uri` the profile of that address: a token is for its server only."""
@@ -133,10 +133,10 @@ class CommonFlags:
 
     def _token_of_profile(self, environ: Mapping[str, str]) -> str | None:
         """Return the profile's token, refreshed if it expires soon. Raises StoppedError and the client's errors."""
-        found = self._profile(environ)
-        if found is None:
+        result = self._profile(environ)
+        if result is None:
             return None
-        name, profile = found
+        name, profile = result
         if profile.ends_at - time.time() > SOON_S:
             return profile.token
         with profiles.lock_profiles(environ):
@@ -202,13 +202,13 @@ def properties_of(pairs: Iterable[str] | None) -> dict[str, str]:
 
 def pairs_of(pairs: Iterable[str] | None, *, flag: str) -> dict[str, str]:
     """Parse flags of the form KEY=VALUE. `flag` is an example for the error. Raises UsageError."""
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for pair in pairs or ():
         key, sign, value = pair.partition("=")
         if not sign or not key:
             raise UsageError(f"'{pair}' is not KEY=VALUE", hint=f"write for example {flag}")
-        found[key] = value
-    return found
+        results[key] = value
+    return results
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -122,11 +122,11 @@ def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
 
 def unexpected_failure(error: Exception) -> CommandFailure:
     """Build the failure of an unforeseen exception. Its traceback is printed before."""
-    said = f"{type(error).__name__}: {str(error).strip() or 'no message'}".splitlines()[0]
+    splitlines = f"{type(error).__name__}: {str(error).strip() or 'no message'}".splitlines()[0]
     return CommandFailure(
         exit_code=ExitCode.FAILED,
         code="internal",
-        message=f"a fault of this program: {said}",
+        message=f"a fault of this program: {splitlines}",
         hint="please report it, with the lines above and what 'limnos --version' says",
     )
 
@@ -164,8 +164,8 @@ def render(failure: CommandFailure, shape: Format) -> str:
             "hint": failure.hint,
             **failure.details,
         }
-        kept = {key: value for key, value in fields.items() if value is not None}
-        return to_json({"error": kept}, indent=-1)
+        entry = {key: value for key, value in fields.items() if value is not None}
+        return to_json({"error": entry}, indent=-1)
     lines = [f"error: {failure.message}"]
     if failure.why:
         lines.append(f"  why: {failure.why}")

@@ -70,15 +70,15 @@ class TypedCommand:
     @property
     def words(self) -> tuple[str, ...]:
         """The words that are neither flags nor their values."""
-        found, skip = [], False
+        names, skip = [], False
         for token in self.tokens:
             if skip:
                 skip = False
             elif token.startswith("--"):
                 skip = "=" not in token and token not in _FLAGS_ALONE
             else:
-                found.append(token)
-        return tuple(found)
+                names.append(token)
+        return tuple(names)
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -117,21 +117,21 @@ class TypedCommand:
 
     def again(self, *more: str) -> str:
         """Format the typed command with more flags. A token in it is replaced by dots."""
-        shown = list(self.tokens)
-        for at, token in enumerate(shown):
-            if token == "--token" and at + 1 < len(shown):  # noqa: S105 - a flag
-                shown[at + 1] = "..."
+        texts = list(self.tokens)
+        for at, token in enumerate(texts):
+            if token == "--token" and at + 1 < len(texts):  # noqa: S105 - a flag
+                texts[at + 1] = "..."
             elif token.startswith("--token="):
-                shown[at] = "--token=..."
-        return shlex.join(["limnos", *shown, *more])
+                texts[at] = "--token=..."
+        return shlex.join(["limnos", *texts, *more])
 
     def _connection(self) -> list[str]:
-        found: list[str] = []
+        names: list[str] = []
         for at, token in enumerate(self.tokens):
             name = token.partition("=")[0]
             if name in _CONNECTION:
-                found += [token] if "=" in token else list(self.tokens[at : at + 2])
-        return found
+                names += [token] if "=" in token else list(self.tokens[at : at + 2])
+        return names
 
 
 def _path_parts(path: str) -> tuple[str, ...]:
@@ -161,8 +161,8 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
 
 def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
     """Return advice on a command whose arguments the client refused."""
-    if found := _BOTH.search(message):
-        return f"'{typed.again('--kind', 'namespace')}', or '{typed.again('--kind', found[1])}'"
+    if match := _BOTH.search(message):
+        return f"'{typed.again('--kind', 'namespace')}', or '{typed.again('--kind', match[1])}'"
     return None
 
 
@@ -185,8 +185,8 @@ def _decision_parts(error: DeniedError) -> tuple[str, str, str]:
     if decision is not None and decision.action:
         kind = getattr(decision.target, "kind", "")
         return decision.action, kind, decision.target_name
-    found = _DECISION.search(error.message)
-    return (found[1], "", found[2]) if found else ("", "", "")
+    match = _DECISION.search(error.message)
+    return (match[1], "", match[2]) if match else ("", "", "")
 
 
 def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
@@ -204,9 +204,9 @@ def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     named = _NAMED.match(error.message)
     kind = named[1].lower() if named else ""
     if kind == "role" and typed.words[0] == "grant" and typed.words[1:2] != ("role",):
-        made, given = typed.command("role", "create", "ROLE"), typed.command("grant", "role", "ROLE", "--to", "USER")
+        command, text = typed.command("role", "create", "ROLE"), typed.command("grant", "role", "ROLE", "--to", "USER")
         return (
-            f"privileges are given to roles, and roles to users: '{made}', repeat this with --to ROLE, then '{given}'"
+            f"privileges are given to roles, and roles to users: '{command}', repeat this with --to ROLE, then '{text}'"
         )
     if kind in _OF_LISTS:
         return f"'{typed.command(*_OF_LISTS[kind].split())}' shows those that are there"

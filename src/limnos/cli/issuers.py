@@ -61,13 +61,13 @@ class IssuerEndpoints(NamedTuple):
 
 def endpoints_of(issuer: str, *, reach: IssuerAccess) -> IssuerEndpoints:
     """Read an issuer's endpoints from its discovery document. Raises StoppedError."""
-    told = _answer(issuer.rstrip("/") + DISCOVERY, None, reach=reach)[1]
-    if told.get("issuer") != issuer:
+    answer = _answer(issuer.rstrip("/") + DISCOVERY, None, reach=reach)[1]
+    if answer.get("issuer") != issuer:
         raise StoppedError(
             f"{issuer} is not what the issuer there calls itself", hint="write it exactly as its tokens say it"
         )
     device, token, revoke = (
-        told.get(name) for name in ("device_authorization_endpoint", "token_endpoint", "revocation_endpoint")
+        answer.get(name) for name in ("device_authorization_endpoint", "token_endpoint", "revocation_endpoint")
     )
     if not isinstance(device, str) or not isinstance(token, str):
         raise StoppedError(
@@ -99,23 +99,23 @@ def sign_in(
     endpoints: IssuerEndpoints, client_id: str, *, scope: str, show: Callable[[str], None], reach: IssuerAccess
 ) -> TokenGrant:
     """Run the device flow: show address and code, and wait until the user has signed in. Raises StoppedError."""
-    asked = {"client_id": client_id, "scope": scope}
-    status, told = _answer(endpoints.device, asked, reach=reach)
-    code, where, user_code = (told.get(name) for name in ("device_code", "verification_uri", "user_code"))
+    requested = {"client_id": client_id, "scope": scope}
+    status, fields = _answer(endpoints.device, requested, reach=reach)
+    code, where, user_code = (fields.get(name) for name in ("device_code", "verification_uri", "user_code"))
     if status != 200 or not (isinstance(code, str) and isinstance(where, str) and isinstance(user_code, str)):
-        raise _refusal_error("begin a sign-in", told)
+        raise _refusal_error("begin a sign-in", fields)
     show(f"Open {visible(where)} in a browser, and enter the code {visible(user_code)}")
-    interval_s = max(_seconds(told, "interval", otherwise=INTERVAL_S), INTERVAL_MIN_S)
-    ends = time.monotonic() + _seconds(told, "expires_in", otherwise=LIFE_S)
+    interval_s = max(_seconds(fields, "interval", otherwise=INTERVAL_S), INTERVAL_MIN_S)
+    ends = time.monotonic() + _seconds(fields, "expires_in", otherwise=LIFE_S)
     form = {"grant_type": DEVICE_GRANT, "device_code": code, "client_id": client_id}
     while time.monotonic() < ends:
         pause(interval_s)
-        status, told = _answer(endpoints.token, form, reach=reach, patient=True)
+        status, fields = _answer(endpoints.token, form, reach=reach, patient=True)
         if status == 200:
-            return _parse_grant(told)
-        if told.get("error") not in ("authorization_pending", "slow_down"):
-            raise _refusal_error("sign you in", told)
-        if told.get("error") == "slow_down":
+            return _parse_grant(fields)
+        if fields.get("error") not in ("authorization_pending", "slow_down"):
+            raise _refusal_error("sign you in", fields)
+        if fields.get("error") == "slow_down":
             interval_s += INTERVAL_S
     raise StoppedError("the code is over before it was entered", hint="'limnos login --device' gives another one")
 
@@ -126,10 +126,10 @@ pause = time.sleep
 def refresh(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) -> TokenGrant:
     """Refresh a token. Raises StoppedError."""
     form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": outside.client_id}
-    status, told = _answer(outside.token_url, form, reach=reach)
+    status, fields = _answer(outside.token_url, form, reach=reach)
     if status != 200:
-        raise _refusal_error("go on with your session", told)
-    return _parse_grant(told)
+        raise _refusal_error("go on with your session", fields)
+    return _parse_grant(fields)
 
 
 def revoke(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) -> None:
@@ -139,30 +139,32 @@ def revoke(outside: OutsideIssuer, refresh_token: str, *, reach: IssuerAccess) -
         _answer(outside.revoke_url, form, reach=reach)
 
 
-def _parse_grant(told: Mapping[str, object]) -> TokenGrant:
-    token, refresh_token = told.get("access_token"), told.get("refresh_token")
+def _parse_grant(fields: Mapping[str, object]) -> TokenGrant:
+    token, refresh_token = fields.get("access_token"), fields.get("refresh_token")
     if not isinstance(token, str):
         raise StoppedError("the issuer signed you in and gave no token", hint="tell who runs it")
     return TokenGrant(
-        token, _seconds(told, "expires_in", otherwise=300.0), refresh_token if isinstance(refresh_token, str) else None
+        token,
+        _seconds(fields, "expires_in", otherwise=300.0),
+        refresh_token if isinstance(refresh_token, str) else None,
     )
 
 
-def _seconds(told: Mapping[str, object], name: str, *, otherwise: float) -> float:
-    found = told.get(name)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= 1e9:
+def _seconds(fields: Mapping[str, object], name: str, *, otherwise: float) -> float:
+    result = fields.get(name)
+    if isinstance(result, bool) or not isinstance(result, int | float) or not 0 <= result <= 1e9:
         return otherwise
-    return float(found)
+    return float(result)
 
 
-def _refusal_error(what: str, told: Mapping[str, object]) -> StoppedError:
+def _refusal_error(what: str, fields: Mapping[str, object]) -> StoppedError:
     words = {
         "access_denied": "you, or somebody else, said no in the browser",
         "expired_token": "the code was over before it was entered",
         "invalid_grant": "the session is over",
     }
-    error = str(told.get("error") or "no word of why")
-    why = words.get(error) or str(told.get("error_description") or error)
+    error = str(fields.get("error") or "no word of why")
+    why = words.get(error) or str(fields.get("error_description") or error)
     return StoppedError(
         f"the issuer does not {what}: {why[:300]}", code="denied", hint="sign in again with 'limnos login --device'"
     )
@@ -188,7 +190,7 @@ def _answer(
                 body += piece
                 if len(body) > ANSWER_BYTES_MAX:
                     raise ValueError(f"more than {ANSWER_BYTES_MAX} bytes")
-            told = json.loads(body) if body else {}
+            result = json.loads(body) if body else {}
             status = answer.status_code
     except httpx2.TransportError as error:
         if patient:
@@ -196,6 +198,6 @@ def _answer(
         raise StoppedError(f"the issuer at {url} does not answer: {error}", code="unavailable") from None
     except (httpx2.HTTPError, httpx2.InvalidURL, ValueError) as error:
         raise StoppedError(f"the issuer at {url} answers something else: {str(error)[:300]}") from None
-    if not isinstance(told, dict) or (form is None and status != 200):
+    if not isinstance(result, dict) or (form is None and status != 200):
         raise StoppedError(f"{url} answers {status}: is it an issuer's address?")
-    return status, told
+    return status, result

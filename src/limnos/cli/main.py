@@ -117,10 +117,10 @@ EPILOGUE = (
 )
 
 
-def build(wanted: str | None = None) -> App:
+def build(command: str | None = None) -> App:
     """Build the command tree. Modules are imported only when their command is used.
 
-    The command `wanted` is imported, so that its own docstring is its help instead of the line above.
+    The command `command` is imported, so that its own docstring is its help instead of the line above.
     """
     app = App(
         name="limnos",
@@ -134,7 +134,7 @@ def build(wanted: str | None = None) -> App:
         app.command(
             _MODULES[name],
             name=name,
-            help=None if name == wanted and not _MODULES[name].endswith(":app") else summary,
+            help=None if name == command and not _MODULES[name].endswith(":app") else summary,
             sort_key=order,
         )
     return app

@@ -34,8 +34,8 @@ def format_of(tokens: Sequence[str], environ: Mapping[str, str], *, terminal: bo
             chosen = word.partition("=")[2]
     if chosen == "json":
         return "json"
-    told = " ".join([*tokens[:2], ""]).startswith(_FOR_PEOPLE)
-    return "table" if chosen == "table" or terminal or told else "json"
+    is_reported = " ".join([*tokens[:2], ""]).startswith(_FOR_PEOPLE)
+    return "table" if chosen == "table" or terminal or is_reported else "json"
 
 
 def to_json(value: object, *, indent: int = 2) -> str:
@@ -69,9 +69,9 @@ def show_fields(fields: Row, *, shape: Format, hidden: Sequence[str] = ()) -> No
     if shape == "json":
         print(to_json(fields))
         return
-    shown = [(key, text) for key, value in fields.items() if key not in hidden and (text := cell(value))]
-    width = max((len(key) for key, _ in shown), default=0)
-    for key, text in shown:
+    entries = [(key, text) for key, value in fields.items() if key not in hidden and (text := cell(value))]
+    width = max((len(key) for key, _ in entries), default=0)
+    for key, text in entries:
         print(f"{visible(key):<{width}}  {visible(text).replace(chr(10), chr(10) + ' ' * (width + 2))}")
 
 

@@ -61,14 +61,14 @@ class Profiles(msgspec.Struct, frozen=True):
 
     def without(self, name: str) -> Profiles:
         """Return the profiles without one."""
-        rest = {each: kept for each, kept in self.profiles.items() if each != name}
+        rest = {each: profile for each, profile in self.profiles.items() if each != name}
         return Profiles(None if self.used == name else self.used, rest)
 
 
 def file_of(environ: Mapping[str, str]) -> Path:
     """Return the file's path: `LIMNOS_PROFILES`, or in the user's configuration directory."""
-    if given := environ.get("LIMNOS_PROFILES"):
-        return Path(given)
+    if text := environ.get("LIMNOS_PROFILES"):
+        return Path(text)
     base = environ.get("XDG_CONFIG_HOME") or Path(environ.get("HOME") or os.path.expanduser("~")) / ".config"  # noqa: PTH111 - as `HOME` may be unset
     return Path(base) / "limnos" / FILE
 
@@ -78,11 +78,11 @@ def read(environ: Mapping[str, str]) -> Profiles:
     file = file_of(environ)
     try:
         with file.open("rb") as opened:
-            told = os.fstat(opened.fileno())
+            result = os.fstat(opened.fileno())
             text = opened.read()
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return Profiles()
-    if told.st_mode & (stat.S_IRWXG | stat.S_IRWXO) or told.st_uid != os.geteuid():
+    if result.st_mode & (stat.S_IRWXG | stat.S_IRWXO) or result.st_uid != os.geteuid():
         raise StoppedError(
             f"the profiles in {file} can be read or written by others, and are not used",
             hint=f"'chmod 600 {file}' if nobody else has looked at it; else remove it and sign in again",
@@ -99,8 +99,8 @@ def read(environ: Mapping[str, str]) -> Profiles:
 def lock_profiles(environ: Mapping[str, str]) -> Iterator[None]:
     """Keep other commands from refreshing at the same time: an issuer may accept a refresh token only once."""
     file = file_of(environ)
-    with file.with_name(f".{file.name}.lock").open("ab") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)
+    with file.with_name(f".{file.name}.lock").open("ab") as writer:
+        fcntl.flock(writer, fcntl.LOCK_EX)
         yield
 
 

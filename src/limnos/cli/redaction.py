@@ -22,8 +22,8 @@ _PREFIX: Final = "LIMNOS_"
 
 def collect_secrets(tokens: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the texts that must not be printed: tokens, passwords inside URLs, properties with a secret's name."""
-    found = [*_of_words(tokens), *_of_environment(environ)]
-    return tuple(dict.fromkeys(text for text in found if text))
+    names = [*_of_words(tokens), *_of_environment(environ)]
+    return tuple(dict.fromkeys(text for text in names if text))
 
 
 def is_secret_name(name: str) -> bool:
@@ -55,10 +55,10 @@ def _of_environment(environ: Mapping[str, str]) -> Iterator[str]:
 def _of_storages(value: str) -> Iterator[str]:
     """Return the secrets of storages named in the environment; for malformed JSON all of it."""
     try:
-        told = json.loads(value)
+        result = json.loads(value)
     except ValueError:
         yield value
         return
-    for properties in told.values() if isinstance(told, dict) else ():
+    for properties in result.values() if isinstance(result, dict) else ():
         if isinstance(properties, dict):
             yield from (str(each) for name, each in properties.items() if is_secret_name(str(name)))

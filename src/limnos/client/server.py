@@ -30,8 +30,8 @@ class Server(Resource[S]):
     def issuer(self) -> Flow[IssuerClient | None]:
         """Return the OpenID Connect issuer for browser logins, and its public client; None if there is none."""
         configs = yield from call("GET", "/configs", answer=Json)
-        told = [configs.get(f"gravitino.authenticator.oauth.{name}") for name in ("authority", "clientId", "scope")]
-        url, client_id, scope = told
+        entries = [configs.get(f"gravitino.authenticator.oauth.{name}") for name in ("authority", "clientId", "scope")]
+        url, client_id, scope = entries
         if not isinstance(url, str) or not isinstance(client_id, str):
             return None
         return IssuerClient(url, client_id, scope if isinstance(scope, str) else "openid")

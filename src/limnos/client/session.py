@@ -136,15 +136,15 @@ class _ServerTarget:
         self.headers = {"Accept": "application/json", "User-Agent": f"limnos/{__version__}", **_credential(token, user)}
 
     def iceberg_properties(self, catalog: str) -> dict[str, str]:
-        found = {
+        results = {
             "type": "rest",
             "uri": f"{self.uri}/iceberg",
             "warehouse": f"{self.metalake}/{catalog}",
         }
         if self.ca_file is not None:
             # PyIceberg's types allow only texts, but it reads this mapping.
-            found["ssl"] = cast("str", {"cabundle": self.ca_file})
-        return found | ({"token": self.token} if self.token else {})
+            results["ssl"] = cast("str", {"cabundle": self.ca_file})
+        return results | ({"token": self.token} if self.token else {})
 
     def lance(self) -> LanceConnection:
         return LanceConnection(
@@ -208,33 +208,33 @@ class _BlockingSender:
 
     def run(self, flow: Flow[T]) -> T:
         try:
-            wanted = next(flow)
+            request = next(flow)
             while True:
                 try:
-                    reply = self._exchange(wanted)
+                    reply = self._exchange(request)
                 except ClientError as error:
-                    wanted = flow.throw(error)
+                    request = flow.throw(error)
                 else:
-                    wanted = flow.send(reply)
+                    request = flow.send(reply)
         except StopIteration as stop:
             return cast("T", stop.value)
 
-    def _exchange(self, wanted: Request) -> Reply:
+    def _exchange(self, request: Request) -> Reply:
         attempt = 1
         while True:
             try:
-                return self._send(wanted)
+                return self._send(request)
             except UnavailableError as error:
-                pause_s = retry_pause_s(wanted, error, attempt)
+                pause_s = retry_pause_s(request, error, attempt)
                 if pause_s is None:
                     raise
             time.sleep(pause_s)
             attempt += 1
 
-    def pieces(self, wanted: Request) -> Iterator[bytes]:
+    def pieces(self, request: Request) -> Iterator[bytes]:
         """Yield a streamed answer in pieces. Raises UnavailableError if it breaks off."""
         try:
-            with self.http.stream(wanted.method, self.uri + wanted.target, headers=_headers(wanted)) as answer:
+            with self.http.stream(request.method, self.uri + request.target, headers=_headers(request)) as answer:
                 if answer.status_code >= 300:
                     answer.read()
                     _reply(answer)
@@ -242,10 +242,10 @@ class _BlockingSender:
         except httpx2.TransportError as error:
             raise _unavailable_error(self.uri, error) from error
 
-    def _send(self, wanted: Request) -> Reply:
-        url = self.uri + wanted.target
+    def _send(self, request: Request) -> Reply:
+        url = self.uri + request.target
         try:
-            answer = self.http.request(wanted.method, url, content=wanted.body, headers=_headers(wanted))
+            answer = self.http.request(request.method, url, content=request.body, headers=_headers(request))
         except httpx2.TransportError as error:
             raise _unavailable_error(self.uri, error) from error
         return _reply(answer)
@@ -260,33 +260,33 @@ class _AsyncSender:
 
     async def run(self, flow: Flow[T]) -> T:
         try:
-            wanted = next(flow)
+            request = next(flow)
             while True:
                 try:
-                    reply = await self._exchange(wanted)
+                    reply = await self._exchange(request)
                 except ClientError as error:
-                    wanted = flow.throw(error)
+                    request = flow.throw(error)
                 else:
-                    wanted = flow.send(reply)
+                    request = flow.send(reply)
         except StopIteration as stop:
             return cast("T", stop.value)
 
-    async def _exchange(self, wanted: Request) -> Reply:
+    async def _exchange(self, request: Request) -> Reply:
         attempt = 1
         while True:
             try:
-                return await self._send(wanted)
+                return await self._send(request)
             except UnavailableError as error:
-                pause_s = retry_pause_s(wanted, error, attempt)
+                pause_s = retry_pause_s(request, error, attempt)
                 if pause_s is None:
                     raise
             await asyncio.sleep(pause_s)
             attempt += 1
 
-    async def pieces(self, wanted: Request) -> AsyncIterator[bytes]:
+    async def pieces(self, request: Request) -> AsyncIterator[bytes]:
         """Yield a streamed answer in pieces. Raises UnavailableError if it breaks off."""
         try:
-            async with self.http.stream(wanted.method, self.uri + wanted.target, headers=_headers(wanted)) as answer:
+            async with self.http.stream(request.method, self.uri + request.target, headers=_headers(request)) as answer:
                 if answer.status_code >= 300:
                     await answer.aread()
                     _reply(answer)
@@ -295,10 +295,10 @@ class _AsyncSender:
         except httpx2.TransportError as error:
             raise _unavailable_error(self.uri, error) from error
 
-    async def _send(self, wanted: Request) -> Reply:
-        url = self.uri + wanted.target
+    async def _send(self, request: Request) -> Reply:
+        url = self.uri + request.target
         try:
-            answer = await self.http.request(wanted.method, url, content=wanted.body, headers=_headers(wanted))
+            answer = await self.http.request(request.method, url, content=request.body, headers=_headers(request))
         except httpx2.TransportError as error:
             raise _unavailable_error(self.uri, error) from error
         return _reply(answer)

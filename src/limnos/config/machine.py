@@ -15,11 +15,11 @@ CGROUP_LIMITS: Final = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memo
 
 def memory_bytes() -> int:
     """Return the memory in bytes of this machine, or of the container if that is less."""
-    found = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    results = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for path in CGROUP_LIMITS:
         try:
             text = Path(path).read_text().strip()
         except OSError:
             continue
-        found += [int(text)] if text.isdecimal() else []  # `max` means no limit
-    return min(found)
+        results += [int(text)] if text.isdecimal() else []  # `max` means no limit
+    return min(results)

@@ -31,13 +31,13 @@ class SettingRow:
 def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
     """Return every setting in effect, in the order of the reference page."""
     dump = loaded.settings.model_dump(mode="json")
-    found = []
+    results = []
     for key in keys():
         section, _, name = key.partition(".")
         value = dump[section][name]
         value = show_value(getattr(getattr(loaded.settings, section), name)) if is_secret(key) else mask_value(value)
-        found.append(SettingRow(key=key, value=value, origin=loaded.origins[key]))
-    return tuple(found)
+        results.append(SettingRow(key=key, value=value, origin=loaded.origins[key]))
+    return tuple(results)
 
 
 def show_value(value: object) -> object:

@@ -47,14 +47,14 @@ def holds_secret(annotation: object, metadata: Iterable[object] = ()) -> bool:
 
 def secrets_of(settings: BaseModel) -> tuple[str, ...]:
     """Return the texts of all secrets that are set, and the passwords inside them, to mask them in output."""
-    found: list[str] = []
+    names: list[str] = []
     for name, value in _values(settings):
         if not isinstance(value, Secret):
             continue
         inside = passwords_of_url(value.reveal())
         is_whole = "://" not in value.reveal() and (len(name) == _KEY or _NAMED.search(name[-1]))
-        found += inside or ([value.reveal()] if is_whole else [])
-    return tuple(dict.fromkeys(text for text in found if text))
+        names += inside or ([value.reveal()] if is_whole else [])
+    return tuple(dict.fromkeys(text for text in names if text))
 
 
 def open_passwords(settings: BaseModel) -> Iterator[str]:

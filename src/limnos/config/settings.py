@@ -70,8 +70,8 @@ def _origin(text: str) -> str:
     )
 
 
-def _url(given: Secret) -> Secret:
-    url = given.reveal()
+def _url(secret: Secret) -> Secret:
+    url = secret.reveal()
     if url.startswith("postgres://"):  # libpq also accepts this spelling
         url = f"postgresql://{url.removeprefix('postgres://')}"
     scheme, mark, _ = url.partition(":")
@@ -628,12 +628,12 @@ class Settings(BaseSettings):
 
 def sections() -> dict[str, type[SettingsSection]]:
     """Return every section's name and model, in the order of the documentation."""
-    found: dict[str, type[SettingsSection]] = {}
+    results: dict[str, type[SettingsSection]] = {}
     for name, field in Settings.model_fields.items():
         model = field.annotation
         if isinstance(model, type) and issubclass(model, SettingsSection):
-            found[name] = model
-    return found
+            results[name] = model
+    return results
 
 
 def keys() -> tuple[str, ...]:

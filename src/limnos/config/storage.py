@@ -46,9 +46,9 @@ def _endpoint(text: str) -> str:
     return text
 
 
-def _key(given: Secret) -> Secret:
-    parse_key(given.reveal())
-    return given
+def _key(secret: Secret) -> Secret:
+    parse_key(secret.reveal())
+    return secret
 
 
 def _parse_storages(value: object) -> object:
@@ -60,18 +60,18 @@ def _parse_storages(value: object) -> object:
             raise ValueError("it is no JSON") from None
     if not isinstance(value, dict):
         raise ValueError("it is no table of storages: write [storage.NAME] with properties in it")
-    return {name: _storage(str(name), told) for name, told in value.items()}
+    return {name: _storage(str(name), result) for name, result in value.items()}
 
 
-def _storage(name: str, told: object) -> dict[str, str]:
+def _storage(name: str, result: object) -> dict[str, str]:
     if not re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_-]{0,63}", name):
         raise ValueError(f"'{name[:100]}' is no name of a storage: write letters, digits, _ and -")
-    if not isinstance(told, dict) or not all(isinstance(text, str | bool | int) for text in told.values()):
+    if not isinstance(result, dict) or not all(isinstance(text, str | bool | int) for text in result.values()):
         raise ValueError(f"storage '{name}' is no table of properties with texts")
-    found = {str(key): str(text).lower() if isinstance(text, bool) else str(text) for key, text in told.items()}
-    if not found.get("locations", "").strip():
+    results = {str(key): str(text).lower() if isinstance(text, bool) else str(text) for key, text in result.items()}
+    if not results.get("locations", "").strip():
         raise ValueError(f"storage '{name}' has no 'locations': say below which it may be used, as s3://bucket/path")
-    return found
+    return results
 
 
 class StorageSection(SettingsSection):

@@ -74,9 +74,9 @@ def objects_of(form: StorageForm, batches: Iterable[pa.RecordBatch]) -> Iterator
     make = to_object(form)
     plain = schema_of(form.type, plain=True)
     for batch in batches:
-        wanted = pa.schema([_narrow_field(field, plain.field(field.name)) for field in batch.schema])
+        schema = pa.schema([_narrow_field(field, plain.field(field.name)) for field in batch.schema])
         for part in range(0, batch.num_rows, BATCH_ROWS):
-            cast = _cast(batch.slice(part, BATCH_ROWS), wanted)
+            cast = _cast(batch.slice(part, BATCH_ROWS), schema)
             for row in cast.to_pylist():
                 yield make(row)
 
@@ -109,24 +109,24 @@ def stream_batches(spark: SparkSession, frame: DataFrame) -> Iterator[pa.RecordB
         yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
 
 
-def _cast(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
-    arrays = [column.cast(field.type) for column, field in zip(batch.columns, wanted, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=wanted)
+def _cast(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:
+    arrays = [column.cast(field.type) for column, field in zip(batch.columns, target, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=target)
 
 
-def _narrow_field(found: pa.Field, wanted: pa.Field) -> pa.Field:
-    return pa.field(found.name, wanted.type)
+def _narrow_field(result: pa.Field, target: pa.Field) -> pa.Field:
+    return pa.field(result.name, target.type)
 
 
 def _fields(
     record: RecordType, *, path: tuple[str, ...], keys: frozenset[tuple[str, ...]], plain: bool
 ) -> list[pa.Field]:
-    made = []
+    results = []
     for field in columns(record):
         here = (*path, field.name)
         empty = not any(key[: len(here)] == here for key in keys)
-        made.append(pa.field(field.name, _type(field.type, path=here, keys=keys, plain=plain), nullable=empty))
-    return [*made, pa.field(OPEN, pa.string())] if has_open(record) else made
+        results.append(pa.field(field.name, _type(field.type, path=here, keys=keys, plain=plain), nullable=empty))
+    return [*results, pa.field(OPEN, pa.string())] if has_open(record) else results
 
 
 def _type(type_: DeclaredType, *, path: tuple[str, ...], keys: frozenset[tuple[str, ...]], plain: bool) -> pa.DataType:

@@ -52,12 +52,17 @@ def compact_dataset(
         One line of JSON with the numbers of files: `{"rewritten": 12, "written": 1, "debris": 0}`.
     """
     table = load_iceberg_table(spark, ref)
-    told = {"rewritten": 0, "written": 0, "debris": 0}
+    entries = {"rewritten": 0, "written": 0, "debris": 0}
     if table.currentSnapshot() is not None:
         stop()
         sweeps_to, marked = sweep_plan(_marks(table), tidying.debris_before_ms)
-        found = _rewrite_files(spark, table, tidying=tidying, said={"sqlpp.statement": number, SWEPT: marked})
-        told |= {"rewritten": int(found.rewrittenDataFilesCount()), "written": int(found.addedDataFilesCount())}
+        rewrite_files = _rewrite_files(
+            spark, table, tidying=tidying, properties={"sqlpp.statement": number, SWEPT: marked}
+        )
+        entries |= {
+            "rewritten": int(rewrite_files.rewrittenDataFilesCount()),
+            "written": int(rewrite_files.addedDataFilesCount()),
+        }
         stop()
         table.refresh()
         before_ms = expires_before(table, tidying)
@@ -65,8 +70,8 @@ def compact_dataset(
             _actions(spark).expireSnapshots(table).expireOlderThan(before_ms).retainLast(1).execute()
         stop()
         if sweeps_to is not None:
-            told["debris"] = _swept(spark, table, before_ms=sweeps_to)
-    yield json.dumps(told)
+            entries["debris"] = _swept(spark, table, before_ms=sweeps_to)
+    yield json.dumps(entries)
 
 
 def sweep_plan(marks: Iterable[str], before_ms: int | None) -> tuple[int | None, str | None]:
@@ -89,7 +94,7 @@ def sweep_plan(marks: Iterable[str], before_ms: int | None) -> tuple[int | None,
 
 def _marks(table: JavaObject) -> list[str]:
     """The values of the property `SWEPT` in the table's snapshots."""
-    return [str(found) for one in table.snapshots() if (found := one.summary().get(SWEPT)) is not None]
+    return [str(result) for one in table.snapshots() if (result := one.summary().get(SWEPT)) is not None]
 
 
 def _has_older(table: JavaObject, before_ms: int) -> bool:
@@ -109,10 +114,10 @@ def _actions(spark: SparkSession) -> JavaObject:
 
 
 def _rewrite_files(
-    spark: SparkSession, table: JavaObject, *, tidying: CompactionOptions, said: Mapping[str, str | None]
+    spark: SparkSession, table: JavaObject, *, tidying: CompactionOptions, properties: Mapping[str, str | None]
 ) -> JavaObject:
     action = _actions(spark).rewriteDataFiles(table).binPack()
-    for name, text in said.items():
+    for name, text in properties.items():
         if text is not None:
             action = action.snapshotProperty(name, text)
     for name, value in (
@@ -133,8 +138,8 @@ def expires_before(table: JavaObject, tidying: CompactionOptions) -> int:
 
     A dataset keeps about `states_max` snapshots, but no snapshot made after `keeps_after_ms` expires for their number.
     """
-    made = sorted(int(one.timestampMillis()) for one in table.snapshots())
-    too_many = made[-tidying.states_max] if len(made) > tidying.states_max else 0
+    results = sorted(int(one.timestampMillis()) for one in table.snapshots())
+    too_many = results[-tidying.states_max] if len(results) > tidying.states_max else 0
     return max(tidying.expires_before_ms, min(too_many, tidying.keeps_after_ms))
 
 
@@ -144,5 +149,5 @@ def _swept(spark: SparkSession, table: JavaObject, *, before_ms: int) -> int:
     if not _PLAIN.fullmatch(location):
         logger.info("Files that killed statements left stay at %s: its name is spelled in two ways", location)
         return 0
-    found = _actions(spark).deleteOrphanFiles(table).olderThan(before_ms).execute()
-    return sum(1 for _ in found.orphanFileLocations())
+    result = _actions(spark).deleteOrphanFiles(table).olderThan(before_ms).execute()
+    return sum(1 for _ in result.orphanFileLocations())

@@ -63,8 +63,8 @@ def version() -> int:
     """The kernel's version of the Landlock interface; 0 if it has none."""
     if sys.platform != "linux":
         return 0
-    found = _call(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
-    return max(0, found)
+    number = _call(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_VERSION_FLAG))
+    return max(0, number)
 
 
 def confine(
@@ -147,17 +147,17 @@ def open_parts(path: Path, closed: list[Path]) -> Iterator[Path]:
 
 def _allow(ruleset: int, path: Path, *, rights: int) -> None:
     try:
-        found = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        number = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
         return
     try:
         allowed = rights if path.is_dir() else rights & _FILE_RIGHTS
-        rule = _PathBeneath(allowed, found)
+        rule = _PathBeneath(allowed, number)
         _check_result(
             _call(_ADD, ctypes.c_int(ruleset), ctypes.c_int(_PATH_BENEATH), ctypes.byref(rule), ctypes.c_uint32(0))
         )
     finally:
-        os.close(found)
+        os.close(number)
 
 
 def _call(number: int, *arguments: object) -> int:

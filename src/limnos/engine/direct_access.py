@@ -73,8 +73,8 @@ class DirectTable:
         read = self._iceberg.read(self._table).useSnapshot(self._snapshot).where(expression)
         records = read.build()
         try:
-            found = islice(_each(records.iterator()), None if most is None else most + 1)
-            texts = [self._text(record) for record in found]
+            result = islice(_each(records.iterator()), None if most is None else most + 1)
+            texts = [self._text(record) for record in result]
         finally:
             records.close()
         return None if most is not None and len(texts) > most else [decoded(text, form) for text in texts]
@@ -142,9 +142,9 @@ class DirectTable:
         return str(kind).lower() == "parquet" and self._table.spec().isUnpartitioned() and self._table.sortOrder().isUnsorted()  # fmt: skip
 
     def _schema(self, schema: JavaObject) -> Mapping[str, Json]:
-        made: Mapping[str, Json] = json.loads(str(self._iceberg.schema_text(schema)))
-        check(made)
-        return made
+        results: Mapping[str, Json] = json.loads(str(self._iceberg.schema_text(schema)))
+        check(results)
+        return results
 
     def _near(self, scan: JavaObject) -> int | None:
         """The number of files that may have matching rows, by their statistics; None if they are too many."""

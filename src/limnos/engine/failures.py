@@ -64,18 +64,18 @@ def timed_out_error() -> SqlppError:
 
 def failure_of(error: BaseException, job: str) -> JobFailure:
     """The failure that the caller of a job receives for an error. Logs errors that are not SQL++'s own."""
-    told = sqlpp_error_of(error)
-    if told is not error:
+    sqlpp_error = sqlpp_error_of(error)
+    if sqlpp_error is not error:
         logger.info("Job %s was refused: %s", job, text_of(error)[:2000])
-    if told is None:
+    if sqlpp_error is None:
         logger.error("Job %s failed", job, exc_info=error)
-        told = EngineFailed(f"The engine could not carry the statement out; its log has the reason under {job}")
-    place = told.place
+        sqlpp_error = EngineFailed(f"The engine could not carry the statement out; its log has the reason under {job}")
+    place = sqlpp_error.place
     line, column = (None, None) if place is None else place
     return JobFailure(
-        told.number, told.message, line, column, told.told, again=isinstance(told, EngineUnavailable),
-        duplicate=isinstance(told, DuplicateKey), unknown=isinstance(told, OutcomeUnknown), failed=isinstance(told, EngineFailed),
-        retry_after_s=getattr(told, "retry_after_s", 1),
+        sqlpp_error.number, sqlpp_error.message, line, column, sqlpp_error.told, again=isinstance(sqlpp_error, EngineUnavailable),
+        duplicate=isinstance(sqlpp_error, DuplicateKey), unknown=isinstance(sqlpp_error, OutcomeUnknown), failed=isinstance(sqlpp_error, EngineFailed),
+        retry_after_s=getattr(sqlpp_error, "retry_after_s", 1),
     )  # fmt: skip
 
 
@@ -95,10 +95,10 @@ def start_failure_text(error: BaseException, start: EngineStart) -> SparkStartEr
 def is_full(directory: str) -> bool:
     """Whether the disk of a directory has too little space or too few inodes left for Java to start."""
     try:
-        found = os.statvfs(directory)
+        result = os.statvfs(directory)
     except OSError:
         return False
-    return found.f_bavail * found.f_frsize < SPACE_BYTES_MIN or (found.f_files > 0 and found.f_favail == 0)
+    return result.f_bavail * result.f_frsize < SPACE_BYTES_MIN or (result.f_files > 0 and result.f_favail == 0)
 
 
 def sqlpp_error_of(error: BaseException) -> SqlppError | None:

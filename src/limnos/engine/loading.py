@@ -52,8 +52,8 @@ def read_files(source: ExternalSource | None, form: StorageForm) -> Iterator[Val
     if source is None:
         raise compilation("LOAD needs a source")
     options = {name.lower(): value for name, value in source.options}
-    found = [file for part in options.get("path", "").split(",") if part.strip() for file in _files(part.strip())]
-    files = [_resolve_links(file, source) for file in found]
+    paths = [file for part in options.get("path", "").split(",") if part.strip() for file in _files(part.strip())]
+    files = [_resolve_links(file, source) for file in paths]
     name = options.get("format", "json").lower()
     read = _FORMATS.get(name)
     if read is None:
@@ -82,10 +82,10 @@ def _files(location: str) -> list[Path]:
     path = _path(location)
     if path.is_file():
         return [path]
-    found = sorted(each for each in path.rglob("*") if each.is_file() and not each.name.startswith((".", "_")))
-    if not found:
+    paths = sorted(each for each in path.rglob("*") if each.is_file() and not each.name.startswith((".", "_")))
+    if not paths:
         raise SqlppError(NOT_FOUND, f"{path}: path not found")
-    return found
+    return paths
 
 
 def _malformed_error(file: Path, why: str) -> SqlppError:
@@ -125,27 +125,27 @@ def _texts(file: Path, read: Callable[[str], list[Value]]) -> Iterator[tuple[int
 
     A text is a line, or all lines until its brackets are closed.
     """
-    held: list[str] = []
+    names: list[str] = []
     begun, depth, quote, size = 1, 0, "", 0
     for number, line in enumerate(_lines(file), start=1):
-        if not held:
+        if not names:
             found = _attempt(read, line)
             if found is not UNFINISHED:
                 yield number, found, line
                 continue
             begun = number
-        held.append(line)
+        names.append(line)
         size += len(line)
         depth, quote = _depth(line, depth, quote=quote)
         if depth <= 0 and not quote:
-            text = "".join(held)
+            text = "".join(names)
             found = _attempt(read, text)
             yield begun, None if found is UNFINISHED else found, text
-            held, size = [], 0
+            names, size = [], 0
         elif size > DOCUMENT_BYTES_MAX:
             raise _malformed_error(file, f"what begins in line {begun} is longer than {DOCUMENT_BYTES_MAX} characters")
-    if held:
-        yield begun, None, held[0]
+    if names:
+        yield begun, None, names[0]
 
 
 def _attempt(read: Callable[[str], list[Value]], text: str) -> list[Value] | None:
@@ -187,7 +187,7 @@ def _plain(value: object) -> Value:
     Values of unknown types become text.
     """
     if isinstance(value, dict):
-        return {str(name): _plain(held) for name, held in value.items()}
+        return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):
         return tuple(map(_plain, value))
     if isinstance(value, decimal.Decimal) or (type(value) is int and not -_WIDE <= value < _WIDE):

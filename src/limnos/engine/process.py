@@ -64,8 +64,8 @@ def main() -> None:
     )
     if not confined:
         logger.warning("This kernel has no Landlock: the engine has the rights of the server's user to files")
-    begun: Future[StatementSessions] = Future()
-    threading.Thread(target=_begin, args=(start, begun), daemon=True).start()
+    task: Future[StatementSessions] = Future()
+    threading.Thread(target=_begin, args=(start, task), daemon=True).start()
     places = threading.Semaphore(start.statements_max)
     while True:
         try:
@@ -76,7 +76,7 @@ def main() -> None:
             shutil.rmtree(start.scratch, ignore_errors=True)  # a killed server can no longer remove it
             os.killpg(0, signal.SIGKILL)
         for descriptor in descriptors:
-            served = _JobConnection(socket.socket(fileno=descriptor), begun, places=places)
+            served = _JobConnection(socket.socket(fileno=descriptor), task, places=places)
             threading.Thread(target=served.run, daemon=True).start()
 
 
@@ -88,7 +88,7 @@ def _own() -> Iterable[str]:
     return [str(Path(path).resolve()) for path in named if path]
 
 
-def _begin(start: wire.EngineStart, begun: Future[StatementSessions]) -> None:
+def _begin(start: wire.EngineStart, task: Future[StatementSessions]) -> None:
     from limnos.engine.sessions import StatementSessions  # noqa: PLC0415 - after the rights are taken away
 
     try:
@@ -98,10 +98,10 @@ def _begin(start: wire.EngineStart, begun: Future[StatementSessions]) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX, most))  # the JVM, which is running, keeps its own
     except BaseException as error:
         logger.exception("Spark could not be started")
-        begun.set_exception(start_failure_text(error, start))
+        task.set_exception(start_failure_text(error, start))
         _end_soon()  # the next statement gets a new engine
     else:
-        begun.set_result(sessions)
+        task.set_result(sessions)
 
 
 def _end_soon() -> None:
@@ -112,9 +112,9 @@ def _end_soon() -> None:
 class _JobConnection:
     """One job on its socket, with its deadline and whether the client has left."""
 
-    def __init__(self, own: socket.socket, begun: Future[StatementSessions], *, places: threading.Semaphore) -> None:
+    def __init__(self, own: socket.socket, task: Future[StatementSessions], *, places: threading.Semaphore) -> None:
         self._socket = own
-        self._begun = begun
+        self._begun = task
         self._places = places
         self._job: EngineJob | None = None
         self._ends_at = float("inf")
@@ -142,8 +142,8 @@ class _JobConnection:
 
     def _is_over(self) -> bool:
         """Whether Spark had started and its JVM no longer answers."""
-        begun = self._begun
-        return begun.done() and begun.exception() is None and not begun.result().is_alive()
+        task = self._begun
+        return task.done() and task.exception() is None and not task.result().is_alive()
 
     def _serve(self) -> None:
         kind, body = wire.receive(self._socket)
@@ -199,20 +199,20 @@ class _JobConnection:
             self._socket.settimeout(None)
         except OSError:  # the job has ended already
             return
-        gone = threading.Event()
-        threading.Thread(target=self._listen, args=(gone,), daemon=True).start()
-        gone.wait(max(0.0, min(self._ends_at - time.monotonic(), threading.TIMEOUT_MAX)))
-        if gone.is_set():
+        event = threading.Event()
+        threading.Thread(target=self._listen, args=(event,), daemon=True).start()
+        event.wait(max(0.0, min(self._ends_at - time.monotonic(), threading.TIMEOUT_MAX)))
+        if event.is_set():
             self._left.set()
         if self._begun.done() and self._job is not None:
             self._begun.result().end(self._job.id)
 
-    def _listen(self, gone: threading.Event) -> None:
+    def _listen(self, event: threading.Event) -> None:
         """Wait for the end of the stream: after the job the server sends nothing more."""
         with contextlib.suppress(OSError, ValueError):
             while self._socket.recv(1):
                 pass
-        gone.set()
+        event.set()
 
     def _tell(self, error: BaseException) -> None:
         job = "no job" if self._job is None else self._job.id

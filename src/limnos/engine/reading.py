@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def objects(spark: SparkSession, table: DatasetTable, *, wanted: ScanRequirement, parts: int) -> Iterator[Value]:
+def objects(spark: SparkSession, table: DatasetTable, *, requirement: ScanRequirement, parts: int) -> Iterator[Value]:
     """Read the objects that a scan needs, with the fields that it needs. Yields groups if the scan is grouped.
 
     Args:
         spark: The session of the statement.
         table: The dataset.
-        wanted: The columns, conditions, limit and groups of the scan.
+        requirement: The columns, conditions, limit and groups of the scan.
         parts: The number of tasks that read at once.
     """
-    if wanted.grouped is not None:
-        yield from _groups(spark, table, wanted=wanted, grouped=wanted.grouped)
+    if requirement.grouped is not None:
+        yield from _groups(spark, table, requirement=requirement, grouped=requirement.grouped)
         return
-    frame = frame_of(spark, table, wanted=wanted, parts=parts)
+    frame = frame_of(spark, table, requirement=requirement, parts=parts)
     if frame is None:
         return
     if not frame.columns:
@@ -67,25 +67,27 @@ def look_up_objects(spark: SparkSession, table: DatasetTable, *, lookup: Lookup)
     return None if rows is None else [make(row) for row in rows]
 
 
-def frame_of(spark: SparkSession, table: DatasetTable, *, wanted: ScanRequirement, parts: int) -> DataFrame | None:
+def frame_of(spark: SparkSession, table: DatasetTable, *, requirement: ScanRequirement, parts: int) -> DataFrame | None:
     """The data frame of the rows that a scan needs; None if the dataset has no snapshot."""
     frame = table.frame(spark)
     if frame is None:
         return None
-    frame = _filtered_frame(frame, table, wanted=wanted)
-    frame = frame.select(*map(quote_name, needed_columns(table.form.type, wanted.fields)))
-    if wanted.limit is not None:
-        frame = frame.limit(wanted.limit)
+    frame = _filtered_frame(frame, table, requirement=requirement)
+    frame = frame.select(*map(quote_name, needed_columns(table.form.type, requirement.fields)))
+    if requirement.limit is not None:
+        frame = frame.limit(requirement.limit)
     return frame.coalesce(parts)
 
 
-def _filtered_frame(frame: DataFrame, table: DatasetTable, *, wanted: ScanRequirement) -> DataFrame:
-    conditions = [made for each in wanted.conditions if (made := condition_of(table.form.type, each)) is not None]
+def _filtered_frame(frame: DataFrame, table: DatasetTable, *, requirement: ScanRequirement) -> DataFrame:
+    conditions = [
+        column for each in requirement.conditions if (column := condition_of(table.form.type, each)) is not None
+    ]
     return frame.where(reduce(lambda left, right: left & right, conditions)) if conditions else frame
 
 
 def _groups(
-    spark: SparkSession, table: DatasetTable, *, wanted: ScanRequirement, grouped: EngineGrouping
+    spark: SparkSession, table: DatasetTable, *, requirement: ScanRequirement, grouped: EngineGrouping
 ) -> Iterator[Value]:
     """Yield an object for each group: its keys and its aggregates."""
     frame = table.frame(spark)
@@ -97,10 +99,10 @@ def _groups(
 
     keys = [functions.col(quote_name(*path)).alias(name) for name, path, _ in grouped.keys]
     measures = [_measure(one) for one in grouped.measures] or [functions.count(functions.lit(1)).alias("rows")]
-    found = _filtered_frame(frame, table, wanted=wanted).groupBy(*keys).agg(*measures)
+    data_frame = _filtered_frame(frame, table, requirement=requirement).groupBy(*keys).agg(*measures)
     types = [*((name, type_) for name, _, type_ in grouped.keys), *((one.name, one.type) for one in grouped.measures)]
     record = RecordType(tuple(FieldType(name, Scalar(type_)) for name, type_ in types), open=False, foreign=True)  # type: ignore[arg-type]
-    yield from objects_of(StorageForm(record), found.select(*(name for name, _ in types)).toArrow().to_batches())
+    yield from objects_of(StorageForm(record), data_frame.select(*(name for name, _ in types)).toArrow().to_batches())
 
 
 def _measure(measure: GroupMeasure) -> Column:
@@ -108,31 +110,31 @@ def _measure(measure: GroupMeasure) -> Column:
 
     column = functions.lit(1) if measure.path is None else functions.col(quote_name(*measure.path))
     work = functions.count_distinct if measure.distinct else getattr(functions, measure.function)
-    made: Column = work(column)
-    return made.alias(measure.name)
+    result: Column = work(column)
+    return result.alias(measure.name)
 
 
 def needed_columns(record: RecordType, fields: frozenset[str] | None) -> list[str]:
     """The columns that hold the given fields. Includes the open part if one of the fields may be stored there."""
-    held = [field for field in columns(record) if fields is None or field.name in fields]
-    names = [field.name for field in held]
-    certain = {field.name for field in held if not field.optional}
+    types = [field for field in columns(record) if fields is None or field.name in fields]
+    names = [field.name for field in types]
+    certain = {field.name for field in types if not field.optional}
     lies_there = has_open(record) and (fields is None or not fields <= certain)
     return [*names, OPEN] if lies_there else names
 
 
 def condition_of(record: RecordType, condition: Condition) -> Column | None:
     """A condition as a Spark column; None if Spark does not mean the same by it."""
-    found = column_type(record, condition.path)
-    if found is None or not is_exact(record, condition):
+    scalar = column_type(record, condition.path)
+    if scalar is None or not is_exact(record, condition):
         return None
     from pyspark.sql import functions  # noqa: PLC0415 - heavy
 
     column = functions.col(quote_name(*condition.path))
     if condition.operator == "in":
         values = condition.value if isinstance(condition.value, tuple) else ()
-        return column.isin([_literal(literal(found, each)) for each in values])
-    return _OPERATORS[condition.operator](column, _literal(literal(found, condition.value)))
+        return column.isin([_literal(literal(scalar, each)) for each in values])
+    return _OPERATORS[condition.operator](column, _literal(literal(scalar, condition.value)))
 
 
 def _literal(value: Value) -> Column:
@@ -143,8 +145,8 @@ def _literal(value: Value) -> Column:
         return functions.date_from_unix_date(functions.lit(value.days))
     if isinstance(value, DateTime):
         return functions.timestamp_millis(functions.lit(value.ms))
-    made = functions.lit(value)
-    return made.cast("bigint") if isinstance(value, int) and not isinstance(value, bool) else made
+    column = functions.lit(value)
+    return column.cast("bigint") if isinstance(value, int) and not isinstance(value, bool) else column
 
 
 _OPERATORS: dict[str, Callable[[Column, Column], Column]] = {

@@ -60,8 +60,8 @@ def _planned_frame(
     where the bug is.
     """
     for source in (_source, _source_apart):
-        found = statement_of(carried.relation, carried.layout, sources=partial(source, tables), parts=parts)
-        frame = spark.sql(found.text, args=found.parameters or None)
+        statement = statement_of(carried.relation, carried.layout, sources=partial(source, tables), parts=parts)
+        frame = spark.sql(statement.text, args=statement.parameters or None)
         try:
             _plan(frame)
         except Exception as error:
@@ -117,5 +117,5 @@ def _rows(types: list[pa.DataType], batches: Iterable[pa.RecordBatch]) -> Iterat
         if not types:
             yield from (() for _ in range(batch.num_rows))
             continue
-        held = [column.cast(type_).to_pylist() for column, type_ in zip(batch.columns, types, strict=True)]
-        yield from zip(*held, strict=True)
+        entries = [column.cast(type_).to_pylist() for column, type_ in zip(batch.columns, types, strict=True)]
+        yield from zip(*entries, strict=True)

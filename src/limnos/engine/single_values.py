@@ -58,10 +58,10 @@ def encoded(row: Row, schema: Mapping[str, Json]) -> str:
 
 def decoded(text: str, schema: Mapping[str, Json]) -> dict[str, Plain]:
     """The row of a JSON text. Raises NoSingleValue for a date or timestamp that Python cannot express."""
-    found = _decode(json.loads(text), schema)
-    if not isinstance(found, dict):
+    result = _decode(json.loads(text), schema)
+    if not isinstance(result, dict):
         raise NoSingleValue("a row that is no object")
-    return found
+    return result
 
 
 def _fields(schema: Mapping[str, Json]) -> Sequence[Mapping[str, Json]]:
@@ -74,8 +74,8 @@ def _encode(value: Plain | Row, type_: Json) -> Json:
     if isinstance(type_, str):
         return _WRITE.get(type_, _itself)(value)
     if isinstance(type_, Mapping) and isinstance(value, Mapping):
-        held = ((field, value.get(str(field["name"]))) for field in _fields(type_))
-        return {str(field["id"]): _encode(one, field["type"]) for field, one in held if one is not None}
+        content = ((field, value.get(str(field["name"]))) for field in _fields(type_))
+        return {str(field["id"]): _encode(one, field["type"]) for field, one in content if one is not None}
     if isinstance(type_, Mapping) and isinstance(value, list):
         return [_encode(item, type_["element"]) for item in value]
     raise NoSingleValue("a value of another type")
@@ -137,8 +137,8 @@ def _moment(text: Json) -> Plain:
 def _single(value: Json) -> Plain:
     """A 32-bit float from the shortest text that denotes it."""
     number = float(value)  # type: ignore[arg-type]
-    found: float = struct.unpack("f", struct.pack("f", number))[0]
-    return found
+    unpack: float = struct.unpack("f", struct.pack("f", number))[0]
+    return unpack
 
 
 _WRITE: Mapping[str, Callable[..., Json]] = {

@@ -97,8 +97,8 @@ class _JobRun:
         kind = self._job.kind
         if kind == "delete":
             keys = frozenset(path[0] for path in table.form.keys)
-            asked = None if self._job.returning else keys
-            return [one for one in self._counted(self._source(result_fields=asked)) if isinstance(one, dict)]
+            requested_names = None if self._job.returning else keys
+            return [one for one in self._counted(self._source(result_fields=requested_names)) if isinstance(one, dict)]
         if kind == "load":
             loaded = loading.read_files(self._job.source, table.form)
             return check_objects(table.form, self._counted(loaded), replaces=False, lenient=True)
@@ -107,13 +107,13 @@ class _JobRun:
     def _source(self, *, result_fields: frozenset[str] | None = None) -> Iterator[Value]:
         """The objects of INSERT, UPSERT and DELETE: the items of a collection, or the single value."""
         expression = self._job.expression
-        found = self._evaluated(expression, slots=self._job.slots, result_fields=result_fields)
+        result = self._evaluated(expression, slots=self._job.slots, result_fields=result_fields)
         if isinstance(expression, Subquery):
-            yield from found
+            yield from result
             return
-        for value in found:
-            held = items(value)
-            yield from (value,) if held is None else held
+        for value in result:
+            elements = items(value)
+            yield from (value,) if elements is None else elements
 
     def _counted(self, values: Iterable[Value]) -> Iterator[Value]:
         for value in values:
@@ -123,7 +123,7 @@ class _JobRun:
     def _returned(self, returns: Expression, written: list[Object]) -> Iterator[Value]:
         for one in written:
             bound = BoundQuery(returns, self._job.returning_slots, ())
-            yield from results(bound, self._none, budget=self._budget, given={0: one})
+            yield from results(bound, self._none, budget=self._budget, arguments={0: one})
 
     def _none(self, _dataverse: tuple[str, ...], _name: str) -> Iterable[Value]:
         raise compilation("A returning expression cannot contain dataset access")
@@ -131,17 +131,19 @@ class _JobRun:
     def _evaluated(
         self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None = None
     ) -> Iterator[Value]:
-        found = self._near(expression, slots=slots, result_fields=result_fields) or self._whole(
+        result = self._near(expression, slots=slots, result_fields=result_fields) or self._whole(
             expression, result_fields
         )
-        if found is not None:
-            return found
+        if result is not None:
+            return result
         return self._in_parts(*prepare_scans(expression, result_fields=result_fields, types=self._type), slots=slots)
 
-    def _in_parts(self, changed: Expression, wanted: tuple[ScanRequirement, ...], *, slots: int) -> Iterator[Value]:
+    def _in_parts(
+        self, changed: Expression, requirements: tuple[ScanRequirement, ...], *, slots: int
+    ) -> Iterator[Value]:
         """The results of a statement that the evaluator executes over Spark scans."""
         bound = BoundQuery(changed, slots, ())
-        return results(bound, lambda _, number: self._read(wanted[int(number)], slots), budget=self._budget)
+        return results(bound, lambda _, number: self._read(requirements[int(number)], slots), budget=self._budget)
 
     def _near(
         self, expression: Expression, *, slots: int, result_fields: frozenset[str] | None
@@ -149,42 +151,42 @@ class _JobRun:
         """The results of a statement that reads only a few objects by keys or indexes; None for other statements."""
         if sum(isinstance(node, Scan) for node in walk(expression)) not in range(1, SCANS_MAX + 1):
             return None
-        changed, wanted = prepare_scans(expression, result_fields=result_fields)
-        lookups = [pair for one in wanted if (pair := self._lookup(one)) is not None]
-        if len(lookups) < len(wanted):
+        changed, requirements = prepare_scans(expression, result_fields=result_fields)
+        lookups = [pair for one in requirements if (pair := self._lookup(one)) is not None]
+        if len(lookups) < len(requirements):
             return None
-        found: list[list[Value]] = []
+        result: list[list[Value]] = []
         for table, lookup in lookups:
-            held = look_up_objects(self._spark, table, lookup=lookup)
-            if held is None:
+            elements = look_up_objects(self._spark, table, lookup=lookup)
+            if elements is None:
                 return None
-            found.append(held)
-        return results(BoundQuery(changed, slots, ()), lambda _, number: found[int(number)], budget=self._budget)
+            result.append(elements)
+        return results(BoundQuery(changed, slots, ()), lambda _, number: result[int(number)], budget=self._budget)
 
-    def _lookup(self, wanted: ScanRequirement) -> tuple[DatasetTable, Lookup] | None:
+    def _lookup(self, requirement: ScanRequirement) -> tuple[DatasetTable, Lookup] | None:
         """The table and the lookup of a scan; None if the conditions fix neither a key nor an index."""
-        ref = self._ref(wanted.dataverse, wanted.name)
+        ref = self._ref(requirement.dataverse, requirement.name)
         if ref.files is not None:
             return None
         table = self._table(ref)
-        found = lookup_in(table.form, wanted.conditions, indexes=ref.indexes)
-        return None if found is None else (table, found)
+        lookup = lookup_in(table.form, requirement.conditions, indexes=ref.indexes)
+        return None if lookup is None else (table, lookup)
 
     def _whole(self, expression: Expression, result_fields: frozenset[str] | None) -> Iterator[Value] | None:
         """The results of a query that Spark executes as a whole; None if it cannot be translated or planned."""
         if not isinstance(expression, Subquery):
             return None
         try:
-            found = translate_query(expression.query, self._type, fields=result_fields)
+            query = translate_query(expression.query, self._type, fields=result_fields)
         except UntranslatableExpression as reason:
             logger.debug("Job %s is not carried as a whole: %s", self._job.id, reason)
             return None
-        return self._by_spark(found)
+        return self._by_spark(query)
 
-    def _by_spark(self, found: RelationalQuery) -> Iterator[Value] | None:
+    def _by_spark(self, query: RelationalQuery) -> Iterator[Value] | None:
         """The results of a translated query; None if Spark cannot plan it although it is valid."""
         try:
-            return values_of(self._spark, found, tables=self._named, parts=self._parts)
+            return values_of(self._spark, query, tables=self._named, parts=self._parts)
         except Exception as error:
             if not (is_too_complex(error) or is_planner_bug(error)):
                 raise
@@ -194,12 +196,12 @@ class _JobRun:
     def _read(self, want: ScanRequirement, slots: int) -> Iterable[Value]:
         self._stop()
         if want.carried is not None and want.query is not None:
-            found = self._by_spark(want.carried)
-            return self._in_parts(*prepare_scans(want.query), slots=slots) if found is None else found
+            by_spark = self._by_spark(want.carried)
+            return self._in_parts(*prepare_scans(want.query), slots=slots) if by_spark is None else by_spark
         ref = self._ref(want.dataverse, want.name)
         if ref.files is not None:
             return map(object_shaper(form_of(ref), lenient=True), loading.read_files(ref.files, form_of(ref)))
-        return objects(self._spark, self._table(ref), wanted=want, parts=self._parts)
+        return objects(self._spark, self._table(ref), requirement=want, parts=self._parts)
 
     def _type(self, dataverse: tuple[str, ...], name: str) -> RecordType | None:
         """The type of a dataset's columns; None for files."""

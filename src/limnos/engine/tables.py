@@ -82,8 +82,8 @@ def load_iceberg_table(spark: SparkSession, ref: DatasetRef) -> JavaObject:
     parts = gateway.new_array(library.text, len(ref.path) - 2)
     for at, part in enumerate(ref.path[1:-1]):
         parts[at] = part
-    found = manager.catalog(ref.path[0]).loadTable(library.identifier(parts, ref.path[-1]))
-    table = found.table()
+    java_table = manager.catalog(ref.path[0]).loadTable(library.identifier(parts, ref.path[-1]))
+    table = java_table.table()
     if _is_metadata(table):
         raise SqlppError(NO_DATASET, f"Cannot find dataset with name {ref.name} in dataverse {'.'.join(ref.dataverse)}")
     return table

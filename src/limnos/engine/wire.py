@@ -78,12 +78,12 @@ def encode_frame(kind: bytes, body: bytes = b"") -> bytes:
 def read_exactly(wire: socket.socket, size: int) -> bytes:
     """Read exactly `size` bytes. Raises ConnectionResetError if the peer closes the connection first."""
     data = bytearray(size)
-    view, got = memoryview(data), 0
-    while got < size:
-        count = wire.recv_into(view[got:])
+    view, number = memoryview(data), 0
+    while number < size:
+        count = wire.recv_into(view[number:])
         if count == 0:
             raise ConnectionResetError("The other side has gone")
-        got += count
+        number += count
     return bytes(data)
 
 

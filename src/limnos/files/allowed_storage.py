@@ -62,13 +62,13 @@ class AllowedStorage(NamedTuple):
 
     def narrowed(self, roots: Sequence[str]) -> tuple[str, ...]:
         """Return the allowed parts of a catalog's roots, in normal form: each root, or the allowed roots below it."""
-        found = []
+        names = []
         for root in roots:
             if self.covers(root):
-                found.append(root)
+                names.append(root)
                 continue
-            found += [own for own in self.roots if not _SCHEME_ALONE.fullmatch(own) and is_within(own, [root])]
-        return tuple(dict.fromkeys(found))
+            names += [own for own in self.roots if not _SCHEME_ALONE.fullmatch(own) and is_within(own, [root])]
+        return tuple(dict.fromkeys(names))
 
     def covers(self, location: str) -> bool:
         """Return whether a location is allowed."""

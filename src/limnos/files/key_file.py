@@ -67,9 +67,9 @@ def add_key(path: Path, key: bytes, *, only_first: bool = False) -> None:
     """
     try:
         with _exclusive_lock(path.parent):
-            kept = keys_read(path)
-            if not (kept and only_first):
-                _write_keys(path, [*kept, key])
+            entry = keys_read(path)
+            if not (entry and only_first):
+                _write_keys(path, [*entry, key])
     except OSError as error:
         raise _cannot(path, str(error.strerror), advice="let the server's user write into its directory") from error
 

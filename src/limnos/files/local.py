@@ -98,11 +98,11 @@ class LocalFiles:
     def mark(self, location: str) -> FileIdentity | None:
         """Return the identity of a file or directory, without following links; None if it cannot be read."""
         try:
-            found = os.lstat(_path(location))
+            result = os.lstat(_path(location))
         except OSError:
             return None
         return FileIdentity(
-            found.st_dev, found.st_ino, found.st_mode, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+            result.st_dev, result.st_ino, result.st_mode, result.st_size, result.st_mtime_ns, result.st_ctime_ns
         )
 
     def below(self, location: str) -> Iterator[str]:
@@ -127,26 +127,26 @@ class LocalFiles:
 
     def entries(self, location: str, *, deep: bool = False) -> list[FileEntry]:
         top = _path(location)
-        found = _stat_or_none(location, top)
+        results = _stat_or_none(location, top)
         if deep:
             for directory, inner, _ in os.walk(top):
                 for name in inner:
                     path = f"{directory}/{name}"
                     if not os.path.islink(path):  # noqa: PTH114 - names may be any bytes
-                        found += [
+                        results += [
                             (f"{path[len(top) + 1 :]}/{each}", status) for each, status in _stat_or_none(location, path)
                         ]
         return [
             FileEntry(name, status.st_size, status.st_mtime_ns // 1_000_000)
-            for name, status in found
+            for name, status in results
             if stat.S_ISREG(status.st_mode)
         ]
 
     def chosen(self, location: str, choose: ChooseNames) -> list[FileEntry]:
         path = _path(location)
         try:
-            with os.scandir(path) as found:
-                names = [each.name for each in found if each.is_file(follow_symlinks=False)]
+            with os.scandir(path) as iterator:
+                names = [each.name for each in iterator if each.is_file(follow_symlinks=False)]
         except OSError as error:
             if file_errors.is_missing(error):
                 return []
@@ -160,8 +160,8 @@ class LocalFiles:
 
     def directories(self, location: str) -> list[str]:
         try:
-            with os.scandir(_path(location)) as found:
-                return [each.name for each in found if each.is_dir(follow_symlinks=False)]
+            with os.scandir(_path(location)) as iterator:
+                return [each.name for each in iterator if each.is_dir(follow_symlinks=False)]
         except OSError as error:
             if file_errors.is_missing(error):
                 return []
@@ -182,13 +182,13 @@ class LocalFiles:
 
         Raises FileNotFoundError if one of the two files is deleted while they are compared.
         """
-        here, there = _path(source), _path(target)
+        here, path = _path(source), _path(target)
         try:
             if not stat.S_ISREG(os.lstat(here).st_mode):
                 raise file_errors.missing_error(source, "it is not a file")
-            os.link(here, there, follow_symlinks=False)
+            os.link(here, path, follow_symlinks=False)
         except FileExistsError:
-            return Path(here).samefile(there) or Path(here).read_bytes() == Path(there).read_bytes()
+            return Path(here).samefile(path) or Path(here).read_bytes() == Path(path).read_bytes()
         except OSError as error:
             if file_errors.is_missing(error):
                 raise file_errors.missing_error(source) from error
@@ -233,8 +233,8 @@ def _has_file(directory: str) -> bool:
     """Return whether a directory contains a file or a link to a non-directory, at any depth. Stops at the first one."""
     inner: list[str] = []
     try:
-        with os.scandir(directory) as found:
-            for each in found:
+        with os.scandir(directory) as iterator:
+            for each in iterator:
                 if not each.is_dir():
                     return True
                 if not each.is_symlink():
@@ -259,8 +259,8 @@ def _walk_files(top: str) -> Iterator[tuple[list[str], list[str]]]:
 
 def _stat_or_none(location: str, path: str) -> list[tuple[str, os.stat_result]]:
     try:
-        with os.scandir(path) as found:
-            return [(each.name, each.stat(follow_symlinks=False)) for each in found]
+        with os.scandir(path) as iterator:
+            return [(each.name, each.stat(follow_symlinks=False)) for each in iterator]
     except OSError as error:
         if file_errors.is_missing(error):
             return []

@@ -213,8 +213,8 @@ def _covers(root: ParsedLocation, place: ParsedLocation) -> bool:
 
 
 def _illegal_location(location: str, reason: str) -> BadRequest:
-    shown = location.encode("utf-8", "backslashreplace").decode("utf-8")
-    return BadRequest(f"Illegal location {shown!r}: {reason}.")
+    text = location.encode("utf-8", "backslashreplace").decode("utf-8")
+    return BadRequest(f"Illegal location {text!r}: {reason}.")
 
 
 _FIRST_LENGTH: Final = len("file:///")

@@ -91,14 +91,14 @@ class _FileSystemClass(Protocol):
 
 def options_from(scheme: str, properties: Mapping[str, str]) -> StoreOptions:
     """Select a scheme's options from a catalog's properties. Raises BadRequest if one key of a pair is missing."""
-    found = {}
+    results = {}
     for option, names in _NAMES.get(scheme, {}).items():
         value = next((properties[name] for name in names if properties.get(name)), None)
         if value is not None:
-            found[option] = value
-    if ("access_key_id" in found) != ("secret_access_key" in found):
+            results[option] = value
+    if ("access_key_id" in results) != ("secret_access_key" in results):
         raise BadRequest("Set both 's3.access-key-id' and 's3.secret-access-key', or neither to use the environment's.")
-    return StoreOptions(tuple(found.items()))
+    return StoreOptions(tuple(results.items()))
 
 
 class RemoteFiles:
@@ -149,23 +149,23 @@ class RemoteFiles:
     def size(self, location: str) -> int | None:
         path = self._path(location)
         try:
-            told = self._fs.info(path)
+            info = self._fs.info(path)
         except Exception as error:
             if file_errors.is_missing(error):
                 return None
             raise file_errors.storage_error("look for", location, error, remote=True) from error
-        return _entry_of("", told).size if told["type"] == "file" else None
+        return _entry_of("", info).size if info["type"] == "file" else None
 
     def below(self, location: str) -> Iterator[str]:
         path = self._path(location)
         place = parse(location)
         try:
-            found = cast("list[str]", self._fs.find(path))
+            names = cast("list[str]", self._fs.find(path))
         except Exception as error:
             if file_errors.is_missing(error):
                 return
             raise file_errors.storage_error("list", location, error, remote=True) from error
-        for each in found:
+        for each in names:
             if each != path:  # an object of that very name is not below it
                 yield f"{place.scheme}://{place.authority}/{each.partition('/')[2]}"
 
@@ -190,10 +190,10 @@ class RemoteFiles:
         if listing is not None:
             bucket, _, key = path.partition("/")
             page = listing("list_objects_v2", Bucket=bucket, Prefix=f"{key}/", MaxKeys=_LOOKED_AT)
-            found = page.get("Contents", [])
+            result = page.get("Contents", [])
             # Hadoop's clients leave an empty object for each directory.
             return bool(page.get("IsTruncated")) or any(
-                each["Size"] or not str(each["Key"]).endswith("/") for each in found
+                each["Size"] or not str(each["Key"]).endswith("/") for each in result
             )
         within = cast("list[dict[str, object]]", self._fs.ls(path, detail=True))
         if any(each.get("type") != "directory" for each in within):
@@ -212,31 +212,31 @@ class RemoteFiles:
         path = self._path(location)
         top = path.rstrip("/")
         try:
-            found = self._fs.find(path, maxdepth=None if deep else 1, detail=True)
+            result = self._fs.find(path, maxdepth=None if deep else 1, detail=True)
         except Exception as error:
             if file_errors.is_missing(error):
                 return []
             raise file_errors.storage_error("list", location, error, remote=True) from error
         return [
-            _entry_of(key.removeprefix(f"{top}/"), told)
-            for key, told in cast("dict[str, dict[str, object]]", found).items()
-            if told.get("type") == "file" and (key.startswith(f"{top}/") if deep else key.rpartition("/")[0] == top)
+            _entry_of(key.removeprefix(f"{top}/"), fields)
+            for key, fields in cast("dict[str, dict[str, object]]", result).items()
+            if fields.get("type") == "file" and (key.startswith(f"{top}/") if deep else key.rpartition("/")[0] == top)
         ]
 
     def chosen(self, location: str, choose: ChooseNames) -> list[FileEntry]:
-        found = {each.name: each for each in self.entries(location)}
-        return [found[name] for name in choose(list(found))]
+        entries = {each.name: each for each in self.entries(location)}
+        return [entries[name] for name in choose(list(entries))]
 
     def directories(self, location: str) -> list[str]:
         path = self._path(location)
         try:
-            found = self._fs.ls(path, detail=True)
+            ls = self._fs.ls(path, detail=True)
         except Exception as error:
             if file_errors.is_missing(error):
                 return []
             raise file_errors.storage_error("list", location, error, remote=True) from error
-        told = cast("list[dict[str, object]]", found)
-        return [str(each["name"]).rstrip("/").rpartition("/")[2] for each in told if each.get("type") == "directory"]
+        entries = cast("list[dict[str, object]]", ls)
+        return [str(each["name"]).rstrip("/").rpartition("/")[2] for each in entries if each.get("type") == "directory"]
 
     def link_new(self, source: str, target: str) -> None:
         data = self.read(source)
@@ -289,9 +289,9 @@ class RemoteFiles:
             self._fs.pipe_file(path, data)
 
 
-def _entry_of(name: str, told: Mapping[str, object]) -> FileEntry:
-    written = next((told[key] for key in _WRITTEN if isinstance(told.get(key), datetime)), None)
-    size = told.get("size")
+def _entry_of(name: str, fields: Mapping[str, object]) -> FileEntry:
+    written = next((fields[key] for key in _WRITTEN if isinstance(fields.get(key), datetime)), None)
+    size = fields.get("size")
     return FileEntry(
         name, size if isinstance(size, int) else 0, int(cast("datetime", written).timestamp() * 1000) if written else 0
     )
@@ -314,20 +314,20 @@ def _abfs_arguments(values: dict[str, str]) -> dict[str, object]:
 
     Service principals sign in at AZURE_AUTHORITY_HOST, or at Azure if it is not set.
     """
-    found: dict[str, object] = {"connection_timeout": _CONNECT_TIMEOUT_S, "read_timeout": _READ_TIMEOUT_S}
-    found |= {key: values[key] for key in ("account_name", "account_host", "sas_token") if key in values}
+    fields: dict[str, object] = {"connection_timeout": _CONNECT_TIMEOUT_S, "read_timeout": _READ_TIMEOUT_S}
+    fields |= {key: values[key] for key in ("account_name", "account_host", "sas_token") if key in values}
     if "sas_token" in values:
-        return found
+        return fields
     if "account_key" in values:
         # Together, because adlfs cannot read the account's name from a host that is not Azure's.
-        found["credential"] = {"account_name": values.get("account_name", ""), "account_key": values["account_key"]}
+        fields["credential"] = {"account_name": values.get("account_name", ""), "account_key": values["account_key"]}
     elif {"tenant", "client", "secret"} <= values.keys():
         from azure.identity.aio import ClientSecretCredential
 
-        found["credential"] = ClientSecretCredential(
+        fields["credential"] = ClientSecretCredential(
             values["tenant"], values["client"], values["secret"], disable_instance_discovery=True
         )
-    return found
+    return fields
 
 
 def _gs_arguments(values: dict[str, str]) -> dict[str, object]:
@@ -335,25 +335,25 @@ def _gs_arguments(values: dict[str, str]) -> dict[str, object]:
 
     The token address inside a service account's key is ignored: a catalog's creator chose it.
     """
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     if "endpoint" in values:
-        found["endpoint_url"] = values["endpoint"]
+        fields["endpoint_url"] = values["endpoint"]
     if "project" in values:
-        found["project"] = values["project"]
+        fields["project"] = values["project"]
     if "token" in values:
         from google.oauth2.credentials import Credentials
 
-        found["token"] = Credentials(values["token"])  # type: ignore[no-untyped-call]  # google-auth has no types
+        fields["token"] = Credentials(values["token"])  # type: ignore[no-untyped-call]  # google-auth has no types
     elif "key" in values:
         from google.oauth2 import service_account
 
-        told = json.loads(values["key"])
+        result = json.loads(values["key"])
         info = {
-            "client_email": told["client_email"], "private_key": told["private_key"],
+            "client_email": result["client_email"], "private_key": result["private_key"],
             "token_uri": f"{values['tokens'].rstrip('/')}/token" if "tokens" in values else "https://oauth2.googleapis.com/token",
         }  # fmt: skip
-        found["token"] = service_account.Credentials.from_service_account_info(info, scopes=[_GS_SCOPE])  # type: ignore[no-untyped-call]  # as above
-    return found
+        fields["token"] = service_account.Credentials.from_service_account_info(info, scopes=[_GS_SCOPE])  # type: ignore[no-untyped-call]  # as above
+    return fields
 
 
 def _class_of(scheme: str) -> _FileSystemClass:

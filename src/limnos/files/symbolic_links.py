@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 def read_within(location: str, roots: Sequence[str], allowed: AllowedStorage, *, bytes_max: int | None = None) -> bytes:
     """Read a whole local file that is within the roots after links are resolved. Raises MissingFile, TooLarge."""
-    found = real_path(location)
-    if not _is_open(found, roots, allowed):
+    result = real_path(location)
+    if not _is_open(result, roots, allowed):
         error = file_errors.missing_error(location)
-        error.context["leads_to"] = found
+        error.context["leads_to"] = result
         raise error
-    if found == normalise(location):
+    if result == normalise(location):
         return LOCAL_FILES.read(location, bytes_max=bytes_max)
     try:
-        return LOCAL_FILES.read(found, bytes_max=bytes_max)  # not through the links again: they may have changed
+        return LOCAL_FILES.read(result, bytes_max=bytes_max)  # not through the links again: they may have changed
     except MissingFile:
         raise file_errors.missing_error(location) from None
 
@@ -59,11 +59,11 @@ def refuse_alias(location: str, roots: Sequence[str]) -> None:
         raise BadRequest(f"Location {location} leads to another place by a symbolic link: name that place itself")
 
 
-def _is_open(found: str, roots: Sequence[str], allowed: AllowedStorage) -> bool:
+def _is_open(result: str, roots: Sequence[str], allowed: AllowedStorage) -> bool:
     """Return whether a resolved location is within a root and outside of the server's own directories."""
-    if not is_within(found, _real(roots)):
+    if not is_within(result, _real(roots)):
         return False
-    return not is_within(found, _real(allowed.kept)) or is_within(found, _real(allowed.open_within))
+    return not is_within(result, _real(allowed.kept)) or is_within(result, _real(allowed.open_within))
 
 
 def _real(roots: Iterable[str]) -> list[str]:

@@ -87,9 +87,9 @@ class _ThreadShare:
     def _next(self) -> _BlockingCall | None:
         with self.changed:
             self.idle += 1
-            there = self.changed.wait_for(lambda: self.waiting, timeout=_IDLE_S)
+            calls = self.changed.wait_for(lambda: self.waiting, timeout=_IDLE_S)
             self.idle -= 1
-            if not there:
+            if not calls:
                 self.threads -= 1
                 return None
             call = self.waiting.popleft()
@@ -171,12 +171,12 @@ class ThreadShares:
             raise
 
     def _share(self, key: Hashable) -> _ThreadShare:
-        found = self._shares.get(key)
-        if found is None:
+        thread_share = self._shares.get(key)
+        if thread_share is None:
             if len(self._shares) >= _SHARES_MAX:
                 self._shares = {each: share for each, share in self._shares.items() if share.threads}
-            found = self._shares[key] = _ThreadShare(self.threads_max, self._silent)
-        return found
+            thread_share = self._shares[key] = _ThreadShare(self.threads_max, self._silent)
+        return thread_share
 
 
 async def run_in_own_thread(call: Callable[[], T]) -> T:

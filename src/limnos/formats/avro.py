@@ -40,9 +40,9 @@ class BadAvro(ValueError):
 
 def texts_of(data: bytes, *path: str) -> Iterator[str]:
     """Yield the text at a path of fields in each row; nothing if the rows have no such field. Raises BadAvro."""
-    for (found,) in values_of(data, path):
-        if isinstance(found, str):
-            yield found
+    for (result,) in values_of(data, path):
+        if isinstance(result, str):
+            yield result
 
 
 def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> Iterator[tuple[object, ...]]:
@@ -58,15 +58,15 @@ def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> 
     """
     try:
         source = io.BytesIO(data)
-        told, sync = _head(source)
-        schema = _schema(told)
+        entries, sync = _head(source)
+        schema = _schema(entries)
         if is_needed and _only(schema, paths[:1]) is None:
             raise BadAvro(f"its rows have no field {'.'.join(paths[0])}")
-        wanted = _only(schema, paths)
-        if wanted is None:
+        target = _only(schema, paths)
+        if target is None:
             return
-        plain = _UncompressedFile(source, told, sync)
-        for row in fastavro.reader(cast("io.BytesIO", plain), reader_schema=cast("Schema", wanted)):
+        plain = _UncompressedFile(source, entries, sync)
+        for row in fastavro.reader(cast("io.BytesIO", plain), reader_schema=cast("Schema", target)):
             yield tuple([_value_at(row, path) for path in paths])
     except BadAvro:
         raise
@@ -75,19 +75,19 @@ def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> 
 
 
 def _value_at(row: object, path: tuple[str, ...]) -> object:
-    found = row
+    result = row
     for name in path:
-        found = found.get(name) if isinstance(found, dict) else None
-    return found
+        result = result.get(name) if isinstance(result, dict) else None
+    return result
 
 
 def decompress(data: bytes) -> bytes:
     """Return the file with uncompressed blocks, for a reader that trusts its numbers. Raises BadAvro."""
     try:
         source = io.BytesIO(data)
-        told, sync = _head(source)
-        _schema(told)
-        return _UncompressedFile(source, told, sync).whole()
+        entries, sync = _head(source)
+        _schema(entries)
+        return _UncompressedFile(source, entries, sync).whole()
     except BadAvro:
         raise
     except Exception as error:
@@ -97,20 +97,20 @@ def decompress(data: bytes) -> bytes:
 class _UncompressedFile:
     """A file-like object that reads a file with its blocks decompressed."""
 
-    def __init__(self, source: io.BytesIO, told: dict[str, bytes], sync: bytes) -> None:
+    def __init__(self, source: io.BytesIO, entries: dict[str, bytes], sync: bytes) -> None:
         self._source = source
         self._sync = sync
-        self._codec = told.get("avro.codec", b"null").decode()
+        self._codec = entries.get("avro.codec", b"null").decode()
         self._bytes = self._entries = 0
-        self._rest = io.BytesIO(_spelled_head(told["avro.schema"], sync))
+        self._rest = io.BytesIO(_spelled_head(entries["avro.schema"], sync))
 
     def read(self, size: int = -1) -> bytes:
         """Read `size` bytes, fewer only at the end."""
-        found = self._rest.read(size)
-        while len(found) < size and (piece := self._block()):
+        data = self._rest.read(size)
+        while len(data) < size and (piece := self._block()):
             self._rest = io.BytesIO(piece)
-            found += self._rest.read(size - len(found))
-        return found
+            data += self._rest.read(size - len(data))
+        return data
 
     def whole(self) -> bytes:
         """Read everything."""
@@ -161,14 +161,14 @@ def _head(source: io.BytesIO) -> tuple[dict[str, bytes], bytes]:
     """Read the header: its metadata map, and the sync marker that ends each block."""
     if source.read(len(_MAGIC)) != _MAGIC:
         raise BadAvro("it does not begin as one")
-    told: dict[str, bytes] = {}
+    entries: dict[str, bytes] = {}
     while count := _read_long(source):
         if count < 0:
             _read_long(source)  # the size of the map's block in bytes
         for _ in range(abs(count)):
             name = _read_bytes(source).decode()
-            told[name] = _read_bytes(source)
-    return told, source.read(_SYNC_SIZE)
+            entries[name] = _read_bytes(source)
+    return entries, source.read(_SYNC_SIZE)
 
 
 def _spelled_head(schema: bytes, sync: bytes) -> bytes:
@@ -179,23 +179,23 @@ def _spelled_head(schema: bytes, sync: bytes) -> bytes:
 
 
 def _read_long(source: io.BytesIO) -> int:
-    found = 0
+    number = 0
     for shift in range(0, 70, 7):
         byte = source.read(1)
         if not byte:
             break
-        found |= (byte[0] & 0x7F) << shift
+        number |= (byte[0] & 0x7F) << shift
         if byte[0] < 0x80:
-            return (found >> 1) ^ -(found & 1)
+            return (number >> 1) ^ -(number & 1)
     raise BadAvro("it ends in the middle, or a number is longer than numbers are")
 
 
 def _read_bytes(source: io.BytesIO) -> bytes:
     size = _read_long(source)
-    found = source.read(max(size, 0))
-    if len(found) != size:
+    data = source.read(max(size, 0))
+    if len(data) != size:
         raise BadAvro("it ends in the middle")
-    return found
+    return data
 
 
 def _encode_long(number: int) -> bytes:
@@ -211,8 +211,8 @@ def _encode_long(number: int) -> bytes:
 # -- the schema ----------------------------------------------------------------------------------------------------
 
 
-def _schema(told: dict[str, bytes]) -> object:
-    text = told.get("avro.schema", b"")
+def _schema(entries: dict[str, bytes]) -> object:
+    text = entries.get("avro.schema", b"")
     if len(text) > SCHEMA_BYTES_MAX:
         raise BadAvro(f"its schema is longer than {SCHEMA_BYTES_MAX} bytes")
     schema: object = json.loads(text)
@@ -257,13 +257,13 @@ class _SchemaBounds:
         if kind == "record":
             self._known |= dict.fromkeys(names, False)  # a record may not refer to itself
             parts = [self.takes_bytes(field["type"], depth + 1) for field in schema["fields"]]
-            found = any(parts)
+            is_found = any(parts)
         elif kind in ("fixed", "enum"):
-            found = kind == "enum" or int(schema["size"]) > 0
+            is_found = kind == "enum" or int(schema["size"]) > 0
         else:
             return self.takes_bytes(kind, depth + 1)
-        self._known |= dict.fromkeys(names, found)
-        return found
+        self._known |= dict.fromkeys(names, is_found)
+        return is_found
 
     def _named(self, name: object) -> bool:
         if name == "null":
@@ -289,7 +289,7 @@ def _only(schema: object, paths: Sequence[tuple[str, ...]]) -> object:
     fields: list[object] = []
     for field in schema["fields"]:
         inner = [path[1:] for path in paths if path[0] == field["name"]]
-        wanted = _only(field["type"], inner) if inner else None
-        if wanted is not None:
-            fields.append({**field, "type": wanted})
+        target = _only(field["type"], inner) if inner else None
+        if target is not None:
+            fields.append({**field, "type": target})
     return {**schema, "fields": fields} if fields else None

@@ -80,18 +80,18 @@ class TableFolder(NamedTuple):
 
 def layout_of(folders: Iterable[str]) -> DirectoryLayout | None:
     """Return the layout of a directory from its folders' names; None if there are none."""
-    found = [name for name in folders if not _is_hidden(name)]
-    if MANIFEST in found:
+    names = [name for name in folders if not _is_hidden(name)]
+    if MANIFEST in names:
         return DirectoryLayout.V2
-    if any(name.endswith(SUFFIX) for name in found):
+    if any(name.endswith(SUFFIX) for name in names):
         return DirectoryLayout.V1
-    return DirectoryLayout.V0 if found else None
+    return DirectoryLayout.V0 if names else None
 
 
 def tables_of(folders: Iterable[str], layout: DirectoryLayout) -> list[TableFolder]:
     """Return the tables among folders, by name."""
-    found = [folder_table(name, layout) for name in folders]
-    return sorted(each for each in found if each is not None)
+    results = [folder_table(name, layout) for name in folders]
+    return sorted(each for each in results if each is not None)
 
 
 def folder_table(folder: str, layout: DirectoryLayout) -> TableFolder | None:
@@ -107,8 +107,8 @@ def folder_table(folder: str, layout: DirectoryLayout) -> TableFolder | None:
 def folder_of(name: str, layout: DirectoryLayout) -> str:
     """Return the folder of a top-level table. Raises BadRequest for a name that no folder can have."""
     folder = name if layout is DirectoryLayout.V0 else f"{name}{SUFFIX}"
-    found = folder_table(folder, layout)
-    if found is None or found.name != name or _UNFIT.search(name):
+    table_folder = folder_table(folder, layout)
+    if table_folder is None or table_folder.name != name or _UNFIT.search(name):
         raise BadRequest(
             f"{quote_for_message(name)} cannot be the name of a table's folder: choose one without / % ? and #, not hidden"
         )
@@ -139,10 +139,10 @@ def row_of(object_id: str, object_type: str, *, location: str | None, metadata: 
 
 def _properties(text: str | None) -> dict[str, str]:
     try:
-        found = msgspec.json.decode(text, type=dict[str, object]) if text else {}
+        fields = msgspec.json.decode(text, type=dict[str, object]) if text else {}
     except msgspec.DecodeError:
         return {}
-    return {key: value for key, value in found.items() if isinstance(value, str)}
+    return {key: value for key, value in fields.items() if isinstance(value, str)}
 
 
 def children_of(rows: Iterable[ManifestRow], levels: Levels, *, kind: ManifestRowKind) -> list[ManifestRow]:

@@ -55,8 +55,8 @@ class FilesByKind(NamedTuple):
 
 def own_name(name: str) -> str:
     """Remove the branch's prefix from a file's name."""
-    found = _BRANCH.match(name)
-    return name if found is None else name[found.end() :]
+    match = _BRANCH.match(name)
+    return name if match is None else name[match.end() :]
 
 
 def sort_files(files: Iterable[AgedFile], *, before_ms: int, staged: frozenset[str]) -> FilesByKind:
@@ -76,41 +76,41 @@ def sort_files(files: Iterable[AgedFile], *, before_ms: int, staged: frozenset[s
         elif own.startswith(f"{VERSIONS}/"):
             manifests.append(name)
         elif is_old:
-            mark, found = reference_of(own), transactions if own.startswith("_transactions/") else marked
+            mark, results = reference_of(own), transactions if own.startswith("_transactions/") else marked
             if mark is not None:
-                found.setdefault(mark, []).append(name)
+                results.setdefault(mark, []).append(name)
     return FilesByKind(unowned, marked, transactions, sorted(manifests))
 
 
 def reference_of(own: str) -> bytes | None:
     """Return the mark of a file in a manifest that references it; None for unknown kinds of files."""
-    if found := _DATA.fullmatch(own):
-        return found[1].encode()
-    if found := _DELETIONS.fullmatch(own):
-        return varint(int(found[1]))
-    if found := _INDEX.fullmatch(own):
-        return UUID(found[1]).bytes
-    found = _TRANSACTION.fullmatch(own)
-    return None if found is None else found[1].encode()
+    if match := _DATA.fullmatch(own):
+        return match[1].encode()
+    if match := _DELETIONS.fullmatch(own):
+        return varint(int(match[1]))
+    if match := _INDEX.fullmatch(own):
+        return UUID(match[1]).bytes
+    match = _TRANSACTION.fullmatch(own)
+    return None if match is None else match[1].encode()
 
 
 def varint(number: int) -> bytes:
     """Encode a number as a Protobuf varint."""
-    found = bytearray()
+    data = bytearray()
     while number > 0x7F:
-        found.append(0x80 | number & 0x7F)
+        data.append(0x80 | number & 0x7F)
         number >>= 7
-    return bytes((*found, number))
+    return bytes((*data, number))
 
 
 def references_in(manifest: bytes, *, lengths: frozenset[int]) -> Iterator[bytes]:
     """Yield the marks in a manifest at the expected positions; `lengths` are those of the names of data files."""
-    for found in _NAMED.finditer(manifest):
+    for match in _NAMED.finditer(manifest):
         for length in lengths:
-            yield manifest[max(0, found.start() - length) : found.start()]
+            yield manifest[max(0, match.start() - length) : match.start()]
     for pattern in (_IDS, _UUIDS):
-        for found in pattern.finditer(manifest):
-            yield found[1]
+        for match in pattern.finditer(manifest):
+            yield match[1]
 
 
 class ReferenceSearch:

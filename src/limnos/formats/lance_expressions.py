@@ -62,8 +62,8 @@ def check_expression(text: str) -> None:
     """Check an expression. Raises BadRequest if it is too deep, or has placeholders or strings with a prefix."""
     chains = _ExpressionDepth()
     beside = last = ""
-    for found in _TOKEN.finditer(text):
-        token = found[0]
+    for match in _TOKEN.finditer(text):
+        token = match[0]
         if _is_unanswered(token, beside=beside, last=last):
             raise BadRequest(
                 f"The expression {text[:_BRIEF]} has {token[:1]} where a value is to stand: nothing is put in for parameters, and texts "
@@ -73,7 +73,7 @@ def check_expression(text: str) -> None:
         if token.isspace():
             continue
         last = token
-        _follow(chains, found[0].upper())
+        _follow(chains, match[0].upper())
         if chains.depth > DEPTH_MAX:
             raise BadRequest(
                 f"The expression {text[:_BRIEF]}… is a chain of too many operators (over {DEPTH_MAX // 2} in one another): shorten it; "

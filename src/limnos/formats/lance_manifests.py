@@ -61,10 +61,10 @@ def manifest_name(version: int, scheme: int) -> str:
 
 def manifest_of(name: str) -> VersionManifest | None:
     """Parse a manifest's name; None for another file."""
-    found = _FINAL.fullmatch(name)
-    if found is None:
+    match = _FINAL.fullmatch(name)
+    if match is None:
         return None
-    digits = found[1]
+    digits = match[1]
     number = int(digits)
     if len(digits) == len(str(_TOP)) and number > VERSION_MAX:
         return VersionManifest(_TOP - number, V2) if number <= _TOP else None
@@ -73,12 +73,12 @@ def manifest_of(name: str) -> VersionManifest | None:
 
 def manifests_of(names: Iterable[str]) -> dict[int, str]:
     """Return the manifests among file names, by version."""
-    found: dict[int, str] = {}
+    results: dict[int, str] = {}
     for name in names:
         manifest = manifest_of(name)
         if manifest is not None:
-            found[manifest.version] = name
-    return found
+            results[manifest.version] = name
+    return results
 
 
 def staged_name(path: str, *, table: tuple[str, ...], branch: str) -> str:
@@ -112,9 +112,9 @@ def _bare(path: str) -> str:
     return rest.lstrip("/") if scheme == "file" else rest.partition("/")[2]
 
 
-def _is_same(found: tuple[str, ...], expected: tuple[str, ...]) -> bool:
+def _is_same(path: tuple[str, ...], expected: tuple[str, ...]) -> bool:
     """Return whether two paths are equal; some clients percent-encode special characters."""
-    return found == expected or tuple(map(unquote_strict, found)) == expected
+    return path == expected or tuple(map(unquote_strict, path)) == expected
 
 
 def is_staged_name(name: str) -> bool:

@@ -184,16 +184,16 @@ def events_read(body: bytes) -> list[EventLineage]:
     """
     shape: object = list[_Event] if body.lstrip()[:1] == b"[" else _Event
     try:
-        found = msgspec.json.decode(body, type=shape)
+        result = msgspec.json.decode(body, type=shape)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadRequest(f"This is no OpenLineage event: {error}") from None
-    events: list[_Event] = found if isinstance(found, list) else [found]
+    events: list[_Event] = result if isinstance(result, list) else [result]
     if len(events) > EVENTS_MAX:
         raise BadRequest(
             f"{len(events)} events in one request are more than the {EVENTS_MAX} that are taken: send fewer at once"
         )
-    said = [_lineage_of(event) for event in events]
-    return [each for each in said if each is not None]
+    lineages = [_lineage_of(event) for event in events]
+    return [each for each in lineages if each is not None]
 
 
 def _lineage_of(event: _Event) -> EventLineage | None:
@@ -237,14 +237,14 @@ def _counts(event: _Event, job: _Job) -> bool:
     return event.event_type == "RUNNING" and kind == "STREAMING"
 
 
-def _dataset(found: _Dataset) -> EventDataset:
-    facets = found.facets
+def _dataset(dataset: _Dataset) -> EventDataset:
+    facets = dataset.facets
     if facets is None:
-        return EventDataset(found.namespace, found.name)
+        return EventDataset(dataset.namespace, dataset.name)
     version = "" if facets.version is None else facets.version.dataset_version
     return EventDataset(
-        found.namespace,
-        found.name,
+        dataset.namespace,
+        dataset.name,
         () if facets.symlinks is None else tuple([(each.namespace, each.name) for each in facets.symlinks.identifiers]),
         None if facets.catalog is None else facets.catalog.name,
         int(version) if version.isascii() and version.isdigit() and len(version) < 20 else None,
@@ -256,7 +256,7 @@ def _links(output: _Dataset) -> list[ColumnLink]:
     if lineage is None:
         return []
     named: list[tuple[str | None, _InputField]] = [(None, each) for each in lineage.dataset]
-    named += [(field, each) for field, found in lineage.fields.items() for each in found.input_fields]
+    named += [(field, each) for field, output_field in lineage.fields.items() for each in output_field.input_fields]
     links: dict[ColumnLink, None] = {}
     for field, each in named:
         for how in each.transformations or [_Transformation("DIRECT" if field else "INDIRECT")]:
@@ -269,16 +269,16 @@ def _links(output: _Dataset) -> list[ColumnLink]:
 
 def _sources(event: _Event, outputs: tuple[EventOutput, ...]) -> tuple[EventDataset, ...]:
     """Return the inputs, each once, and the sources of columns that are no inputs."""
-    found: dict[tuple[str, str], EventDataset] = {}
+    datasets: dict[tuple[str, str], EventDataset] = {}
     for each in event.inputs or ():
         dataset = _dataset(each)
-        known = found.get(dataset.key)
+        known = datasets.get(dataset.key)
         if known is None or len(dataset.aliases) > len(known.aliases):
-            found[dataset.key] = dataset
+            datasets[dataset.key] = dataset
     for output in outputs:
         for link in output.links:
             own = output.dataset if link.source == output.dataset.key else EventDataset(*link.source)
-            found.setdefault(link.source, own)
-    if len(found) > DATASETS_MAX:
+            datasets.setdefault(link.source, own)
+    if len(datasets) > DATASETS_MAX:
         raise BadRequest(f"The event names more than the {DATASETS_MAX} sources that are taken")
-    return tuple(found.values())
+    return tuple(datasets.values())

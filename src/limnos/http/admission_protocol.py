@@ -78,8 +78,8 @@ class GatheringTransport:
     def flush(self) -> None:
         """Send the buffered bytes."""
         if self._held:
-            held, self._held = self._held, []
-            self._transport.write(held[0] if len(held) == 1 else b"".join(held))
+            entries, self._held = self._held, []
+            self._transport.write(entries[0] if len(entries) == 1 else b"".join(entries))
 
     def close(self) -> None:
         """Send the buffered bytes, then close."""

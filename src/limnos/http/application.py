@@ -198,47 +198,52 @@ class Application:
             )
         client = cast("tuple[str, int] | None", scope.get("client"))
         peer = "" if client is None else client[0]
-        keeping = kept = None
+        keeping = response = None
         if self.kept.is_on and (key := key_of(method, b"?".join((raw, query)), dependencies_of(headers))) is not None:
-            kept, keeping = self.kept.find(key), self.kept.keeping(key)
+            response, keeping = self.kept.find(key), self.kept.keeping(key)
         status, sent, answer = await self.respond(
-            method, raw, query, headers, receive, request_id=request_id, peer=peer, keeping=keeping, kept=kept,
+            method, raw, query, headers, receive, request_id=request_id, peer=peer, keeping=keeping, cached_response=response,
             is_gone=cast("Callable[[], bool] | None", scope.get(IS_GONE)),
         )  # fmt: skip
         return status, [*sent, *allow_origin(headers, self.door.origins)], answer
 
-    async def _still_holds(self, kept: CachedResponse) -> bool:
+    async def _still_holds(self, response: CachedResponse) -> bool:
         """Return whether a cached response is valid, after this request's own gate."""
         if self.kept.inline:
-            return self.kept.holds_now(kept)
-        if kept.lasting.ground is None:
+            return self.kept.holds_now(response)
+        if response.lasting.ground is None:
             return False
-        await self.kept.gate.ask(kept.lasting.ground.zones, "arrival")
-        return self.kept.holds_after_gate(kept)
+        await self.kept.gate.ask(response.lasting.ground.zones, "arrival")
+        return self.kept.holds_after_gate(response)
 
     def again(
-        self, kept: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
+        self, response: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
     ) -> Answer:  # fmt: skip
         """Return a cached response, counted and logged like any other."""
-        self.count_again(kept, key, started, request_id=request_id, peer=peer, headers=headers)
-        return kept.status, kept.headers_with(request_id.encode()), kept.body
+        self.count_again(response, key, started, request_id=request_id, peer=peer, headers=headers)
+        return response.status, response.headers_with(request_id.encode()), response.body
 
     def count_again(
-        self, kept: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
+        self, response: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
     ) -> None:  # fmt: skip
         """Count a cached response that is sent, and write it to the log and the audit."""
-        requests[kept.operation] += 1
+        requests[response.operation] += 1
         ended = time.perf_counter()
-        request_seconds.observe(kept.observed, ended - started)
+        request_seconds.observe(response.observed, ended - started)
         if self.request_log is not None:
             self.request_log.add(
-                (ended, ended - started, request_id, key[0], kept.path, kept.observed[1], kept.status, kept.lasting.user,
-                 peer, len(kept.body), "")
+                (ended, ended - started, request_id, key[0], response.path, response.observed[1], response.status, response.lasting.user,
+                 peer, len(response.body), "")
             )  # fmt: skip
         if self.audit.takes_reads:
-            asked = (key[0], kept.path, peer, request_id)
+            request = (key[0], response.path, peer, request_id)
             audit_repeat(
-                self.audit, kept.proven, observed=kept.operation, user=kept.lasting.user, asked=asked, headers=headers
+                self.audit,
+                response.proven,
+                observed=response.operation,
+                user=response.lasting.user,
+                request=request,
+                headers=headers,
             )
 
     def answers_at_once(self, method: str) -> bool:
@@ -260,13 +265,13 @@ class Application:
         peer: str = "",
         at_once: bool = False,
         keeping: CacheableRequest | None = None,
-        kept: CachedResponse | None = None,
+        cached_response: CachedResponse | None = None,
         is_gone: Callable[[], bool] | None = None,
     ) -> Answer:
         """Answer one request. Raises nothing except a cancellation of its task.
 
         `peer` is the client's address. `at_once`: the caller sets a deadline if the coroutine has to wait. `keeping`:
-        the response may be cached. `kept`: a cached response, sent if it is still valid. `is_gone` returns whether the
+        the response may be cached. `cached_response`: a cached response, sent if it is still valid. `is_gone` returns whether the
         client left.
         """
         started = time.perf_counter()
@@ -282,8 +287,10 @@ class Application:
         try:
             if target.handler is None:
                 raise _no_route(target)
-            if kept is not None and keeping is not None and await self._still_holds(kept):
-                return self.again(kept, keeping.key, started, request_id=request_id, peer=peer, headers=headers)
+            if cached_response is not None and keeping is not None and await self._still_holds(cached_response):
+                return self.again(
+                    cached_response, keeping.key, started, request_id=request_id, peer=peer, headers=headers
+                )
             header = b"" if target.anonymous else headers.get(b"authorization", b"")
             if target.takes_key and not header and not target.anonymous:
                 header = _header_of_key(headers)
@@ -437,10 +444,10 @@ class Application:
         """Find the target of a path, and cache it: it depends only on the path and the method."""
         segments = raw.strip(b"/").split(b"/")
         for protocol in self.protocols:
-            found = protocol.router.find(segments)
-            if found is None:
+            match = protocol.router.find(segments)
+            if match is None:
                 continue
-            routes, params = found
+            routes, params = match
             route = routes.get(method) or (routes.get("GET") if method == "HEAD" else None)
             operation = "unknown-method" if route is None else route.operation
             target = _RouteTarget(protocol, operation, route, params, body_bytes_max=self.body_bytes_max)

@@ -27,20 +27,20 @@ BATCH_BYTES_MAX: Final = 1 << 20
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - the prefix of every secret
 
 
-def event_of(told: PublishedChange, *, epoch: int, metalake: str) -> dict[str, object]:
+def event_of(change: PublishedChange, *, epoch: int, metalake: str) -> dict[str, object]:
     """Encode a change as an event. A repeated event has the same id."""
     event: dict[str, object] = {
         "specversion": "1.0",
-        "id": f"{epoch}-{told.zone}-{told.revision}-{told.ordinal}",
+        "id": f"{epoch}-{change.zone}-{change.revision}-{change.ordinal}",
         "source": f"/metalakes/{quote(metalake, safe='')}",
-        "type": f"limnos.{told.kind.word}.{told.operation}",
-        "time": instant(told.at),
+        "type": f"limnos.{change.kind.word}.{change.operation}",
+        "time": instant(change.at),
         "datacontenttype": "application/json",
-        "sequence": f"{told.revision:020d}",
-        "partitionkey": str(told.zone),
-        "data": encode(told),
+        "sequence": f"{change.revision:020d}",
+        "partitionkey": str(change.zone),
+        "data": encode(change),
     }
-    where = told.path or told.old
+    where = change.path or change.old
     return event | ({"subject": render(where)} if where else {})
 
 

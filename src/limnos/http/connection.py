@@ -86,12 +86,12 @@ class FreshnessCallback:
         self,
         lane: FastPathProtocol,
         exchange: FastPathExchange,
-        kept: CachedResponse,
+        response: CachedResponse,
         key: ResponseCacheKey,
         started: float,
     ) -> None:
         self._lane, self._exchange = lane, exchange
-        self._kept, self._key, self._started = kept, key, started
+        self._kept, self._key, self._started = response, key, started
         self._done = False
 
     def done(self) -> bool:
@@ -167,9 +167,9 @@ class FastPathProtocol(AdmissionProtocol):
         end = data.find(BEHIND_ADDRESS)
         if end > 0 and self._usual_rest == data[end:] and self._asked_before(data[:end]):
             return
-        begun = self._begun
+        started_at = self._begun
         super().data_received(data)
-        if end > 0 and self._begun == begun + 1:
+        if end > 0 and self._begun == started_at + 1:
             self._learn(data, end)
 
     def _asked_before(self, line: bytes) -> bool:
@@ -186,8 +186,8 @@ class FastPathProtocol(AdmissionProtocol):
         if method is None or not self.application.kept.is_on:
             return False
         key, started = (method, url, self._usual_depends), time.perf_counter()
-        kept = self.application.kept.find(key)
-        if kept is None or self.transport.is_closing():
+        response = self.application.kept.find(key)
+        if response is None or self.transport.is_closing():
             return False
         self._steps += 1
         self.url = url
@@ -195,7 +195,7 @@ class FastPathProtocol(AdmissionProtocol):
         exchange.more_body = False
         self.cycle = exchange  # type: ignore[assignment]
         try:
-            self._answer_kept(exchange, kept, key=key, started=started)
+            self._answer_kept(exchange, response, key=key, started=started)
         except Exception:
             log.exception("unexpected failure in the lane")
             self.transport.close()
@@ -311,23 +311,23 @@ class FastPathProtocol(AdmissionProtocol):
         """Answer from the response cache if its entry is valid; otherwise run the handler."""
         answers, method, url, keeping = self.application.kept, self.parser.get_method().decode("ascii"), self.url, None
         if answers.is_on and (key := key_of(method, url, self._usual_depends)) is not None:
-            started, kept = time.perf_counter(), answers.find(key)
-            if kept is not None:
-                self._answer_kept(exchange, kept, key=key, started=started)
+            started, response = time.perf_counter(), answers.find(key)
+            if response is not None:
+                self._answer_kept(exchange, response, key=key, started=started)
                 return
             keeping = answers.keeping(key)
         self.answer_afresh(exchange, method, url, keeping)
 
     def _answer_kept(
-        self, exchange: FastPathExchange, kept: CachedResponse, *, key: ResponseCacheKey, started: float
+        self, exchange: FastPathExchange, response: CachedResponse, *, key: ResponseCacheKey, started: float
     ) -> None:
         """Answer with the cached response if it is valid, now or after the gate; otherwise run the handler."""
         answers = self.application.kept
         if answers.inline:
-            if answers.holds_now(kept):
-                self.send_again(exchange, kept, key, started)
+            if answers.holds_now(response):
+                self.send_again(exchange, response, key, started)
                 return
-        elif answers.ask(kept, waiting := FreshnessCallback(self, exchange, kept, key, started)):
+        elif answers.ask(response, waiting := FreshnessCallback(self, exchange, response, key, started)):
             self.application.deadlines.watch(waiting)
             return
         self.answer_afresh(exchange, key[0], key[1], answers.keeping(key))
@@ -362,21 +362,23 @@ class FastPathProtocol(AdmissionProtocol):
             current_request_id.reset(mine)
 
     def send_again(
-        self, exchange: FastPathExchange, kept: CachedResponse, key: ResponseCacheKey, started: float
+        self, exchange: FastPathExchange, response: CachedResponse, key: ResponseCacheKey, started: float
     ) -> None:
         """Send a cached response with this request's own id."""
         application, request_id = self.application, next_request_id()
         if exchange.disconnected or not exchange.keep_alive or self.transport.is_closing():
             answer = application.again(
-                kept, key, started, request_id=request_id, peer=self._peer, headers=exchange.headers
+                response, key, started, request_id=request_id, peer=self._peer, headers=exchange.headers
             )
             self._write(exchange, answer)
             return
-        application.count_again(kept, key, started, request_id=request_id, peer=self._peer, headers=exchange.headers)
-        head = kept.head
+        application.count_again(
+            response, key, started, request_id=request_id, peer=self._peer, headers=exchange.headers
+        )
+        head = response.head
         if head is None:
-            head = kept.head = self._head_around_id(exchange, kept)
-        self.transport.write_whole(b"".join((head[0], request_id.encode(), head[1], kept.body)))  # type: ignore[attr-defined]
+            head = response.head = self._head_around_id(exchange, response)
+        self.transport.write_whole(b"".join((head[0], request_id.encode(), head[1], response.body)))  # type: ignore[attr-defined]
         self._complete(exchange)
 
     def say_late(self, exchange: FastPathExchange, url: bytes, method: str) -> None:
@@ -386,9 +388,9 @@ class FastPathProtocol(AdmissionProtocol):
         )
         self._write(exchange, self.application.refusal(method, url, late, peer=self._peer))
 
-    def _head_around_id(self, exchange: FastPathExchange, kept: CachedResponse) -> tuple[bytes, bytes]:
-        headers = kept.headers_with(b"\0")
-        before, _, after = self._head(exchange, kept.status, headers).partition(b"\0")
+    def _head_around_id(self, exchange: FastPathExchange, response: CachedResponse) -> tuple[bytes, bytes]:
+        headers = response.headers_with(b"\0")
+        before, _, after = self._head(exchange, response.status, headers).partition(b"\0")
         return before, after
 
     # -- responses ---------------------------------------------------------------------------------------------

@@ -164,9 +164,9 @@ def _is_navigation(method: str, headers: Mapping[bytes, bytes]) -> bool:
 
 
 def _foreign_origin_error(origin: bytes = b"") -> PermissionDenied:
-    shown = f" ({_short_origin(origin)})" if origin else ""
+    text = f" ({_short_origin(origin)})" if origin else ""
     return PermissionDenied(
-        f"A page of another site{shown} made this request, which is not taken: open the server by its own address, or list "
+        f"A page of another site{text} made this request, which is not taken: open the server by its own address, or list "
         "the page's origin in the setting server.origins, as https://console.example.com"
     )
 
@@ -199,7 +199,7 @@ def _require_single(fields: Fields) -> None:
 
 def _name_of(authority: bytes) -> str:
     """Return the name or address of `name:port`, in lower case, without brackets and final dot."""
-    found = _AUTHORITY.fullmatch(authority)
-    if found is None:
+    match = _AUTHORITY.fullmatch(authority)
+    if match is None:
         raise BadRequest("The Host header is not NAME or NAME:PORT")
-    return found[1].decode().lower().strip("[]").removesuffix(".")
+    return match[1].decode().lower().strip("[]").removesuffix(".")

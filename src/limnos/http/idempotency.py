@@ -111,21 +111,21 @@ def key_of(sent: bytes) -> str:
     """Parse a key. Raises BadRequest."""
     text = sent.strip().lower()
     if _KEY.fullmatch(text) is None:
-        shown = sent[:50].decode("latin-1")
+        rendered = sent[:50].decode("latin-1")
         raise BadRequest(
-            f"Idempotency-Key is '{shown}', which is no UUID of version 7: send one, in its form of 36 characters, or none"
+            f"Idempotency-Key is '{rendered}', which is no UUID of version 7: send one, in its form of 36 characters, or none"
         )
     return text.decode()
 
 
 async def fingerprint_of(request: Request, data: bytes) -> bytes:
     """Return a hash of method, address and body as they were sent. A large body is hashed in a thread."""
-    found = blake2b(b"%s %s?%s\n" % (request.method.encode(), request.path, request.query_string), digest_size=16)
+    digest = blake2b(b"%s %s?%s\n" % (request.method.encode(), request.path, request.query_string), digest_size=16)
     if len(data) <= INLINE_BYTES_MAX:
-        found.update(data)
+        digest.update(data)
     else:
-        await asyncio.to_thread(found.update, data)
-    return found.digest()
+        await asyncio.to_thread(digest.update, data)
+    return digest.digest()
 
 
 class _IdempotentHandler:
@@ -149,17 +149,17 @@ class _IdempotentHandler:
         )  # fmt: skip
         ctx.submitted = True  # an earlier one may be running: after a timeout the outcome is unknown
         async with KEY_QUEUE.of(ctx.services).turn(hash(key)):
-            found = await outcome_find(ctx, once)
-            if found is None:
+            outcome = await outcome_find(ctx, once)
+            if outcome is None:
                 ctx.submitted = False
                 try:
                     return await self._first(request, ctx, once)
                 except RepeatedRequest as repeated:
-                    found = repeated.outcome
+                    outcome = repeated.outcome
                     ctx.submitted = True
-            self._require_same(once, found)
-            await self._decide_again(request, ctx, found)
-            return await self._again(request, ctx, found)
+            self._require_same(once, outcome)
+            await self._decide_again(request, ctx, outcome)
+            return await self._again(request, ctx, outcome)
 
     async def _first(self, request: Request, ctx: Context, once: IdempotentRequest) -> Response:
         """Carry a request out for the first time.
@@ -171,10 +171,10 @@ class _IdempotentHandler:
         try:
             return await self.route.handler(request, ctx)
         except (LimnosError, InvalidName) as error:
-            found = await self._refused(request, ctx, once, error)
-            if found is None:
+            outcome = await self._refused(request, ctx, once, error)
+            if outcome is None:
                 raise
-        raise RepeatedRequest(found)
+        raise RepeatedRequest(outcome)
 
     async def _refused(
         self, request: Request, ctx: Context, once: IdempotentRequest, error: LimnosError | InvalidName
@@ -189,47 +189,47 @@ class _IdempotentHandler:
             return None
         return await refusal_keep(ctx, once, status=refusal.status, body=refusal.body)
 
-    def _require_same(self, once: IdempotentRequest, found: RequestOutcome) -> None:
-        if found.fingerprint != once.fingerprint:
+    def _require_same(self, once: IdempotentRequest, outcome: RequestOutcome) -> None:
+        if outcome.fingerprint != once.fingerprint:
             REPEATS[self.route.operation, "reused"] += 1
             raise KeyReused(
-                f"Idempotency-Key {once.key.text} was used for another request ({found.operation}): nothing was done now. "
+                f"Idempotency-Key {once.key.text} was used for another request ({outcome.operation}): nothing was done now. "
                 "Use a new key for each request, and the same one only to repeat it as it was"
             )
 
-    async def _decide_again(self, request: Request, ctx: Context, found: RequestOutcome) -> None:
+    async def _decide_again(self, request: Request, ctx: Context, outcome: RequestOutcome) -> None:
         """Refuse a caller who no longer has the right.
 
         An outcome without a body reveals nothing, and the rights may have depended on what it deleted. Then it is
         enough that the caller may still use the catalog.
         """
         try:
-            if found.status == 204 or self.keyed.ends_rights:
+            if outcome.status == 204 or self.keyed.ends_rights:
                 await entry_decide(ctx, self.terms.scope_of(request, ctx))
             else:
                 await is_decided(ctx, lambda probe: self.route.handler(request, probe))
         except _PASSING as error:
             REPEATS[self.route.operation, "forbidden"] += 1
-            raise self._kept_secret(found, error) from error
+            raise self._kept_secret(outcome, error) from error
 
-    async def _again(self, request: Request, ctx: Context, found: RequestOutcome) -> Response:
+    async def _again(self, request: Request, ctx: Context, outcome: RequestOutcome) -> Response:
         """Answer a repetition like the first request, but with the current state."""
         REPEATS[self.route.operation, "answered"] += 1
-        if found.status >= 400 or found.body is not None:
-            return Response(found.status, found.body or b"")
+        if outcome.status >= 400 or outcome.body is not None:
+            return Response(outcome.status, outcome.body or b"")
         if self.keyed.shown is None:
-            return Response(found.status, b"", ())
+            return Response(outcome.status, b"", ())
         try:
-            return await self.keyed.shown(request, ctx, found.object_id or 0)
+            return await self.keyed.shown(request, ctx, outcome.object_id or 0)
         except (NotFound, *_PASSING) as error:
-            raise self._kept_secret(found, error) from error
+            raise self._kept_secret(outcome, error) from error
 
-    def _kept_secret(self, found: RequestOutcome, error: LimnosError) -> LimnosError:
+    def _kept_secret(self, outcome: RequestOutcome, error: LimnosError) -> LimnosError:
         """Return the error for a caller who may not see the outcome.
 
         A client that would delete files which a snapshot needs gets StateUnknown instead of a refusal.
         """
-        if self.keyed.has_files and found.status < 400:
+        if self.keyed.has_files and outcome.status < 400:
             return StateUnknown(
                 "This change was made under its Idempotency-Key; what it led to can't be shown any more, so keep its files "
                 f"({error})"

@@ -54,11 +54,11 @@ def visible_decision_json(error: LimnosError | InvalidName) -> dict[str, object]
 
 def decision_json(decision: Decision) -> dict[str, object]:
     """Encode a decision. A refusal has no ids and revisions: they would reveal whether its object exists."""
-    told = decision.as_json()
+    body = decision.as_json()
     if decision.allowed:
-        return told
-    del told["revision"]
-    return cast("dict[str, object]", _without_ids(told))
+        return body
+    del body["revision"]
+    return cast("dict[str, object]", _without_ids(body))
 
 
 def _without_ids(value: object) -> object:

@@ -153,9 +153,9 @@ class Request:
         sent = self.headers.get(b"content-type")
         if sent is None or takes == "any" or _kind_of(sent) == takes or not self._has_body():
             return
-        shown = sent[:100].decode("latin-1")
-        wanted = "application/json" if takes == "json" else _FORM.decode()
-        raise WrongMediaType(f"The body is of type {shown}: send {wanted}, and say so in the Content-Type header")
+        text = sent[:100].decode("latin-1")
+        expected = "application/json" if takes == "json" else _FORM.decode()
+        raise WrongMediaType(f"The body is of type {text}: send {expected}, and say so in the Content-Type header")
 
     def _has_body(self) -> bool:
         headers = self.headers

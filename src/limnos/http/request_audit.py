@@ -65,20 +65,26 @@ def audit_response(audit: AuditLines, request: Request, *, status: int, user: st
 
 
 def audit_repeat(
-    audit: AuditLines, proven: CachedAnswerProof, *, observed: tuple[str, str, int], user: str | None, asked: tuple[str, bytes, str, str],
+    audit: AuditLines, proven: CachedAnswerProof, *, observed: tuple[str, str, int], user: str | None, request: tuple[str, bytes, str, str],
     headers: Mapping[bytes, bytes],
 ) -> None:  # fmt: skip
     """Record a cached response that was sent.
 
-    `asked` is the method, the path, the client's address and the request id.
+    `request` is the method, the path, the client's address and the request id.
     """
     if not audit.wants_read():
         return
-    method, path, peer, request_id = asked
+    method, path, peer, request_id = request
     origin = origin_of(observed[:2], headers, peer=peer, credential=None)
-    told = type(origin)(origin.protocol, origin.operation, origin.client, peer, proven.proof)
+    repeated_origin = type(origin)(origin.protocol, origin.operation, origin.client, peer, proven.proof)
     about = _AuditContext(
-        user or "", proven.user_id, "done", _detail(method, path, failure=None), told, observed[2], request_id
+        user or "",
+        proven.user_id,
+        "done",
+        _detail(method, path, failure=None),
+        repeated_origin,
+        observed[2],
+        request_id,
     )
     audit.take(_lines(about, proven.decided, at=audit.store.time.now_ms()))
 
@@ -103,8 +109,8 @@ def _is_refused(failure: Exception | None, decided: Iterable[Decision], *, statu
 
 
 def _detail(method: str, path: bytes, *, failure: Exception | None) -> str:
-    told = shorten_text(f"{method} {path.decode('latin-1')}")
-    return f"{told}: {failure.code}" if isinstance(failure, LimnosError) else told
+    text = shorten_text(f"{method} {path.decode('latin-1')}")
+    return f"{text}: {failure.code}" if isinstance(failure, LimnosError) else text
 
 
 def _distinct(decided: Iterable[Decision]) -> list[Decision]:
@@ -121,9 +127,9 @@ def _lines(about: _AuditContext, decided: Iterable[Decision], *, at: int) -> lis
 
 
 def _line(about: _AuditContext, at: int, *, metalake_id: int, right: AuditedDecision | None, user: str) -> AuditRecord:
-    origin, shown = about.origin, AuditedDecision("", 0, "", "") if right is None else right
+    origin, decision = about.origin, AuditedDecision("", 0, "", "") if right is None else right
     return AuditRecord(
-        0, metalake_id, at, user, about.user_id, about.outcome, "", shown.action, shown.kind, shown.object_id, shown.name,
+        0, metalake_id, at, user, about.user_id, about.outcome, "", decision.action, decision.kind, decision.object_id, decision.name,
         "", about.detail, rights_text(() if right is None else (right,)), origin.protocol, origin.operation, about.status,
         about.request_id, origin.client, origin.peer, origin.credential,
     )  # fmt: skip

@@ -76,12 +76,12 @@ class CachedResponse:
     )
 
     def __init__(
-        self, keeping: CacheableRequest, response: Response, lasting: CacheValidity, *, observed: tuple[str, str], proven: CachedAnswerProof
+        self, keeping: CacheableRequest, response: Response, validity: CacheValidity, *, observed: tuple[str, str], proven: CachedAnswerProof
     ) -> None:  # fmt: skip
         self.proven = proven
         method, url, _ = self.key = keeping.key
         self.moment, self.generation = keeping.moment, keeping.generation
-        self.lasting = lasting
+        self.lasting = validity
         self.status, self.headers = response.status, response.headers
         self.body = b"" if method == "HEAD" else response.body
         self.size = len(response.body)
@@ -122,10 +122,10 @@ class ResponseCache:
 
     def find(self, key: ResponseCacheKey) -> CachedResponse | None:
         """Return the cached response for a key, valid or not, or None."""
-        found = self._young.get(key)
-        if found is None and (found := self._old.pop(key, None)) is not None:
-            self._put(key, found)
-        return found
+        response = self._young.get(key)
+        if response is None and (response := self._old.pop(key, None)) is not None:
+            self._put(key, response)
+        return response
 
     def keeping(self, key: ResponseCacheKey) -> CacheableRequest:
         """Record the store's moment before a handler runs: its response is true then or later."""
@@ -135,12 +135,12 @@ class ResponseCache:
         self, keeping: CacheableRequest, response: Response, *, observed: tuple[str, str], proven: CachedAnswerProof = NOBODY
     ) -> None:  # fmt: skip
         """Cache a response if it has a validity and is not too large."""
-        lasting = response.lasting
-        if lasting is None or response.stream is not None or len(response.body) > self.bytes_max // 16:
+        validity = response.lasting
+        if validity is None or response.stream is not None or len(response.body) > self.bytes_max // 16:
             return
-        if lasting.ground is None and keeping.moment is None:
+        if validity.ground is None and keeping.moment is None:
             return
-        self._put(keeping.key, CachedResponse(keeping, response, lasting, observed=observed, proven=proven))
+        self._put(keeping.key, CachedResponse(keeping, response, validity, observed=observed, proven=proven))
 
     def holds_now(self, answer: CachedResponse) -> bool:
         """Return whether a response is valid at this moment; only for an inline store.
@@ -178,8 +178,8 @@ class ResponseCache:
 
         Call it right after a freshness check of its zones, with no await in between.
         """
-        lasting = answer.lasting
-        if lasting.ground is None or not lasting.ground.stands(self._view) or not self._lasts(lasting):
+        validity = answer.lasting
+        if validity.ground is None or not validity.ground.stands(self._view) or not self._lasts(validity):
             return self._drop(answer)
         SENT_AGAIN[_STANDS] += 1
         return True
@@ -198,12 +198,12 @@ class ResponseCache:
         KEPT_BYTES[()] = self._young_bytes + self._old_bytes
         return False
 
-    def _lasts(self, lasting: CacheValidity) -> bool:
+    def _lasts(self, validity: CacheValidity) -> bool:
         """Return whether the conditions outside the store hold: the token's expiry, the local file."""
-        if lasting.expires_ms is not None and lasting.expires_ms <= self._time.now_ms():
+        if validity.expires_ms is not None and validity.expires_ms <= self._time.now_ms():
             return False
         try:
-            return lasting.file is None or self._exists(lasting.file)
+            return validity.file is None or self._exists(validity.file)
         except LimnosError:  # the handler meets the same error and answers it
             return False
 

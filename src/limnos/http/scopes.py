@@ -17,5 +17,5 @@ if TYPE_CHECKING:
 def scope_of_path(path: str, request: Request) -> RequestScope:
     """Return the scope of a request. `path` is the route's path. Raises InvalidName."""
     names = [segment.strip("{}") for segment in path.split("/") if segment.startswith("{")]
-    found = dict(zip(names, request.params, strict=True))
-    return RequestScope(*[unquote_form(found[name]) for name in ("m", "c") if name in found])
+    fields = dict(zip(names, request.params, strict=True))
+    return RequestScope(*[unquote_form(fields[name]) for name in ("m", "c") if name in fields])

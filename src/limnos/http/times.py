@@ -18,10 +18,10 @@ def instant(at_ms: int | None) -> str | None:
 def moment_of(text: str) -> int | None:
     """Parse a date or time in ISO 8601, as UTC if it has no zone. Returns None for anything else."""
     try:
-        found = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    known = found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    known = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
     try:
         return int(known.timestamp() * 1000)
     except (OverflowError, ValueError):

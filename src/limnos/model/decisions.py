@@ -75,18 +75,18 @@ class DecisionFactor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
     def as_json(self) -> dict[str, object]:
         """Return the factor as JSON, without its empty fields."""
-        told: dict[str, object] = {"kind": self.kind}
+        fields: dict[str, object] = {"kind": self.kind}
         if self.privilege is not None:
-            told["privilege"] = self.privilege
+            fields["privilege"] = self.privilege
         if self.object_name:
-            told["object"] = {"id": self.object_id, "kind": self.object_kind, "name": self.object_name}
+            fields["object"] = {"id": self.object_id, "kind": self.object_kind, "name": self.object_name}
         if self.role is not None:
-            told["role"] = self.role
+            fields["role"] = self.role
         if self.group is not None:
-            told["group"] = self.group
+            fields["group"] = self.group
         if self.kind in ("missing", "deny"):
-            told["clause"] = self.clause
-        return told
+            fields["clause"] = self.clause
+        return fields
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -133,8 +133,8 @@ class Decision(msgspec.Struct, frozen=True):
         gaps = [f for f in self.factors if f.kind in ("missing", "deny")]
         clauses = [_clause(list(group)) for _, group in groupby(gaps, key=lambda f: f.clause)]
         clauses += [f"{_holding_text(f)} ({CLOSED_TO})" for f in self.factors if f.kind == "restricted"][:_HAS_MAX]
-        held = self._held(tuple(f for f in self.factors if f.kind not in ("missing", "deny", "restricted")))
-        return " and ".join(clauses) + (f", {held}" if held and clauses else held)
+        current = self._held(tuple(f for f in self.factors if f.kind not in ("missing", "deny", "restricted")))
+        return " and ".join(clauses) + (f", {current}" if current and clauses else current)
 
     def _held(self, factors: tuple[DecisionFactor, ...]) -> str:
         words = list(dict.fromkeys(_holding_text(f) for f in factors))

@@ -37,10 +37,10 @@ class LimnosError(Exception):
 
 def _restore(cls: type[LimnosError], fields: dict[str, object]) -> LimnosError:
     """Make an error without calling its constructor."""
-    made = cls.__new__(cls)
+    error = cls.__new__(cls)
     for name, value in fields.items():
-        setattr(made, name, value)
-    return made
+        setattr(error, name, value)
+    return error
 
 
 class BadRequest(LimnosError):

@@ -282,10 +282,10 @@ def is_in_any_catalog(kind: Kind) -> bool:
 
 def row_of(kind: Kind) -> KindRow:
     """Return the row of a kind. Raises LookupError if there is none."""
-    found = KIND_TABLE.get(kind)
-    if found is None:
+    row = KIND_TABLE.get(kind)
+    if row is None:
         raise LookupError(f"kind {kind.word} has no row in limnos/model/kind_table.py")
-    return found
+    return row
 
 
 HELD: Final[Mapping[str, Kind]] = {

@@ -121,7 +121,7 @@ class MergedRules:
     def of(cls, roles: Iterable[HeldRole]) -> MergedRules:
         """Merge the rules of roles. The cost grows with the number of rules."""
         # By identity: a role held directly and through a group is one shared value, merged once.
-        rules = list({id(held.rules): held.rules for held in roles}.values())
+        rules = list({id(role.rules): role.rules for role in roles}.values())
         return cls(
             union_by_privilege([r.allow_ids for r in rules]),
             union_by_privilege([r.deny_ids for r in rules]),
@@ -209,26 +209,26 @@ class Subject:
         Denials, ownership and the holding of the other roles remain. Raises PermissionDenied for a role that is not
         held.
         """
-        unheld = sorted(active - {held.rules.name for held in self.roles})
+        unheld = sorted(active - {role.rules.name for role in self.roles})
         if unheld:
             raise PermissionDenied(
                 f"User '{escape_percent(self.user_name)}' does not hold the role {', '.join(map(escape_percent, unheld))}"
             )
-        roles = tuple(held if held.rules.name in active else _denying(held) for held in self.roles)
+        roles = tuple(held_role if held_role.rules.name in active else _denying(held_role) for held_role in self.roles)
         return Subject(
             self.user_id, self.user_name, self.groups, self.group_names, roles, self.service_admin, self.member
         )
 
 
-def _denying(held: HeldRole) -> HeldRole:
-    return HeldRole(RoleRules(held.rules.id, held.rules.name, {}, held.rules.deny_ids), held.via)
+def _denying(role: HeldRole) -> HeldRole:
+    return HeldRole(RoleRules(role.rules.id, role.rules.name, {}, role.rules.deny_ids), role.via)
 
 
 def _by_privilege(rules: Iterable[Rule]) -> dict[Privilege, frozenset[int]]:
-    found: dict[Privilege, set[int]] = {}
+    results: dict[Privilege, set[int]] = {}
     for privilege, object_id in rules:
-        found.setdefault(privilege, set()).add(object_id)
-    return {privilege: frozenset(ids) for privilege, ids in found.items()}
+        results.setdefault(privilege, set()).add(object_id)
+    return {privilege: frozenset(ids) for privilege, ids in results.items()}
 
 
 def _pairs(ids_by_privilege: IdsByPrivilege) -> frozenset[Rule]:
@@ -239,11 +239,11 @@ def union_by_privilege(maps: Sequence[IdsByPrivilege]) -> IdsByPrivilege:
     """Return the union of ids per privilege. A set that only one role contributes is shared, not copied."""
     if len(maps) == 1:
         return maps[0]
-    found: dict[Privilege, list[frozenset[int]]] = {}
+    results: dict[Privilege, list[frozenset[int]]] = {}
     for by_privilege in maps:
         for privilege, ids in by_privilege.items():
-            found.setdefault(privilege, []).append(ids)
-    return {privilege: sets[0] if len(sets) == 1 else _NONE.union(*sets) for privilege, sets in found.items()}
+            results.setdefault(privilege, []).append(ids)
+    return {privilege: sets[0] if len(sets) == 1 else _NONE.union(*sets) for privilege, sets in results.items()}
 
 
 _NONE: frozenset[int] = frozenset()

@@ -119,11 +119,11 @@ def parse_privilege(text: str) -> Privilege:
 
     Raises IllegalPrivilege with the known words.
     """
-    found = _BY_WORD.get(text.strip().lower())
-    if found is None:
+    privilege = _BY_WORD.get(text.strip().lower())
+    if privilege is None:
         known = ", ".join(p.name for p in Privilege)
         raise IllegalPrivilege(f"Unknown privilege '{escape_percent(text)}'; use one of {known}")
-    return found
+    return privilege
 
 
 def parse_condition(text: str) -> GrantCondition:
@@ -143,14 +143,14 @@ def check_binding(privilege: Privilege, kind: Kind, catalog_type: str | None) ->
     if kind not in BINDS[privilege]:
         fits = " or ".join(kind_word(k) for k in sorted(BINDS[privilege]))
         raise IllegalPrivilege(f"Privilege {privilege.name} cannot be granted on a {kind_word(kind)}, only on {fits}")
-    wanted = _CATALOG_TYPES.get(privilege)
-    if wanted is None or catalog_type is None or kind not in (Kind.CATALOG, Kind.NAMESPACE):
+    expected = _CATALOG_TYPES.get(privilege)
+    if expected is None or catalog_type is None or kind not in (Kind.CATALOG, Kind.NAMESPACE):
         return
-    given = catalog_type.lower()
-    if _TYPE_WORDS.get(given, given) != wanted:
+    text = catalog_type.lower()
+    if _TYPE_WORDS.get(text, text) != expected:
         raise IllegalPrivilege(
-            f"Privilege {privilege.name} cannot be granted on a {kind_word(kind)} of a {escape_percent(given)} catalog, "
-            f"only of a {wanted} catalog"
+            f"Privilege {privilege.name} cannot be granted on a {kind_word(kind)} of a {escape_percent(text)} catalog, "
+            f"only of a {expected} catalog"
         )
 
 

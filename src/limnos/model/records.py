@@ -47,11 +47,11 @@ class UnreadableRecord(LimnosError):
 
     code = "unreadable-record"
 
-    def __init__(self, message: str, *, kind: str, found: tuple[int, int] | None) -> None:
+    def __init__(self, message: str, *, kind: str, version: tuple[int, int] | None) -> None:
         known = (MAJOR_VERSION, MINOR_VERSION)
-        super().__init__(message, kind=kind, found=found, known=known)
+        super().__init__(message, kind=kind, found=version, known=known)
         self.kind = kind
-        self.found = found
+        self.found = version
         self.known = known
 
 
@@ -370,7 +370,7 @@ def _parse(shape: type[_Message], data: bytes) -> _Message:
             f"The stored record of a {kind} is damaged: it is not a Protobuf message of kind {kind}. "
             "Restore it from a backup or an export.",
             kind=kind,
-            found=None,
+            version=None,
         ) from error
     _check_version(message)
     return message
@@ -385,19 +385,19 @@ def _check_version(message: _Message) -> None:
     version = message.version
     if version.major_version == MAJOR_VERSION:
         return
-    found, kind = (version.major_version, version.minor_version), _kind_word(type(message))
-    if found[0] == 0:
+    result, kind = (version.major_version, version.minor_version), _kind_word(type(message))
+    if result[0] == 0:
         raise UnreadableRecord(
             f"The stored record of a {kind} carries no version, so it was not written by Limnos or is damaged. "
             "Restore it from a backup or an export.",
             kind=kind,
-            found=None,
+            version=None,
         )
     raise UnreadableRecord(
-        f"The stored record of a {kind} has version {found[0]}.{found[1]}; this server reads version {MAJOR_VERSION}.x "
-        f"(it knows {MAJOR_VERSION}.{MINOR_VERSION}). Start a server that knows version {found[0]}.",
+        f"The stored record of a {kind} has version {result[0]}.{result[1]}; this server reads version {MAJOR_VERSION}.x "
+        f"(it knows {MAJOR_VERSION}.{MINOR_VERSION}). Start a server that knows version {result[0]}.",
         kind=kind,
-        found=found,
+        version=result,
     )
 
 

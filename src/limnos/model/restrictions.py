@@ -60,6 +60,6 @@ class CatalogRestrictions(msgspec.Struct, frozen=True):
         """Their estimated size in memory, in bytes."""
         return sum(
             400 + len(each.terms.row_filter) + 150 * len(each.terms.masks)
-            for held in self.by_object.values()
-            for each in held
+            for restrictions in self.by_object.values()
+            for each in restrictions
         )

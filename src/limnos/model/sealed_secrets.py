@@ -25,7 +25,7 @@ def spell_sealed(key_id: str, text: str) -> str:
 
 def keys_of(value: str) -> frozenset[str]:
     """Return the ids of the keys of all encrypted secrets in a value."""
-    return frozenset(found[1] for found in SEALED.finditer(value))
+    return frozenset(match[1] for match in SEALED.finditer(value))
 
 
 def parse_key(text: str) -> bytes:

@@ -79,15 +79,15 @@ def passwords_of_url(url: str) -> tuple[str, ...]:
 
     A password that also occurs in the rest of the URL is left out: masking it would mask a host or a database.
     """
-    found = [each[0].removeprefix(each[1]) for each in _QUERY.finditer(url)]
+    names = [each[0].removeprefix(each[1]) for each in _QUERY.finditer(url)]
     rest = _QUERY.sub(r"\1", url)
     if address := _ADDRESS.match(url):
         user, _, password = address[2].partition(":")
-        found.append(password)
+        names.append(password)
         rest = f"{address[1]}{user}@{rest.rpartition('@')[2]}"
     return tuple(
         dict.fromkeys(
-            text for each in found for text in (each, _decoded(each)) if len(text) >= KNOWN_LEAST and text not in rest
+            text for each in names for text in (each, _decoded(each)) if len(text) >= KNOWN_LEAST and text not in rest
         )
     )
 

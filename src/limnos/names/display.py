@@ -48,11 +48,11 @@ def parse(text: str) -> tuple[str, ...]:
     parts: list[str] = []
     position = 0
     while True:
-        found = _PART.match(text, position)
-        if found is None:
+        match = _PART.match(text, position)
+        if match is None:
             raise _no_part(text, position)
-        parts.append(check_part(_unquote(found["quoted"]) if found["bare"] is None else found["bare"]))
-        position = found.end()
+        parts.append(check_part(_unquote(match["quoted"]) if match["bare"] is None else match["bare"]))
+        position = match.end()
         if position == len(text):
             return _check_count(parts)
         if text[position] != ".":
@@ -64,8 +64,8 @@ def parse(text: str) -> tuple[str, ...]:
         position += 1
 
 
-def _escape(found: re.Match[str]) -> str:
-    return _SHORT.get(found[0]) or f"\\u{ord(found[0]):04x}"
+def _escape(match: re.Match[str]) -> str:
+    return _SHORT.get(match[0]) or f"\\u{ord(match[0]):04x}"
 
 
 def _unquote(body: str) -> str:
@@ -74,8 +74,8 @@ def _unquote(body: str) -> str:
     return part if part.isascii() else part.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-def _unescape(found: re.Match[str]) -> str:
-    unit = found[0]
+def _unescape(match: re.Match[str]) -> str:
+    unit = match[0]
     if unit == "``":
         return "`"
     if len(unit) == 6:

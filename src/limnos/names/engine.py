@@ -143,11 +143,11 @@ def _parse(text: str, pattern: re.Pattern[str], *, unquote: Callable[[str], str]
     parts: list[str] = []
     position = 0
     while True:
-        found = pattern.match(text, position)
-        if found is None:
+        match = pattern.match(text, position)
+        if match is None:
             raise _bad_text(text, position)
-        parts.append(found["bare"] if found["quoted"] is None else unquote(found["quoted"]))
-        position = found.end()
+        parts.append(match["bare"] if match["quoted"] is None else unquote(match["quoted"]))
+        position = match.end()
         if position == len(text):
             return tuple(parts)
         if text[position] != ".":

@@ -139,11 +139,11 @@ def _quote(component: str) -> str:
 
 def _split_catalog(text: str) -> tuple[str, str | None]:
     if text.startswith("`"):
-        found = _PIECE.match(text)
-        if found is None:
+        match = _PIECE.match(text)
+        if match is None:
             raise _bad_quotes(text)
-        head, rest = found["quoted"].replace("``", "`"), text[found.end() + 1 :]
-        return check_catalog_name(head), rest if found.end() < len(text) else None
+        head, rest = match["quoted"].replace("``", "`"), text[match.end() + 1 :]
+        return check_catalog_name(head), rest if match.end() < len(text) else None
     head, dot, rest = text.partition(".")
     return check_catalog_name(head), rest if dot else None
 
@@ -153,16 +153,16 @@ def _pieces(rest: str, text: str) -> tuple[_Piece, ...]:
     pieces: list[_Piece] = []
     position = 0
     while position <= len(rest):
-        found = _PIECE.match(rest, position)
-        if found is None and rest.startswith("`", position):
+        match = _PIECE.match(rest, position)
+        if match is None and rest.startswith("`", position):
             raise _bad_quotes(text)
-        if found is None:
+        if match is None:
             pieces.append(_Piece("", quoted=False))
             position += 1
             continue
-        body = found["quoted"]
-        pieces.append(_Piece(found[0], quoted=False) if body is None else _Piece(body.replace("``", "`"), quoted=True))
-        position = found.end() + 1
+        body = match["quoted"]
+        pieces.append(_Piece(match[0], quoted=False) if body is None else _Piece(body.replace("``", "`"), quoted=True))
+        position = match.end() + 1
     if len(pieces) > PIECES_MAX:
         raise InvalidName(
             "too-many-parts",

@@ -119,16 +119,16 @@ def decode_prefix(raw: bytes) -> tuple[str, str]:
 
     Raises InvalidName unless it is two legal names and a dot.
     """
-    found = _PREFIX.fullmatch(raw)
-    if found is None and b"%" in raw:
-        found = _PREFIX.fullmatch(unquote_strict(raw).encode())
-    if found is None:
+    match = _PREFIX.fullmatch(raw)
+    if match is None and b"%" in raw:
+        match = _PREFIX.fullmatch(unquote_strict(raw).encode())
+    if match is None:
         raise InvalidName(
             "name-pattern",
             f"The prefix {quote_for_message(raw.decode('ascii', 'backslashreplace'))} is not '<metalake>.<catalog>'. "
             "Use the prefix that /v1/config returns.",
         )
-    return found[1].decode("ascii"), found[2].decode("ascii")
+    return match[1].decode("ascii"), match[2].decode("ascii")
 
 
 def decode_warehouse(text: str) -> tuple[str | None, str]:

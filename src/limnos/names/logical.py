@@ -63,12 +63,12 @@ def check_separator_free(separator: str, names: Iterable[str]) -> None:
     conflicts = separator_conflicts(separator, stored)
     if not conflicts:
         return
-    shown = ", ".join(quote_for_message(name) for name in conflicts[:5]) + (", …" if len(conflicts) > 5 else "")
+    text = ", ".join(quote_for_message(name) for name in conflicts[:5]) + (", …" if len(conflicts) > 5 else "")
     free = [other for other in SEPARATORS_ALLOWED if not separator_conflicts(other, stored)]
     choice = f"choose another separator ({_join_or(free)})" if free else "choose another separator"
     raise InvalidName(
         "separator-taken",
-        f"Delimiter {quote_for_message(separator)} is not allowed because {len(conflicts)} stored namespace name(s) hold it: {shown}. "
+        f"Delimiter {quote_for_message(separator)} is not allowed because {len(conflicts)} stored namespace name(s) hold it: {text}. "
         f"Rename them, or {choice}.",
     )
 

@@ -31,8 +31,8 @@ _RESERVED = frozenset({"system"})
 
 def quote_for_message(text: str) -> str:
     """Return the text in single quotes for a message: control characters and surrogates escaped, long text cut."""
-    shown = text if len(text) <= 80 else text[:77] + "..."
-    return f"'{shown}'" if shown.isprintable() else f"'{shown.encode('unicode_escape').decode('ascii')}'"
+    rendered = text if len(text) <= 80 else text[:77] + "..."
+    return f"'{rendered}'" if rendered.isprintable() else f"'{rendered.encode('unicode_escape').decode('ascii')}'"
 
 
 def check_part(part: str) -> str:
@@ -56,10 +56,10 @@ def _check_unusual(part: str) -> str:
         raise InvalidName(
             "bad-utf8", f"The name part {quote_for_message(part)} holds half of a surrogate pair. Send it as UTF-8."
         )
-    if found := _FORBIDDEN.search(part):
+    if match := _FORBIDDEN.search(part):
         raise InvalidName(
             "forbidden-character",
-            f"The name part {quote_for_message(part)} holds U+{ord(found[0]):04X}, which is kept for separating parts. Remove it.",
+            f"The name part {quote_for_message(part)} holds U+{ord(match[0]):04X}, which is kept for separating parts. Remove it.",
         )
     if (size := len(part.encode())) > PART_BYTES_MAX:
         raise InvalidName(

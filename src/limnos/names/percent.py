@@ -64,19 +64,19 @@ def _utf8(text: str) -> bytes:
         ) from None
 
 
-def _unescape(found: re.Match[bytes]) -> bytes:
-    if digits := found[1]:
+def _unescape(match: re.Match[bytes]) -> bytes:
+    if digits := match[1]:
         return bytes.fromhex(digits.decode("ascii"))
     raise InvalidName(
-        "bad-escape", f"{_shown(found[0])} is not a percent escape: two hex digits must follow. Write '%25' for '%'."
+        "bad-escape", f"{_shown(match[0])} is not a percent escape: two hex digits must follow. Write '%25' for '%'."
     )
 
 
-def _decode_run(found: re.Match[str]) -> str:
+def _decode_run(match: re.Match[str]) -> str:
     try:
-        return bytes.fromhex(found[0].replace("%", "")).decode()
+        return bytes.fromhex(match[0].replace("%", "")).decode()
     except UnicodeDecodeError:
-        return found[0]
+        return match[0]
 
 
 def _shown(raw: bytes | str) -> str:

@@ -37,19 +37,19 @@ class _CheckpointMetadata(msgspec.Struct, rename="kebab"):
     snapshots: list[_CheckpointSnapshot] = []
 
 
-def head_of(found: Json | None) -> int | None:
+def head_of(fields: Json | None) -> int | None:
     """Return the id of the newest snapshot of `main`, or None for an empty table."""
-    head = _metadata(found).current_snapshot_id
+    head = _metadata(fields).current_snapshot_id
     return None if head == _NO_SNAPSHOT else head
 
 
-def mark_of(found: Json | None, key: str) -> str | None:
+def mark_of(fields: Json | None, key: str) -> str | None:
     """Return the value of the summary key `key` from the newest snapshot that has it.
 
     The search goes from the head of `main` through its ancestors, as far as snapshots are kept. Returns None if no
     snapshot has the key.
     """
-    metadata = _metadata(found)
+    metadata = _metadata(fields)
     known = {one.snapshot_id: one for one in metadata.snapshots}
     at = known.pop(metadata.current_snapshot_id or _NO_SNAPSHOT, None)
     while at is not None:  # maintenance adds snapshots after a run's; each snapshot is visited once
@@ -59,23 +59,23 @@ def mark_of(found: Json | None, key: str) -> str | None:
     return None
 
 
-def inputs_of(told: str | None) -> Mapping[str, int | str | None] | None:
+def inputs_of(text: str | None) -> Mapping[str, int | str | None] | None:
     """Parse the value of `INPUTS`. Returns None if it is not JSON of the form that a step writes.
 
     Anyone who may write the table may write this value (decision record 0056), so its form is not trusted.
     """
     try:
-        found = json.loads(told or "")
+        result = json.loads(text or "")
     except ValueError:
         return None
-    if not isinstance(found, dict):
+    if not isinstance(result, dict):
         return None
     return {
         name: state
-        for name, state in found.items()
+        for name, state in result.items()
         if state is None or isinstance(state, str) or (isinstance(state, int) and not isinstance(state, bool))
     }
 
 
-def _metadata(found: Json | None) -> _CheckpointMetadata:
-    return msgspec.convert(found or {}, _CheckpointMetadata)
+def _metadata(fields: Json | None) -> _CheckpointMetadata:
+    return msgspec.convert(fields or {}, _CheckpointMetadata)

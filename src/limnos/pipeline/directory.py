@@ -51,12 +51,12 @@ class PipelineDirectory:
         path = Path(written)
         if path.is_absolute() or _URL.match(written):
             raise ValueError(f"'{written}' is not inside the pipeline's directory: write a path relative to its file")
-        found = (self.directory / path).resolve()
-        if not found.is_relative_to(self.directory.resolve()):
+        result = (self.directory / path).resolve()
+        if not result.is_relative_to(self.directory.resolve()):
             raise ValueError(f"'{written}' leads out of the pipeline's directory; keep it beside the file or below")
-        if not found.exists():
+        if not result.exists():
             raise ValueError(f"there is no '{written}' in {self.directory}")
-        return found
+        return result
 
     def text(self, written: str) -> str:
         """Read a UTF-8 file inside the directory.
@@ -79,10 +79,10 @@ class PipelineDirectory:
         Raises ValueError if there is neither. Nothing is imported.
         """
         base = self.directory.joinpath(*name.split("."))
-        for found in (base.with_suffix(".py"), base / "__init__.py"):
-            if found.is_file():
-                self.inside(str(found.relative_to(self.directory)))
-                return found
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            if path.is_file():
+                self.inside(str(path.relative_to(self.directory)))
+                return path
         top = name.partition(".")[0]
         if not (self.directory / top).is_dir() and find_spec(top) is not None:
             return None
@@ -95,10 +95,10 @@ class PipelineDirectory:
 
         The path is relative to the directory. Returns None for an installed module.
         """
-        found = self.module(name)
-        if found is None:
+        path = self.module(name)
+        if path is None:
             return None
-        return found.relative_to(self.directory).parts[0]
+        return path.relative_to(self.directory).parts[0]
 
     def arguments(self, function: str) -> tuple[FunctionArgument, ...] | None:
         """Return the arguments of `module:name`, read from the module's source.
@@ -120,16 +120,16 @@ class PipelineDirectory:
 
 def _arguments(tree: ast.Module, name: str, *, module: str) -> tuple[FunctionArgument, ...] | None:
     known = [node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
-    found = next((node for node in reversed(known) if node.name == name), None)
-    if found is None:
+    result = next((node for node in reversed(known) if node.name == name), None)
+    if result is None:
         if any(name in _bound_names(node) for node in tree.body):
             return None  # defined by a call or an import: only running it would show its arguments
         near = difflib.get_close_matches(name, [node.name for node in known], n=1)
         raise ValueError(f"{module} has no function '{name}'" + (f"; did you mean '{near[0]}'?" if near else ""))
-    taken = found.args
-    plain = [*taken.posonlyargs, *taken.args]
-    needed = len(plain) - len(taken.defaults)
-    named = zip(taken.kwonlyargs, taken.kw_defaults, strict=True)
+    arguments = result.args
+    plain = [*arguments.posonlyargs, *arguments.args]
+    needed = len(plain) - len(arguments.defaults)
+    named = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
     return (
         *(FunctionArgument(one.arg, required=index < needed) for index, one in enumerate(plain)),
         *(FunctionArgument(one.arg, required=default is None) for one, default in named),

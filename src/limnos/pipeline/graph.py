@@ -31,9 +31,9 @@ def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tu
 
 def needs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> Needs:
     """Return which steps each step needs: those that make its inputs, and those named in `after`."""
-    made = {step.table for step in pipeline.steps}
+    results = {step.table for step in pipeline.steps}
     return {
-        step.table: frozenset(table for table in (*reads.get(step.name, ()), *step.after) if table in made)
+        step.table: frozenset(table for table in (*reads.get(step.name, ()), *step.after) if table in results)
         for step in pipeline.steps
     }
 
@@ -44,13 +44,13 @@ def downstream(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]], *, sta
     for table, before in needs(pipeline, reads).items():
         for other in before:
             users.setdefault(other, []).append(table)
-    found, todo = {start}, [start]
+    results, todo = {start}, [start]
     while todo:
         for table in users.get(todo.pop(), ()):
-            if table not in found:
-                found.add(table)
+            if table not in results:
+                results.add(table)
                 todo.append(table)
-    return frozenset(found)
+    return frozenset(results)
 
 
 def _duplicate_tables(pipeline: Pipeline) -> list[Problem]:
@@ -60,10 +60,10 @@ def _duplicate_tables(pipeline: Pipeline) -> list[Problem]:
     for step in pipeline.steps:
         other = first.setdefault(step.name, step)
         if other is not step:
-            told = f" (the other one: {other.at})" if other.at else ""
+            text = f" (the other one: {other.at})" if other.at else ""
             name = display.render(step.table)
             problems.append(
-                Problem(f"two steps make {name}{told}; a table has one step: join them, e.g. by UNION ALL", step.at)
+                Problem(f"two steps make {name}{text}; a table has one step: join them, e.g. by UNION ALL", step.at)
             )
     return problems
 
@@ -87,25 +87,25 @@ def _foreign_tables(pipeline: Pipeline) -> list[Problem]:
 
 
 def _unknown_after(pipeline: Pipeline) -> list[Problem]:
-    made = {step.table: step.name for step in pipeline.steps}
+    results = {step.table: step.name for step in pipeline.steps}
     return [
         Problem(
             f"'after' of {step.name} names {display.render(table[1:])}, which no step makes"
-            f"{nearest_word('.'.join(table[1:]), list(made.values()))}",
+            f"{nearest_word('.'.join(table[1:]), list(results.values()))}",
             step.at,
         )
         for step in pipeline.steps
         for table in step.after
-        if table not in made
+        if table not in results
     ]
 
 
 def _levels(steps: Sequence[StepDeclaration], before: Needs) -> tuple[tuple[StepDeclaration, ...], ...]:
     level: dict[Parts, int] = {}
     users: dict[Parts, list[Parts]] = {}
-    missing = {table: len(wanted) for table, wanted in before.items()}
-    for table, wanted in before.items():
-        for other in wanted:
+    missing = {table: len(requested) for table, requested in before.items()}
+    for table, expected in before.items():
+        for other in expected:
             users.setdefault(other, []).append(table)
     ready = [step.table for step in steps if not missing[step.table]]
     for table in ready:  # `ready` grows during the loop
@@ -119,7 +119,7 @@ def _levels(steps: Sequence[StepDeclaration], before: Needs) -> tuple[tuple[Step
     levels: list[list[StepDeclaration]] = [[] for _ in range(max(level.values(), default=-1) + 1)]
     for step in steps:
         levels[level[step.table]].append(step)
-    return tuple(tuple(found) for found in levels)
+    return tuple(tuple(declarations) for declarations in levels)
 
 
 def _cycle_problem(steps: Sequence[StepDeclaration], before: Needs, *, level: Mapping[Parts, int]) -> Problem:
@@ -139,5 +139,5 @@ def _cycle_problem(steps: Sequence[StepDeclaration], before: Needs, *, level: Ma
             "'write: merge', or read an older state by VERSION AS OF",
             by_table[table].at,
         )
-    told = " reads ".join(by_table[one].name for one in circle)
-    return Problem(f"steps in a circle: {told}; one of them must not read the other", by_table[table].at)
+    text = " reads ".join(by_table[one].name for one in circle)
+    return Problem(f"steps in a circle: {text}; one of them must not read the other", by_table[table].at)

@@ -176,7 +176,7 @@ def _columns(own: str, lineage: QueryLineage) -> dict[str, object]:
 
     return {
         "_producer": PRODUCER, "_schemaURL": _FACET,
-        "fields": {name: {"inputFields": [field(one) for one in found]} for name, found in lineage.columns.items() if found},
+        "fields": {name: {"inputFields": [field(one) for one in result]} for name, result in lineage.columns.items() if result},
         "dataset": [field(one) for one in lineage.rows],
     }  # fmt: skip
 

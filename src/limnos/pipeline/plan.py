@@ -114,48 +114,48 @@ def check(
     except InvalidPipeline as error:
         return CheckResult(pipeline=pipeline, problems=(*problems, *error.problems))
     if client is None or reads is None:
-        told = () if client is not None else (f"tables and rights: {unasked}",)
+        result = () if client is not None else (f"tables and rights: {unasked}",)
         return CheckResult(
-            pipeline=pipeline, problems=problems, unchecked=(*unchecked, *told), reads=reads, levels=levels
+            pipeline=pipeline, problems=problems, unchecked=(*unchecked, *result), reads=reads, levels=levels
         )
     named = {table for one in reads.values() for table in (*one.tables, *one.past)}
     if pipeline.catalog not in catalogs:
-        said = unseen_catalog_problem(client, pipeline.catalog)
+        message = unseen_catalog_problem(client, pipeline.catalog)
         return CheckResult(
             pipeline=pipeline,
-            problems=(*problems, Problem(said.message, pipeline.at)) if isinstance(said, Problem) else problems,
-            missing=() if isinstance(said, Problem) else (said,),
+            problems=(*problems, Problem(message.message, pipeline.at)) if isinstance(message, Problem) else problems,
+            missing=() if isinstance(message, Problem) else (message,),
             unchecked=(*unchecked, "tables and rights: they lie in that catalog"),
             reads=reads,
             levels=levels,
         )
-    found = look_up_tables(client, frozenset({*named, *written_tables(pipeline, reads)}), catalogs=catalogs)
+    lookups = look_up_tables(client, frozenset({*named, *written_tables(pipeline, reads)}), catalogs=catalogs)
     return CheckResult(
         pipeline=pipeline,
         problems=(
             *problems,
-            *absent_tables(reads, found, pipeline=pipeline),
+            *absent_tables(reads, lookups, pipeline=pipeline),
             *declared_by_others(client, pipeline),
         ),
         unchecked=unchecked,
         reads=reads,
         levels=levels,
-        found=found,
-        missing=missing_rights(client, pipeline, reads=reads, found=found),
+        found=lookups,
+        missing=missing_rights(client, pipeline, reads=reads, lookups=lookups),
         catalogs=catalogs,
     )
 
 
 def plan(checked: CheckResult) -> tuple[StepPlan, ...]:
     """Describe a run step by step, in order of execution. `checked` must have no problems."""
-    made = {step.table: step.name for step in checked.pipeline.steps}
+    results = {step.table: step.name for step in checked.pipeline.steps}
     sources = {source.name: source for source in checked.pipeline.sources}
     return tuple(
         StepPlan(
             step=step,
             level=level,
             is_new=checked.found is not None and checked.found[step.table].kind == "absent",
-            reads=(*_table_reads(checked, step, made=made), *_source_reads(checked, step, sources=sources)),
+            reads=(*_table_reads(checked, step, steps=results), *_source_reads(checked, step, sources=sources)),
             aside=_side_tables(checked, step),
         )
         for level, steps in enumerate(checked.levels)
@@ -192,23 +192,25 @@ def _foreign(pipeline: Pipeline, catalogs: frozenset[str]) -> tuple[Problem, ...
     )
 
 
-def _table_reads(checked: CheckResult, step: StepDeclaration, *, made: Mapping[Parts, str]) -> list[PlannedRead]:
+def _table_reads(checked: CheckResult, step: StepDeclaration, *, steps: Mapping[Parts, str]) -> list[PlannedRead]:
     reads = checked.reads or {}
     one = reads.get(step.name)
     if one is None:
         return []
-    found = [_table_read(checked, step, table=table, made=made) for table in sorted(one.tables)]
+    entries = [_table_read(checked, step, table=table, steps=steps) for table in sorted(one.tables)]
     past = [
         PlannedRead(name=display.render(table), kind="table", why="as of when the query says")
         for table in sorted(one.past)
     ]
-    return [*found, *past]
+    return [*entries, *past]
 
 
-def _table_read(checked: CheckResult, step: StepDeclaration, *, table: Parts, made: Mapping[Parts, str]) -> PlannedRead:
+def _table_read(
+    checked: CheckResult, step: StepDeclaration, *, table: Parts, steps: Mapping[Parts, str]
+) -> PlannedRead:
     name = display.render(table)
-    if table in made:
-        return PlannedRead(name=name, kind="step", why=f"what step {made[table]} makes in this run")
+    if table in steps:
+        return PlannedRead(name=name, kind="step", why=f"what step {steps[table]} makes in this run")
     state = None if checked.found is None else checked.found[table]
     if state is None or state.kind in {"outside", "hidden", "absent"}:
         return PlannedRead(name=name, kind="unknown", why="as it is when the run starts")
@@ -239,8 +241,8 @@ def _published_snapshots(checked: CheckResult, step: StepDeclaration) -> Mapping
     It is read from the newest snapshot summary that has it.
     """
     state = None if checked.found is None else checked.found.get(step.table)
-    told = mark_of(None if state is None else state.metadata, INPUTS)
-    return {name: snapshot for name, snapshot in (inputs_of(told) or {}).items() if isinstance(snapshot, int)}
+    mark = mark_of(None if state is None else state.metadata, INPUTS)
+    return {name: snapshot for name, snapshot in (inputs_of(mark) or {}).items() if isinstance(snapshot, int)}
 
 
 def _source_reads(

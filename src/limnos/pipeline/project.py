@@ -101,8 +101,8 @@ class Project:
 
         if spark is None or client is not None:
             return check(self.declaration, spark=spark, client=client)
-        with self._client(spark) as asked:
-            return check(self.declaration, spark=spark, client=asked)
+        with self._client(spark) as request:
+            return check(self.declaration, spark=spark, client=request)
 
     def plan(self, spark: Session, *, client: Client | None = None) -> RunPlan:
         """Plan a run without starting it.
@@ -131,12 +131,12 @@ class Project:
         from limnos.pipeline.run.stop import StopSignal  # noqa: PLC0415
 
         with ExitStack() as opened:
-            given = client or opened.enter_context(self._client(spark))
+            argument = client or opened.enter_context(self._client(spark))
             heart = client or opened.enter_context(self._client(spark, timeout_s=10))
             engine = opened.enter_context(closing(SparkEngine(spark)))
             engine.ship(self.declaration, directory=self.directory)
             yield RunMeans(
-                client=given, heart=heart, engine=engine, stop=StopSignal(), listener=listener or ignore_event
+                client=argument, heart=heart, engine=engine, stop=StopSignal(), listener=listener or ignore_event
             )
 
     def bound(self) -> Pipeline:

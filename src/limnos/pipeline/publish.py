@@ -48,11 +48,11 @@ def _requirements(branch: StepBranch) -> list[Json]:
 
 def _moves(branch: StepBranch) -> list[Json]:
     """Return updates: move `main` to the branch's head, remove the branch. An unchanged branch is only removed."""
-    gone: Json = {"action": "remove-snapshot-ref", "ref-name": branch.name}
+    removed: Json = {"action": "remove-snapshot-ref", "ref-name": branch.name}
     if branch.head is None or branch.head == branch.base:
-        return [gone]
+        return [removed]
     moved = {"action": "set-snapshot-ref", "ref-name": _MAIN, "type": "branch", "snapshot-id": branch.head}
-    return [moved, gone]
+    return [moved, removed]
 
 
 def _drops(branch: StepBranch, metadata: Json | None) -> list[Json]:
@@ -76,9 +76,9 @@ def _drops(branch: StepBranch, metadata: Json | None) -> list[Json]:
 
 def _without(fields: Sequence[Json], path: Parts, *, whole: str) -> list[Json]:
     """Return the fields without the one at `path`. A name that contains dots is first looked up as one name."""
-    kept = [each for each in fields if each["name"].lower() != ".".join(path)]
-    if len(kept) < len(fields):
-        return kept
+    entries = [each for each in fields if each["name"].lower() != ".".join(path)]
+    if len(entries) < len(fields):
+        return entries
     for length in range(1, len(path)):
         head = ".".join(path[:length])
         if any(each["name"].lower() == head for each in fields):

@@ -89,19 +89,22 @@ def pipeline(
     """
     at = _caller()
     functions = {key: value for key, value in (sources or {}).items() if callable(value)}
-    said: dict[str, object] = {"pipeline": name, "catalog": catalog, "comment": comment, "parameters": parameters}
-    said |= {"sources": {k: v for k, v in (sources or {}).items() if k not in functions}, "python_files": python_files}
+    entries: dict[str, object] = {"pipeline": name, "catalog": catalog, "comment": comment, "parameters": parameters}
+    entries |= {
+        "sources": {k: v for k, v in (sources or {}).items() if k not in functions},
+        "python_files": python_files,
+    }
     notes = ProblemNotes(PipelineDirectory(_directory(at)))
-    values = _read_keys({key: value for key, value in said.items() if value}, at, notes=notes)
-    values["steps"] = tuple(made for one in steps if (made := _step_of(one, at, notes=notes)) is not None)
+    values = _read_keys({key: value for key, value in entries.items() if value}, at, notes=notes)
+    values["steps"] = tuple(position for one in steps if (position := _step_of(one, at, notes=notes)) is not None)
     if not steps:
         notes.add("a pipeline has at least one step: give them as 'steps'", at)
     if notes.problems:
         raise InvalidPipeline(notes.problems)
-    found = build_pipeline(values, NodeSite(MapNode(at=at), notes))
+    result = build_pipeline(values, NodeSite(MapNode(at=at), notes))
     if notes.problems:
         raise InvalidPipeline(notes.problems)
-    return dataclasses.replace(found, sources=(*found.sources, *_function_sources(functions, at)))
+    return dataclasses.replace(result, sources=(*result.sources, *_function_sources(functions, at)))
 
 
 def bound(declaration: Pipeline, directory: Path) -> Pipeline:
@@ -128,11 +131,11 @@ def load(path: Path) -> Pipeline:
         raise
     except (Exception, SystemExit) as error:
         raise InvalidPipeline([_exception_problem(error, path)]) from error
-    found = {id(value): value for value in vars(module).values() if isinstance(value, Pipeline)}
-    if len(found) != 1:
-        told = "declares no pipeline: end it with 'p = pipeline(…)'" if not found else "declares several pipelines"
-        raise InvalidPipeline([Problem(f"the file {told}; a file is one pipeline", SourcePosition(str(path), 1, 1))])
-    return next(iter(found.values()))
+    pipelines = {id(value): value for value in vars(module).values() if isinstance(value, Pipeline)}
+    if len(pipelines) != 1:
+        text = "declares no pipeline: end it with 'p = pipeline(…)'" if not pipelines else "declares several pipelines"
+        raise InvalidPipeline([Problem(f"the file {text}; a file is one pipeline", SourcePosition(str(path), 1, 1))])
+    return next(iter(pipelines.values()))
 
 
 def import_module(name: str, directory: Path) -> types.ModuleType:
@@ -160,10 +163,10 @@ def _lies_in(module: types.ModuleType, directory: Path) -> bool:
     return file is not None and Path(file).is_relative_to(directory)
 
 
-def _read_keys(said: _StepKeys, at: SourcePosition, *, notes: ProblemNotes) -> dict[str, object]:
+def _read_keys(entries: _StepKeys, at: SourcePosition, *, notes: ProblemNotes) -> dict[str, object]:
     """Read each key with the shape that the file uses for it."""
     values: dict[str, object] = {}
-    for name, value in said.items():
+    for name, value in entries.items():
         try:
             values[name] = FILE.keys[name].shape.read(_node(value, at), notes)
         except InvalidNode:
@@ -200,8 +203,8 @@ def _draft(declared: DeclaredStep, notes: ProblemNotes) -> StepDraft:
 
 
 def _arguments(function: StepFunction) -> tuple[FunctionArgument, ...]:
-    taken = inspect.signature(function).parameters.values()
-    plain = (one for one in taken if one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD})
+    parameters = inspect.signature(function).parameters.values()
+    plain = (one for one in parameters if one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD})
     return tuple(FunctionArgument(one.name, required=one.default is one.empty) for one in plain)
 
 
@@ -235,16 +238,16 @@ def _bound_step(one: StepDeclaration, directory: Path, *, problems: list[Problem
     body = one.body
     if not isinstance(body, PythonStep) or body.callable is not None:
         return one
-    found = _function(body.function, directory, at=one.at, problems=problems)
-    return dataclasses.replace(one, body=dataclasses.replace(body, callable=found))
+    function = _function(body.function, directory, at=one.at, problems=problems)
+    return dataclasses.replace(one, body=dataclasses.replace(body, callable=function))
 
 
 def _bound_source(one: DeclaredSource, directory: Path, *, problems: list[Problem]) -> DeclaredSource:
     kind = one.kind
     if not isinstance(kind, PythonSource) or kind.callable is not None:
         return one
-    found = _function(kind.function, directory, at=one.at, problems=problems)
-    return dataclasses.replace(one, kind=dataclasses.replace(kind, callable=found))
+    function = _function(kind.function, directory, at=one.at, problems=problems)
+    return dataclasses.replace(one, kind=dataclasses.replace(kind, callable=function))
 
 
 def _function(
@@ -252,14 +255,14 @@ def _function(
 ) -> StepFunction | None:
     module, _, name = reference.partition(":")
     try:
-        found: object = getattr(import_module(module, directory), name, None)
+        result: object = getattr(import_module(module, directory), name, None)
     except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever a module does while it is imported)
         problems.append(Problem(f"{module} can't be imported: {type(error).__name__}: {error}", at))
         return None
-    if not callable(found):
+    if not callable(result):
         problems.append(Problem(f"{module} has no function '{name}'", at))
         return None
-    return found
+    return result
 
 
 def _caller() -> SourcePosition:

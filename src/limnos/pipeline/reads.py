@@ -73,15 +73,15 @@ def all_reads(pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str])
         queries=queries,
     )
     problems: list[Problem] = []
-    found = {step.name: _reads(scope, step, problems=problems) for step in pipeline.steps}
+    reads = {step.name: _reads(scope, step, problems=problems) for step in pipeline.steps}
     if problems:
         raise InvalidPipeline(problems)
-    return found
+    return reads
 
 
 def tables(reads: Mapping[str, StepReads]) -> dict[str, frozenset[Parts]]:
     """Return the tables alone, which is the form that `graph` takes."""
-    return {name: found.tables for name, found in reads.items()}
+    return {name: reads.tables for name, reads in reads.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +107,9 @@ class _NameMention:
 
 def _reads(scope: _NameScope, step: StepDeclaration, *, problems: list[Problem]) -> StepReads:
     body, parameters = _of_body(scope, step, problems=problems)
-    asked, more = _of_expectations(scope, step, problems=problems)
-    full = [(_full_name(scope, one), one) for one in (*body, *asked) if len(one.parts) > 1]
-    names = [one for one in (*body, *asked) if len(one.parts) == 1]
+    mentions, more = _of_expectations(scope, step, problems=problems)
+    full = [(_full_name(scope, one), one) for one in (*body, *mentions) if len(one.parts) > 1]
+    names = [one for one in (*body, *mentions) if len(one.parts) == 1]
     problems += [problem for one in names for problem in _unknown_source(scope, one, step=step)]
     problems += [problem for table, one in full for problem in _refuse_table_states(scope, table, at=one.at)]
     sources = frozenset(one.parts[0] for one in names)
@@ -131,8 +131,8 @@ def _of_body(
         return _of_query(scope, step, text=body.text, at=body.at, problems=problems)
     if isinstance(body, Load):
         return [_NameMention((body.source,), step.at)], frozenset()
-    given = (value if isinstance(value, tuple) else (value,) for value in body.inputs.values())
-    return [_NameMention(parts, step.at) for parts in given], frozenset()
+    argument = (value if isinstance(value, tuple) else (value,) for value in body.inputs.values())
+    return [_NameMention(parts, step.at) for parts in argument], frozenset()
 
 
 def _of_expectations(
@@ -145,8 +145,8 @@ def _of_expectations(
         if one.table is not None:
             mentions.append(_NameMention(one.table, one.at))
         if one.query is not None:
-            found, more = _of_query(scope, step, text=one.query, at=one.at, problems=problems)
-            mentions += found
+            results, more = _of_query(scope, step, text=one.query, at=one.at, problems=problems)
+            mentions += results
             parameters |= more
     return [one for one in mentions if _full_name(scope, one) != step.table], parameters
 
@@ -190,12 +190,12 @@ def _unknown_source(scope: _NameScope, mention: _NameMention, *, step: StepDecla
     name = mention.parts[0]
     if name in scope.sources:
         return []
-    made = [table for table in sorted(scope.made) if table[-1] == name]
-    told = nearest_word(name, sorted(scope.sources)) or (
-        f"; did you mean {display.render(made[0][1:])}?" if made else ""
+    results = [table for table in sorted(scope.made) if table[-1] == name]
+    text = nearest_word(name, sorted(scope.sources)) or (
+        f"; did you mean {display.render(results[0][1:])}?" if results else ""
     )
     message = (
-        f"{step.name}: no source '{display.render((name,))}'{told}; declare it under 'sources', or write a table with "
+        f"{step.name}: no source '{display.render((name,))}'{text}; declare it under 'sources', or write a table with "
         "its namespace"
     )
     return [Problem(message, mention.at)]

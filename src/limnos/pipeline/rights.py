@@ -57,14 +57,16 @@ def look_up_tables(client: Client, tables: frozenset[Parts], *, catalogs: frozen
 
 
 def absent_tables(
-    reads: Mapping[str, StepReads], found: Mapping[Parts, TableLookup], *, pipeline: Pipeline
+    reads: Mapping[str, StepReads], lookups: Mapping[Parts, TableLookup], *, pipeline: Pipeline
 ) -> Iterator[Problem]:
     """Yield a problem for each table that is read, that no step makes, and that does not exist or is invisible."""
-    made = {step.table for step in pipeline.steps}
-    known = sorted(display.render(table) for table in {*made, *(table for table, one in found.items() if one.metadata)})
+    results = {step.table for step in pipeline.steps}
+    known = sorted(
+        display.render(table) for table in {*results, *(table for table, one in lookups.items() if one.metadata)}
+    )
     for step in pipeline.steps:
-        for table in sorted(reads[step.name].tables - made):
-            if found[table].kind == "absent":
+        for table in sorted(reads[step.name].tables - results):
+            if lookups[table].kind == "absent":
                 name = display.render(table)
                 message = (
                     f"{step.name} reads {name}, which is not there, or you may not see it{nearest_word(name, known)}"
@@ -73,19 +75,19 @@ def absent_tables(
 
 
 def missing_rights(
-    client: Client, pipeline: Pipeline, *, reads: Mapping[str, StepReads], found: Mapping[Parts, TableLookup]
+    client: Client, pipeline: Pipeline, *, reads: Mapping[str, StepReads], lookups: Mapping[Parts, TableLookup]
 ) -> tuple[MissingRight, ...]:
     """Return the rights that the caller lacks for a run of the pipeline: first those on tables."""
-    made = {step.table for step in pipeline.steps}
+    results = {step.table for step in pipeline.steps}
     lacking: list[MissingRight] = []
-    for table in sorted({table for one in reads.values() for table in (*one.tables, *one.past)} - made):
-        kind = found[table].kind
+    for table in sorted({table for one in reads.values() for table in (*one.tables, *one.past)} - results):
+        kind = lookups[table].kind
         if kind not in {"outside", "absent"}:
             lacking += _lacking(
                 client, table, action="view_load" if kind == "view" else "table_load", needed_for="read"
             )
     for table in written_tables(pipeline, reads):
-        lacking += _rights_to_create(client, table, kind=found[table].kind)
+        lacking += _rights_to_create(client, table, kind=lookups[table].kind)
     return (*dict.fromkeys(lacking), *_rights_to_run(client, pipeline))
 
 
@@ -99,16 +101,16 @@ def written_tables(pipeline: Pipeline, reads: Mapping[str, StepReads]) -> tuple[
 def grants_lacking_now(client: Client, *, read: Iterable[Parts], written: Iterable[Parts]) -> tuple[str, ...]:
     """Return the grants that the caller lacks now for tables of a running run."""
     outputs = sorted({*written})
-    found = {table: _look_up_table(client, table).kind for table in {*read, *outputs}}
+    results = {table: _look_up_table(client, table).kind for table in {*read, *outputs}}
     lacking = [
         one
         for table in sorted({*read})
-        if found[table] != "absent"
+        if results[table] != "absent"
         for one in _lacking(
-            client, table, action="view_load" if found[table] == "view" else "table_load", needed_for="read"
+            client, table, action="view_load" if results[table] == "view" else "table_load", needed_for="read"
         )
     ]
-    lacking += [one for table in outputs for one in _rights_to_create(client, table, kind=found[table])]
+    lacking += [one for table in outputs for one in _rights_to_create(client, table, kind=results[table])]
     return tuple(dict.fromkeys(line for one in lacking for line in one.grants))
 
 
@@ -161,9 +163,9 @@ def _nearest_parent(client: Client, table: Parts) -> Parts:
 
 def unseen_catalog_problem(client: Client, catalog: str) -> Problem | MissingRight:
     """Describe a pipeline's catalog that is not among those visible to the caller."""
-    said = client.access.explain("catalog_load", (catalog,))
-    if not said.decision.allowed:
-        return MissingRight(table=(catalog,), needed_for="see, if it is there,", grants=_lines(said))
+    explanation = client.access.explain("catalog_load", (catalog,))
+    if not explanation.decision.allowed:
+        return MissingRight(table=(catalog,), needed_for="see, if it is there,", grants=_lines(explanation))
     return Problem(f"there is no catalog '{catalog}' in this metalake: make it, or name another one")
 
 
@@ -206,7 +208,7 @@ def _lacking(
     client: Client, path: Parts, *, action: str, needed_for: str, kind: str | None = None
 ) -> Iterator[MissingRight]:
     try:
-        said = client.access.explain(action, path, kind=kind)
+        explanation = client.access.explain(action, path, kind=kind)
     except DeniedError as error:
         yield MissingRight(table=path, needed_for=needed_for, grants=(error.message,))
         return
@@ -215,22 +217,22 @@ def _lacking(
             raise
         yield MissingRight(table=path, needed_for=needed_for, grants=(f"the server can't tell: {error.message}",))
         return
-    if not said.decision.allowed:
-        yield MissingRight(table=path, needed_for=needed_for, grants=_lines(said))
+    if not explanation.decision.allowed:
+        yield MissingRight(table=path, needed_for=needed_for, grants=_lines(explanation))
 
 
-def _lines(said: Explanation) -> tuple[str, ...]:
-    return tuple(_line(one) for one in said.suggestions) or (said.decision.sentence,)
+def _lines(explanation: Explanation) -> tuple[str, ...]:
+    return tuple(_line(one) for one in explanation.suggestions) or (explanation.decision.sentence,)
 
 
 def _line(suggestion: str) -> str:
     """Convert the server's suggestion into a command; advice that is no grant stays as it is."""
-    told = _GRANT.fullmatch(suggestion)
-    if told is None:
+    match = _GRANT.fullmatch(suggestion)
+    if match is None:
         return suggestion
-    where = "--on-metalake" if told["name"] is None else f"--on {_shell_quote(told['name'])}"
-    kind = "" if told["name"] is None or told["kind"] in _IN_TREE else f" --kind {told['kind']}"
-    return f"limnos grant {told['privilege'].lower()} {where}{kind} --to ROLE"
+    where = "--on-metalake" if match["name"] is None else f"--on {_shell_quote(match['name'])}"
+    kind = "" if match["name"] is None or match["kind"] in _IN_TREE else f" --kind {match['kind']}"
+    return f"limnos grant {match['privilege'].lower()} {where}{kind} --to ROLE"
 
 
 def _shell_quote(name: str) -> str:

@@ -187,9 +187,9 @@ class RowShare(Shape):
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> float:
         value = node.value if isinstance(node, ScalarNode) else None
-        found = _PERCENT.fullmatch(value) if isinstance(value, str) else None
-        if found is not None:
-            value = float(found[1]) / 100
+        match = _PERCENT.fullmatch(value) if isinstance(value, str) else None
+        if match is not None:
+            value = float(match[1]) / 100
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
             raise notes.bad(f"a share from 0% to 100% belongs here (1%, 0.01), not {_kind(node)}", node.at)
         return float(value)
@@ -207,10 +207,10 @@ class Duration(Shape):
 
     def read(self, node: YamlNode, notes: ProblemNotes) -> int:
         value = node.value if isinstance(node, ScalarNode) else None
-        found = _DURATION.fullmatch(value) if isinstance(value, str) else None
-        if found is None:
+        match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+        if match is None:
             raise notes.bad(f"a length of time belongs here ('2 days', 36h, '90 minutes'), not {_kind(node)}", node.at)
-        return int(float(found[1]) * _SECONDS[found[2][0]])
+        return int(float(match[1]) * _SECONDS[match[2][0]])
 
     def schema(self) -> Schema:
         return {"type": "string", "pattern": f"^(?:{_DURATION.pattern})$"}
@@ -229,8 +229,8 @@ class Choice(Shape):
     def read(self, node: YamlNode, notes: ProblemNotes) -> str:
         value = node.value if isinstance(node, ScalarNode) else None
         if not isinstance(value, str) or value not in self.words:
-            told = nearest_word(value, self.words) if isinstance(value, str) else ""
-            raise notes.bad(f"{_kind(node)} is none of {', '.join(self.words)}{told}", node.at)
+            text = nearest_word(value, self.words) if isinstance(value, str) else ""
+            raise notes.bad(f"{_kind(node)} is none of {', '.join(self.words)}{text}", node.at)
         return value
 
     def schema(self) -> Schema:
@@ -331,8 +331,8 @@ class MapOf(Shape):
         if not isinstance(node, MapNode):
             raise notes.bad(f"{self.word} belongs here, not {_kind(node)}", node.at)
         if not self.least <= len(node.entries) <= self.most:
-            told = "it is empty" if not node.entries else f"it has {len(node.entries):,} keys, more than {self.most:,}"
-            raise notes.bad(f"{told}: {self.word} belongs here", node.at)
+            text = "it is empty" if not node.entries else f"it has {len(node.entries):,} keys, more than {self.most:,}"
+            raise notes.bad(f"{text}: {self.word} belongs here", node.at)
         pairs = []
         for key, value in node.entries:
             try:
@@ -413,8 +413,8 @@ class Record(Shape):
             notes.add(f"'{key.text}' has no value; a comma within {{…}} ends a text, unless it is in quotes", key.at)
             return
         known = tuple(self.keys)
-        told = nearest_word(key.text, known) or f"; {self.name} takes {', '.join(known)}"
-        notes.add(f"unknown key '{key.text}'{told}", key.at)
+        text = nearest_word(key.text, known) or f"; {self.name} takes {', '.join(known)}"
+        notes.add(f"unknown key '{key.text}'{text}", key.at)
 
     def _require(self, node: MapNode, notes: ProblemNotes) -> None:
         written = {key.text: key.at for key, _ in node.entries}
@@ -434,17 +434,17 @@ class Record(Shape):
 
     def schema(self) -> Schema:
         properties = {name: {**key.shape.schema(), "description": key.told} for name, key in self.keys.items()}
-        found: Schema = {"type": "object", "additionalProperties": False, "properties": properties}
+        fields: Schema = {"type": "object", "additionalProperties": False, "properties": properties}
         required = [name for name, key in self.keys.items() if key.required]
         if required:
-            found["required"] = required
+            fields["required"] = required
         if self.one_of:
-            found["oneOf"] = [{"required": [name]} for name in self.one_of]
+            fields["oneOf"] = [{"required": [name]} for name in self.one_of]
         if self.some_of:
-            found["anyOf"] = [{"required": [name]} for name in self.some_of]
+            fields["anyOf"] = [{"required": [name]} for name in self.some_of]
         if self.together:
-            found["dependentRequired"] = {name: [other] for name, other in self.together.items()}
-        return found
+            fields["dependentRequired"] = {name: [other] for name, other in self.together.items()}
+        return fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -480,11 +480,11 @@ class Cases(Shape):
                 raise notes.bad(f"{self.name} needs '{self.tag}', one of {', '.join(self.cases)}", node.at)
             return Choice(tuple(self.cases)).read(chooser, notes)
         written = [key.text for key, _ in node.entries]
-        found = next((case for case in self.cases if case in written), None)
-        if found is None:
-            told = next((hint for key in written if (hint := nearest_word(key, tuple(self.cases)))), "")
-            raise notes.bad(f"{self.name} needs one of {', '.join(self.cases)}{told}", node.at)
-        return found
+        result = next((case for case in self.cases if case in written), None)
+        if result is None:
+            text = next((hint for key in written if (hint := nearest_word(key, tuple(self.cases)))), "")
+            raise notes.bad(f"{self.name} needs one of {', '.join(self.cases)}{text}", node.at)
+        return result
 
     def schema(self) -> Schema:
         cases: list[Schema] = [record.schema() for record in self.cases.values()]

@@ -40,13 +40,13 @@ def tables_of(
     `sources` are the sources that the step reads. If None, they are guessed from the query's text, which may give a
     table too many.
     """
-    found = [step.table]
+    results = [step.table]
     if any(rule.action is ExpectationAction.QUARANTINE for rule in step.expectations):
-        found.append(side_table(step.table, QUARANTINE))
-    kept = [source.name for source in pipeline.sources if _keeps_rows_aside(source)]
-    if any(_may_keep_texts(step, name) if sources is None else name in sources for name in kept):
-        found.append(side_table(step.table, MALFORMED))
-    return tuple(found)
+        results.append(side_table(step.table, QUARANTINE))
+    names = [source.name for source in pipeline.sources if _keeps_rows_aside(source)]
+    if any(_may_keep_texts(step, name) if sources is None else name in sources for name in names):
+        results.append(side_table(step.table, MALFORMED))
+    return tuple(results)
 
 
 def _keeps_rows_aside(source: DeclaredSource) -> bool:

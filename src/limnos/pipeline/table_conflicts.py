@@ -50,20 +50,22 @@ def find_declaration(client: Client, name: str) -> Declared | None:
         return None
 
 
-def put_declaration(client: Client, pipeline: Pipeline, *, told: Mapping[str, object], before: Declared | None) -> None:
+def put_declaration(
+    client: Client, pipeline: Pipeline, *, declaration: Mapping[str, object], before: Declared | None
+) -> None:
     """Store a pipeline's declaration on the server. Idempotent.
 
     Args:
         client: A client of the server.
         pipeline: The pipeline to store.
-        told: The declaration as JSON.
+        declaration: The declaration as JSON.
         before: The declaration that the server had before.
 
     Raises:
         InvalidPipeline: Another pipeline now declares one of its tables. The new declaration is taken back. Of two
             pipelines declared at the same time, at least one sees the other.
     """
-    after = client.pipelines.put(pipeline.name, told, comment=pipeline.comment)
+    after = client.pipelines.put(pipeline.name, declaration, comment=pipeline.comment)
     if before is not None and before.version == after.version:
         return
     try:
@@ -87,15 +89,15 @@ def _declared_tables(client: Client, *, but: str) -> dict[Parts, str]:
         names = [each.name for each in client.pipelines.list() if each.name != but]
     except DeniedError:
         return {}
-    found: dict[Parts, str] = {}
+    results: dict[Parts, str] = {}
     for name in names:
         try:
             declaration = client.pipelines.load(name).declaration
         except (DeniedError, NotFoundError):  # dropped since then, or the right to load it is gone
             continue
         for table in _tables(declaration):
-            found.setdefault(table, name)
-    return found
+            results.setdefault(table, name)
+    return results
 
 
 def _tables(declaration: Json | None) -> Iterator[Parts]:

@@ -240,21 +240,21 @@ class _TreeBuilder:
             return SourcePosition(self.file, at.line, at.column + 1)
         if event.style not in {"|", ">"}:
             return at
-        blank, found = 0, ""
+        blank, result = 0, ""
         for line in event.value.split("\n"):
             if line.strip():
-                found = line
+                result = line
                 break
             blank += 1
         number = at.line + blank
         raw = self.lines[number].rstrip("\r") if number < len(self.lines) else ""
-        return SourcePosition(self.file, at.line + 1, max(len(raw) - len(found), 0) + 1)
+        return SourcePosition(self.file, at.line + 1, max(len(raw) - len(result), 0) + 1)
 
 
 def _syntax(error: yaml.MarkedYAMLError, builder: _TreeBuilder) -> Problem:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line, mark.column) if mark else (0, 0)
-    told = ", ".join(part for part in (error.context, error.problem) if part)
+    text = ", ".join(part for part in (error.context, error.problem) if part)
     raw = builder.lines[line] if line < len(builder.lines) else ""
     hint = "; indent by blanks, not by tabs" if "\t" in raw[: len(raw) - len(raw.lstrip())] else ""
-    return Problem(f"not YAML: {told}{hint}", SourcePosition(builder.file, line + 1, column + 1))
+    return Problem(f"not YAML: {text}{hint}", SourcePosition(builder.file, line + 1, column + 1))

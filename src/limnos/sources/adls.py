@@ -88,16 +88,16 @@ class AdlsAccount(NamedTuple):
         None for a location that is no directory, and for a user who may write but not read. A token has one directory
         and one set of permissions, so such a user would get to read the rows together with the metadata.
         """
-        found = _PLACE.fullmatch(location)
-        if found is None or not rights.reads:
+        match = _PLACE.fullmatch(location)
+        if match is None or not rights.reads:
             return None
         permission = _WRITES if rights.writes else _READS
         return json.dumps(
             {
-                "container": found[1],
-                "host": found[2],
-                "account": found[3],
-                "directory": found[4],
+                "container": match[1],
+                "host": match[2],
+                "account": match[3],
+                "directory": match[4],
                 "permission": permission,
             }
         )
@@ -130,9 +130,9 @@ def account_of(properties: Mapping[str, str]) -> AdlsAccount | None:
     if (find_property(properties, VENDED) or "").lower() != "true":
         return None
     key, host = find_property(properties, KEY), find_property(properties, HOST)
-    told = tuple(find_property(properties, names) for names in (TENANT, CLIENT, SECRET))
-    program = (told[0], told[1], told[2]) if told[0] and told[1] and told[2] else None
-    if program is None and any(told):
+    result = tuple(find_property(properties, names) for names in (TENANT, CLIENT, SECRET))
+    program = (result[0], result[1], result[2]) if result[0] and result[1] and result[2] else None
+    if program is None and any(result):
         raise BadRequest(f"Properties '{TENANT[0]}', '{CLIENT[0]}' and '{SECRET[0]}' go together: set all, or none")
     if key is None and program is None and host is not None:
         raise BadRequest(
@@ -149,12 +149,12 @@ def check_account(properties: Mapping[str, str]) -> None:
         raise BadRequest(f"Property '{KEY[0]}' is no key of an account: give the one that Azure shows, in base64")
 
 
-def sign_directory(account: AdlsAccount, told: Mapping[str, str]) -> AdlsSignature:
+def sign_directory(account: AdlsAccount, policy: Mapping[str, str]) -> AdlsSignature:
     """Sign a token for one directory. Blocks for a service principal, which first requests a user delegation key.
 
     Args:
         account: Who signs.
-        told: The decoded policy of `AdlsAccount.policy_of`.
+        policy: The decoded policy of `AdlsAccount.policy_of`.
 
     Raises:
         ServiceUnavailable: Azure does not answer.
@@ -172,14 +172,14 @@ def sign_directory(account: AdlsAccount, told: Mapping[str, str]) -> AdlsSignatu
         by = (
             account.key
             if account.program is None and account.key
-            else _user_delegation_key(account, told["account"], starts=starts, ends=ends)
+            else _user_delegation_key(account, policy["account"], starts=starts, ends=ends)
         )
         token = generate_directory_sas(
-            told["account"], told["container"], told["directory"], by, permission=told["permission"], start=starts, expiry=ends
+            policy["account"], policy["container"], policy["directory"], by, permission=policy["permission"], start=starts, expiry=ends
         )  # fmt: skip
     except (AzureError, ValueError) as error:
         raise _signing_error(error) from error
-    return AdlsSignature(token, told["host"], (now_s + LIFE_S) * 1000)
+    return AdlsSignature(token, policy["host"], (now_s + LIFE_S) * 1000)
 
 
 def _user_delegation_key(account: AdlsAccount, name: str, *, starts: datetime, ends: datetime) -> UserDelegationKey:

@@ -117,8 +117,8 @@ class _Sts(Protocol):
 def find_property(properties: Mapping[str, str], names: tuple[str, ...]) -> str | None:
     """Return the value of the first of these names that is set."""
     for name in names:  # called a dozen times for each load with credentials: a generator takes twice as long
-        if found := properties.get(name):
-            return found
+        if result := properties.get(name):
+            return result
     return None
 
 
@@ -174,16 +174,16 @@ def policy_of(role: AwsRole, location: str, *, rights: FileRights, open_to_write
         rights: The rights of the user.
         open_to_writers: Directories within the location that a user who may write but not read must read nevertheless.
     """
-    found = _PLACE.fullmatch(location)
-    if found is None or not (rights.reads or rights.writes) or found[2].endswith("/"):
+    match = _PLACE.fullmatch(location)
+    if match is None or not (rights.reads or rights.writes) or match[2].endswith("/"):
         return None
     partition = role.arn.split(":")[1]
-    bucket = f"arn:{partition if partition.startswith('aws') else 'aws'}:s3:::{found[1]}"
-    files = f"{bucket}/{found[2]}"
+    bucket = f"arn:{partition if partition.startswith('aws') else 'aws'}:s3:::{match[1]}"
+    files = f"{bucket}/{match[2]}"
     readable = [f"{files}/*"] if rights.reads else [f"{files}/{name}/*" for name in open_to_writers]
     statements: list[dict[str, object]] = [
         {"Effect": "Allow", "Action": "s3:GetBucketLocation", "Resource": bucket},
-        {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket, "Condition": {"StringLike": {"s3:prefix": f"{found[2]}/*"}}},
+        {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket, "Condition": {"StringLike": {"s3:prefix": f"{match[2]}/*"}}},
     ]  # fmt: skip
     if readable:
         statements.append({"Effect": "Allow", "Action": "s3:GetObject", "Resource": readable})
@@ -206,14 +206,14 @@ def assume_narrowed_role(role: AwsRole, policy: str) -> AwsCredentials:
     from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415 - of the extra `s3`
 
     try:
-        found = client.assume_role(**words, DurationSeconds=role.duration_s)["Credentials"]
+        assume_role = client.assume_role(**words, DurationSeconds=role.duration_s)["Credentials"]
     except ClientError as error:
         raise _sts_refused_error(error.response.get("Error", {}).get("Code", ""), error) from error
     except BotoCoreError as error:
         raise _sts_error(error) from error
-    expires = cast("datetime", found["Expiration"])
+    expires = cast("datetime", assume_role["Expiration"])
     return AwsCredentials(
-        str(found["AccessKeyId"]), str(found["SecretAccessKey"]), str(found["SessionToken"]), int(expires.timestamp() * 1000)
+        str(assume_role["AccessKeyId"]), str(assume_role["SecretAccessKey"]), str(assume_role["SessionToken"]), int(expires.timestamp() * 1000)
     )  # fmt: skip
 
 

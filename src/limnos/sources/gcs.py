@@ -120,11 +120,11 @@ def check_account(properties: Mapping[str, str]) -> None:
 
 def _check_key(key: str) -> None:
     try:
-        told = json.loads(key)
+        result = json.loads(key)
     except ValueError:
-        told = None
-    if not isinstance(told, dict) or not all(
-        isinstance(told.get(each), str) for each in ("client_email", "private_key")
+        result = None
+    if not isinstance(result, dict) or not all(
+        isinstance(result.get(each), str) for each in ("client_email", "private_key")
     ):
         raise BadRequest(
             f"Property '{KEY[0]}' is no key of a service account: give the JSON that Google made, with client_email and private_key"
@@ -142,10 +142,10 @@ def boundary_of(location: str, *, rights: FileRights, open_to_writers: tuple[str
         rights: The rights of the user.
         open_to_writers: Directories within the location that a user who may write but not read must read nevertheless.
     """
-    found = _PLACE.fullmatch(location)
-    if found is None or not (rights.reads or rights.writes) or found[2].endswith("/"):
+    match = _PLACE.fullmatch(location)
+    if match is None or not (rights.reads or rights.writes) or match[2].endswith("/"):
         return None
-    bucket, place = found[1], found[2]
+    bucket, place = match[1], match[2]
     files = f"resource.name.startsWith('projects/_/buckets/{bucket}/objects/{place}/"
     lists = f"api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith('{place}/')"
     readable = [f"{files}')"] if rights.reads else [f"{files}{name}/')" for name in open_to_writers if "*" not in name]
@@ -154,14 +154,14 @@ def boundary_of(location: str, *, rights: FileRights, open_to_writers: tuple[str
         rules.append(("inRole:roles/storage.legacyObjectReader", " || ".join(readable)))
     if rights.writes:
         rules.append(("inRole:roles/storage.legacyBucketWriter", f"{files}')"))
-    told = [
+    entries = [
         {
             "availableResource": f"//storage.googleapis.com/projects/_/buckets/{bucket}", "availablePermissions": [role],
             "availabilityCondition": {"expression": expression},
         }
         for role, expression in rules
     ]  # fmt: skip
-    return json.dumps({"accessBoundary": {"accessBoundaryRules": told}}, separators=(",", ":"))
+    return json.dumps({"accessBoundary": {"accessBoundaryRules": entries}}, separators=(",", ":"))
 
 
 def narrow_token(account: GcsAccount, policy: str) -> GcsToken:
@@ -180,14 +180,14 @@ def narrow_token(account: GcsAccount, policy: str) -> GcsToken:
     try:
         source = _source_of(account)
         source.refresh(request)  # type: ignore[no-untyped-call]  # google-auth has no types
-        asked = datetime.now(UTC)
-        found = sts.Client(exchange).exchange_token(  # type: ignore[no-untyped-call]  # as above
+        requested = datetime.now(UTC)
+        exchange_token = sts.Client(exchange).exchange_token(  # type: ignore[no-untyped-call]  # as above
             request, grant_type=_GRANT, subject_token=source.token, subject_token_type=_ACCESS_TOKEN,
             requested_token_type=_ACCESS_TOKEN, additional_options=json.loads(policy),
         )  # fmt: skip
     except (GoogleAuthError, ValueError) as error:
         raise _token_error(error) from error
-    return GcsToken(str(found["access_token"]), _end_of(found, source, asked=asked))
+    return GcsToken(str(exchange_token["access_token"]), _end_of(exchange_token, source, requested_end=requested))
 
 
 def _source_of(account: GcsAccount) -> GoogleCredentials:
@@ -201,20 +201,20 @@ def _source_of(account: GcsAccount) -> GoogleCredentials:
         return google.auth.default(scopes=[_SCOPE])[0]
     from google.oauth2.service_account import Credentials  # noqa: PLC0415 - of the extra `gcs`
 
-    told = json.loads(account.key)
+    result = json.loads(account.key)
     tokens = _TOKENS if account.endpoint is None else f"{account.endpoint.rstrip('/')}/token"
-    info = {"client_email": told["client_email"], "private_key": told["private_key"], "token_uri": tokens}
-    found: GoogleCredentials = Credentials.from_service_account_info(info, scopes=[_SCOPE])  # type: ignore[no-untyped-call]  # as above
-    return found
+    info = {"client_email": result["client_email"], "private_key": result["private_key"], "token_uri": tokens}
+    credentials: GoogleCredentials = Credentials.from_service_account_info(info, scopes=[_SCOPE])  # type: ignore[no-untyped-call]  # as above
+    return credentials
 
 
-def _end_of(found: Mapping[str, object], source: GoogleCredentials, *, asked: datetime) -> int:
+def _end_of(fields: Mapping[str, object], source: GoogleCredentials, *, requested_end: datetime) -> int:
     """Return the end of a token in milliseconds: as the service states it, else the end of the account's token."""
-    seconds = found.get("expires_in")
+    seconds = fields.get("expires_in")
     if isinstance(seconds, (int, float)):
-        end = asked + timedelta(seconds=seconds)
+        end = requested_end + timedelta(seconds=seconds)
     else:
-        end = asked if source.expiry is None else source.expiry.replace(tzinfo=UTC)
+        end = requested_end if source.expiry is None else source.expiry.replace(tzinfo=UTC)
     return int(end.timestamp() * 1000)
 
 

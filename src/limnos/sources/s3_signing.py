@@ -83,12 +83,12 @@ class StoreKeys(NamedTuple):
 
 
 def accesses_of(
-    asked: StoreRequest, properties: Mapping[str, str], *, check: Callable[[str], object]
+    request: StoreRequest, properties: Mapping[str, str], *, check: Callable[[str], object]
 ) -> list[StoreAccess]:
     """Return all accesses of a request.
 
     Args:
-        asked: The request.
+        request: The request.
         properties: The catalog's properties, which name its store.
         check: Raises for a location that readers could understand in different ways.
 
@@ -96,21 +96,21 @@ def accesses_of(
         BadRequest: The request is malformed.
         PermissionDenied: The request is of a kind that a table's files do not need.
     """
-    found = _accesses_of(asked, properties)
-    for each in found:
+    accesses = _accesses_of(request, properties)
+    for each in accesses:
         check(each.location)
-    return found
+    return accesses
 
 
-def _accesses_of(asked: StoreRequest, properties: Mapping[str, str]) -> list[StoreAccess]:
-    parts, bucket, path = _split_url(asked.uri, properties)
+def _accesses_of(request: StoreRequest, properties: Mapping[str, str]) -> list[StoreAccess]:
+    parts, bucket, path = _split_url(request.uri, properties)
     query = _query(parts.query)
-    _check_headers(asked.headers)
+    _check_headers(request.headers)
     if path:
-        return _of_object(asked, bucket, path=path, query=query)
-    if asked.method == "POST" and "delete" in query:
-        return _of_deletes(asked, bucket, query=query)
-    return _of_list(asked, bucket, query=query)
+        return _of_object(request, bucket, path=path, query=query)
+    if request.method == "POST" and "delete" in query:
+        return _of_deletes(request, bucket, query=query)
+    return _of_list(request, bucket, query=query)
 
 
 def _split_url(uri: str, properties: Mapping[str, str]) -> tuple[SplitResult, str, str]:
@@ -142,8 +142,8 @@ def _bucket_before(host: str, port: int | None, *, scheme: str, properties: Mapp
     """Return the bucket in a host name, "" if the path names the bucket, or None for the host of another store."""
     endpoint = find_property(properties, S3_ENDPOINT)
     if endpoint is None or _AMAZON.fullmatch(urlsplit(endpoint).hostname or ""):
-        found = _AMAZON.fullmatch(host)
-        return None if found is None or scheme != "https" or port not in (None, 443) else found[1] or ""
+        match = _AMAZON.fullmatch(host)
+        return None if match is None or scheme != "https" or port not in (None, 443) else match[1] or ""
     own = urlsplit(endpoint)
     default = {"https": 443, "http": 80}
     if scheme != own.scheme or (port or default.get(scheme)) != (own.port or default.get(own.scheme)):
@@ -162,10 +162,10 @@ def _query(text: str) -> dict[str, str]:
         pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=20, encoding="utf-8", errors="strict")
     except ValueError:
         raise BadRequest("uri has a query that can't be read") from None
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    results = dict(pairs)
+    if len(results) != len(pairs):
         raise BadRequest("uri names a parameter twice")
-    return found
+    return results
 
 
 def _check_headers(headers: Mapping[str, tuple[str, ...]]) -> None:
@@ -184,19 +184,19 @@ def _check_headers(headers: Mapping[str, tuple[str, ...]]) -> None:
             )
 
 
-def _of_object(asked: StoreRequest, bucket: str, *, path: str, query: Mapping[str, str]) -> list[StoreAccess]:
-    known = _OF_OBJECTS.get(asked.method)
+def _of_object(request: StoreRequest, bucket: str, *, path: str, query: Mapping[str, str]) -> list[StoreAccess]:
+    known = _OF_OBJECTS.get(request.method)
     if (
         known is None
         or not set(query) <= known[1]
-        or (asked.method == "POST" and not {"uploads", "uploadId"} & set(query))
+        or (request.method == "POST" and not {"uploads", "uploadId"} & set(query))
     ):
-        raise _unknown(asked.method, query)
-    found = [StoreAccess(known[0], _location(bucket, path))]
-    source = _header(asked.headers, "x-amz-copy-source")
+        raise _unknown(request.method, query)
+    accesses = [StoreAccess(known[0], _location(bucket, path))]
+    source = _header(request.headers, "x-amz-copy-source")
     if source is not None:
-        found.append(StoreAccess(READ, _copy_source(source)))
-    return found
+        accesses.append(StoreAccess(READ, _copy_source(source)))
+    return accesses
 
 
 def _copy_source(source: str) -> str:
@@ -209,17 +209,17 @@ def _copy_source(source: str) -> str:
     return _location(bucket, path)
 
 
-def _of_deletes(asked: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
+def _of_deletes(request: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
     """Return the objects that the body of a bulk delete names. The body is then part of the signature."""
     if not set(query) <= {"delete", "x-id"}:
-        raise _unknown(asked.method, query)
-    body = asked.body
+        raise _unknown(request.method, query)
+    body = request.body
     if body is None:
         raise PermissionDenied("A request to delete several objects is signed with its body alone: send it as 'body'")
     if len(body) > BODY_BYTES_MAX or "<!" in body or body.count("<?") > body.startswith("<?xml "):
         raise BadRequest("body is no plain list of objects to delete")
-    told = _header(asked.headers, "x-amz-content-sha256")
-    if told is not None and told != sha256(body.encode()).hexdigest():
+    header = _header(request.headers, "x-amz-content-sha256")
+    if header is not None and header != sha256(body.encode()).hexdigest():
         raise PermissionDenied(
             "x-amz-content-sha256 is not that of the body: a request to delete several objects is signed with its body alone"
         )
@@ -243,10 +243,10 @@ def _fields(entry: ET.Element) -> dict[str, str]:
     Raises BadRequest where a store could read another text than this function: nested elements, duplicate names, text
     between elements, attributes, other namespaces.
     """
-    found = {_tag(each): each.text or "" for each in entry}
-    if len(found) < len(entry) or _is_mixed(entry) or any(len(each) or each.attrib for each in entry):
+    results = {_tag(each): each.text or "" for each in entry}
+    if len(results) < len(entry) or _is_mixed(entry) or any(len(each) or each.attrib for each in entry):
         raise BadRequest("body is no plain list of objects to delete: each has one Key, which is a text alone")
-    return found
+    return results
 
 
 def _is_mixed(element: ET.Element) -> bool:
@@ -263,11 +263,11 @@ def _tag(element: ET.Element) -> str:
     return element.tag.removeprefix(_NAMESPACE)
 
 
-def _of_list(asked: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
-    if asked.method == "GET" and set(query) - {"x-id"} == {"location"}:
+def _of_list(request: StoreRequest, bucket: str, *, query: Mapping[str, str]) -> list[StoreAccess]:
+    if request.method == "GET" and set(query) - {"x-id"} == {"location"}:
         return [StoreAccess(BUCKET, _checked_location(bucket, "").removesuffix("/"))]  # asks for the bucket's region
-    if asked.method != "GET" or not set(query) <= _OF_LISTS:
-        raise _unknown(asked.method, query)
+    if request.method != "GET" or not set(query) <= _OF_LISTS:
+        raise _unknown(request.method, query)
     return [StoreAccess(LIST, _checked_location(bucket, query.get("prefix", "")))]
 
 
@@ -287,16 +287,16 @@ def _checked_location(bucket: str, key: str) -> str:
 
 
 def _unknown(method: str, query: Iterable[str]) -> PermissionDenied:
-    told = ", ".join(sorted(query)) or "no parameters"
-    return PermissionDenied(f"{method[:10]} with {told[:200]} is not signed here: a table's files need none such")
+    text = ", ".join(sorted(query)) or "no parameters"
+    return PermissionDenied(f"{method[:10]} with {text[:200]} is not signed here: a table's files need none such")
 
 
 def _not_here() -> PermissionDenied:
     return PermissionDenied("Requests to this host are not signed here: it is not the store of the table's catalog")
 
 
-def _header(headers: Mapping[str, tuple[str, ...]], wanted: str) -> str | None:
-    return next((", ".join(values) for name, values in headers.items() if name.lower() == wanted), None)
+def _header(headers: Mapping[str, tuple[str, ...]], expected: str) -> str | None:
+    return next((", ".join(values) for name, values in headers.items() if name.lower() == expected), None)
 
 
 def environment_keys() -> StoreKeys:
@@ -308,14 +308,14 @@ def environment_keys() -> StoreKeys:
         from botocore.session import Session  # noqa: PLC0415 - of the extra `s3`
     except ImportError as error:
         raise _not_installed() from error
-    found = Session().get_credentials()
-    if found is None:
+    credentials = Session().get_credentials()
+    if credentials is None:
         raise UnsupportedOperation("This catalog has no keys to sign requests with: its owner sets them, or a role")
-    frozen = found.get_frozen_credentials()
+    frozen = credentials.get_frozen_credentials()
     return StoreKeys(frozen.access_key, frozen.secret_key, frozen.token)
 
 
-def sign_store_request(asked: StoreRequest, keys: StoreKeys, *, region: str) -> dict[str, list[str]]:
+def sign_store_request(store_request: StoreRequest, keys: StoreKeys, *, region: str) -> dict[str, list[str]]:
     """Return a request's headers with its signature.
 
     Raises BadRequest for a malformed region or digest, UnsupportedOperation without botocore.
@@ -327,9 +327,9 @@ def sign_store_request(asked: StoreRequest, keys: StoreKeys, *, region: str) -> 
     except ImportError as error:
         raise _not_installed() from error
     digest = (
-        sha256(asked.body.encode()).hexdigest()
-        if asked.body is not None
-        else _header(asked.headers, "x-amz-content-sha256")
+        sha256(store_request.body.encode()).hexdigest()
+        if store_request.body is not None
+        else _header(store_request.headers, "x-amz-content-sha256")
     )
     if not _REGION.fullmatch(region) or not _DIGEST.fullmatch(digest or "UNSIGNED-PAYLOAD"):
         raise BadRequest("region is none, or x-amz-content-sha256 is no digest")
@@ -338,18 +338,18 @@ def sign_store_request(asked: StoreRequest, keys: StoreKeys, *, region: str) -> 
         def payload(self, request: object) -> str:
             return digest or "UNSIGNED-PAYLOAD"
 
-    own = {name: ", ".join(values) for name, values in asked.headers.items() if name.lower() not in _REPLACED}
+    own = {name: ", ".join(values) for name, values in store_request.headers.items() if name.lower() not in _REPLACED}
     request = AWSRequest(
-        method=asked.method,
-        url=asked.uri,
+        method=store_request.method,
+        url=store_request.uri,
         headers={name: value for name, value in own.items() if _SIGNED.fullmatch(name.lower())},
     )
     Signer(Credentials(keys.access_key_id, keys.secret_access_key, keys.session_token), "s3", region).add_auth(request)
-    made = {str(name): str(value) for name, value in request.headers.items()}
-    names = {name.lower() for name in made}
+    results = {str(name): str(value) for name, value in request.headers.items()}
+    names = {name.lower() for name in results}
     return {
         name: [value]
-        for name, value in {**{key: text for key, text in own.items() if key.lower() not in names}, **made}.items()
+        for name, value in {**{key: text for key, text in own.items() if key.lower() not in names}, **results}.items()
     }
 
 

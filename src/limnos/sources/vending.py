@@ -28,8 +28,8 @@ def credential_issuer_of(properties: Mapping[str, str], scheme: str) -> Credenti
 
     Raises BadRequest for wrong properties.
     """
-    found = _GIVERS.get(scheme)
-    return None if found is None else found(properties)
+    result = _GIVERS.get(scheme)
+    return None if result is None else result(properties)
 
 
 def check_credential_issuers(properties: Mapping[str, str]) -> None:

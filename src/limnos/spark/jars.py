@@ -229,9 +229,9 @@ def ensure(
     Of several processes that need it, one fetches it and the others wait. Raises ServiceUnavailable.
     """
     directory = cache or cache_directory()
-    found = _local(artifact, directory)
-    if found is not None:
-        return found
+    path = _local(artifact, directory)
+    if path is not None:
+        return path
     url = f"{repository.rstrip('/') if repository else repository_url()}/{artifact.relative_path}"
     cached = directory / artifact.filename
     try:

@@ -100,16 +100,16 @@ def find_java(*, cache: Path, environ: Mapping[str, str] | None = None) -> JavaH
     environ = os.environ if environ is None else environ
     seen: list[str] = []
     for origin, executable in _candidates(environ):
-        found = probe(executable)
-        if found is None:
+        java_probe = probe(executable)
+        if java_probe is None:
             seen.append(f"{origin}: {executable} does not run")
-        elif found.release not in SUPPORTED:
-            seen.append(f"{origin}: Java {found.release}, Spark needs {_supported_words()}")
-        elif not found.has_net:
+        elif java_probe.release not in SUPPORTED:
+            seen.append(f"{origin}: Java {java_probe.release}, Spark needs {_supported_words()}")
+        elif not java_probe.has_net:
             seen.append(f"{origin}: Java without the module {NET_MODULE}, which Iceberg needs")
         else:
-            home = found.home if found.has_vector else make_launcher(executable, cache=cache)
-            java = JavaHome(home=home, release=found.release, origin=origin, runtime=found.home)
+            home = java_probe.home if java_probe.has_vector else make_launcher(executable, cache=cache)
+            java = JavaHome(home=home, release=java_probe.release, origin=origin, runtime=java_probe.home)
             logger.info("Spark uses Java %d from %s (%s)", java.release, java.origin, java.home)
             return java
         logger.info("Spark passes over %s", seen[-1])

@@ -94,8 +94,8 @@ def session(
     header = authorization(token=token, user=user)
     if catalogs is None:
         with Client(uri, token=token, user=user, metalake=metalake, ca_file=ca_file) as client:
-            found = client.catalogs.list()
-        catalogs = tuple(sorted(catalog.name for catalog in found if catalog.provider == PROVIDER))
+            result = client.catalogs.list()
+        catalogs = tuple(sorted(catalog.name for catalog in result if catalog.provider == PROVIDER))
     installed_pyspark()
     running = _running_session(lineage=lineage, trusts_more=ca_file is not None, s3=s3)
     jars = [] if running is not None else _archives(files, s3=s3, lineage=lineage)
@@ -107,8 +107,8 @@ def session(
     if running is not None:
         spark = running.newSession()
     else:
-        told = lineage_environment(uri, metalake=metalake, authorization=header) if lineage else {}
-        spark = _start_spark(settings, _launch_environment(master, files) | told, master=master, app_name=app_name)
+        entries = lineage_environment(uri, metalake=metalake, authorization=header) if lineage else {}
+        spark = _start_spark(settings, _launch_environment(master, files) | entries, master=master, app_name=app_name)
     for name in catalogs:
         spark.conf.unset(f"{_CATALOG_PREFIX}{name}{_HEADER}")
     for key, value in settings.items():

@@ -40,8 +40,8 @@ def table(
     for key, value in (("snapshot-id", version), ("tag", tag)):
         if value is not None:
             reader = reader.option(key, str(value))
-    found = reader.table(".".join(map(display.quote_part, parts)))
-    return found if columns is None else found.select(*[display.quote_part(each) for each in columns])
+    frame = reader.table(".".join(map(display.quote_part, parts)))
+    return frame if columns is None else frame.select(*[display.quote_part(each) for each in columns])
 
 
 def _lance_table(

@@ -49,8 +49,8 @@ class UnparsedFunction(NamedTuple):
 
     def parsed(self) -> UserFunction | None:
         """The function that is called; None if none takes this number of arguments. Raises SqlppError."""
-        found = {arity_of(each): each for each in statements_of(self.texts, tree.CreateFunction)}
-        one = found.get(self.arity) or found.get(tree.VARIADIC)
+        functions = {arity_of(each): each for each in statements_of(self.texts, tree.CreateFunction)}
+        one = functions.get(self.arity) or functions.get(tree.VARIADIC)
         return None if one is None else UserFunction(self.dataverse, self.name, one.parameters, one.body)
 
 
@@ -83,18 +83,18 @@ class KnownNames:
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
         """The object that a name denotes. Raises BudgetSpent for a view that is not parsed."""
         otherwise: BoundDataset | BoundView | BoundSynonym | None = BoundDataset(dataverse, name)
-        found = self._ask(NameQuestion("dataset", dataverse, name), otherwise)
-        if isinstance(found, BoundView) and isinstance(found.body, UnparsedQuery):
+        result = self._ask(NameQuestion("dataset", dataverse, name), otherwise)
+        if isinstance(result, BoundView) and isinstance(result.body, UnparsedQuery):
             raise BudgetSpent
-        return found
+        return result
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
         """A user-defined function. Raises BudgetSpent for one that is not parsed."""
         otherwise: UserFunction | UnparsedFunction | None = None
-        found = self._ask(NameQuestion("function", dataverse, name, arity), otherwise)
-        if isinstance(found, UnparsedFunction):
+        function = self._ask(NameQuestion("function", dataverse, name, arity), otherwise)
+        if isinstance(function, UnparsedFunction):
             raise BudgetSpent
-        return found
+        return function
 
 
 class QueryBinding(NamedTuple):
@@ -132,10 +132,10 @@ def parsed_query(body: tree.Expression) -> tree.Expression:
     """Parse a query that is still text; a parsed one is returned as it is. Raises SqlppError."""
     if not isinstance(body, UnparsedQuery):
         return body
-    (found,) = parse(body.text, StatementSpan("", 0, 0, body.at, body.parameters))
-    if not isinstance(found.statement, tree.QueryStatement):
-        raise TypeError(f"a query was expected, not {type(found.statement).__name__}")
-    return found.statement.body
+    (statement,) = parse(body.text, StatementSpan("", 0, 0, body.at, body.parameters))
+    if not isinstance(statement.statement, tree.QueryStatement):
+        raise TypeError(f"a query was expected, not {type(statement.statement).__name__}")
+    return statement.statement.body
 
 
 class _QueryText(Struct, frozen=True):

@@ -38,16 +38,16 @@ def conditions_of(node: plan.Expression | None, slot: int) -> tuple[Condition, .
     if node is None:
         return ()
     if isinstance(node, plan.Operate) and node.operators[0] == "and":
-        found: tuple[Condition, ...] = ()
+        conditions: tuple[Condition, ...] = ()
         for operand in node.operands:
             more = conditions_of(operand, slot)
             if more is None:
                 return None
-            found += more
-        return found
-    made = tuple(necessary_conditions(node, slot))
-    wanted = 2 if isinstance(node, plan.Between) else 1
-    return made if len(made) == wanted else None
+            conditions += more
+        return conditions
+    result = tuple(necessary_conditions(node, slot))
+    requested = 2 if isinstance(node, plan.Between) else 1
+    return result if len(result) == requested else None
 
 
 def necessary_conditions(node: plan.Expression, slot: int) -> Iterator[Condition]:

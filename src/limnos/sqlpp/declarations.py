@@ -36,8 +36,8 @@ def declarations_of(node: Node, kind: type[S]) -> tuple[S, ...]:
 
 def declaring_statement(node: Node, kind: type[S]) -> S:
     """Return the one statement that created an object."""
-    (found,) = declarations_of(node, kind)
-    return found
+    (s,) = declarations_of(node, kind)
+    return s
 
 
 def record_of(*statements: Statement) -> SqlppObjectRecord:

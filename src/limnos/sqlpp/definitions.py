@@ -63,6 +63,6 @@ class _ViewDocument(msgspec.Struct, rename="kebab"):
 
 def view_definition(document: bytes | msgspec.Raw) -> str | None:
     """The SQL++ text of a view's current version; None if it has none. `document` is the view's metadata JSON."""
-    held = msgspec.json.decode(document, type=_ViewDocument)
-    current = next(each for each in held.versions if each.version_id == held.current_version_id)
+    view_document = msgspec.json.decode(document, type=_ViewDocument)
+    current = next(each for each in view_document.versions if each.version_id == view_document.current_version_id)
     return next((each.sql for each in current.representations if each.dialect.lower() == DIALECT), None)

@@ -36,9 +36,9 @@ AGGREGATES: Mapping[str, frozenset[str]] = {
 """Aggregates, and the types for which an engine computes them. Sums of doubles may differ in their last digits."""
 
 
-def aggregates_in(held: object) -> Iterator[plan.Aggregate]:
+def aggregates_in(item: object) -> Iterator[plan.Aggregate]:
     """The aggregates of a block, without those of subqueries."""
-    waiting: list[object] = [held]
+    waiting: list[object] = [item]
     while waiting:
         one = waiting.pop()
         if isinstance(one, plan.Aggregate):
@@ -62,8 +62,8 @@ def column_type(record: RecordType, path: tuple[str, ...]) -> Scalar | None:
     for length in range(1, len(path) + 1):
         if around is None or path[length - 1] not in {field.name for field in columns(around)}:
             return None
-        found = type_at(record, path[:length])
-        inner = None if found is None else found.type
+        field_type = type_at(record, path[:length])
+        inner = None if field_type is None else field_type.type
         if length == len(path):
             return inner if isinstance(inner, Scalar) else None
         around = inner if isinstance(inner, RecordType) else None
@@ -72,13 +72,13 @@ def column_type(record: RecordType, path: tuple[str, ...]) -> Scalar | None:
 
 def is_exact(record: RecordType, condition: Condition) -> bool:
     """Whether an engine finds exactly the objects that meet a condition."""
-    found = column_type(record, condition.path)
-    if found is None:
+    scalar = column_type(record, condition.path)
+    if scalar is None:
         return False
     values = condition.value if condition.operator == "in" else (condition.value,)
     if not isinstance(values, tuple) or not 0 < len(values) <= IN_MAX:
         return False
-    return all(literal(found, value) is not MISSING for value in values)
+    return all(literal(scalar, value) is not MISSING for value in values)
 
 
 def literal(scalar: Scalar, value: Value) -> Value:

@@ -53,12 +53,12 @@ class SqlppError(Exception):
     place: TextPosition | None
     told: bool
 
-    def __init__(self, number: int, message: str, place: TextPosition | None = None, told: bool = False) -> None:  # noqa: FBT001, FBT002 - an exception's arguments are its pickle
-        super().__init__(number, message, place, told)
+    def __init__(self, number: int, message: str, place: TextPosition | None = None, is_reported: bool = False) -> None:  # noqa: FBT001, FBT002 - an exception's arguments are its pickle
+        super().__init__(number, message, place, is_reported)
         self.number = number
         self.message = message
         self.place = place
-        self.told = told
+        self.told = is_reported
 
     @property
     def code(self) -> str:
@@ -133,23 +133,25 @@ class OutcomeUnknown(SqlppError):
         return OutcomeUnknown, ()
 
 
-def syntax(message: str, place: TextPosition, *, told: bool = False) -> SqlppError:
+def syntax(message: str, place: TextPosition, *, has_position: bool = False) -> SqlppError:
     """A syntax error."""
-    return SqlppError(SYNTAX, f"Syntax error: {message}", place, told)
+    return SqlppError(SYNTAX, f"Syntax error: {message}", place, has_position)
 
 
 def unexpected_token(line: str, what: str, place: TextPosition) -> SqlppError:
     """A token that the grammar does not allow here. `line` is its whole line, `what` the displayed token."""
-    shown = shown_line(line, place.column)
-    return syntax(f"In line {place.line} >>{shown}<< Encountered {what} at column {place.column}.", place, told=True)
+    text = shown_line(line, place.column)
+    return syntax(
+        f"In line {place.line} >>{text}<< Encountered {what} at column {place.column}.", place, has_position=True
+    )
 
 
 def lexical(character: str, after: str, place: TextPosition) -> SqlppError:
     """A character that no token can begin or continue with; an empty one stands for the end of the text."""
     met = f'"{escape_token(character)}" ({ord(character)})' if character else "<EOF>"
-    shown = escape_token(after[-_TOKEN_SHOWN_MAX:])
+    text = escape_token(after[-_TOKEN_SHOWN_MAX:])
     where = f"Lexical error at line {place.line}, column {place.column}."
-    return syntax(f'{where}  Encountered: {met}, after : "{shown}"', place, told=True)
+    return syntax(f'{where}  Encountered: {met}, after : "{text}"', place, has_position=True)
 
 
 def unexpected_word(image: str, place: TextPosition) -> SqlppError:

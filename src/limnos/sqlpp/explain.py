@@ -46,7 +46,7 @@ def explain_plan(
         form = forms(dataverse, name)
         return None if form is None else form.type
 
-    told: dict[str, object] = _runs(expression, types)
+    runs: dict[str, object] = _runs(expression, types)
     looked_up = _looked_up(expression, forms, indexes=indexes)
     if looked_up:
         many = (
@@ -54,8 +54,8 @@ def explain_plan(
             if "index" not in looked_up
             else "many objects, or many files, may have such values"
         )
-        told = {**looked_up, "unless": f"{many}; then: {msgspec.json.encode(told).decode()}"}
-    return msgspec.json.encode({**told, "plan": msgspec.Raw(wire.encode(expression))})
+        runs = {**looked_up, "unless": f"{many}; then: {msgspec.json.encode(runs).decode()}"}
+    return msgspec.json.encode({**runs, "plan": msgspec.Raw(wire.encode(expression))})
 
 
 def _looked_up(
@@ -65,55 +65,55 @@ def _looked_up(
     indexes: Callable[[tuple[str, ...], str], Sequence[LookupIndex]],
 ) -> dict[str, list[str]]:
     """The datasets that are looked up by key or index, if the whole statement consists of such lookups; else empty."""
-    _, wanted = prepare_scans(expression)
-    told: dict[str, list[str]] = {}
-    for one in wanted:
+    _, requirements = prepare_scans(expression)
+    entries: dict[str, list[str]] = {}
+    for one in requirements:
         form, name = forms(one.dataverse, one.name), ".".join((*one.dataverse, one.name))
-        found = form and lookup_in(form, one.conditions, indexes=indexes(one.dataverse, one.name))
-        if not found or len(wanted) > SCANS_MAX:
+        result = form and lookup_in(form, one.conditions, indexes=indexes(one.dataverse, one.name))
+        if not result or len(requirements) > SCANS_MAX:
             return {}
-        by, said = ("key", name) if found.by is None else ("index", f"{name}: {found.by}")
-        told.setdefault(by, []).append(said)
-    return told
+        by, text = ("key", name) if result.by is None else ("index", f"{name}: {result.by}")
+        entries.setdefault(by, []).append(text)
+    return entries
 
 
 def _runs(expression: plan.Expression, types: DatasetTypes) -> dict[str, object]:
     reason = "it is an expression and no query"
     if isinstance(expression, plan.Subquery):
         try:
-            found = translate_query(expression.query, types)
+            query = translate_query(expression.query, types)
         except UntranslatableExpression as uncarried:
             reason = str(uncarried)
         else:
-            if not found.layout.finished:
+            if not query.layout.finished:
                 return {"spark": [WHOLE]}
-            because = f"Spark does not carry: {'; '.join(found.layout.finished)}"
-            return {"spark": [WHOLE], "evaluator": VALUES if found.layout.keep is None else ROWS, "because": because}
-    _, wanted = prepare_scans(expression, types=types)
+            because = f"Spark does not carry: {'; '.join(query.layout.finished)}"
+            return {"spark": [WHOLE], "evaluator": VALUES if query.layout.keep is None else ROWS, "because": because}
+    _, requirements = prepare_scans(expression, types=types)
     return {
-        "spark": [_scan_text(one) for one in wanted],
+        "spark": [_scan_text(one) for one in requirements],
         "evaluator": WHOLE,
         "because": f"Spark does not carry: {reason}",
     }
 
 
-def _scan_text(wanted: ScanRequirement) -> str:
+def _scan_text(requirement: ScanRequirement) -> str:
     """A line about one scan: which objects, fields or groups Spark returns."""
-    if wanted.carried is not None:
+    if requirement.carried is not None:
         return "a query inside"
-    name = ".".join((*wanted.dataverse, wanted.name))
-    what = "objects" if wanted.fields is None else f"fields {', '.join(sorted(wanted.fields)) or 'none'}"
-    if wanted.grouped is not None:
+    name = ".".join((*requirement.dataverse, requirement.name))
+    what = "objects" if requirement.fields is None else f"fields {', '.join(sorted(requirement.fields)) or 'none'}"
+    if requirement.grouped is not None:
         what = "groups"
-    limited = f", the first {wanted.limit}" if wanted.limit is not None else ""
-    where = f", those that meet {len(wanted.conditions)} conditions" if wanted.conditions else ""
+    limited = f", the first {requirement.limit}" if requirement.limit is not None else ""
+    where = f", those that meet {len(requirement.conditions)} conditions" if requirement.conditions else ""
     return f"{name}: {what}{where}{limited}"
 
 
-def as_text(told: bytes) -> bytes:
+def as_text(data: bytes) -> bytes:
     """EXPLAIN's JSON as one JSON string: a line for each node of the plan, indented below its parent."""
     lines: list[str] = []
-    _lines(msgspec.json.decode(told), lines, label="", depth=0)
+    _lines(msgspec.json.decode(data), lines, label="", depth=0)
     return msgspec.json.encode("\n".join(lines))
 
 
@@ -126,12 +126,12 @@ def _lines(value: object, lines: list[str], *, label: str, depth: int) -> None:
         for item in value:
             _lines(item, lines, label=label, depth=depth)
     elif isinstance(value, dict):
-        said = {key: part for key, part in value.items() if key not in ("n", "at") and part not in (None, [], False)}
-        plain = {key: part for key, part in said.items() if not isinstance(part, (dict, list))}
+        entries = {key: part for key, part in value.items() if key not in ("n", "at") and part not in (None, [], False)}
+        plain = {key: part for key, part in entries.items() if not isinstance(part, (dict, list))}
         words = [str(value["n"])] if "n" in value else []
         words += [f"{key}={_word(part)}" for key, part in plain.items()]
         lines.append(f"{start}{' '.join(words)}".rstrip())
-        for key, part in said.items():
+        for key, part in entries.items():
             if key not in plain:
                 _lines(part, lines, label=key, depth=depth + 1)
     else:

@@ -90,9 +90,9 @@ def delegate_groups(block: plan.Block, order: tuple[plan.Order, ...], *, record:
 def _keys(group: plan.Group, slot: int, *, record: RecordType) -> Iterator[tuple[str, tuple[str, ...], str]]:
     for at, (_, value) in enumerate(group.keys):
         path = path_of(value, slot)
-        found = None if path is None else column_type(record, path)
-        if path is not None and found is not None and found.name in GROUPED:
-            yield f"k{at}", path, found.name
+        scalar = None if path is None else column_type(record, path)
+        if path is not None and scalar is not None and scalar.name in GROUPED:
+            yield f"k{at}", path, scalar.name
 
 
 def _group_field(at: plan.PlanNode, slot: int, *, name: str) -> plan.Expression:
@@ -117,10 +117,10 @@ class _MeasureCollector:
         function, path, distinct = key
         type_ = "bigint"
         if path is not None:
-            found = column_type(self._record, path)
-            if found is None or found.name not in AGGREGATES[function]:
+            scalar = column_type(self._record, path)
+            if scalar is None or scalar.name not in AGGREGATES[function]:
                 return False
-            type_ = result_of(function, found.name)
+            type_ = result_of(function, scalar.name)
         self.found.setdefault(key, GroupMeasure(f"m{len(self.found)}", function, path, distinct, type_))
         return True
 
@@ -133,17 +133,17 @@ class _MeasureCollector:
         path = path_of(node.argument, self._slot)
         return None if path is None else (function, path, node.distinct)
 
-    def put(self, held: Node) -> Node:
+    def put(self, node: Node) -> Node:
         """The node with each aggregate replaced by the field of its result."""
-        return self._put(held)  # type: ignore[return-value]
+        return self._put(node)  # type: ignore[return-value]
 
-    def _put(self, held: object) -> object:
-        if isinstance(held, plan.Aggregate):
-            key = self._key(held)
+    def _put(self, content: object) -> object:
+        if isinstance(content, plan.Aggregate):
+            key = self._key(content)
             if key is None:
                 raise TypeError("an aggregate that was not taken")
-            return _group_field(held, self._slot, name=self.found[key].name)
-        if isinstance(held, plan.PlanNode) and not isinstance(held, plan.Block):
-            changes = {name: self._put(getattr(held, name)) for name in held.__struct_fields__[1:]}
-            return structs.replace(held, **changes)
-        return tuple(self._put(item) for item in held) if type(held) is tuple else held
+            return _group_field(content, self._slot, name=self.found[key].name)
+        if isinstance(content, plan.PlanNode) and not isinstance(content, plan.Block):
+            changes = {name: self._put(getattr(content, name)) for name in content.__struct_fields__[1:]}
+            return structs.replace(content, **changes)
+        return tuple(self._put(item) for item in content) if type(content) is tuple else content

@@ -78,7 +78,7 @@ class TokenizedText:
         check_size(text)
         self.text = text
         self.origin = origin
-        self._ends = [found.end() for found in _LINE_END.finditer(text)]
+        self._ends = [match.end() for match in _LINE_END.finditer(text)]
         self.hints: list[Hint] = []
         self.tokens: list[Token] = []
         _Lexer(self).run()
@@ -149,9 +149,9 @@ class _Lexer:
         self.lexed.tokens.append(Token(kind, image, value or image, place or self.place(start), start, end))
         return end
 
-    def token(self, found: re.Match[str], group: str) -> int:
+    def token(self, match: re.Match[str], group: str) -> int:
         """Append the token whose beginning the match found. Returns its end."""
-        start, end, image = found.start(), found.end(), found[0]
+        start, end, image = match.start(), match.end(), match[0]
         if group == "word":
             word = image.upper()
             return self.add(word if word in KEYWORDS else IDENTIFIER, start, end)
@@ -175,7 +175,7 @@ class _Lexer:
         if not self.bags:
             place = self.place(start)
             where = f"Lexical error at line {place.line}, column {place.column}."
-            raise syntax(f'{where} Encountered "}}" but state stack is empty.', place, told=True)
+            raise syntax(f'{where} Encountered "}}" but state stack is empty.', place, has_position=True)
         if not self.bags.pop():
             return self.add("}", start, start + 1)
         if not self.text.startswith("}}", start):
@@ -188,8 +188,8 @@ class _Lexer:
         extended = self.text[start] == "E"
         end, pieces = body, []
         while True:
-            found = _BODY[quote].match(self.text, end)
-            stop = found.end() if found else end
+            match = _BODY[quote].match(self.text, end)
+            stop = match.end() if match else end
             if not self.text.startswith(quote, stop):
                 raise self.error(start, stop + (self.text[stop : stop + 1] == "\\"))
             pieces.append(self.text[end:stop])
@@ -217,11 +217,11 @@ class _Lexer:
         """Skip a comment and nested ones; record it if it is a hint. Returns its end."""
         place, depth, offset = self.place(start), 1, start + 2
         while depth:
-            found = _COMMENT_EDGE.search(self.text, offset)
-            if found is None:
+            match = _COMMENT_EDGE.search(self.text, offset)
+            if match is None:
                 raise self.error(start, len(self.text))
-            depth += 1 if found[0] == "/*" else -1
-            offset = found.end()
+            depth += 1 if match[0] == "/*" else -1
+            offset = match.end()
         if self.text.startswith("+", start + 2):
             self.lexed.hints.append(Hint(place, self.text[start + 3 : offset - 2].strip()))
         return offset
@@ -234,7 +234,7 @@ class _Lexer:
         return lexical(self.text[offset], self.text[start:offset], self.place(offset))
 
 
-def _character(found: re.Match[str]) -> str:
-    if found[1]:
-        return chr(int(found[1], 16))
-    return _ESCAPES.get(found[2], found[2])
+def _character(match: re.Match[str]) -> str:
+    if match[1]:
+        return chr(int(match[1], 16))
+    return _ESCAPES.get(match[2], match[2])

@@ -119,9 +119,9 @@ def are_compatible(one: LockMode, other: LockMode) -> bool:
     return other in _TOGETHER[one]
 
 
-def contains(held: LockMode, wanted: LockMode) -> bool:
+def contains(mode: LockMode, lock_mode: LockMode) -> bool:
     """Return whether a held mode permits everything that another mode does."""
-    return wanted in _CONTAINED[held]
+    return lock_mode in _CONTAINED[mode]
 
 
 def wishes_of(wishes: Iterable[LockRequest]) -> tuple[LockRequest, ...]:
@@ -129,13 +129,13 @@ def wishes_of(wishes: Iterable[LockRequest]) -> tuple[LockRequest, ...]:
 
     Raises SqlppError (ASX1049).
     """
-    found: dict[LockKey, LockMode] = {}
+    modes: dict[LockKey, LockMode] = {}
     for key, mode in wishes:
-        before = found.get(key, mode)
+        before = modes.get(key, mode)
         if not contains(before, mode) and not contains(mode, before):
             raise conflicting_modes_error(mode, before)
-        found[key] = before if contains(before, mode) else mode
-    return tuple(LockRequest(*item) for item in sorted(found.items()))
+        modes[key] = before if contains(before, mode) else mode
+    return tuple(LockRequest(*item) for item in sorted(modes.items()))
 
 
 def grantable_locks(rows: Collection[LockRow], among: Collection[int]) -> list[int]:
@@ -158,8 +158,8 @@ def grantable_locks(rows: Collection[LockRow], among: Collection[int]) -> list[i
             (waiting if row.mode is None else upgrades).setdefault(row.token, []).append(row)
     alone = [
         token
-        for token, wanted in sorted(upgrades.items())
-        if token in among and all(holders[row.key] == {token} for row in wanted)
+        for token, rows in sorted(upgrades.items())
+        if token in among and all(holders[row.key] == {token} for row in rows)
     ]
     return alone + _grantable_new_locks(waiting, among, modes=modes)
 
@@ -168,13 +168,13 @@ def _grantable_new_locks(
     waiting: dict[int, list[LockRow]], among: Collection[int], *, modes: dict[LockKey, set[LockMode]]
 ) -> list[int]:
     """Choose among requests that hold nothing yet. A request that is not granted blocks later ones on its keys."""
-    found = []
+    results = []
     for token, rows in sorted(waiting.items()):
         if token in among and all(modes.get(row.key, set()) <= _TOGETHER[row.wanted] for row in rows):
-            found.append(token)
+            results.append(token)
         for row in rows:
             modes.setdefault(row.key, set()).add(row.wanted)
-    return found
+    return results
 
 
 def find_blocker(rows: Collection[LockRow], token: int) -> LockRow | None:
@@ -184,8 +184,8 @@ def find_blocker(rows: Collection[LockRow], token: int) -> LockRow | None:
         own = mine.get(row.key)
         if own is None or row.token == token:
             continue
-        held = set() if row.mode is None else {row.mode}
-        ahead = held if own.mode is not None or (row.token > token and row.mode is None) else held | {row.wanted}
+        modes = set() if row.mode is None else {row.mode}
+        ahead = modes if own.mode is not None or (row.token > token and row.mode is None) else modes | {row.wanted}
         if not ahead <= _TOGETHER[own.wanted]:
             return row
     return None
@@ -215,31 +215,33 @@ def is_deadlock(rows: Collection[LockRow], token: int) -> bool:
     return False
 
 
-def require_upgrade(held: LockMode | None, wanted: LockMode) -> None:
+def require_upgrade(mode: LockMode | None, lock_mode: LockMode) -> None:
     """Check an upgrade: only EXCLUSIVE_MODIFY to UPGRADED_WRITE. Raises SqlppError (ASX1045, ASX1047)."""
-    if held is None:
+    if mode is None:
         raise SqlppError(NOT_HELD_TO_UPGRADE, "Metadata lock cannot be upgraded! because it was not acquired before")
-    if (held, wanted) != (_EXCLUSIVE, _UPGRADED):
-        raise SqlppError(ILLEGAL_UPGRADE, f"Illegal attempt to upgrade metadata lock from {held.name} to {wanted.name}")
+    if (mode, lock_mode) != (_EXCLUSIVE, _UPGRADED):
+        raise SqlppError(
+            ILLEGAL_UPGRADE, f"Illegal attempt to upgrade metadata lock from {mode.name} to {lock_mode.name}"
+        )
 
 
-def require_downgrade(held: LockMode | None, wanted: LockMode) -> None:
+def require_downgrade(mode: LockMode | None, lock_mode: LockMode) -> None:
     """Check a downgrade: only UPGRADED_WRITE to EXCLUSIVE_MODIFY. Raises SqlppError (ASX1046, ASX1048)."""
-    if held is None:
+    if mode is None:
         raise SqlppError(
             NOT_HELD_TO_DOWNGRADE, "Metadata lock cannot be downgraded! because it was not acquired before"
         )
-    if (held, wanted) != (_UPGRADED, _EXCLUSIVE):
+    if (mode, lock_mode) != (_UPGRADED, _EXCLUSIVE):
         raise SqlppError(
-            ILLEGAL_DOWNGRADE, f"Illegal attempt to downgrade metadata lock from {held.name} to {wanted.name}"
+            ILLEGAL_DOWNGRADE, f"Illegal attempt to downgrade metadata lock from {mode.name} to {lock_mode.name}"
         )
 
 
-def conflicting_modes_error(wanted: LockMode, held: LockMode) -> SqlppError:
+def conflicting_modes_error(mode: LockMode, lock_mode: LockMode) -> SqlppError:
     """The error for two modes of one key of which none contains the other."""
     return SqlppError(
         HELD_OTHERWISE,
-        f"Metadata lock cannot be acquired for {wanted.name} since it is already acquired for {held.name}",
+        f"Metadata lock cannot be acquired for {mode.name} since it is already acquired for {lock_mode.name}",
     )
 
 

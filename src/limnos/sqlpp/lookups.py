@@ -49,9 +49,11 @@ def lookup_in(
     key = key_in(form, conditions)
     if key is not None:
         return Lookup(key, None)
-    found = [Lookup(_index_conditions(form, index, among=conditions), index.name) for index in indexes]
+    lookups = [Lookup(_index_conditions(form, index, among=conditions), index.name) for index in indexes]
     return (
-        max(found, key=lambda one: len(one.conditions), default=None) if any(one.conditions for one in found) else None
+        max(lookups, key=lambda one: len(one.conditions), default=None)
+        if any(one.conditions for one in lookups)
+        else None
     )
 
 
@@ -81,9 +83,9 @@ def _cast_condition(form: StorageForm, condition: Condition) -> Condition:
 
 def key_in(form: StorageForm, conditions: Sequence[Condition]) -> KeyConditions | None:
     """The equality conditions on all key fields; None if the conditions do not fix the key."""
-    found = [_equality_condition(form, path, among=conditions) for path in form.keys]
-    key = tuple(one for one in found if one is not None)
-    return key if key and len(key) == len(found) else None
+    results = [_equality_condition(form, path, among=conditions) for path in form.keys]
+    key = tuple(one for one in results if one is not None)
+    return key if key and len(key) == len(results) else None
 
 
 def _equality_condition(form: StorageForm, path: tuple[str, ...], *, among: Sequence[Condition]) -> Condition | None:

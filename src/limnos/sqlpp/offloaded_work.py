@@ -84,11 +84,11 @@ class SourceRows(msgspec.Struct, frozen=True):
     parts: tuple[int, ...] = ()
     fields: frozenset[str] | None = None
 
-    def made(self, given: tuple[bytes, ...]) -> tuple[Value, ...]:
+    def made(self, argument: tuple[bytes, ...]) -> tuple[Value, ...]:
         """The rows as values."""
         if not self.dataset:
             return tuple(from_tagged_json(cast("Json", msgspec.json.decode(row))) for row in self.rows)
-        objects = chain.from_iterable(_OBJECTS.decode(given[number]) for number in self.parts)
+        objects = chain.from_iterable(_OBJECTS.decode(argument[number]) for number in self.parts)
         return tuple(metadata_records(self.dataset, objects, fields=self.fields))
 
 
@@ -102,12 +102,12 @@ def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
         plan: The encoded plan.
         *rest: The number of slots, the sources by name (`SourceRows`), and metadata objects in parts.
     """
-    slots, sources, *given = rest
+    slots, sources, *arguments = rest
     bound = BoundQuery(cast("Expression", wire.decode(plan)), int(slots), ())
     try:
-        found = msgspec.json.decode(sources, type=dict[str, SourceRows])
-        held = {name: source.made(tuple(given)) for name, source in found.items()}
-        values = results(bound, lambda dataverse, name: held[source_key(dataverse, name)])
+        rows = msgspec.json.decode(sources, type=dict[str, SourceRows])
+        item = {name: source.made(tuple(arguments)) for name, source in rows.items()}
+        values = results(bound, lambda dataverse, name: item[source_key(dataverse, name)])
         return [b"done", *_parts(values)]
     except SqlppError as error:
         return _encode_error(error)
@@ -118,18 +118,18 @@ def find_scans(plan: bytes) -> list[bytes]:
 
     Returns the changed plan and the requirements of each scan.
     """
-    numbered, wanted = prepare_scans(cast("Expression", wire.decode(plan)), carries=False)
-    return [b"done", wire.encode(numbered), msgspec.json.encode(tuple(map(_packed_scan, wanted)))]
+    numbered, requirements = prepare_scans(cast("Expression", wire.decode(plan)), carries=False)
+    return [b"done", wire.encode(numbered), msgspec.json.encode(tuple(map(_packed_scan, requirements)))]
 
 
-def _packed_scan(wanted: ScanRequirement) -> tuple[object, ...]:
-    conditions = tuple((each.path, each.operator, to_tagged_json(each.value)) for each in wanted.conditions)
-    return wanted.dataverse, wanted.name, wanted.fields, conditions, wanted.limit
+def _packed_scan(requirement: ScanRequirement) -> tuple[object, ...]:
+    conditions = tuple((each.path, each.operator, to_tagged_json(each.value)) for each in requirement.conditions)
+    return requirement.dataverse, requirement.name, requirement.fields, conditions, requirement.limit
 
 
-def scans_of(told: bytes) -> tuple[ScanRequirement, ...]:
+def scans_of(data: bytes) -> tuple[ScanRequirement, ...]:
     """Decode the scan requirements that `find_scans` returned."""
-    packed = msgspec.json.decode(told, type=tuple[_PackedScan, ...])
+    packed = msgspec.json.decode(data, type=tuple[_PackedScan, ...])
     return tuple(
         ScanRequirement(dataverse, name, fields, tuple(Condition(path, operator, from_tagged_json(cast("Json", value))) for path, operator, value in conditions), limit)
         for dataverse, name, fields, conditions, limit in packed
@@ -157,9 +157,9 @@ def _encode_error(error: SqlppError) -> list[bytes]:
     return [b"refused", msgspec.json.encode(error.args)]
 
 
-def refusal_of(told: bytes) -> SqlppError:
+def refusal_of(data: bytes) -> SqlppError:
     """Decode the error of a `refused` answer."""
-    number, message, place, is_told = msgspec.json.decode(told, type=tuple[int, str, TextPosition | None, bool])
+    number, message, place, is_told = msgspec.json.decode(data, type=tuple[int, str, TextPosition | None, bool])
     return SqlppError(number, message, place, is_told)
 
 
@@ -171,9 +171,9 @@ def parse_text(text: bytes) -> list[bytes]:
         return _encode_error(error)
 
 
-def spans_of(told: bytes) -> tuple[StatementSpan, ...]:
+def spans_of(data: bytes) -> tuple[StatementSpan, ...]:
     """Decode the spans that `parse_text` returned."""
-    return msgspec.json.decode(told, type=tuple[StatementSpan, ...])
+    return msgspec.json.decode(data, type=tuple[StatementSpan, ...])
 
 
 def packed_binding(binding: QueryBinding, known: KnownNames) -> bytes:
@@ -181,10 +181,10 @@ def packed_binding(binding: QueryBinding, known: KnownNames) -> bytes:
     return msgspec.json.encode(PackedBinding.of(binding, known))
 
 
-def bind_query(given: bytes) -> list[bytes]:
+def bind_query(data: bytes) -> list[bytes]:
     """Bind a query. Returns `done` with plan, slots and reads, `wanted` with questions about names, or `refused`."""
     try:
-        binding, known = msgspec.json.decode(given, type=PackedBinding).unpacked()
+        binding, known = msgspec.json.decode(data, type=PackedBinding).unpacked()
         try:
             bound = binding.bind(known)
         except SqlppError:
@@ -197,9 +197,9 @@ def bind_query(given: bytes) -> list[bytes]:
         return _encode_error(error)
 
 
-def questions_of(told: bytes) -> tuple[NameQuestion, ...]:
+def questions_of(data: bytes) -> tuple[NameQuestion, ...]:
     """Decode the questions that `bind_query` returned."""
-    return msgspec.json.decode(told, type=tuple[NameQuestion, ...])
+    return msgspec.json.decode(data, type=tuple[NameQuestion, ...])
 
 
 def bound_of(plan: bytes, rest: bytes, *, at: TextPosition) -> BoundQuery:

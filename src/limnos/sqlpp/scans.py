@@ -101,9 +101,9 @@ class _ScanNumbering:
         if isinstance(node, plan.Scan):
             return self._scan(node, ScanRequirement(node.dataverse, node.name))
         if isinstance(node, plan.Subquery):
-            found = self._carried(node)
-            if found is not None:
-                return found
+            scan = self._carried(node)
+            if scan is not None:
+                return scan
         if isinstance(node, plan.Query):
             node = self._groups(node) or node
         sources: dict[str, object] = {}
@@ -111,19 +111,19 @@ class _ScanNumbering:
             sources["sources"] = tuple(self._source(source, node) for source in node.sources)
         rest: dict[str, object] = {}
         for name in node.__struct_fields__[1:]:
-            held = getattr(node, name)
-            if name not in sources and (isinstance(held, plan.PlanNode) or (type(held) is tuple and held)):
-                rest[name] = self._each(held)
+            item = getattr(node, name)
+            if name not in sources and (isinstance(item, plan.PlanNode) or (type(item) is tuple and item)):
+                rest[name] = self._each(item)
         return structs.replace(node, **sources, **rest)
 
-    def _each(self, held: object) -> object:
-        if isinstance(held, plan.PlanNode):
-            return self._changed(held)
-        return tuple([self._each(item) for item in held]) if type(held) is tuple else held
+    def _each(self, content: object) -> object:
+        if isinstance(content, plan.PlanNode):
+            return self._changed(content)
+        return tuple([self._each(item) for item in content]) if type(content) is tuple else content
 
-    def _scan(self, at: plan.Expression, wanted: ScanRequirement) -> plan.Scan:
+    def _scan(self, at: plan.Expression, requirement: ScanRequirement) -> plan.Scan:
         """A scan with the next number."""
-        self.found.append(wanted)
+        self.found.append(requirement)
         return plan.Scan(at.at, NUMBERED, str(len(self.found) - 1))
 
     def _carried(self, node: plan.Subquery) -> plan.Scan | None:
@@ -131,10 +131,10 @@ class _ScanNumbering:
         if node is self._outermost or not self._carries:
             return None
         try:
-            found = translate_query(node.query, self._types)
+            query = translate_query(node.query, self._types)
         except UntranslatableExpression:
             return None
-        return self._scan(node, ScanRequirement(NUMBERED, "", carried=found, query=node))
+        return self._scan(node, ScanRequirement(NUMBERED, "", carried=query, query=node))
 
     def _source(self, source: plan.ForEach, block: plan.Block) -> plan.ForEach:
         scan, slot = source.source, source.slot
@@ -143,8 +143,8 @@ class _ScanNumbering:
         if isinstance(scan, plan.Scan):
             needed = None if slot in self._whole else frozenset(self._fields.get(slot, ())) | self._result_fields
             conditions = tuple(_conditions(source, block))
-            wanted = ScanRequirement(scan.dataverse, scan.name, needed, conditions, self._limits.get(slot))
-            changed: plan.Expression = self._scan(scan, wanted)
+            requirement = ScanRequirement(scan.dataverse, scan.name, needed, conditions, self._limits.get(slot))
+            changed: plan.Expression = self._scan(scan, requirement)
         else:
             changed = self.numbered(scan)
         condition = None if source.condition is None else self.numbered(source.condition)
@@ -159,14 +159,19 @@ class _ScanNumbering:
         scan = source.source
         record = self._types(scan.dataverse, scan.name) if isinstance(scan, plan.Scan) else None
         order = query.order if query.output is None else ()
-        given = None if record is None else delegate_groups(block, order, record=record)
-        if given is None or not isinstance(scan, plan.Scan):
+        engine_group_block = None if record is None else delegate_groups(block, order, record=record)
+        if engine_group_block is None or not isinstance(scan, plan.Scan):
             return None
         groups = self._scan(
-            scan, ScanRequirement(scan.dataverse, scan.name, None, given.conditions, grouped=given.grouped)
+            scan,
+            ScanRequirement(
+                scan.dataverse, scan.name, None, engine_group_block.conditions, grouped=engine_group_block.grouped
+            ),
         )
-        changed = structs.replace(given.block, sources=(structs.replace(source, source=groups),))
-        return structs.replace(query, arms=(changed,), order=given.order if query.output is None else query.order)
+        changed = structs.replace(engine_group_block.block, sources=(structs.replace(source, source=groups),))
+        return structs.replace(
+            query, arms=(changed,), order=engine_group_block.order if query.output is None else query.order
+        )
 
 
 def runs_functions(expression: plan.Expression) -> bool:
@@ -182,37 +187,37 @@ def runs_functions(expression: plan.Expression) -> bool:
 def walk(node: plan.PlanNode) -> list[plan.PlanNode]:
     """A node and all nodes below it."""
     waiting: list[object] = [node]
-    found: list[plan.PlanNode] = []
+    nodes: list[plan.PlanNode] = []
     while waiting:
-        held = waiting.pop()
-        if isinstance(held, plan.PlanNode):
-            found.append(held)
-            waiting.extend([getattr(held, name) for name in held.__struct_fields__[1:]])
-        elif type(held) is tuple:
-            waiting.extend(held)
-    return found
+        item = waiting.pop()
+        if isinstance(item, plan.PlanNode):
+            nodes.append(item)
+            waiting.extend([getattr(item, name) for name in item.__struct_fields__[1:]])
+        elif type(item) is tuple:
+            waiting.extend(item)
+    return nodes
 
 
 def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | None) -> set[int]:
     """The slots of variables that are used as a whole, not only by field."""
     results = _results(expression) if result_fields is not None else ()
-    found: set[int] = set()
+    entries: set[int] = set()
     waiting: list[object] = [expression]
     while waiting:
-        held = waiting.pop()
-        if type(held) is tuple:
-            waiting.extend(held)
-        elif isinstance(held, plan.Local):
-            found.add(held.slot)
-        elif isinstance(held, plan.Select) and any(held.value is result for result in results):
-            waiting.append(held.projections)
-        elif isinstance(held, plan.PlanNode) and not (
-            isinstance(held, plan.FieldOf) and isinstance(held.base, plan.Local)
+        item = waiting.pop()
+        if type(item) is tuple:
+            waiting.extend(item)
+        elif isinstance(item, plan.Local):
+            entries.add(item.slot)
+        elif isinstance(item, plan.Select) and any(item.value is result for result in results):
+            waiting.append(item.projections)
+        elif isinstance(item, plan.PlanNode) and not (
+            isinstance(item, plan.FieldOf) and isinstance(item.base, plan.Local)
         ):
-            waiting.extend([getattr(held, name) for name in held.__struct_fields__[1:]])
-        if isinstance(held, plan.Group):
-            found.update(slot for _, slot in held.members)
-    return found
+            waiting.extend([getattr(item, name) for name in item.__struct_fields__[1:]])
+        if isinstance(item, plan.Group):
+            entries.update(slot for _, slot in item.members)
+    return entries
 
 
 def _results(expression: plan.Expression) -> tuple[plan.Local, ...]:

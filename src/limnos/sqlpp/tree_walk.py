@@ -32,15 +32,15 @@ def children(node: SyntaxNode) -> Iterator[SyntaxNode]:
 def outline(node: SyntaxNode) -> list[object]:
     """The tree as a flat list without positions: two trees are equal if their outlines are."""
     waiting: list[object] = [node]
-    told: list[object] = []
+    entries: list[object] = []
     while waiting:
         item = waiting.pop()
         if isinstance(item, SyntaxNode):
-            told.append(type(item).__name__)
+            entries.append(type(item).__name__)
             waiting.extend(getattr(item, name) for name in item.__struct_fields__[:0:-1])
         elif type(item) is tuple:
-            told.append(len(item))
+            entries.append(len(item))
             waiting.extend(reversed(item))
         else:
-            told.append((type(item).__name__, item))
-    return told
+            entries.append((type(item).__name__, item))
+    return entries

@@ -53,8 +53,8 @@ def _is_open(path: Path) -> bool:
 def _tighten(path: Path, mode: int) -> None:
     """Remove the permissions of other users from a file or directory of the server."""
     try:
-        found = path.stat()
-        if not found.st_mode & 0o077 or found.st_mode & stat.S_ISVTX:
+        result = path.stat()
+        if not result.st_mode & 0o077 or result.st_mode & stat.S_ISVTX:
             return
         path.chmod(mode)
     except FileNotFoundError:
@@ -62,4 +62,4 @@ def _tighten(path: Path, mode: int) -> None:
     except OSError as error:
         log.warning("other users of this machine may get at it", path=str(path), error=str(error))
         return
-    log.warning("closed to other users of this machine", path=str(path), before=f"{stat.S_IMODE(found.st_mode):o}")
+    log.warning("closed to other users of this machine", path=str(path), before=f"{stat.S_IMODE(result.st_mode):o}")

@@ -51,13 +51,15 @@ class StoreWriter(Protocol):
         """The clock that all nodes share."""
         ...
 
-    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: BeginCallback = ignore_begin) -> T:
+    async def submit(
+        self, permit: Permit[object], mutation: Mutation[T], *, on_begin: BeginCallback = ignore_begin
+    ) -> T:
         """Run a mutation in its transaction and return its result after the commit.
 
         Args:
             permit: The permit of the mutation.
             mutation: A plain function over the transaction.
-            begun: Called right before the mutation first runs. Until then it has certainly done nothing.
+            on_begin: Called right before the mutation first runs. Until then it has certainly done nothing.
 
         Raises:
             StalePermit: Decide again.
@@ -67,7 +69,9 @@ class StoreWriter(Protocol):
         """
         ...
 
-    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: BeginCallback = ignore_begin) -> T:
+    async def submit_held(
+        self, permit: Permit[object], again: Again[T], *, on_begin: BeginCallback = ignore_begin
+    ) -> T:
         """Take the locks of a permit's zones, decide by `again`, run the mutation it returns, and commit.
 
         While `again` decides, nobody can move access or names in those zones. Raises the errors of `again` and of

@@ -42,8 +42,8 @@ class _SqliteSnapshot:
     async def pages(self, query: Query, size: int) -> AsyncGenerator[list[Row], None]:
         statement, params = query
         cursor = await asyncio.to_thread(self._connection.execute, statement.sqlite, statement.values(params))
-        while found := await asyncio.to_thread(cursor.fetchmany, size):
-            yield found
+        while to_thread := await asyncio.to_thread(cursor.fetchmany, size):
+            yield to_thread
 
 
 @asynccontextmanager

@@ -80,5 +80,5 @@ def drive_load(load: Load[T], rows: Callable[[Sql, Params], list[Row]]) -> T:
         while True:
             statement, params = load.send(rows(statement, params))
     except StopIteration as stop:
-        found: T = stop.value
-        return found
+        result: T = stop.value
+        return result

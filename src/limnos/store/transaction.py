@@ -81,8 +81,8 @@ class StoreTransaction:
 
     def epoch(self) -> int:
         """Read the store's epoch."""
-        found: int = self.rows(EPOCH, {})[0][0]
-        return found
+        rows: int = self.rows(EPOCH, {})[0][0]
+        return rows
 
     def changed(self, draft: ChangeDraft) -> None:
         """Record a change; every write of a resource calls this."""

@@ -231,11 +231,11 @@ class MutationBatch:
 
     def clock(self, zone: int) -> tuple[int, int]:
         """Return the zone's clock as this batch would leave it."""
-        found = self._clocks.get(zone)
-        if found is None:
+        _clocks = self._clocks.get(zone)
+        if _clocks is None:
             self._read((zone,))
-            found = self._clocks[zone]
-        return found
+            _clocks = self._clocks[zone]
+        return _clocks
 
     def _read(self, zones: Sequence[int]) -> None:
         self._clocks.update(dict.fromkeys(zones, (0, 0)))

@@ -72,11 +72,11 @@ def configure(
     _replace_handler(_handler(target, _renderers(json=json, terminal=target.isatty()), shared, json=json), number)
 
 
-def request_log(wanted: LoggedRequests = "all", sample: float = 1.0) -> RequestLog | None:
+def request_log(expected: LoggedRequests = "all", sample: float = 1.0) -> RequestLog | None:
     """Create the request log of this process; None if the settings want none or `configure` was not called."""
     for handler in logging.getLogger().handlers:
-        if isinstance(handler, _Handler) and wanted != "none" and logging.getLogger().level <= logging.INFO:
-            return RequestLog(handler.stream, json=handler.json, wanted=wanted, sample=sample)
+        if isinstance(handler, _Handler) and expected != "none" and logging.getLogger().level <= logging.INFO:
+            return RequestLog(handler.stream, json=handler.json, mode=expected, sample=sample)
     return None
 
 

@@ -77,12 +77,12 @@ _encode_lines = msgspec.json.Encoder().encode_lines
 class RequestLog:
     """Collects entries and writes them to a stream, as JSON lines or for a terminal."""
 
-    def __init__(self, stream: TextIO, *, json: bool, wanted: LoggedRequests = "all", sample: float = 1.0) -> None:
+    def __init__(self, stream: TextIO, *, json: bool, mode: LoggedRequests = "all", sample: float = 1.0) -> None:
         self._stream = stream
         self._json = json
-        self._wanted = wanted
+        self._wanted = mode
         self._sample = sample
-        self._takes_all = wanted == "all" and sample >= 1.0
+        self._takes_all = mode == "all" and sample >= 1.0
         self._due = 0.0
         self._entries: list[tuple[object, ...]] = []
         self._unwritten: deque[bytes] = deque()
@@ -203,20 +203,20 @@ _seconds: dict[int, str] = {}
 
 def _second(whole: int) -> str:
     _seconds.clear()
-    found = _seconds[whole] = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return found
+    result = _seconds[whole] = datetime.fromtimestamp(whole, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    return result
 
 
 def _console_text(line: _RequestLogLine) -> str:
     """Format a line for a terminal."""
-    told = {
+    fields = {
         "method": line.method, "operation": line.operation, "path": line.path, "status": line.status, "user": line.user or "-",
         "client": line.client, "duration_ms": line.duration_ms, "bytes": line.bytes, "request_id": line.request_id,
     }  # fmt: skip
     reason = f" reason={line.reason!r}" if line.reason else ""
     return (
         f"{line.timestamp} [info     ] request "
-        + " ".join(f"{key}={_plain(each)}" for key, each in told.items())
+        + " ".join(f"{key}={_plain(each)}" for key, each in fields.items())
         + reason
     )
 
@@ -227,11 +227,11 @@ def _plain(value: object) -> str:
 
 
 def _lost_line(lines: int, *, json: bool) -> bytes:
-    told = {
+    fields = {
         "lines": lines,
         "event": "lines of the request log were lost",
         "logger": "limnos.request",
         "level": "warning",
     }
-    stamped = {**told, "timestamp": _instant(time.time())}
+    stamped = {**fields, "timestamp": _instant(time.time())}
     return (msgspec.json.encode(stamped) if json else str(stamped).encode()) + b"\n"

@@ -28,18 +28,18 @@ class CacheMiss(Exception):
     and other requests have their turn between them.
     """
 
-    def __init__(self, wanted: dict[Key, int], *, goes_on: bool = False) -> None:
+    def __init__(self, requested: dict[Key, int], *, goes_on: bool = False) -> None:
         super().__init__()
-        self.wanted = wanted
+        self.wanted = requested
         self.goes_on = goes_on
 
 
 def require_fact(view: StoreView, key: Key[V], *, zone: int) -> V:
     """Return a cached fact. Raises CacheMiss if it is not cached."""
-    found = view.get(key)
-    if found is ABSENT:
+    result = view.get(key)
+    if result is ABSENT:
         raise CacheMiss({key: zone})
-    return found
+    return result
 
 
 def require_facts(view: StoreView, keys: list[Key[V]], *, zone: int, at_once: int | None = None) -> list[V]:
@@ -51,11 +51,11 @@ def require_facts(view: StoreView, keys: list[Key[V]], *, zone: int, at_once: in
         CacheMiss: Some facts are not cached. It names all of them (or the first `at_once`), so one load reads them
             together.
     """
-    found: list[Any] = [view.get(key) for key in keys]
-    lacking = [key for key, value in zip(keys, found, strict=True) if value is ABSENT] if ABSENT in found else []
+    results: list[Any] = [view.get(key) for key in keys]
+    lacking = [key for key, value in zip(keys, results, strict=True) if value is ABSENT] if ABSENT in results else []
     if lacking:
         raise CacheMiss(dict.fromkeys(lacking[:at_once], zone), goes_on=at_once is not None and len(lacking) > at_once)
-    return found
+    return results
 
 
 def for_each(items: Iterable[T], read: Callable[[T], R]) -> list[R]:
@@ -65,15 +65,15 @@ def for_each(items: Iterable[T], read: Callable[[T], R]) -> list[R]:
         CacheMiss: At least one call raised it. The facts that all calls lack are collected, so many items need few
             loads.
     """
-    found: list[R] = []
-    wanted: dict[Key, int] = {}
+    results: list[R] = []
+    requested: dict[Key, int] = {}
     goes_on = False
     for item in items:
         try:
-            found.append(read(item))
+            results.append(read(item))
         except CacheMiss as cold:
-            wanted |= cold.wanted
+            requested |= cold.wanted
             goes_on = goes_on or cold.goes_on
-    if wanted:
-        raise CacheMiss(wanted, goes_on=goes_on)
-    return found
+    if requested:
+        raise CacheMiss(requested, goes_on=goes_on)
+    return results

@@ -86,50 +86,50 @@ def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
 
     `span`, `nodes` and `path` keys are requests for several facts and do not appear in the result themselves.
     """
-    found: dict[Key, Value] = {}
+    results: dict[Key, Value] = {}
     for fact, read in _MANY.items():
         many = [key for key in keys if key[0] == fact]
         if len(many) > 1:
             values = yield from read([key[1] for key in many])
-            found.update((key, values[key[1]]) for key in many if key[1] in values)
+            results.update((key, values[key[1]]) for key in many if key[1] in values)
     for key in keys:
-        if key in found:
+        if key in results:
             continue
         if key[0] == "span":
-            found.update((yield from _span_facts(key[1:4], (key[4], key[5]), key[6])))
+            results.update((yield from _span_facts(key[1:4], (key[4], key[5]), key[6])))
             continue
         if key[0] == "nodes":
-            found.update((yield from _nodes_facts(key[1], key[2])))
+            results.update((yield from _nodes_facts(key[1], key[2])))
         elif key[0] == "path":
-            found.update((yield from _path_facts(key[1], key[2])))
+            results.update((yield from _path_facts(key[1], key[2])))
         elif key[0] == "name":
-            found.update((yield from _path_facts(key[1], ((key[2], key[3]),))))
+            results.update((yield from _path_facts(key[1], ((key[2], key[3]),))))
         else:
-            found[key] = yield from _READS[key[0]](*key[1:])
-    return found
+            results[key] = yield from _READS[key[0]](*key[1:])
+    return results
 
 
 def _path_facts(parent_id: int, names: tuple[tuple[str, str], ...]) -> Load[dict[Key, Value]]:
-    found: dict[Key, Value] = {}
+    results: dict[Key, Value] = {}
     rows: list[Node | None] = yield from nodes.path_read(parent_id, names)
     for (space, name), node in zip(names, rows, strict=True):
-        found[name_key(parent_id, space, name)] = None if node is None else node.id
+        results[name_key(parent_id, space, name)] = None if node is None else node.id
         if node is None:
             break
-        found[node_key(node.id)] = node
+        results[node_key(node.id)] = node
         parent_id = node.id
-    return found
+    return results
 
 
 def _nodes_facts(zone: int, node_ids: tuple[int, ...]) -> Load[dict[Key, Value]]:
-    found: dict[Key, Value] = {node_key(node_id): None for node_id in node_ids}
+    results: dict[Key, Value] = {node_key(node_id): None for node_id in node_ids}
     for node, owner_id, alive in (yield from nodes.nodes_read(zone, node_ids)):
         if node.zone != zone:
-            del found[node_key(node.id)]  # its revision belongs to another zone's clock
+            del results[node_key(node.id)]  # its revision belongs to another zone's clock
             continue
-        found[node_key(node.id)] = node if alive else None
-        found[owner_key(node.id)] = owner_id
-    return found
+        results[node_key(node.id)] = node if alive else None
+        results[owner_key(node.id)] = owner_id
+    return results
 
 
 def _span_facts(space: Space, ends: tuple[str, str], limit: int) -> Load[dict[Key, Value]]:
@@ -137,16 +137,16 @@ def _span_facts(space: Space, ends: tuple[str, str], limit: int) -> Load[dict[Ke
 
     Names beyond the limit belong to no block of the result; the next request reads on from there.
     """
-    (after, until), found = ends, dict[Key, Value]()
+    (after, until), results = ends, dict[Key, Value]()
     rows = yield from nodes.span_read(*space, after=after, until=until, limit=limit)
     size = listings.BLOCK
     for begin in range(0, len(rows) or 1, size):
         part = rows[begin : begin + size]
         is_last = begin + size >= len(rows) and len(rows) < limit
         end = until if is_last else part[-1][0]
-        found[block_key(space, after, end)] = nodes.listing_of(part)
+        results[block_key(space, after, end)] = nodes.listing_of(part)
         after = end
-    return found
+    return results
 
 
 def touched_keys(change: ChangeRow) -> list[Key]:

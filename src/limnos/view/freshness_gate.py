@@ -88,8 +88,8 @@ class FreshnessGate(Protocol):
         """
         ...
 
-    async def fetch(self, zones: Zones, wanted: dict[Key, int]) -> None:
-        """Load facts into the view, with the changes of the same snapshot. `wanted` maps each key to its zone.
+    async def fetch(self, zones: Zones, requested: dict[Key, int]) -> None:
+        """Load facts into the view, with the changes of the same snapshot. `requested` maps each key to its zone.
 
         Raises ServiceUnavailable if too many loads are in flight.
         """
@@ -121,10 +121,10 @@ class InlineFreshnessGate:
             GATE_QUIET[()] += 1
             return True
         GATE_READS[reason,] += 1
-        asked = view.known(zones)
-        moved = self.store.gate(view.epoch, asked)
+        request = view.known(zones)
+        moved = self.store.gate(view.epoch, request)
         if moved is not NO_CHANGES or not view.is_paired(zones):
-            view.advance(moved, asked)
+            view.advance(moved, request)
         if moment is not None and view.is_paired(zones):
             self._keep_quiet(zones, moment)
         return False
@@ -146,16 +146,16 @@ class InlineFreshnessGate:
     async def ask_together(self, chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
         """Bring the view up to date in all chains of zones with one statement."""
         GATE_READS[reason,] += 1
-        asked = self.view.known(_union(chains))
-        return _advance(self.view, self.store.gate(self.view.epoch, asked), asked, chains)
+        request = self.view.known(_union(chains))
+        return _advance(self.view, self.store.gate(self.view.epoch, request), request, chains)
 
-    async def fetch(self, zones: Zones, wanted: dict[Key, int]) -> None:
+    async def fetch(self, zones: Zones, requested: dict[Key, int]) -> None:
         """Load facts in one snapshot, together with the changes before it."""
         COLD_READS[()] += 1
-        asked = self.view.known(zones)
-        moved, facts = self.store.load(self.view.epoch, asked, partial(read_facts, tuple(wanted)))
-        self.view.advance(moved, asked)
-        _merge(self.view, zones, facts, wanted)
+        request = self.view.known(zones)
+        moved, facts = self.store.load(self.view.epoch, request, partial(read_facts, tuple(requested)))
+        self.view.advance(moved, request)
+        _merge(self.view, zones, facts, requested)
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read straight from the store."""
@@ -166,12 +166,12 @@ class InlineFreshnessGate:
         return self.store.find(query)
 
 
-def _merge(view: StoreView, zones: Zones, facts: dict[Key, Value], wanted: dict[Key, int]) -> None:
+def _merge(view: StoreView, zones: Zones, facts: dict[Key, Value], requested: dict[Key, int]) -> None:
     """Merge facts right after the view advanced to their snapshot, so they hold at the known revisions of their
     zones.
     """
     at = {zone: view.zones[zone].revision for zone in zones if zone in view.zones}
-    zone_of = {key: wanted.get(key, zones[-1]) for key in facts}
+    zone_of = {key: requested.get(key, zones[-1]) for key in facts}
     view.merge(facts, zone_of=zone_of, at=at)
 
 
@@ -180,12 +180,12 @@ def _union(chains: Iterable[Zones]) -> Zones:
     return tuple({zone: None for zones in sorted(chains) for zone in zones})
 
 
-def _advance(view: StoreView, moved: GateResult, asked: KnownRevisions, chains: Iterable[Zones]) -> KnownRevisions:
+def _advance(view: StoreView, moved: GateResult, request: KnownRevisions, chains: Iterable[Zones]) -> KnownRevisions:
     """Apply the result of one gate statement that covered several chains of zones; each chain is paired separately.
 
     Returns the revisions of that statement's snapshot. The view may know newer revisions of some zones already.
     """
-    known = dict(asked)
+    known = dict(request)
     for zones in chains:
         view.advance(moved, tuple((zone, known[zone]) for zone in zones))
     known.update((clock.zone, clock.revision) for clock in moved.clocks)
@@ -264,25 +264,25 @@ class SharedFreshnessGate:
         """Run one statement in one snapshot over the union of the zones, then pair each chain of zones separately."""
         GATE_SHARED[()] += len(waiting) - 1
         chains = {zones for zones, _ in waiting}
-        asked = self.view.known(_union(chains))
+        request = self.view.known(_union(chains))
         generation = self.view.generation
         try:
-            moved = await self.store.gate_async(self.view.epoch, asked)
+            moved = await self.store.gate_async(self.view.epoch, request)
             if self.view.generation != generation:  # the view was reset meanwhile: ask again
                 self._waiting = waiting + self._waiting
                 return
-            moment = _advance(self.view, moved, asked, chains)
+            moment = _advance(self.view, moved, request, chains)
         except Exception as error:  # noqa: BLE001 - every waiter gets the error
             _settle(waiting, error)
         else:
             _settle(waiting, moment)
 
-    async def fetch(self, zones: Zones, wanted: dict[Key, int]) -> None:
+    async def fetch(self, zones: Zones, requested: dict[Key, int]) -> None:
         """Load facts. Requests that want the same facts at the same time share one load.
 
         Raises ServiceUnavailable if `cold_reads_max` loads are in flight.
         """
-        keys = tuple(wanted)
+        keys = tuple(requested)
         running = self._cold.get(keys)
         if running is not None:
             await asyncio.shield(running)
@@ -290,7 +290,7 @@ class SharedFreshnessGate:
         if len(self._cold) >= self.cold_reads_max:
             COLD_REFUSED[()] += 1
             raise ServiceUnavailable("The server is busy reading: try again", retry_after_s=1)
-        self._cold[keys] = future = asyncio.ensure_future(self._load_shared(keys, zones, wanted))
+        self._cold[keys] = future = asyncio.ensure_future(self._load_shared(keys, zones, requested))
         await asyncio.shield(future)
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
@@ -301,26 +301,26 @@ class SharedFreshnessGate:
         """Run one query on the store."""
         return await self.store.find_async(query)
 
-    async def _load_shared(self, keys: tuple[Key, ...], zones: Zones, wanted: dict[Key, int]) -> None:
+    async def _load_shared(self, keys: tuple[Key, ...], zones: Zones, requested: dict[Key, int]) -> None:
         """Load facts, and remove the load from `_cold` before its waiters resume: a waiter that still lacks a fact
         starts anew.
         """
         try:
-            await self._load(zones, wanted)
+            await self._load(zones, requested)
         finally:
             del self._cold[keys]
 
-    async def _load(self, zones: Zones, wanted: dict[Key, int]) -> None:
+    async def _load(self, zones: Zones, requested: dict[Key, int]) -> None:
         COLD_READS[()] += 1
-        asked = self.view.known(zones)
+        request = self.view.known(zones)
         epoch, generation = self.view.epoch, self.view.generation
-        moved, facts = await self.store.load_async(epoch, asked, partial(read_facts, tuple(wanted)))
+        moved, facts = await self.store.load_async(epoch, request, partial(read_facts, tuple(requested)))
         if self.view.generation != generation:
             return
-        found = {clock.zone: clock.revision for clock in moved.clocks}
-        self.view.advance(moved, asked)
-        at = {zone: found.get(zone, known) for zone, known in asked}
-        self.view.merge(facts, zone_of={key: wanted.get(key, zones[-1]) for key in facts}, at=at)
+        results = {clock.zone: clock.revision for clock in moved.clocks}
+        self.view.advance(moved, request)
+        at = {zone: results.get(zone, known) for zone, known in request}
+        self.view.merge(facts, zone_of={key: requested.get(key, zones[-1]) for key in facts}, at=at)
 
 
 def _settle(waiting: list[tuple[Zones, GateWaiter]], outcome: KnownRevisions | Exception) -> None:

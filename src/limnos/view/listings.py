@@ -127,35 +127,35 @@ def touches_block(change: ChangeRow, key: Key[Listing]) -> bool:
     return any(after < name and (until == "" or name <= until) for name in names)
 
 
-def patch_block(found: Listing, change: ChangeRow, parent_id: int) -> Listing | None:
+def patch_block(without: Listing, change: ChangeRow, parent_id: int) -> Listing | None:
     """Return a block after a change to one child of `parent_id`, or None if the block must be read again."""
     if change.operation == "own":
-        return _with_owner(found, change)
+        return _with_owner(without, change)
     if change.old_parent == parent_id and change.old_name is not None:
-        found = _without(found, change.old_name)
+        without = _without(without, change.old_name)
     if change.new_parent != parent_id or change.new_name is None:
-        return found
-    return _with(found, change) if change.operation == "create" else None
+        return without
+    return _with(without, change) if change.operation == "create" else None
 
 
-def _without(found: Listing, name: str) -> Listing:
-    at = bisect_left(found.names, name)
-    if at == len(found.names) or found.names[at] != name:
-        return found
+def _without(result: Listing, name: str) -> Listing:
+    at = bisect_left(result.names, name)
+    if at == len(result.names) or result.names[at] != name:
+        return result
     return Listing(
-        found.names[:at] + found.names[at + 1 :], found.ids[:at] + found.ids[at + 1 :],
-        found.owners[:at] + found.owners[at + 1 :], found.encoded[:at] + found.encoded[at + 1 :],
+        result.names[:at] + result.names[at + 1 :], result.ids[:at] + result.ids[at + 1 :],
+        result.owners[:at] + result.owners[at + 1 :], result.encoded[:at] + result.encoded[at + 1 :],
     )  # fmt: skip
 
 
-def _with(found: Listing, change: ChangeRow) -> Listing | None:
-    if len(found.names) >= 2 * BLOCK:
+def _with(result: Listing, change: ChangeRow) -> Listing | None:
+    if len(result.names) >= 2 * BLOCK:
         return None
     name = change.new_name or ""
-    at = bisect_left(found.names, name)
+    at = bisect_left(result.names, name)
     return Listing(
-        _put(found.names, at, name), _put(found.ids, at, change.node_id), _put(found.owners, at, change.owner_id),
-        _put(found.encoded, at, msgspec.json.encode(name)),
+        _put(result.names, at, name), _put(result.ids, at, change.node_id), _put(result.owners, at, change.owner_id),
+        _put(result.encoded, at, msgspec.json.encode(name)),
     )  # fmt: skip
 
 
@@ -163,8 +163,8 @@ def _put(column: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:
     return (*column[:at], value, *column[at:])
 
 
-def _with_owner(found: Listing, change: ChangeRow) -> Listing | None:
-    if change.node_id not in found.ids:
+def _with_owner(result: Listing, change: ChangeRow) -> Listing | None:
+    if change.node_id not in result.ids:
         return None
-    at = found.ids.index(change.node_id)
-    return msgspec.structs.replace(found, owners=(*found.owners[:at], change.owner_id, *found.owners[at + 1 :]))
+    at = result.ids.index(change.node_id)
+    return msgspec.structs.replace(result, owners=(*result.owners[:at], change.owner_id, *result.owners[at + 1 :]))

@@ -91,10 +91,10 @@ class StoreView:
 
     def get(self, key: Key[V]) -> V | AbsentType:
         """Return a fact, or ABSENT if it is not cached."""
-        found: V | AbsentType = self._young.get(key, ABSENT)
-        if found is ABSENT and (found := self._old.pop(key, ABSENT)) is not ABSENT:
-            self._put(key, found)
-        return found
+        result: V | AbsentType = self._young.get(key, ABSENT)
+        if result is ABSENT and (result := self._old.pop(key, ABSENT)) is not ABSENT:
+            self._put(key, result)
+        return result
 
     def items(self) -> dict[Key, Value]:
         """Return all cached facts, for tests that compare them with the store."""
@@ -102,11 +102,11 @@ class StoreView:
 
     def known(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
         """Return (zone, known revision) pairs, as the gate statement takes them."""
-        found = self.zones
-        return tuple([(zone, found[zone].revision if zone in found else UNKNOWN) for zone in zones])
+        states = self.zones
+        return tuple([(zone, states[zone].revision if zone in states else UNKNOWN) for zone in zones])
 
-    def advance(self, moved: GateResult, asked: tuple[tuple[int, int], ...]) -> None:
-        """Apply the result of a gate read. `asked` holds the zones of the read, all of one snapshot.
+    def advance(self, moved: GateResult, read_zones: tuple[tuple[int, int], ...]) -> None:
+        """Apply the result of a gate read. `read_zones` holds the zones of the read, all of one snapshot.
 
         Raises BrokenFeed if change rows are missing.
         """
@@ -114,7 +114,7 @@ class StoreView:
             self.reset(moved.epoch)
         clocks = {clock.zone: clock for clock in moved.clocks}
         zones, revisions = [], []
-        for zone, known in asked:
+        for zone, known in read_zones:
             if zone in clocks:
                 self._advance_zone(clocks[zone], moved.changes)
             zones.append(zone)
@@ -229,9 +229,9 @@ class StoreView:
 
         A later revision that touches them drops them.
         """
-        found = zone.offered.pop(revision, None)
-        if found is not None:
-            for key, value in found.items():
+        results = zone.offered.pop(revision, None)
+        if results is not None:
+            for key, value in results.items():
                 self._put(key, value)
 
     def _drop(self, keys: list[Key], rows: list[ChangeRow]) -> None:
@@ -336,17 +336,17 @@ class StoreView:
             revision: The revision that the write got.
             epoch: The store's epoch when the write was decided. With another epoch the call has no effect.
         """
-        found = self.zones.get(zone)
-        if found is None or epoch != self.epoch:
+        zone_state = self.zones.get(zone)
+        if zone_state is None or epoch != self.epoch:
             return
-        if found.revision >= revision:
+        if zone_state.revision >= revision:
             self.merge({key: value}, zone_of={key: zone}, at={zone: revision})
             return
-        if len(found.offered) >= OFFERED_MAX:
-            found.offered.clear()
-        of_revision = found.offered.get(revision)
+        if len(zone_state.offered) >= OFFERED_MAX:
+            zone_state.offered.clear()
+        of_revision = zone_state.offered.get(revision)
         if of_revision is None:
-            found.offered[revision] = {key: value}
+            zone_state.offered[revision] = {key: value}
         else:
             of_revision[key] = value
 

@@ -73,7 +73,7 @@ def test_a_branch_is_begun_where_main_was_seen(spark: SparkSession, table: Parts
     seen = metadata_there(spark, table)
     spark.sql(f"INSERT INTO {engine.render_spark(table)} VALUES (7)")
 
-    branch = begin(spark, step_of(table), branch=BRANCH, found=seen)
+    branch = begin(spark, step_of(table), branch=BRANCH, metadata=seen)
 
     assert (branch.base, branch.head) == (seen.head(), seen.head())
     assert head(spark, branch) == seen.head()

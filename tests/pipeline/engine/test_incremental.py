@@ -58,11 +58,11 @@ def reading(
     pins = pin_tables(spark, [source, (*source[:2], "names")])
     chosen = choose(spark, step, pins=pins, full=full)
     named = relations(spark, step.body.text)
-    frame = spark.sql(with_reads(spark, step.body.text, found=chosen.found, named=named, catalog="main"))
+    frame = spark.sql(with_reads(spark, step.body.text, pinned_reads=chosen.found, named=named, catalog="main"))
     reason = None if chosen.whole_because else not_incremental(frame, chosen)
     if reason is not None:
         chosen = read_whole(spark, pins=pins, reason=reason)
-        frame = spark.sql(with_reads(spark, step.body.text, found=chosen.found, named=named, catalog="main"))
+        frame = spark.sql(with_reads(spark, step.body.text, pinned_reads=chosen.found, named=named, catalog="main"))
     return chosen, frame, pins
 
 

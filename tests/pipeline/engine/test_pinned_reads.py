@@ -32,7 +32,7 @@ def run(spark: SparkSession, sql: str, *tables: Parts, meanwhile: str = "") -> l
     pins = pin_tables(spark, tables)
     if meanwhile:
         spark.sql(meanwhile)
-    text = with_reads(spark, sql, found=reads(spark, pins), named=relations(spark, sql), catalog="main")
+    text = with_reads(spark, sql, pinned_reads=reads(spark, pins), named=relations(spark, sql), catalog="main")
     return ordered([tuple(row) for row in spark.sql(text).collect()])
 
 
@@ -127,7 +127,7 @@ def test_steps_of_the_run_are_read_from_their_branches(spark: SparkSession, tabl
     found = reads(spark, {table: pin})
 
     sql = f"SELECT t.id FROM {table[1]}.t"
-    text = with_reads(spark, sql, found=found, named=relations(spark, sql), catalog="main")
+    text = with_reads(spark, sql, pinned_reads=found, named=relations(spark, sql), catalog="main")
 
     assert [tuple(row) for row in spark.sql(text).collect()] == [(5,)]
     assert [tuple(row) for row in frame_of(spark, found[table]).collect()] == [(5,)]

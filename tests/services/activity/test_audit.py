@@ -23,7 +23,7 @@ LAKES = {"metalake": LAKE, "kind": Kind.METALAKE, "full_name": "lake", "owner_ki
 def lines(desk: ServiceDesk, user: str = "admin", **wanted: str) -> list[AuditRecord]:
     """What somebody reads of the lake's audit, the oldest first."""
     filters = AuditFilter(after=0, **wanted)  # type: ignore[arg-type]
-    return desk.run(audit_read(desk.ctx(user), LAKE, wanted=filters, limit=1000)).lines
+    return desk.run(audit_read(desk.ctx(user), LAKE, filters=filters, limit=1000)).lines
 
 
 def test_a_change_is_told_with_its_object_and_its_right(desk: ServiceDesk) -> None:

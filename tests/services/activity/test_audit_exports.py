@@ -29,7 +29,7 @@ NEVER = date(1970, 1, 1)
 
 def aged(desk: ServiceDesk, *, days: int) -> int:
     """Let all that was told lie some days back; returns how many lines there are."""
-    desk.run(audit_read(desk.ctx(), LAKE, wanted=AuditFilter(), limit=1))
+    desk.run(audit_read(desk.ctx(), LAKE, filters=AuditFilter(), limit=1))
     desk.rows(f"UPDATE audit SET at = at - {days * DAY_MS}")
     return int(desk.rows("SELECT count(*) FROM audit")[0][0])
 
@@ -75,7 +75,7 @@ def test_lines_go_when_they_are_old(desk: ServiceDesk) -> None:
     """What is older than is kept goes, the rest stays."""
     aged(desk, days=10)
     desk.namespace("b")
-    desk.run(audit_read(desk.ctx(), LAKE, wanted=AuditFilter(), limit=1))
+    desk.run(audit_read(desk.ctx(), LAKE, filters=AuditFilter(), limit=1))
 
     desk.run(desk.lab.store.submit(upkeep_permit("test"), lambda tx: lines_expire(tx, keep_ms=5 * DAY_MS)))
 

@@ -220,7 +220,9 @@ def grant(desk: ServiceDesk, at: int, *privileges: Privilege, condition: GrantCo
 
 def shown(desk: ServiceDesk) -> list[str]:
     """The namespaces that ana sees."""
-    page = desk.run(desk.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, (), asked=ALL_NAMES)))
+    page = desk.run(
+        desk.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, (), page_request=ALL_NAMES))
+    )
     return page.texts()
 
 

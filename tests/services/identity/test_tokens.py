@@ -249,7 +249,7 @@ def test_predecessor_does_not_touch_the_successors_tokens(desk: ServiceDesk) -> 
         lambda: desk.run(token_create(old, user=None, name="", expires_in_s=None)),
         lambda: desk.run(token_revoke(old, token_id=fresh.id)),
         lambda: desk.run(metalakes_visible(old)),
-        lambda: desk.run(audit_read(old, None, wanted=AuditFilter(after=0), limit=1)),
+        lambda: desk.run(audit_read(old, None, filters=AuditFilter(after=0), limit=1)),
         lambda: desk.run(audit_export(old, location="file:/out", since=None, until=None)),
     ):
         with pytest.raises(AuthenticationFailed, match="earlier user ana"):

@@ -26,11 +26,11 @@ def interfere(desk: ServiceDesk, patch: pytest.MonkeyPatch, times: int, work: Ca
     tries: list[int] = []
     real = desk.node.store.submit
 
-    async def submit(permit: Any, mutation: Any, *, begun: Any) -> Any:  # noqa: ANN401 - as the store has it
+    async def submit(permit: Any, mutation: Any, *, on_begin: Any) -> Any:  # noqa: ANN401 - as the store has it
         tries.append(1)
         if len(tries) <= times:
             await work()
-        return await real(permit, mutation, begun=begun)
+        return await real(permit, mutation, on_begin=on_begin)
 
     patch.setattr(desk.node.store, "submit", submit)
     return tries
@@ -66,9 +66,9 @@ def hold_off(desk: ServiceDesk, patch: pytest.MonkeyPatch) -> list[int]:
     """Say for ever that permits are stale; counts how often it was tried."""
     tries: list[int] = []
 
-    async def submit(*_: Any, begun: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
+    async def submit(*_: Any, on_begin: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
         tries.append(1)
-        begun()
+        on_begin()
         raise StalePermit
 
     patch.setattr(desk.node.store, "submit", submit)
@@ -116,9 +116,9 @@ def test_doubt_lasts_while_the_store_has_it(desk: ServiceDesk, monkeypatch: pyte
 def _watch(desk: ServiceDesk, patch: pytest.MonkeyPatch, name: str, look: Callable[[], None]) -> None:
     real = getattr(desk.node.store, name)
 
-    async def watched(*args: Any, begun: Any) -> Any:  # noqa: ANN401 - as the store has it
+    async def watched(*args: Any, on_begin: Any) -> Any:  # noqa: ANN401 - as the store has it
         look()
-        return await real(*args, begun=begun)
+        return await real(*args, on_begin=on_begin)
 
     patch.setattr(desk.node.store, name, watched)
 
@@ -127,8 +127,8 @@ def _watch_begin(desk: ServiceDesk, patch: pytest.MonkeyPatch, name: str, look: 
     """Look at the moment in which the store begins a mutation."""
     real = getattr(desk.node.store, name)
 
-    async def watched(*args: Any, begun: Any) -> Any:  # noqa: ANN401 - as the store has it
-        return await real(*args, begun=lambda: (begun(), look()))
+    async def watched(*args: Any, on_begin: Any) -> Any:  # noqa: ANN401 - as the store has it
+        return await real(*args, on_begin=lambda: (on_begin(), look()))
 
     patch.setattr(desk.node.store, name, watched)
 

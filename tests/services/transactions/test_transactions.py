@@ -79,11 +79,11 @@ def before_the_store(desk: ServiceDesk, patch: pytest.MonkeyPatch, *works: Calla
     left = iter(works)
     real = desk.node.store.submit
 
-    async def submit(permit: Any, mutation: Any, *, begun: Any) -> Any:  # noqa: ANN401 - as the store has it
+    async def submit(permit: Any, mutation: Any, *, on_begin: Any) -> Any:  # noqa: ANN401 - as the store has it
         work = next(left, None)
         if work is not None:
             await work()
-        return await real(permit, mutation, begun=begun)
+        return await real(permit, mutation, on_begin=on_begin)
 
     patch.setattr(desk.node.store, "submit", submit)
 
@@ -190,8 +190,8 @@ def test_table_that_is_only_asserted_is_held(three: ServiceDesk, files: Files, m
 def test_outcome_that_nobody_knows(three: ServiceDesk, files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the store does not say whether the set was committed, every file stays."""
 
-    async def submit(*_: Any, begun: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
-        begun()
+    async def submit(*_: Any, on_begin: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
+        on_begin()
         raise StateUnknown("The connection was lost during COMMIT")
 
     monkeypatch.setattr(three.node.store, "submit", submit)
@@ -209,9 +209,9 @@ def test_who_gives_up(three: ServiceDesk, files: Files, monkeypatch: pytest.Monk
     """
     waiting = asyncio.Event()
 
-    async def submit(*_: Any, begun: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
+    async def submit(*_: Any, on_begin: Callable[[], None]) -> None:  # noqa: ANN401 - as the store has it
         if has_begun:
-            begun()
+            on_begin()
         waiting.set()
         await asyncio.sleep(60)
 

@@ -124,7 +124,7 @@ def test_what_a_join_costs(text: str, count: int) -> None:
 
 def test_a_source_of_its_own_is_read_once() -> None:
     """In a comma list a dataset that depends on nothing is read once, not once for each row before it."""
-    budget = Budget(kept=3 * SIZE)
+    budget = Budget(rows_max=3 * SIZE)
 
     assert len(ask("SELECT VALUE 1 FROM [1, 2, 3, 4] x, b WHERE b.k < 3", LARGE, budget=budget)) == 8
 

@@ -240,7 +240,7 @@ def test_budget_ends_what_goes_on_too_long() -> None:
     with pytest.raises(SqlppError, match="too many rows"):
         ask(f"SELECT COUNT(*) FROM {rows} a, {rows} b, {rows} c", budget=Budget(steps=100_000))
     with pytest.raises(SqlppError, match="keeps too many"):
-        ask(f"SELECT VALUE x FROM {rows} x ORDER BY x", budget=Budget(kept=10))
+        ask(f"SELECT VALUE x FROM {rows} x ORDER BY x", budget=Budget(rows_max=10))
 
 
 def test_whoever_watches_can_stop_it() -> None:

@@ -23,12 +23,12 @@ def key(name: str) -> LockKey:
 A, B, C = key("a"), key("b"), key("c")
 
 
-def put(lab: StoreLab, token: int, *wishes: tuple[LockKey, LockMode], held: bool = True, holder: str = "me") -> None:
+def put(lab: StoreLab, token: int, *wishes: tuple[LockKey, LockMode], node: bool = True, holder: str = "me") -> None:
     """Write a request."""
 
     def mutation(tx: Tx) -> None:
         tx.locks.insert(token, holder=holder, wishes=[LockRequest(*wish) for wish in wishes])
-        if held:
+        if node:
             tx.locks.grant(token)
 
     lab.write(mutation)
@@ -37,7 +37,7 @@ def put(lab: StoreLab, token: int, *wishes: tuple[LockKey, LockMode], held: bool
 def test_rows_are_read_as_they_were_written(lab: StoreLab) -> None:
     """What is at a request's keys comes back part by part, its own and others', and nothing of other keys."""
     put(lab, 1, (A, READ), (B, WRITE))
-    put(lab, 2, (A, EXCLUSIVE), (C, READ), held=False)
+    put(lab, 2, (A, EXCLUSIVE), (C, READ), node=False)
 
     assert lab.write(lambda tx: tx.locks.beside(1)) == [
         LockRow(1, A, READ, READ),
@@ -50,7 +50,7 @@ def test_who_waits_behind_a_request(lab: StoreLab) -> None:
     """All keys of those who wait at one of its keys; nothing where nobody does."""
     put(lab, 1, (A, WRITE))
     put(lab, 2, (B, WRITE))
-    put(lab, 3, (A, READ), (B, READ), held=False)
+    put(lab, 3, (A, READ), (B, READ), node=False)
 
     behind = [lab.write(lambda tx, token=token: tx.locks.behind(token)) for token in (1, 2, 9)]
 
@@ -79,7 +79,7 @@ def test_what_a_token_is_worth(lab: StoreLab, token: int, covers: LockRequest | 
     less.
     """
     put(lab, 1, (A, EXCLUSIVE))
-    put(lab, 2, (A, READ), held=False)
+    put(lab, 2, (A, READ), node=False)
 
     def mutation(tx: Tx) -> int:
         tx.locks.require(token, covers)
@@ -109,8 +109,8 @@ def test_a_lock_that_was_taken_away_fences(lab: StoreLab) -> None:
 def test_how_requests_of_a_node_stand(lab: StoreLab) -> None:
     """One query tells for each of a node's requests whether it waits, and how many other nodes are dead."""
     put(lab, 1, (A, WRITE))
-    put(lab, 2, (A, READ), (B, READ), held=False)
-    put(lab, 3, (A, READ), held=False, holder="other")
+    put(lab, 2, (A, READ), (B, READ), node=False)
+    put(lab, 3, (A, READ), node=False, holder="other")
     for holder, lease_ms in (("me", -1), ("other", 60_000), ("third", -1)):
         lab.write(lambda tx, holder=holder, lease_ms=lease_ms: tx.locks.live(holder, lease_ms=lease_ms))
 

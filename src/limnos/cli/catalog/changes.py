@@ -40,7 +40,7 @@ def changes(
     With `--follow` it waits for more changes, also while the server restarts. At its end it prints the next position.
     As JSON, each line is one answer of the server: its changes, and `next`, the position after them.
     """
-    more, begun = True, False
+    more, is_begun = True, False
     try:
         with common.client() as client:
             while more or follow:
@@ -48,14 +48,14 @@ def changes(
                 try:
                     page = client.changes.read(after=after, catalog=catalog, wait_s=wait_s)
                 except UnavailableError:
-                    if not (follow and begun):
+                    if not (follow and is_begun):
                         raise
                     time.sleep(PAUSE_S)
                     continue
                 _show(page, shape=common.shape)
-                more, after, begun = page.more, page.next, True
+                more, after, is_begun = page.more, page.next, True
     finally:
-        if common.shape == "table" and begun:
+        if common.shape == "table" and is_begun:
             print(f"go on with --after {after}", file=sys.stderr)
 
 

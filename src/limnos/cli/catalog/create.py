@@ -28,9 +28,9 @@ def metalake(
         1 to 64 ASCII letters, digits and `_`.
     """
     with common.client() as client:
-        made = client.metalakes.create(name, comment=comment, properties=properties_of(property))
-    result = {"kind": "metalake", "name": made.name, "properties": made.properties}
-    show_done(f"created metalake {made.name}", result, shape=common.shape)
+        created = client.metalakes.create(name, comment=comment, properties=properties_of(property))
+    result = {"kind": "metalake", "name": created.name, "properties": created.properties}
+    show_done(f"created metalake {created.name}", result, shape=common.shape)
 
 
 @app.command
@@ -60,9 +60,9 @@ def catalog(
     stated = {"warehouse": warehouse, "storage": storage}
     properties = properties_of(property) | {key: value for key, value in stated.items() if value}
     with common.client() as client:
-        made = client.catalogs.create(name, type=type, provider=provider, comment=comment, properties=properties)
-    result = {"kind": "catalog", "name": made.name, "path": [made.name], "properties": made.properties}
-    show_done(f"created catalog {made.name}", result, shape=common.shape)
+        created = client.catalogs.create(name, type=type, provider=provider, comment=comment, properties=properties)
+    result = {"kind": "catalog", "name": created.name, "path": [created.name], "properties": created.properties}
+    show_done(f"created catalog {created.name}", result, shape=common.shape)
 
 
 @app.command
@@ -83,9 +83,9 @@ def namespace(
         Catalog and levels, as `main.raw.nyc`.
     """
     with common.client() as client:
-        made = client.namespaces.create(path, properties=properties_of(property), comment=comment, parents=parents)
-    name = display.render(made.path)
-    result = {"kind": "namespace", "name": name, "path": made.path, "properties": made.properties}
+        created = client.namespaces.create(path, properties=properties_of(property), comment=comment, parents=parents)
+    name = display.render(created.path)
+    result = {"kind": "namespace", "name": name, "path": created.path, "properties": created.properties}
     show_done(f"created namespace {name}", result, shape=common.shape)
 
 
@@ -116,12 +116,12 @@ def fileset(
         Catalog, schema and name, as `files.raw.scans`.
     """
     with common.client() as client:
-        made = client.filesets.create(
+        created = client.filesets.create(
             path, external=external, locations=pairs_of(location, flag="--location main=s3://lake/scans"), comment=comment,
             properties=properties_of(property),
         )  # fmt: skip
-    result = {"kind": "fileset", "name": path, "type": made.type, "locations": made.storage_locations}
-    show_done(f"created fileset {path}", result | {"properties": made.properties}, shape=common.shape)
+    result = {"kind": "fileset", "name": path, "type": created.type, "locations": created.storage_locations}
+    show_done(f"created fileset {path}", result | {"properties": created.properties}, shape=common.shape)
 
 
 @app.command
@@ -134,6 +134,6 @@ def model(path: str, /, *, comment: Comment = None, property: Property = None, c
         Catalog, schema and name, as `ml.prod.churn`.
     """
     with common.client() as client:
-        made = client.models.register(path, comment=comment, properties=properties_of(property))
-    result = {"kind": "model", "name": path, "properties": made.properties}
+        register = client.models.register(path, comment=comment, properties=properties_of(property))
+    result = {"kind": "model", "name": path, "properties": register.properties}
     show_done(f"created model {path}", result, shape=common.shape)

@@ -31,13 +31,13 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
     if kind == "catalog":
         return _catalog(client, path) | _owner(client, path, kind=kind) | _protection(client, path, kind=kind)
     try:
-        found = _FOUND[kind](client, path)
+        source_object_fields = _FOUND[kind](client, path)
     except (NotFoundError, RefusedError):
         parts = display.parse(path)
         if kind not in ("namespace", "table", "view") or not 1 < len(parts) < 4 or not client.schemas.holding(parts[0]):
             raise
-        found = _source_object_fields(client, tuple(parts))
-    return found | _owner(client, path, kind=kind) | _protection(client, path, kind=kind)
+        source_object_fields = _source_object_fields(client, tuple(parts))
+    return source_object_fields | _owner(client, path, kind=kind) | _protection(client, path, kind=kind)
 
 
 def _namespace(client: Client, path: str) -> dict[str, object]:
@@ -48,60 +48,60 @@ def _namespace(client: Client, path: str) -> dict[str, object]:
 
 def _source_object_fields(client: Client, parts: Parts) -> dict[str, object]:
     """Return the fields of a schema or a table of an external system."""
-    told = client.schemas.load(parts) if len(parts) == 2 else client.schemas.table(parts).table
+    fields = client.schemas.load(parts) if len(parts) == 2 else client.schemas.table(parts).table
     kind = "namespace" if len(parts) == 2 else "table"
-    found: dict[str, object] = {
+    result: dict[str, object] = {
         "kind": kind,
         "name": display.render(parts),
         "path": parts,
-        "comment": told.get("comment"),
+        "comment": fields.get("comment"),
     }
     if kind == "table":
-        found["columns"] = {str(each.get("name")): _source_column(each) for each in _items(told, "columns")}
-        found["keys"] = [f"{each.get('name')} ({each.get('indexType')})" for each in _items(told, "indexes")]
-    return found
+        result["columns"] = {str(each.get("name")): _source_column(each) for each in _items(fields, "columns")}
+        result["keys"] = [f"{each.get('name')} ({each.get('indexType')})" for each in _items(fields, "indexes")]
+    return result
 
 
 def _topic(client: Client, path: str) -> dict[str, object]:
     """Return the fields of a topic of an external system."""
-    parts, told = display.parse(path), client.schemas.topic(path)
+    parts, topic = display.parse(path), client.schemas.topic(path)
     return {
         "kind": "topic",
         "name": display.render(parts),
         "path": parts,
-        "comment": told.get("comment"),
-        "properties": told.get("properties"),
+        "comment": topic.get("comment"),
+        "properties": topic.get("properties"),
     }
 
 
 def _fileset(client: Client, path: str) -> dict[str, object]:
     """Return the fields of a fileset, with its storage locations."""
-    parts, found = display.parse(path), client.filesets.get(path)
+    parts, fileset = display.parse(path), client.filesets.get(path)
     return {
         "kind": "fileset",
         "name": display.render(parts),
         "path": parts,
-        "type": found.type,
-        "locations": found.storage_locations,
-        "comment": found.comment,
-        "properties": found.properties,
-        **_audit(found.audit),
+        "type": fileset.type,
+        "locations": fileset.storage_locations,
+        "comment": fileset.comment,
+        "properties": fileset.properties,
+        **_audit(fileset.audit),
     }
 
 
 def _model(client: Client, path: str) -> dict[str, object]:
     """Return the fields of a model, with its versions, their aliases and URIs."""
-    parts, found = display.parse(path), client.models.get(path)
+    parts, model = display.parse(path), client.models.get(path)
     versions = client.models.versions(path)
     return {
         "kind": "model",
         "name": display.render(parts),
         "path": parts,
-        "comment": found.comment,
-        "properties": found.properties,
+        "comment": model.comment,
+        "properties": model.properties,
         "versions": {str(each.version): each.uris for each in versions},
         "aliases": {alias: each.version for each in versions for alias in each.aliases},
-        **_audit(found.audit),
+        **_audit(model.audit),
     }
 
 
@@ -116,19 +116,19 @@ def _owner(client: Client, path: str, *, kind: str) -> dict[str, object]:
     if kind not in _OWNED:
         return {}
     try:
-        found = client.owners.get(path, kind=kind)
+        owner = client.owners.get(path, kind=kind)
     except (ClientError, ArgumentError):
         return {}
-    return {} if found is None else {"owner": f"{found.type.lower()} {found.name}"}
+    return {} if owner is None else {"owner": f"{owner.type.lower()} {owner.name}"}
 
 
 def _protection(client: Client, path: str, *, kind: str) -> dict[str, object]:
     """Return what protects the object. An error of the server leaves the field out."""
     try:
-        found = client.protection.get(path, kind=kind)
+        protector = client.protection.get(path, kind=kind)
     except (ClientError, ArgumentError):  # objects directly in a catalog have another full name
         return {}
-    return {} if found is None else {"protected_by": f"{found.by.kind} {found.by.name}"}
+    return {} if protector is None else {"protected_by": f"{protector.by.kind} {protector.by.name}"}
 
 
 def _catalog(client: Client, path: str) -> dict[str, object]:
@@ -213,8 +213,10 @@ def _table(client: Client, path: str) -> dict[str, object]:
 def _view(client: Client, path: str) -> dict[str, object]:
     view = client.views.load(path)
     metadata = view.metadata
-    found = [one for one in _items(metadata, "versions") if one.get("version-id") == metadata.get("current-version-id")]
-    current = found[0] if found else {}
+    results = [
+        one for one in _items(metadata, "versions") if one.get("version-id") == metadata.get("current-version-id")
+    ]
+    current = results[0] if results else {}
     return {
         "kind": "view",
         "name": display.render(view.path),
@@ -241,13 +243,13 @@ def _contents(metadata: Json) -> dict[str, object]:
     current = metadata.get("current-snapshot-id")
     snapshot = next((one for one in _items(metadata, "snapshots") if one.get("snapshot-id") == current), {})
     summary = snapshot.get("summary")
-    told = summary if isinstance(summary, dict) else {}
+    entries = summary if isinstance(summary, dict) else {}
     return {
-        "rows": _number(told.get("total-records")),
-        "size_bytes": _number(told.get("total-files-size")),
-        "data_files": _number(told.get("total-data-files")),
+        "rows": _number(entries.get("total-records")),
+        "size_bytes": _number(entries.get("total-files-size")),
+        "data_files": _number(entries.get("total-data-files")),
         "last_change": _time(metadata.get("last-updated-ms")),
-        "last_operation": told.get("operation"),
+        "last_operation": entries.get("operation"),
     }
 
 
@@ -288,8 +290,8 @@ def _partitions(metadata: Json) -> list[str]:
 
 
 def _items(document: Json, key: str) -> list[Json]:
-    found = document.get(key)
-    return [item for item in found if isinstance(item, dict)] if isinstance(found, list) else []
+    result = document.get(key)
+    return [item for item in result if isinstance(item, dict)] if isinstance(result, list) else []
 
 
 _FOUND = {

@@ -56,13 +56,13 @@ def export(
             hint=f"'limnos export {metalake} > {metalake}.export', or --format json",
         )
     with common.client() as client:
-        begun = False
+        is_begun = False
         try:
             for piece in client.export(metalake, format=format, secrets=secrets):
-                begun = True
+                is_begun = True
                 out.write(piece)
         except UnavailableError as error:
-            if begun:
+            if is_begun:
                 raise StoppedError(
                     f"the export was cut, and what was written is not whole: {error}",
                     code="unavailable",
@@ -115,15 +115,15 @@ def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: i
         head = source.read(_READ_BYTES)
         form = form_of(head)
         parts = cut_into_parts(chain((head,), read_pieces(source)), form)
-        found = (
+        info = (
             client.imports.load(resume)
             if name is None and resume is not None
             else client.imports.begin(name or "", format=form, ids=ids)
         )
         try:
-            done = _feed_import(client, found, parts=parts, form=form)
+            done = _feed_import(client, info, parts=parts, form=form)
         except (ClientError, KeyboardInterrupt):
-            note = f"import {found.id} is open: go on with 'limnos import {file} --resume {found.id}', or 'limnos import --give-up {found.id}'"
+            note = f"import {info.id} is open: go on with 'limnos import {file} --resume {info.id}', or 'limnos import --give-up {info.id}'"
             print(visible(note), file=sys.stderr)
             raise
     show_done(
@@ -134,22 +134,22 @@ def _import(client: Client, file: Path, *, name: str | None, ids: str, resume: i
 
 
 def _feed_import(
-    client: Client, found: ImportInfo, *, parts: Iterator[ExportPart], form: ExportForm
+    client: Client, info: ImportInfo, *, parts: Iterator[ExportPart], form: ExportForm
 ) -> MetalakeImportResult:
     """Send the missing records of an import, and finish it."""
     before = 0
     for part in parts:
-        if before + part.records > found.records:
-            found = client.imports.feed(found, drop_first_records(part, found.records - before, form=form))
+        if before + part.records > info.records:
+            info = client.imports.feed(info, drop_first_records(part, info.records - before, form=form))
         before += part.records
-    return client.imports.finish(found.id)
+    return client.imports.finish(info.id)
 
 
 def _masked_note(done: MetalakeImportResult) -> str:
     if not done.masked:
         return ""
-    told = ", ".join(done.masked[:5]) + (", …" if len(done.masked) > 5 else "")
-    return f"; set anew what the file left out as secrets: {told}"
+    text = ", ".join(done.masked[:5]) + (", …" if len(done.masked) > 5 else "")
+    return f"; set anew what the file left out as secrets: {text}"
 
 
 @contextmanager

@@ -59,8 +59,8 @@ class DirectoryFlags:
                 f"there is no directory {at}", code="not-found", hint="give the folder in which tables lie"
             )
         layout = rules.DirectoryLayout(self.layout) if self.layout else None
-        found: LanceDirectory = directories.LanceDirectory(at, options=properties_of(self.storage), layout=layout)
-        return found
+        directory: LanceDirectory = directories.LanceDirectory(at, options=properties_of(self.storage), layout=layout)
+        return directory
 
 
 _PLAIN = DirectoryFlags()
@@ -89,25 +89,27 @@ def ls(
     path
         A namespace in it, as `ml.text`.
     """
-    found = way.open(root)
+    directory = way.open(root)
     levels = display.parse(path) if path else ()
-    rows = [] if all else [_row((*levels, name), "namespace") for name in found.namespaces(levels)]
+    rows = [] if all else [_row((*levels, name), "namespace") for name in directory.namespaces(levels)]
     entries = (
-        [each for each in found.all_tables() if each.levels[: len(levels)] == levels] if all else found.tables(levels)
+        [each for each in directory.all_tables() if each.levels[: len(levels)] == levels]
+        if all
+        else directory.tables(levels)
     )
-    entries = _without_empty_folders(found, entries) if way.layout is None else entries
+    entries = _without_empty_folders(directory, entries) if way.layout is None else entries
     show_rows(
-        [*rows, *(_table_row(found, each) for each in entries)], ["name", "kind", "location"], shape=_shape(output)
+        [*rows, *(_table_row(directory, each) for each in entries)], ["name", "kind", "location"], shape=_shape(output)
     )
 
 
-def _without_empty_folders(found: LanceDirectory, entries: list[DirectoryTable]) -> list[DirectoryTable]:
+def _without_empty_folders(directory: LanceDirectory, entries: list[DirectoryTable]) -> list[DirectoryTable]:
     """Leave out folders without a Lance table, if the layout that treats each folder as a table was only guessed."""
     rules = import_extra("limnos.formats.lance", extra=_EXTRA)
-    if found.layout is not rules.DirectoryLayout.V0:
+    if directory.layout is not rules.DirectoryLayout.V0:
         return entries
     folders = [entry.folder for entry in entries]
-    tables = found.storage.marked(folders, rules.VERSIONS) | found.storage.marked(folders, rules.RESERVED)
+    tables = directory.storage.marked(folders, rules.VERSIONS) | directory.storage.marked(folders, rules.RESERVED)
     others = [folder for folder in folders if folder not in tables]
     if others:
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
@@ -135,12 +137,12 @@ def describe(
     path
         A table in it, as `docs` or `ml.text.docs`.
     """
-    found = way.open(root)
+    directory = way.open(root)
     if path is None:
-        entries = found.all_tables()
-        fields: dict[str, object] = {"root": found.root, "layout": found.layout, "tables": len(entries)}
+        entries = directory.all_tables()
+        fields: dict[str, object] = {"root": directory.root, "layout": directory.layout, "tables": len(entries)}
     else:
-        fields = _describe_entry(found, found.find(display.parse(path)), version=version, tag=tag)
+        fields = _describe_entry(directory, directory.find(display.parse(path)), version=version, tag=tag)
     show_fields(fields, shape=_shape(output), hidden=("path",))
 
 
@@ -163,13 +165,13 @@ def import_tables(
     root
         The directory: a path, or a URI such as `s3://bucket/prefix`, which the server must be allowed to read.
     """
-    found, home = way.open(root), display.parse(into)
-    entries = found.all_tables()
+    directory, home = way.open(root), display.parse(into)
+    entries = directory.all_tables()
     with common.client() as client:
-        made = [] if dry_run else _make_namespaces(client, home, found=found, entries=entries)
-        rows = [_import_entry(client, each, found=found, home=home, dry_run=dry_run) for each in entries]
+        results = [] if dry_run else _make_namespaces(client, home, directory=directory, entries=entries)
+        rows = [_import_entry(client, each, directory=directory, home=home, dry_run=dry_run) for each in entries]
         if all(row["done"] == "failed" for row in rows):
-            _drop_namespaces(client, made)
+            _drop_namespaces(client, results)
     show_rows(rows, ["name", "done", "location", "why"], shape=common.shape, empty="no tables")
     return 1 if any(row["done"] == "failed" for row in rows) else 0
 
@@ -221,29 +223,35 @@ def _row(levels: Parts, kind: str) -> dict[str, object]:
     return {"name": display.render(levels), "kind": kind, "path": levels}
 
 
-def _table_row(found: LanceDirectory, entry: DirectoryTable) -> Row:
-    return {**_row(entry.levels, "table"), "location": found.location(entry)}
+def _table_row(directory: LanceDirectory, entry: DirectoryTable) -> Row:
+    return {**_row(entry.levels, "table"), "location": directory.location(entry)}
 
 
 def _describe_entry(
-    found: LanceDirectory, entry: DirectoryTable, *, version: int | None, tag: str | None
+    directory: LanceDirectory, entry: DirectoryTable, *, version: int | None, tag: str | None
 ) -> dict[str, object]:
     """Load a table. Raises StoppedError if a version is requested but the table has no data yet."""
     fields = {
         "kind": "table",
         "name": display.render(entry.levels),
         "path": entry.levels,
-        "location": found.location(entry),
+        "location": directory.location(entry),
     }
-    if found.is_declared(entry):
+    if directory.is_declared(entry):
         if version is not None or tag is not None:
             raise StoppedError(f"nothing was written to {display.render(entry.levels)} yet", code="not-found")
         return {**fields, "version": None, "columns": {}, "properties": entry.properties}
     read = import_extra("limnos.sources.lance.reading", extra=_EXTRA)
-    asked = import_extra("limnos.sources.lance.questions", extra=_EXTRA).Describe
-    told = read.describe(asked(fields["location"], found.options, version, tag))
-    columns = lance_columns({"fields": _decode_fields(told.fields)})
-    return {**fields, "version": told.version, "columns": columns, "stats": told.stats, "properties": entry.properties}
+    request_type = import_extra("limnos.sources.lance.questions", extra=_EXTRA).Describe
+    result = read.describe(request_type(fields["location"], directory.options, version, tag))
+    columns = lance_columns({"fields": _decode_fields(result.fields)})
+    return {
+        **fields,
+        "version": result.version,
+        "columns": columns,
+        "stats": result.stats,
+        "properties": entry.properties,
+    }
 
 
 def _decode_fields(fields: bytes) -> object:
@@ -253,36 +261,36 @@ def _decode_fields(fields: bytes) -> object:
 
 
 def _make_namespaces(
-    client: Client, home: Parts, *, found: LanceDirectory, entries: list[DirectoryTable]
+    client: Client, home: Parts, *, directory: LanceDirectory, entries: list[DirectoryTable]
 ) -> list[Parts]:
     """Create the namespaces of the tables, including the target's; existing ones stay. Returns the created ones."""
-    made: list[Parts] = []
+    results: list[Parts] = []
     inside = sorted({entry.levels[:end] for entry in entries for end in range(1, len(entry.levels))})
     above: list[tuple[Parts, dict[str, str]]] = [(home[:end], {}) for end in range(2, len(home) + 1)]
-    for path, properties in [*above, *(((*home, *levels), found.properties(levels)) for levels in inside)]:
+    for path, properties in [*above, *(((*home, *levels), directory.properties(levels)) for levels in inside)]:
         try:
             client.namespaces.create(path, properties=properties)
         except ConflictError:
             continue
-        made.append(path)
-    return made
+        results.append(path)
+    return results
 
 
-def _drop_namespaces(client: Client, made: list[Parts]) -> None:
+def _drop_namespaces(client: Client, results: list[Parts]) -> None:
     """Drop the namespaces of a refused import, innermost first. A namespace that is already in use stays."""
-    for path in reversed(made):
+    for path in reversed(results):
         with suppress(ClientError):
             client.namespaces.drop(path)
 
 
 def _import_entry(
-    client: Client, entry: DirectoryTable, *, found: LanceDirectory, home: Parts, dry_run: bool
+    client: Client, entry: DirectoryTable, *, directory: LanceDirectory, home: Parts, dry_run: bool
 ) -> dict[str, object]:
     path = (*home, *entry.levels)
     row: dict[str, object] = {"name": display.render(path), "path": path}
     try:
-        row["location"] = location = found.location(entry)
-        is_declared = found.is_declared(entry)
+        row["location"] = location = directory.location(entry)
+        is_declared = directory.is_declared(entry)
         send = client.lance.declare if is_declared else client.lance.register
         row["location"] = send(path, location=location, properties=entry.properties, dry_run=dry_run)
     except ConflictError as error:
@@ -300,10 +308,10 @@ def _import_entry(
 def _existing_row(client: Client, path: Parts, *, row: dict[str, object], error: ConflictError) -> dict[str, object]:
     """Describe a table whose name is taken: by itself, if it has the same location."""
     try:
-        there = client.lance.load(path).location
+        location = client.lance.load(path).location
     except ClientError:
         return {**row, "done": "failed", "why": error.message}
-    same = there.removeprefix("file://") == str(row["location"]).removeprefix("file://")
+    same = location.removeprefix("file://") == str(row["location"]).removeprefix("file://")
     return (
         {**row, "done": "nothing", "why": "it is registered already"}
         if same

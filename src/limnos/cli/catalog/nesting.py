@@ -36,17 +36,17 @@ def check(catalog: str = "main", /, *, separator: SeparatorFlag = None, common: 
         The catalog, as `main`.
     """
     with common.client() as client:
-        found = client.names.check(catalog, separator=separator)
-    told = msgspec.structs.asdict(found)
-    if not found.conflicts:
-        show_done(f"no name in catalog {catalog} holds '{found.separator}'", told, shape=common.shape)
+        name_check = client.names.check(catalog, separator=separator)
+    asdict = msgspec.structs.asdict(name_check)
+    if not name_check.conflicts:
+        show_done(f"no name in catalog {catalog} holds '{name_check.separator}'", asdict, shape=common.shape)
         return 0
-    names = [{"name": name} for name in found.names]
+    names = [{"name": name} for name in name_check.names]
     show_rows(names, ["name"], shape=common.shape)
-    free = f"; no name holds {' or '.join(found.free)}" if found.free else ""
+    free = f"; no name holds {' or '.join(name_check.free)}" if name_check.free else ""
     more = f" --separator '{separator}'" if separator else ""
     _note(
-        f"{found.conflicts} names in catalog {catalog} hold '{found.separator}'{free}: have them changed with 'limnos names plan "
+        f"{name_check.conflicts} names in catalog {catalog} hold '{name_check.separator}'{free}: have them changed with 'limnos names plan "
         f"{catalog}{more}'"
     )
     return 1
@@ -100,11 +100,11 @@ def migrate(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFla
     """
     confirm(f"Change the names of catalog {catalog} as planned?", yes=yes)
     with common.client() as client:
-        found = client.names.migrate(catalog)
+        changes = client.names.migrate(catalog)
     show_done(
-        f"changed {found.renamed + found.nested} of {found.total} names in catalog {catalog}{_left_note(found)}; undo it with 'limnos names "
+        f"changed {changes.renamed + changes.nested} of {changes.total} names in catalog {catalog}{_left_note(changes)}; undo it with 'limnos names "
         f"undo {catalog}', or let it stand with 'limnos names confirm {catalog}'",
-        msgspec.structs.asdict(found),
+        msgspec.structs.asdict(changes),
         shape=common.shape,
     )
 
@@ -120,11 +120,11 @@ def undo(catalog: str = "main", /, *, yes: YesFlag = False, common: CommonFlags 
     """
     confirm(f"Give back the former names of catalog {catalog}?", yes=yes)
     with common.client() as client:
-        found = client.names.undo(catalog)
-    text = f"catalog {catalog} has its former names{_left_note(found)}"
-    if found.total == 0:
+        changes = client.names.undo(catalog)
+    text = f"catalog {catalog} has its former names{_left_note(changes)}"
+    if changes.total == 0:
         text = f"the plan of catalog {catalog} has no names, so there was nothing to give back"
-    show_done(text, msgspec.structs.asdict(found), shape=common.shape)
+    show_done(text, msgspec.structs.asdict(changes), shape=common.shape)
 
 
 @app.command(name="confirm")
@@ -159,5 +159,5 @@ def _new_name_of(change: NameChange) -> str:
     return display.render_part(change.new_name) if change.path is None else display.render(change.path)
 
 
-def _left_note(found: NameChanges) -> str:
-    return f"; {found.left} were left, as others have changed them meanwhile" if found.left else ""
+def _left_note(changes: NameChanges) -> str:
+    return f"; {changes.left} were left, as others have changed them meanwhile" if changes.left else ""

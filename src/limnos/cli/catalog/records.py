@@ -52,7 +52,7 @@ def load(
     store
         `lmdb:FOLDER` for LMDB, a file for SQLite, or `postgresql://…`.
     """
-    with _open_store(store, makes=True) as found, open_input(file) as source, found.writing() as writes:
+    with _open_store(store, makes=True) as record_store, open_input(file) as source, record_store.writing() as writes:
         count = writes.replace(_records(read_pieces(source)))
         lake, revision = writes.metalake.metalake.name, writes.revision + 1
     fields = {"store": store, "metalake": lake, "records": count, "revision": revision}
@@ -82,7 +82,7 @@ def dump(
             hint=f"'limnos records dump {store} > lake.export', or --format json",
         )
     encoding = import_extra("limnos.formats.exchange.encoding", extra="server")
-    with _open_store(store) as found, found.reading() as reads:
+    with _open_store(store) as record_store, record_store.reading() as reads:
         for record in reads.everything():
             out.write(encoding.encode_records([record], format))
     out.flush()
@@ -100,7 +100,7 @@ def ls(store: str, path: str | None = None, /, *, output: OutputFlag = None) -> 
         A catalog or a namespace, as `main` or `main.a.b`; by default the metalake.
     """
     records = import_extra("limnos.store.key_value_records.records", extra="server")
-    with _open_store(store) as found, found.reading() as reads:
+    with _open_store(store) as record_store, record_store.reading() as reads:
         rows = [
             {"name": records.name_of(each), "kind": records.kind_of(each).word, "id": records.id_of(each)}
             for above in _find_records(reads, path)
@@ -128,14 +128,14 @@ def describe(
         An object, as `main.a.t`; a user, group or role by its name; by default the metalake.
     """
     records = import_extra("limnos.store.key_value_records.records", extra="server")
-    with _open_store(store) as found, found.reading() as reads:
+    with _open_store(store) as record_store, record_store.reading() as reads:
         some = {records.kind_of(each).word: each for each in _find_records(reads, path)}
         if len(some) > 1 and kind not in some:
-            told = " and ".join(f"a {each}" for each in some)
-            raise UsageError(f"{path} is {told}", hint=f"name one: --kind {next(iter(some))}")
-        word, shown = (kind, some[kind]) if kind in some else next(iter(some.items()))
-        hanging = [_fields(each) for each in reads.hanging(records.id_of(shown))]
-    show_fields({"kind": word, **_fields(shown), "hanging": hanging}, shape=_shape(output))
+            text = " and ".join(f"a {each}" for each in some)
+            raise UsageError(f"{path} is {text}", hint=f"name one: --kind {next(iter(some))}")
+        word, record = (kind, some[kind]) if kind in some else next(iter(some.items()))
+        hanging = [_fields(each) for each in reads.hanging(records.id_of(record))]
+    show_fields({"kind": word, **_fields(record), "hanging": hanging}, shape=_shape(output))
 
 
 @contextmanager
@@ -153,11 +153,11 @@ def _open_store(store: str, *, makes: bool = False) -> Iterator[RecordStore]:
         ).LmdbKeyValueStore(place)
     else:
         pairs = import_extra("limnos.store.key_value_records.sql_storage", extra="server").SqlKeyValueStore(store)
-    found: RecordStore = records.RecordStore(pairs)
+    record_store: RecordStore = records.RecordStore(pairs)
     try:
-        yield found
+        yield record_store
     finally:
-        found.close()
+        record_store.close()
 
 
 def _records(source: Iterator[bytes]) -> Iterator[ExportRecord]:
@@ -171,10 +171,10 @@ def _records(source: Iterator[bytes]) -> Iterator[ExportRecord]:
 
 
 def _find_records(reads: RecordReader, path: str | None) -> list[ExportRecord]:
-    found = reads.walk(display.parse(path) if path else ())
-    if not found:
+    records = reads.walk(display.parse(path) if path else ())
+    if not records:
         raise StoppedError(f"there is no {path} in these records", code="not-found")
-    return found
+    return records
 
 
 def _fields(record: ExportRecord) -> dict[str, Any]:

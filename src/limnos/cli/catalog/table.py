@@ -39,14 +39,14 @@ def check(
         The table, as `main.raw.trips`.
     """
     with common.client() as client:
-        found = client.table_checks.check(path, every=all_snapshots)
-    rows = [msgspec.structs.asdict(each) for each in found.findings]
+        result = client.table_checks.check(path, every=all_snapshots)
+    rows = [msgspec.structs.asdict(each) for each in result.findings]
     show_rows(
         rows,
         ["kind", "problem", "snapshot_id", "size_told", "size_found", "file"],
         shape=common.shape,
-        empty=f"{found.files} files were looked at: nothing is missing",
+        empty=f"{result.files} files were looked at: nothing is missing",
     )
-    for told in dict.fromkeys(f"{each.kind} {each.problem}: {each.told}" for each in found.findings):
-        sys.stderr.write(visible(told) + "\n")
-    return 1 if any(each.problem != _UNSEEN for each in found.findings) else 0
+    for text in dict.fromkeys(f"{each.kind} {each.problem}: {each.told}" for each in result.findings):
+        sys.stderr.write(visible(text) + "\n")
+    return 1 if any(each.problem != _UNSEEN for each in result.findings) else 0

@@ -27,8 +27,8 @@ def ls(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
         A catalog, or an object in it: objects dropped there, and the object itself.
     """
     with common.client() as client:
-        found = client.trash.list(path)
-    rows = [{**msgspec.structs.asdict(each), "name": display.render(each.path)} for each in found]
+        result = client.trash.list(path)
+    rows = [{**msgspec.structs.asdict(each), "name": display.render(each.path)} for each in result]
     columns = ["id", "kind", "name", "dropped_by", "dropped_at", "expires_at"]
     show_rows(rows, columns, shape=common.shape, empty="nothing that you may bring back")
 
@@ -70,10 +70,10 @@ def undrop(
     """
     with common.client() as client:
         if id is None:
-            found = client.trash.undrop(path, to=to, contents=contents)
+            result = client.trash.undrop(path, to=to, contents=contents)
         else:
-            found = client.trash.undrop_id(display.parse(path)[0], id, to=to, contents=contents)
-    name = display.render(found.path)
-    more = f" and {found.contents} below it" if found.contents else ""
-    left = f"; {found.left} stay in the trash, as others have their names" if found.left else ""
-    show_done(f"brought back {found.kind} {name}{more}{left}", msgspec.structs.asdict(found), shape=common.shape)
+            result = client.trash.undrop_id(display.parse(path)[0], id, to=to, contents=contents)
+    name = display.render(result.path)
+    more = f" and {result.contents} below it" if result.contents else ""
+    left = f"; {result.left} stay in the trash, as others have their names" if result.left else ""
+    show_done(f"brought back {result.kind} {name}{more}{left}", msgspec.structs.asdict(result), shape=common.shape)

@@ -63,9 +63,9 @@ def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Commo
         A catalog, or an object in it, as `main.raw.nyc.flights`.
     """
     with common.client() as client:
-        found = kind or (client.objects.kind(path) if path else "metalake")
-        _check_is_in_tree(found, path or "", verb="describe")
-        fields = fields_of(client, found, path or common.metalake)
+        result = kind or (client.objects.kind(path) if path else "metalake")
+        _check_is_in_tree(result, path or "", verb="describe")
+        fields = fields_of(client, result, path or common.metalake)
     show_fields(fields, shape=common.shape, hidden=("path", "metadata"))
 
 
@@ -87,28 +87,28 @@ def drop(
         The object to drop; with `--kind metalake` a metalake's name.
     """
     with common.client() as client:
-        found = kind or client.objects.kind(path)
-        _check_is_in_tree(found, path, verb="delete")
-        if found not in _DROPPED:
+        result = kind or client.objects.kind(path)
+        _check_is_in_tree(result, path, verb="delete")
+        if result not in _DROPPED:
             raise UsageError(
-                f"a {found} is not dropped here",
+                f"a {result} is not dropped here",
                 hint="a topic goes by its cluster's own tools, a template by 'limnos pipeline'",
             )
-        _check_drop_flags(found, purge=purge, force=force)
-        confirm(f"Drop {found} {path}{' and its files' if purge else ''}?", yes=yes)
-        if found == "table":
+        _check_drop_flags(result, purge=purge, force=force)
+        confirm(f"Drop {result} {path}{' and its files' if purge else ''}?", yes=yes)
+        if result == "table":
             _drop_table(client, path, purge=purge)
-        elif found == "view":
+        elif result == "view":
             client.views.drop(path)
-        elif found == "namespace":
+        elif result == "namespace":
             client.namespaces.drop(path)
-        elif found == "fileset":
-            require(client.filesets.delete(path), found, path)
-        elif found == "model":
-            require(client.models.delete(path), found, path)
+        elif result == "fileset":
+            require(client.filesets.delete(path), result, path)
+        elif result == "model":
+            require(client.models.delete(path), result, path)
         else:
-            _drop_container(client, found, path, common=common, force=force)
-    show_done(f"dropped {found} {path}", {"dropped": path, "kind": found}, shape=common.shape)
+            _drop_container(client, result, path, common=common, force=force)
+    show_done(f"dropped {result} {path}", {"dropped": path, "kind": result}, shape=common.shape)
 
 
 def mv(source: str, target: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
@@ -122,14 +122,14 @@ def mv(source: str, target: str, /, *, kind: KindFlag = None, common: CommonFlag
         Its new path, as `main.archive.nyc`; the parent must exist.
     """
     with common.client() as client:
-        found = kind or client.objects.kind(source)
+        match = kind or client.objects.kind(source)
         movers = {"namespace": client.namespaces.move, "table": client.tables.move, "view": client.views.move}
-        if found not in movers:
-            raise UsageError(f"a {found} cannot be moved", hint="give a namespace, table or view, as main.raw.nyc")
-        moved = movers[found](source, target)
+        if match not in movers:
+            raise UsageError(f"a {match} cannot be moved", hint="give a namespace, table or view, as main.raw.nyc")
+        moved = movers[match](source, target)
     name = display.render(moved.path)
-    result = {"kind": found, "source": source, "target": name, "path": moved.path}
-    show_done(f"moved {found} {source} to {name}", result, shape=common.shape)
+    result = {"kind": match, "source": source, "target": name, "path": moved.path}
+    show_done(f"moved {match} {source} to {name}", result, shape=common.shape)
 
 
 def whoami(*, common: CommonFlags = DEFAULTS) -> None:
@@ -152,9 +152,9 @@ def _long_rows(client: Client, path: str) -> list[Row]:
 
 def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
     if kind == "metalake":
-        return [{"name": found.name, "kind": "metalake", "path": []} for found in client.metalakes.list()]
+        return [{"name": metalake.name, "kind": "metalake", "path": []} for metalake in client.metalakes.list()]
     if path is None:
-        catalogs = {found.name: found for found in client.catalogs.list()}
+        catalogs = {catalog.name: catalog for catalog in client.catalogs.list()}
         return [_catalog_row(name, catalogs.get(name)) for name in client.catalogs.names()]
     parts = display.parse(path)
     missing: ClientError | None = None
@@ -163,8 +163,8 @@ def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
         rows = _nodes(client, parts)
     except (NotFoundError, RefusedError) as error:
         missing = error
-    if not rows and len(parts) < 3 and (held := client.schemas.holding(parts[0])):
-        return [_row(child, "namespace" if len(parts) == 1 else held) for child in client.schemas.list(parts)]
+    if not rows and len(parts) < 3 and (current := client.schemas.holding(parts[0])):
+        return [_row(child, "namespace" if len(parts) == 1 else current) for child in client.schemas.list(parts)]
     with suppress(NotFoundError, DeniedError):  # a caller who may list namespaces may be refused the tables
         # Namespaces of a directory catalog are no nodes of the tree.
         if not any(row["kind"] == "namespace" for row in rows):

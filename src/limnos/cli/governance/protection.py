@@ -31,11 +31,11 @@ def protect(
         A catalog, namespace, table or view, as `main.raw.trips`.
     """
     with common.client() as client:
-        found = kind or client.objects.kind(path)
-        client.protection.set(path, kind=found, below=below)
+        result = kind or client.objects.kind(path)
+        client.protection.set(path, kind=result, below=below)
     more = " with everything below it" if below else ""
     show_done(
-        f"{found} {path} is protected{more}", {"protected": path, "kind": found, "below": below}, shape=common.shape
+        f"{result} {path} is protected{more}", {"protected": path, "kind": result, "below": below}, shape=common.shape
     )
 
 
@@ -48,7 +48,7 @@ def unprotect(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFA
         The protected object, as `main.raw.trips`.
     """
     with common.client() as client:
-        found = kind or client.objects.kind(path)
-        removed = client.protection.clear(path, kind=found)
-    text = f"{found} {path} is not protected any more" if removed else f"{found} {path} was not protected"
-    show_done(text, {"unprotected": path, "kind": found, "removed": removed}, shape=common.shape)
+        result = kind or client.objects.kind(path)
+        removed = client.protection.clear(path, kind=result)
+    text = f"{result} {path} is not protected any more" if removed else f"{result} {path} was not protected"
+    show_done(text, {"unprotected": path, "kind": result, "removed": removed}, shape=common.shape)

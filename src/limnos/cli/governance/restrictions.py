@@ -53,18 +53,20 @@ def set_(
         A table or namespace, as `main.sales.orders`.
     """
     with common.client() as client:
-        found = kind or client.objects.kind(path)
+        result = kind or client.objects.kind(path)
         client.restrictions.set(
             name,
             path,
-            kind=found,
+            kind=result,
             filter=filter,
             masks=_masks(mask),
             to=_parse_principals(to),
             unless=_parse_principals(except_),
         )
     show_done(
-        f"{found} {path} is restricted by {name}", {"restriction": name, "on": path, "kind": found}, shape=common.shape
+        f"{result} {path} is restricted by {name}",
+        {"restriction": name, "on": path, "kind": result},
+        shape=common.shape,
     )
 
 
@@ -78,9 +80,9 @@ def show(path: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS)
         A table or namespace, as `main.sales.orders`.
     """
     with common.client() as client:
-        found = client.restrictions.list(path, kind=kind or client.objects.kind(path))
+        restrictions = client.restrictions.list(path, kind=kind or client.objects.kind(path))
     show_rows(
-        [_row(each) for each in found],
+        [_row(each) for each in restrictions],
         ["name", "on", "filter", "masks", "to", "except"],
         shape=common.shape,
         empty="no restrictions",
@@ -99,49 +101,49 @@ def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlag
         The table or namespace, as `main.sales.orders`.
     """
     with common.client() as client:
-        found = kind or client.objects.kind(path)
-        removed = client.restrictions.remove(name, path, kind=found)
+        result = kind or client.objects.kind(path)
+        removed = client.restrictions.remove(name, path, kind=result)
     text = (
-        f"{found} {path} is not restricted by {name} any more"
+        f"{result} {path} is not restricted by {name} any more"
         if removed
-        else f"{found} {path} had no restriction {name}"
+        else f"{result} {path} had no restriction {name}"
     )
     show_done(text, {"restriction": name, "on": path, "removed": removed}, shape=common.shape)
 
 
 def _masks(pairs: Iterable[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
+    results: dict[str, str] = {}
     for pair in pairs:
         column, sign, action = pair.rpartition("=")
         if not sign or not column:
             raise UsageError(f"'{pair}' is not COLUMN=ACTION", hint="write for example --mask ssn=show-last-4")
-        found[column] = action
-    return found
+        results[column] = action
+    return results
 
 
 def _parse_principals(words: Iterable[str]) -> NamedPrincipals:
-    found: dict[str, list[str]] = {word: [] for word in _WORDS}
+    results: dict[str, list[str]] = {word: [] for word in _WORDS}
     for each in words:
         word, sign, name = each.partition(":")
-        if word not in found or not sign or not name:
+        if word not in results or not sign or not name:
             raise UsageError(
                 f"'{each}' is no user, group or role", hint="write for example role:auditors, group:finance or user:ana"
             )
-        found[word].append(name)
-    users, groups, roles = (tuple(found[word]) for word in _WORDS)
+        results[word].append(name)
+    users, groups, roles = (tuple(results[word]) for word in _WORDS)
     return NamedPrincipals(users, groups, roles)
 
 
-def _row(found: ReadRestriction) -> Row:
+def _row(restriction: ReadRestriction) -> Row:
     return {
-        "name": found.name,
-        "on": found.on.name,
-        "filter": None if found.filter is None else json.dumps(found.filter, ensure_ascii=False),
-        "masks": ", ".join(f"{column}={action}" for column, action in found.masks.items()) or None,
-        "to": _words(found.to) or "everybody",
-        "except": _words(found.unless) or None,
-        "set_by": found.set_by,
-        "set_at": found.set_at,
+        "name": restriction.name,
+        "on": restriction.on.name,
+        "filter": None if restriction.filter is None else json.dumps(restriction.filter, ensure_ascii=False),
+        "masks": ", ".join(f"{column}={action}" for column, action in restriction.masks.items()) or None,
+        "to": _words(restriction.to) or "everybody",
+        "except": _words(restriction.unless) or None,
+        "set_by": restriction.set_by,
+        "set_at": restriction.set_at,
     }
 
 

@@ -57,9 +57,9 @@ def list_tags(path: str | None = None, /, *, kind: KindFlag = None, common: Comm
         if path is None:
             rows, columns = [_row(tag) for tag in client.tags.list()], ["name", "comment"]
         else:
-            found = client.tags.on(path, kind=kind or client.objects.kind(path))
+            tags = client.tags.on(path, kind=kind or client.objects.kind(path))
             rows, columns = (
-                [{**_row(tag), "inherited": tag.inherited} for tag in found],
+                [{**_row(tag), "inherited": tag.inherited} for tag in tags],
                 ["name", "inherited", "comment"],
             )
     show_rows(rows, columns, shape=common.shape, empty="no tags")
@@ -119,5 +119,8 @@ def _row(tag: Tag) -> Row:
     return {"name": tag.name, "comment": tag.comment, "properties": tag.properties or {}}
 
 
-def _object_row(found: MetadataObject) -> Row:
-    return {"kind": "namespace" if found.type == "schema" else found.type, "object": found.full_name}
+def _object_row(metadata_object: MetadataObject) -> Row:
+    return {
+        "kind": "namespace" if metadata_object.type == "schema" else metadata_object.type,
+        "object": metadata_object.full_name,
+    }

@@ -57,12 +57,12 @@ def explain(
     if action is None:
         raise UsageError("say which action to explain", hint="limnos access explain --actions")
     with common.client() as client:
-        found = client.access.explain(action, path or (), user=for_, kind=kind, through=through)
+        explanation = client.access.explain(action, path or (), user=for_, kind=kind, through=through)
     if common.shape == "json":
-        show_done("", _document(found), shape="json")
+        show_done("", _document(explanation), shape="json")
     else:
-        _print(found)
-    return int(ExitCode.OK if found.decision.allowed else ExitCode.REFUSED)
+        _print(explanation)
+    return int(ExitCode.OK if explanation.decision.allowed else ExitCode.REFUSED)
 
 
 def _list_actions(common: CommonFlags) -> None:
@@ -74,11 +74,15 @@ def _list_actions(common: CommonFlags) -> None:
     show_rows(rows, ["action", "kinds"], shape=common.shape)
 
 
-def _document(found: Explanation) -> Row:
-    decision = msgspec.to_builtins(found.decision)
-    factors = [_factor_row(found.decision, index) for index in range(len(found.decision.factors))]
-    decision |= {"target": found.decision.target_name, "message": found.decision.sentence, "factors": factors}
-    return {"decision": decision, "suggestions": found.suggestions}
+def _document(explanation: Explanation) -> Row:
+    decision = msgspec.to_builtins(explanation.decision)
+    factors = [_factor_row(explanation.decision, index) for index in range(len(explanation.decision.factors))]
+    decision |= {
+        "target": explanation.decision.target_name,
+        "message": explanation.decision.sentence,
+        "factors": factors,
+    }
+    return {"decision": decision, "suggestions": explanation.suggestions}
 
 
 def _factor_row(decision: Decision, index: int) -> Row:
@@ -92,14 +96,14 @@ def _factor_row(decision: Decision, index: int) -> Row:
     }
 
 
-def _print(found: Explanation) -> None:
-    decision = found.decision
+def _print(explanation: Explanation) -> None:
+    decision = explanation.decision
     print(visible(f"{'ALLOWED' if decision.allowed else 'REFUSED'}: {decision.sentence or decision.action}"))
     if decision.factors:
         print()
         rows = [_factor_row(decision, index) for index in range(len(decision.factors))]
         show_rows(rows, ["kind", "privilege", "object", "role", "group"], shape="table")
-    if found.suggestions:
+    if explanation.suggestions:
         print("\nmind:" if decision.allowed else "\nwhat would change it:")
-        for suggestion in found.suggestions:
+        for suggestion in explanation.suggestions:
             print(visible(f"  {suggestion}"))

@@ -48,17 +48,19 @@ def login(
     """
     if (user is None) is not device:
         raise UsageError("a user signs in with a password, --device in a browser", hint="give one of USER and --device")
-    made = _by_device(common) if user is None else _by_password(user, common)
+    result = _by_device(common) if user is None else _by_password(user, common)
     name = profile or common.address.partition("://")[2].partition("/")[0]
-    profiles.write(os.environ, profiles.read(os.environ).put(name, made))
-    show_done(f"signed in to {common.address} as {made.user}", {"profile": name, "user": made.user}, shape=common.shape)
+    profiles.write(os.environ, profiles.read(os.environ).put(name, result))
+    show_done(
+        f"signed in to {common.address} as {result.user}", {"profile": name, "user": result.user}, shape=common.shape
+    )
 
 
 def _by_password(user: str, common: CommonFlags) -> Profile:
     password = ask_password("Password: ")
     with Client(common.address, ca_file=common.believed, timeout_s=common.timeout) as client:
-        found = client.logins.login(user, password)
-    return _profile(found, common)
+        result = client.logins.login(user, password)
+    return _profile(result, common)
 
 
 def _by_device(common: CommonFlags) -> Profile:
@@ -143,15 +145,20 @@ def ask_password(prompt: str, *, required: bool = True) -> str:
 
     Raises UsageError for an empty one.
     """
-    found = getpass.getpass(prompt, stream=sys.stderr) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
-    if required and not found:
+    result = getpass.getpass(prompt, stream=sys.stderr) if sys.stdin.isatty() else sys.stdin.readline().rstrip("\n")
+    if required and not result:
         raise UsageError("no password was given", hint="type it when asked, or pipe it in")
-    return found
+    return result
 
 
-def _profile(found: LoginResult, common: CommonFlags) -> Profile:
-    if found.refresh_token is None:
+def _profile(result: LoginResult, common: CommonFlags) -> Profile:
+    if result.refresh_token is None:
         raise StoppedError("the server gave no session that can go on", hint="is it of the same version?")
     return Profile(
-        common.address, found.user, found.token, time.time() + found.expires_in_s, found.refresh_token, common.ca_file
+        common.address,
+        result.user,
+        result.token,
+        time.time() + result.expires_in_s,
+        result.refresh_token,
+        common.ca_file,
     )

@@ -33,11 +33,11 @@ def show(path: str, /, *, kind: OwnedKind = None, common: CommonFlags = DEFAULTS
         The object, as `main.raw.nyc`.
     """
     with common.client() as client:
-        found = kind or client.objects.kind(path)
-        owner = client.owners.get(path, kind=found)
+        result = kind or client.objects.kind(path)
+        owner = client.owners.get(path, kind=result)
     if owner is None:
-        raise NotFoundError(f"{found} '{path}' has no owner", status=404, code="not-found")
-    fields = {"object": path, "kind": found, "owner": owner.name, "owner_type": owner.type.lower()}
+        raise NotFoundError(f"{result} '{path}' has no owner", status=404, code="not-found")
+    fields = {"object": path, "kind": result, "owner": owner.name, "owner_type": owner.type.lower()}
     show_fields(fields, shape=common.shape)
 
 
@@ -61,8 +61,8 @@ def set_owner(
         The new owner: a user, or with `--group` a group.
     """
     with common.client() as client:
-        found = kind or client.objects.kind(path)
-        client.owners.set(path, owner, kind=found, group=group)
+        match = kind or client.objects.kind(path)
+        client.owners.set(path, owner, kind=match, group=group)
     word = "group" if group else "user"
-    result = {"object": path, "kind": found, "owner": owner, "owner_type": word}
-    show_done(f"{found} {path} is now owned by {word} {owner}", result, shape=common.shape)
+    result = {"object": path, "kind": match, "owner": owner, "owner_type": word}
+    show_done(f"{match} {path} is now owned by {word} {owner}", result, shape=common.shape)

@@ -76,9 +76,9 @@ def grants_of(role: Role) -> list[Row]:
         {
             "privilege": privilege.name.lower(),
             "condition": privilege.condition,
-            "kind": "namespace" if found.type.lower() == "schema" else found.type.lower(),
-            "object": found.full_name,
+            "kind": "namespace" if securable_object.type.lower() == "schema" else securable_object.type.lower(),
+            "object": securable_object.full_name,
         }
-        for found in role.securable_objects
-        for privilege in found.privileges
+        for securable_object in role.securable_objects
+        for privilege in securable_object.privileges
     ]

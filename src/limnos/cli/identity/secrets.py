@@ -30,10 +30,10 @@ def create(
     lifetime_s = lifetime_of(expires_in)
     check_free(save)
     with common.client() as client:
-        made = client.service_accounts.create_secret(user, expires_in_s=lifetime_s)
-    fields = msgspec.structs.asdict(made)
+        secret = client.service_accounts.create_secret(user, expires_in_s=lifetime_s)
+    fields = msgspec.structs.asdict(secret)
     if save is not None:
-        write_secret(save, made.client_secret)
+        write_secret(save, secret.client_secret)
         fields |= {"client_secret": None, "file": str(save)}
     show_fields(fields, shape=common.shape)
 

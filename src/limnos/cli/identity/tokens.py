@@ -41,10 +41,10 @@ def create(
     lifetime_s = lifetime_of(expires_in)
     check_free(save)
     with common.client() as client:
-        made = client.tokens.create(user=for_, name=name, expires_in_s=lifetime_s)
-    fields = msgspec.structs.asdict(made)
+        token = client.tokens.create(user=for_, name=name, expires_in_s=lifetime_s)
+    fields = msgspec.structs.asdict(token)
     if save is not None:
-        write_secret(save, made.token)
+        write_secret(save, token.token)
         fields["token"] = None
         fields["file"] = str(save)
     show_fields(fields, shape=common.shape)
@@ -94,10 +94,10 @@ def check_free(save: Path | None) -> None:
 
 def seconds_of(text: str) -> int:
     """Parse a duration such as `90s`, `30m`, `12h`, `30d`, `8w`, in seconds. Raises UsageError."""
-    found = _DURATION.fullmatch(text)
-    if found is None or int(found[1]) == 0:
+    match = _DURATION.fullmatch(text)
+    if match is None or int(match[1]) == 0:
         raise UsageError(f"'{text}' is no duration", hint="write a number and s, m, h, d or w, as 12h or 30d")
-    return int(found[1]) * _SECONDS[found[2]]
+    return int(match[1]) * _SECONDS[match[2]]
 
 
 def write_secret(file: Path, secret: str) -> None:

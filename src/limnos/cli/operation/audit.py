@@ -56,12 +56,12 @@ def audit(
 
     In your metalakes it shows all actions, elsewhere your own.
     """
-    wanted: dict[str, object] = {
+    expected: dict[str, object] = {
         "user": who, "path": what, "object_id": id, "since": _moment(since), "until": _moment(until), "action": action,
         "outcome": outcome, "request_id": request, "server": server,
     }  # fmt: skip
     with common.client() as client:
-        rows = [_row(line, whole=common.shape == "json") for line in _lines(client, wanted, limit=limit)]
+        rows = [_row(line, whole=common.shape == "json") for line in _lines(client, expected, limit=limit)]
     columns = ["at", "user", "outcome", "did", "kind", "path", "right", "client", "request_id"]
     show_rows(rows, columns, shape=common.shape, empty="no lines")
 
@@ -87,11 +87,11 @@ def export(
     show_done(f"task {task} writes it: see 'limnos task show {task}'", {"task": task}, shape=common.shape)
 
 
-def _lines(client: Client, wanted: dict[str, object], *, limit: int) -> Iterator[AuditLine]:
+def _lines(client: Client, expected: dict[str, object], *, limit: int) -> Iterator[AuditLine]:
     """Read page by page until there are enough lines."""
     before: int | None = None
     while limit > 0:
-        page = client.audit.read(**wanted, before=before, limit=min(limit, PAGE))  # type: ignore[arg-type]
+        page = client.audit.read(**expected, before=before, limit=min(limit, PAGE))  # type: ignore[arg-type]
         yield from page.lines
         limit, before = limit - len(page.lines), page.next
         if not page.more:

@@ -73,7 +73,7 @@ class ServerFlags:
         """Combine flags, environment and file. Raises ConfigError."""
         from limnos.config import load
 
-        given: dict[str, object] = {
+        arguments: dict[str, object] = {
             "server.data": self.data,
             "server.listen": self.listen,
             "server.hosts": self.host_name or None,
@@ -91,7 +91,7 @@ class ServerFlags:
             "sources.allowed_addresses": self.allow_source or None,
             "server.insecure_listen": self.insecure_listen or None,
         }
-        return load(flags=given, file=self.config, environ=os.environ)
+        return load(flags=arguments, file=self.config, environ=os.environ)
 
 
 NO_FLAGS = ServerFlags()
@@ -114,8 +114,13 @@ def check(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> int:
     settings = flags.load().settings
     look: Callable[[Settings], Sequence[CannotStart]] = import_extra(ROOM, extra="server").check
     rows = [
-        {"problem": found.message, "why": found.why, "next": found.advice, "stops": not isinstance(found, StartWarning)}
-        for found in look(settings)
+        {
+            "problem": cannot_start.message,
+            "why": cannot_start.why,
+            "next": cannot_start.advice,
+            "stops": not isinstance(cannot_start, StartWarning),
+        }
+        for cannot_start in look(settings)
     ]
     show_rows(rows, ["problem", "why", "next", "stops"], shape=_shape(output), empty="nothing is wrong")
     lacks: Callable[[Settings], Sequence[str]] = import_extra(ROOM, extra="server").startup_notes
@@ -190,8 +195,8 @@ def config(*, flags: ServerFlags = NO_FLAGS, output: OutputFlag = None) -> None:
     """Show every setting with its value and origin. Secrets are masked."""
     from limnos.config.report import rows
 
-    found = [{"setting": row.key, "value": row.value, "origin": row.origin} for row in rows(flags.load())]
-    show_rows(found, ["setting", "value", "origin"], shape=_shape(output))
+    results = [{"setting": row.key, "value": row.value, "origin": row.origin} for row in rows(flags.load())]
+    show_rows(results, ["setting", "value", "origin"], shape=_shape(output))
 
 
 def _shape(output: Format | None) -> Format:

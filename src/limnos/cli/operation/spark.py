@@ -37,8 +37,11 @@ def jars(
     """Fetch Spark's jar for Iceberg once, verify it, and print its path."""
     from limnos.config import load
 
-    given: dict[str, object] = {"spark.repository": repository, "spark.cache": None if cache is None else str(cache)}
-    settings = load(flags=given, file=config, environ=os.environ).settings.spark
+    arguments: dict[str, object] = {
+        "spark.repository": repository,
+        "spark.cache": None if cache is None else str(cache),
+    }
+    settings = load(flags=arguments, file=config, environ=os.environ).settings.spark
     room_of_jars = import_extra("limnos.spark.jars", extra="spark")
     fetches: list[Callable[..., Path]] = [room_of_jars.ensure_runtime]
     if s3:

@@ -32,24 +32,24 @@ def check(catalog: str = "main", /, *, common: CommonFlags = DEFAULTS) -> int:
         The catalog, as `main`.
     """
     with common.client() as client:
-        found = client.storage.check(catalog)
-    rows = [msgspec.structs.asdict(step) for step in found.steps]
+        result = client.storage.check(catalog)
+    rows = [msgspec.structs.asdict(step) for step in result.steps]
     show_rows(rows, ["name", "outcome", "told"], shape=common.shape)
-    for step in found.steps:
+    for step in result.steps:
         if step.statement is not None:
             sys.stderr.write(visible(f"{step.name}: add {step.statement}") + "\n")
-    return 0 if found.passed else 1
+    return 0 if result.passed else 1
 
 
 @app.command
 def keys(*, common: CommonFlags = DEFAULTS) -> None:
     """List the ids of the keys that encrypt secrets of catalogs and webhooks. Only service admins may."""
     with common.client() as client:
-        found = client.storage.keys()
-    rows = [{**msgspec.structs.asdict(key), "here": True} for key in found.keys]
-    rows += [{**msgspec.structs.asdict(key), "here": False} for key in found.lacking]
+        secret_keys = client.storage.keys()
+    rows = [{**msgspec.structs.asdict(key), "here": True} for key in secret_keys.keys]
+    rows += [{**msgspec.structs.asdict(key), "here": False} for key in secret_keys.lacking]
     show_rows(rows, ["id", "seals", "catalogs", "webhooks", "here"], shape=common.shape, empty="there are no keys")
-    _warn(found)
+    _warn(secret_keys)
 
 
 @app.command(name="rotate-key")
@@ -59,25 +59,25 @@ def rotate_key(*, common: CommonFlags = DEFAULTS) -> None:
     A server with its own key file creates that key first.
     """
     with common.client() as client:
-        found = client.storage.rotate_key()
-    newest = next((key.id for key in found.keys if key.seals), "")
+        secret_keys = client.storage.rotate_key()
+    newest = next((key.id for key in secret_keys.keys if key.seals), "")
     show_done(
-        f"secrets of {found.sealed} catalogs and webhooks were put under key {newest}",
-        msgspec.structs.asdict(found),
+        f"secrets of {secret_keys.sealed} catalogs and webhooks were put under key {newest}",
+        msgspec.structs.asdict(secret_keys),
         shape=common.shape,
     )
-    _warn(found)
+    _warn(secret_keys)
 
 
-def _warn(found: SecretKeys) -> None:
-    for key in found.lacking:
+def _warn(secret_keys: SecretKeys) -> None:
+    for key in secret_keys.lacking:
         sys.stderr.write(
             visible(
                 f"key {key.id} is not here, and secrets of {key.catalogs} catalogs and {key.webhooks} webhooks are under it"
             )
             + "\n"
         )
-    if found.plain:
+    if secret_keys.plain:
         sys.stderr.write(
-            f"secrets of {found.plain} catalogs or webhooks are not sealed: 'limnos storage rotate-key' seals them\n"
+            f"secrets of {secret_keys.plain} catalogs or webhooks are not sealed: 'limnos storage rotate-key' seals them\n"
         )

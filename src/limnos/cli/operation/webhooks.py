@@ -43,10 +43,10 @@ def create(
     if save is not None and save.exists():
         raise UsageError(f"the file '{save}' exists already", hint="choose another name, or remove it first")
     with common.client() as client:
-        made = client.webhooks.create(url, after=after)
-    fields = msgspec.structs.asdict(made)
+        webhook = client.webhooks.create(url, after=after)
+    fields = msgspec.structs.asdict(webhook)
     if save is not None:
-        write_secret(save, made.secret)
+        write_secret(save, webhook.secret)
         fields |= {"secret": None, "file": str(save)}
     show_fields(fields, shape=common.shape)
 

@@ -62,8 +62,8 @@ def show(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The job's id.
     """
     with common.client() as client:
-        found = client.jobs.result(job)
-    show_fields(msgspec.structs.asdict(found), shape=common.shape)
+        result = client.jobs.result(job)
+    show_fields(msgspec.structs.asdict(result), shape=common.shape)
 
 
 @app.command
@@ -76,8 +76,8 @@ def cancel(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The job's id.
     """
     with common.client() as client:
-        found = client.jobs.cancel(job)
-    show_done(f"{found.job_id} is {found.status}", _row(found), shape=common.shape)
+        info = client.jobs.cancel(job)
+    show_done(f"{info.job_id} is {info.status}", _row(info), shape=common.shape)
 
 
 @app.command
@@ -155,8 +155,8 @@ def _row(job: JobInfo) -> Row:
     }  # fmt: skip
 
 
-def _template_row(found: JobTemplate) -> Row:
+def _template_row(template: JobTemplate) -> Row:
     return {
-        "name": found.name, "type": found.job_type, "executable": found.executable, "arguments": list(found.arguments),
-        "comment": found.comment,
+        "name": template.name, "type": template.job_type, "executable": template.executable, "arguments": list(template.arguments),
+        "comment": template.comment,
     }  # fmt: skip

@@ -33,8 +33,8 @@ def up(path: str, /, *, depth: Depth = 3, column: Column = None, common: CommonF
         A table or view, as `main.curated.delays`, or a column of it, as `main.curated.delays.total`.
     """
     with common.client() as client:
-        found = _find(path, column, ask=lambda parts, name: client.lineage.up(parts, column=name, depth=depth))
-    _show(found, common, up=True)
+        graph = _find(path, column, ask=lambda parts, name: client.lineage.up(parts, column=name, depth=depth))
+    _show(graph, common, up=True)
 
 
 @app.command
@@ -47,8 +47,8 @@ def down(path: str, /, *, depth: Depth = 3, column: Column = None, common: Commo
         A table or view, as `main.raw.trips`, or a column of it, as `main.raw.trips.fare`.
     """
     with common.client() as client:
-        found = _find(path, column, ask=lambda parts, name: client.lineage.down(parts, column=name, depth=depth))
-    _show(found, common, up=False)
+        graph = _find(path, column, ask=lambda parts, name: client.lineage.down(parts, column=name, depth=depth))
+    _show(graph, common, up=False)
 
 
 def _find(path: str, column: str | None, *, ask: Callable[[tuple[str, ...], str | None], LineageGraph]) -> LineageGraph:
@@ -72,24 +72,24 @@ def _find(path: str, column: str | None, *, ask: Callable[[tuple[str, ...], str 
         raise
 
 
-def _show(found: LineageGraph, common: CommonFlags, *, up: bool) -> None:
+def _show(graph: LineageGraph, common: CommonFlags, *, up: bool) -> None:
     if common.shape == "json":
-        show_done("", msgspec.to_builtins(found), shape="json")
+        show_done("", msgspec.to_builtins(graph), shape="json")
         return
-    for line in lines_of(found, up=up):
+    for line in lines_of(graph, up=up):
         print(visible(line))
-    if not found.complete:
+    if not graph.complete:
         print("… there is more than is told: ask for fewer steps")
 
 
-def lines_of(found: LineageGraph, *, up: bool) -> list[str]:
+def lines_of(graph: LineageGraph, *, up: bool) -> list[str]:
     """Format a graph as a tree. A node that was already shown is not expanded again."""
-    nodes = {node.id: node for node in found.nodes}
+    nodes = {node.id: node for node in graph.nodes}
     following: dict[str, list[LineageEdge]] = {}
-    for edge in found.edges:
+    for edge in graph.edges:
         following.setdefault(edge.target if up else edge.source, []).append(edge)
-    lines = [_name(nodes[found.root])]
-    _branch(lines, found.root, prefix="", nodes=nodes, following=following, up=up, shown={found.root})
+    lines = [_name(nodes[graph.root])]
+    _branch(lines, graph.root, prefix="", nodes=nodes, following=following, up=up, printed_ids={graph.root})
     return (
         lines if len(lines) > 1 else [*lines, f"  nothing is known that {'it comes from' if up else 'comes from it'}"]
     )
@@ -97,20 +97,20 @@ def lines_of(found: LineageGraph, *, up: bool) -> list[str]:
 
 def _branch(
     lines: list[str], node_id: str, *, prefix: str, nodes: dict[str, LineageNode],
-    following: dict[str, list[LineageEdge]], up: bool, shown: set[str],
+    following: dict[str, list[LineageEdge]], up: bool, printed_ids: set[str],
 ) -> None:  # fmt: skip
     edges = following.get(node_id, [])
     for number, edge in enumerate(edges, 1):
         last = number == len(edges)
         other = edge.source if up else edge.target
-        again = other in shown and bool(following.get(other))
+        again = other in printed_ids and bool(following.get(other))
         lines.append(
             f"{prefix}{'└─ ' if last else '├─ '}{_name(nodes[other])}{_edge_origin(edge)}{' (above)' if again else ''}"
         )
-        if other not in shown:
-            shown.add(other)
+        if other not in printed_ids:
+            printed_ids.add(other)
             deeper = prefix + ("   " if last else "│  ")
-            _branch(lines, other, prefix=deeper, nodes=nodes, following=following, up=up, shown=shown)
+            _branch(lines, other, prefix=deeper, nodes=nodes, following=following, up=up, printed_ids=printed_ids)
 
 
 def _name(node: LineageNode) -> str:

@@ -41,8 +41,8 @@ def check(file: Path, /, *, offline: OfflineFlag = False, common: CommonFlags = 
     file
         The pipeline, a file that ends in .yaml or .py.
     """
-    found = _check_pipeline(file, offline=offline, common=common)
-    return _show_check(file, found, planned=False, shape=common.shape)
+    pipeline = _check_pipeline(file, offline=offline, common=common)
+    return _show_check(file, pipeline, planned=False, shape=common.shape)
 
 
 def plan(
@@ -64,11 +64,11 @@ def plan(
     file
         The pipeline, a file that ends in .yaml or .py.
     """
-    found = _check_pipeline(file, offline=False, common=common)
+    pipeline = _check_pipeline(file, offline=False, common=common)
     previews: Mapping[str, StepPreview] = {}
-    if columns and not isinstance(found, tuple) and _can_compare_columns(found):
-        previews = _previews(file, found, master=master, connect=connect, common=common)
-    return _show_check(file, found, planned=True, shape=common.shape, previews=previews)
+    if columns and not isinstance(pipeline, tuple) and _can_compare_columns(pipeline):
+        previews = _previews(file, pipeline, master=master, connect=connect, common=common)
+    return _show_check(file, pipeline, planned=True, shape=common.shape, previews=previews)
 
 
 def schema() -> None:
@@ -82,8 +82,8 @@ def _check_pipeline(file: Path, *, offline: bool, common: CommonFlags) -> CheckR
     try:
         declaration: Pipeline = import_extra("limnos.pipeline.file", extra="pipelines").load(file)
     except problems.InvalidPipeline as error:
-        found: tuple[Problem, ...] = error.problems
-        return found
+        result: tuple[Problem, ...] = error.problems
+        return result
     rules = import_extra("limnos.pipeline.plan", extra="pipelines")
     if offline:
         checked: CheckResult = rules.check(declaration)
@@ -110,13 +110,13 @@ def _missing_files(declaration: Pipeline, directory: Path) -> Iterator[str]:
             yield f"source {source.name}: there is no file {source.kind.path} in {directory}; a run without it fails"
 
 
-def _can_compare_columns(found: CheckResult) -> bool:
+def _can_compare_columns(result: CheckResult) -> bool:
     """Return whether columns can be compared with tables: a server answered, and there are no problems so far."""
-    return found.holds and found.found is not None
+    return result.holds and result.found is not None
 
 
 def _previews(
-    file: Path, found: CheckResult, *, master: str, connect: str | None, common: CommonFlags
+    file: Path, result: CheckResult, *, master: str, connect: str | None, common: CommonFlags
 ) -> Mapping[str, StepPreview]:
     """Return the expected changes of each step's table, by a Spark session with the server's catalogs."""
     launch = import_extra("limnos.pipeline.engine.launch", extra="spark")
@@ -125,39 +125,39 @@ def _previews(
     door = launch.ServerConnection(
         uri=common.address, metalake=common.metalake, token=token, user=user, ca_file=common.believed
     )
-    pipeline = import_extra("limnos.pipeline.python", extra="pipelines").bound(found.pipeline, file.parent.absolute())
+    pipeline = import_extra("limnos.pipeline.python", extra="pipelines").bound(result.pipeline, file.parent.absolute())
     with launch.spark_for(door, master=master, connect=connect) as spark:
         previews: Mapping[str, StepPreview] = engine.preview(
-            spark, pipeline, levels=found.levels, catalogs=found.catalogs
+            spark, pipeline, levels=result.levels, catalogs=result.catalogs
         )
     return previews
 
 
 def _show_check(
     file: Path,
-    found: CheckResult | tuple[Problem, ...],
+    result: CheckResult | tuple[Problem, ...],
     *,
     planned: bool,
     shape: Format,
     previews: Mapping[str, StepPreview] | None = None,
 ) -> int:
     previews = previews or {}
-    if isinstance(found, tuple):
-        document = _document(file, found, planned=())
-        lines = list(_problem_lines(found))
+    if isinstance(result, tuple):
+        document = _document(file, result, planned=())
+        lines = list(_problem_lines(result))
     else:
-        steps: tuple[StepPlan, ...] = import_extra("limnos.pipeline.plan", extra="pipelines").plan(found)
-        document = _document(file, found.problems, planned=steps, previews=previews) | _check_fields(found)
+        steps: tuple[StepPlan, ...] = import_extra("limnos.pipeline.plan", extra="pipelines").plan(result)
+        document = _document(file, result.problems, planned=steps, previews=previews) | _check_fields(result)
         lines = [
-            *_lines(found, steps, planned=planned, previews=previews),
-            *_problem_lines(found.problems),
-            *_last_lines(found, refused=sum(one.refused is not None for one in previews.values())),
+            *_lines(result, steps, planned=planned, previews=previews),
+            *_problem_lines(result.problems),
+            *_last_lines(result, refused=sum(one.refused is not None for one in previews.values())),
         ]
     print(to_json(document) if shape == "json" else visible("\n".join(lines)))
-    problems = found if isinstance(found, tuple) else found.problems
+    problems = result if isinstance(result, tuple) else result.problems
     if problems or any(one.refused is not None for one in previews.values()):
         return ExitCode.USAGE
-    return ExitCode.DENIED if not isinstance(found, tuple) and found.missing else ExitCode.OK
+    return ExitCode.DENIED if not isinstance(result, tuple) and result.missing else ExitCode.OK
 
 
 def _document(
@@ -199,25 +199,25 @@ def _preview_document(one: StepPreview | None) -> dict[str, object]:
     }
 
 
-def _check_fields(found: CheckResult) -> dict[str, object]:
+def _check_fields(result: CheckResult) -> dict[str, object]:
     return {
-        "pipeline": found.pipeline.name,
-        "catalog": found.pipeline.catalog,
-        "holds": found.holds,
-        "unchecked": list(found.unchecked),
+        "pipeline": result.pipeline.name,
+        "catalog": result.pipeline.catalog,
+        "holds": result.holds,
+        "unchecked": list(result.unchecked),
         "missing": [
             {"on": ".".join(one.table), "needed_for": one.needed_for, "grants": list(one.grants)}
-            for one in found.missing
+            for one in result.missing
         ],
     }
 
 
 def _lines(
-    found: CheckResult, steps: tuple[StepPlan, ...], *, planned: bool, previews: Mapping[str, StepPreview]
+    result: CheckResult, steps: tuple[StepPlan, ...], *, planned: bool, previews: Mapping[str, StepPreview]
 ) -> Iterator[str]:
-    levels = f" in {len(found.levels)} levels" if len(found.levels) > 1 and found.reads is not None else ""
-    many = "1 step" if len(found.pipeline.steps) == 1 else f"{len(found.pipeline.steps)} steps"
-    yield f"pipeline {found.pipeline.name}: {many}{levels}, tables in catalog {found.pipeline.catalog}"
+    levels = f" in {len(result.levels)} levels" if len(result.levels) > 1 and result.reads is not None else ""
+    many = "1 step" if len(result.pipeline.steps) == 1 else f"{len(result.pipeline.steps)} steps"
+    yield f"pipeline {result.pipeline.name}: {many}{levels}, tables in catalog {result.pipeline.catalog}"
     for one in steps if planned else ():
         new = ", a new table" if one.is_new else ""
         yield f"{one.level + 1}. {one.step.name} ({one.step.write.mode.value}{new})"
@@ -244,14 +244,14 @@ def _problem_lines(problems: tuple[Problem, ...]) -> Iterator[str]:
         yield f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
 
 
-def _last_lines(found: CheckResult, *, refused: int) -> Iterator[str]:
-    yield from (f"not checked: {one}" for one in found.unchecked)
-    for one in found.missing:
+def _last_lines(result: CheckResult, *, refused: int) -> Iterator[str]:
+    yield from (f"not checked: {one}" for one in result.unchecked)
+    for one in result.missing:
         yield f"you may not {one.needed_for} {'.'.join(one.table) or 'the metalake'}"
-    if found.missing:
+    if result.missing:
         yield "what would let you (ROLE: a role that you hold):"
-        yield from dict.fromkeys(f"  {line}" for one in found.missing for line in one.grants)
+        yield from dict.fromkeys(f"  {line}" for one in result.missing for line in one.grants)
     if refused:
         yield f"{refused} step{'s are' if refused > 1 else ' is'} refused"
-    elif found.holds:
-        yield "nothing is wrong" + (" as far as was checked" if found.unchecked else "")
+    elif result.holds:
+        yield "nothing is wrong" + (" as far as was checked" if result.unchecked else "")

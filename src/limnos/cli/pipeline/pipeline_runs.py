@@ -80,7 +80,7 @@ def run(
     """
     if backfill is not None and (hold or dry_run):
         raise UsageError("--backfill publishes one run before the next begins", hint="leave --hold and --dry-run out")
-    given = import_extra("limnos.pipeline.run.options", extra="spark").RunOptions(
+    options = import_extra("limnos.pipeline.run.options", extra="spark").RunOptions(
         only=tuple(only or ()),
         since=tuple(since or ()),
         full=full,
@@ -91,28 +91,28 @@ def run(
         at_once=at_once,
     )
     command = _command()
-    asked = {
+    request = {
         "door": _door(common),
         "spark": command.SparkOptions(master=master, connect=connect),
         "parameters": _pairs(param),
-        "options": given,
+        "options": options,
     }
     if dry_run:
-        found = command.dry_run(file, **asked)
-        show_rows([asdict(each) for each in found], ["step", "after", "reads", "writes"], shape=common.shape)
+        dry = command.dry_run(file, **request)
+        show_rows([asdict(each) for each in dry], ["step", "after", "reads", "writes"], shape=common.shape)
         return 0
     if backfill is not None:
-        done: BackfillResult = command.backfill(file, over=backfill, listener=_listener(common), **asked)
+        done: BackfillResult = command.backfill(file, over=backfill, listener=_listener(common), **request)
         return _report_backfill(done)
-    ended: RunResult = command.run_file(file, listener=_listener(common), **asked)
+    ended: RunResult = command.run_file(file, listener=_listener(common), **request)
     return ended.exit_code
 
 
-def _report_backfill(found: BackfillResult) -> int:
+def _report_backfill(result: BackfillResult) -> int:
     """Print to standard error how far an incomplete backfill came."""
-    if found.left is not None:
-        print(visible(f"{found.done} runs were published; --backfill {found.left} goes on"), file=sys.stderr)
-    return found.ended.exit_code
+    if result.left is not None:
+        print(visible(f"{result.done} runs were published; --backfill {result.left} goes on"), file=sys.stderr)
+    return result.ended.exit_code
 
 
 def resume(
@@ -136,7 +136,7 @@ def resume(
     file
         The pipeline's file, if it is not the one that the run was started from.
     """
-    given = import_extra("limnos.pipeline.run.options", extra="spark").RunOptions(
+    options = import_extra("limnos.pipeline.run.options", extra="spark").RunOptions(
         away_s=away, lease_s=lease, at_once=at_once
     )
     command = _command()
@@ -145,7 +145,7 @@ def resume(
         file=file,
         door=_door(common),
         spark=command.SparkOptions(master=master, connect=connect),
-        options=given,
+        options=options,
         listener=_listener(common),
     )
     return ended.exit_code
@@ -201,12 +201,12 @@ def diff(
         The run, as `limnos pipeline runs` shows it.
     """
     command = _command()
-    found = command.diff_run(
+    result = command.diff_run(
         run_id, door=_door(common), spark=command.SparkOptions(master=master, connect=connect), rows=rows
     )
     columns = ["table", "added", "removed", "changed", "columns_added", "columns_removed"]
-    show_rows([asdict(each) for each in found], columns, shape=common.shape, empty="no table differs")
-    for each in found if common.shape == "table" else ():
+    show_rows([asdict(each) for each in result], columns, shape=common.shape, empty="no table differs")
+    for each in result if common.shape == "table" else ():
         if each.sample:
             print(
                 visible(
@@ -228,16 +228,16 @@ def _door(common: CommonFlags) -> object:
 
 def _listener(common: CommonFlags) -> Listener:
     """Return a listener: JSON lines, coloured lines on a terminal, or plain lines."""
-    shown = import_extra("limnos.pipeline.run.event_text", extra="spark")
+    module_type = import_extra("limnos.pipeline.run.event_text", extra="spark")
     if common.shape == "json":
-        make: Callable[[Callable[[str], None]], Listener] = shown.json_lines
+        make: Callable[[Callable[[str], None]], Listener] = module_type.json_lines
         return make(_write)
     if sys.stdout.isatty():
         from rich.console import Console
 
-        made: Listener = shown.terminal(Console())
-        return made
-    make = shown.plain_lines
+        terminal: Listener = module_type.terminal(Console())
+        return terminal
+    make = module_type.plain_lines
     return make(_write)
 
 
@@ -245,14 +245,14 @@ def _write(line: str) -> None:
     print(visible(line), flush=True)
 
 
-def _pairs(given: list[str] | None) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for pair in given or ():
+def _pairs(names: list[str] | None) -> dict[str, str]:
+    results: dict[str, str] = {}
+    for pair in names or ():
         name, sign, value = pair.partition("=")
         if not sign or not name:
             raise UsageError(f"'{pair}' is not NAME=VALUE", hint="write for example --param day=2026-01-31")
-        found[name] = value
-    return found
+        results[name] = value
+    return results
 
 
 def _fields(ended: RunResult) -> dict[str, object]:

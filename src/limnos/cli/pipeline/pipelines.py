@@ -52,8 +52,8 @@ def runs(
         Only runs of this pipeline.
     """
     with common.client() as client:
-        found = client.runs.list(pipeline=pipeline, state=state, limit=limit)
-    rows = [_without_parts(run) for run in found]
+        result = client.runs.list(pipeline=pipeline, state=state, limit=limit)
+    rows = [_without_parts(run) for run in result]
     columns = ["id", "pipeline", "state", "attempt", "user", "started_at", "ended_at", "message"]
     show_rows(rows, columns, shape=common.shape, empty="no runs")
 
@@ -68,13 +68,13 @@ def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         Its id, as `limnos pipeline runs` shows it.
     """
     with common.client() as client:
-        found = client.runs.load(run)
+        result = client.runs.load(run)
     if common.shape == "json":
-        show_fields(msgspec.structs.asdict(found), shape="json")
+        show_fields(msgspec.structs.asdict(result), shape="json")
         return
-    show_fields(_for_people(found), shape="table")
-    _show_steps(found.steps)
-    _show_findings(found.findings, shape="table")
+    show_fields(_for_people(result), shape="table")
+    _show_steps(result.steps)
+    _show_findings(result.findings, shape="table")
 
 
 def _without_parts(run: Run) -> dict[str, object]:
@@ -145,10 +145,10 @@ def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         Its id, as `limnos pipeline runs` shows it.
     """
     with common.client() as client:
-        found = client.runs.cancel(run)
-    asked = f"run {run} is asked to stop: its process at {found.holder} learns it by its next beat"
-    told = asked if found.state == "cancelling" else f"run {run} is {found.state}"
-    show_done(told, {"id": found.id, "state": found.state}, shape=common.shape)
+        result = client.runs.cancel(run)
+    requested = f"run {run} is asked to stop: its process at {result.holder} learns it by its next beat"
+    text = requested if result.state == "cancelling" else f"run {run} is {result.state}"
+    show_done(text, {"id": result.id, "state": result.state}, shape=common.shape)
 
 
 @app.command
@@ -166,8 +166,8 @@ def findings(
         Its name.
     """
     with common.client() as client:
-        found = client.pipelines.findings(pipeline, rule=rule, step=step, limit=limit)
-    _show_findings(found, shape=common.shape, empty="nothing was found")
+        infos = client.pipelines.findings(pipeline, rule=rule, step=step, limit=limit)
+    _show_findings(infos, shape=common.shape, empty="nothing was found")
 
 
 @app.command

@@ -117,10 +117,10 @@ class SqlCompleter(Completer):
     def get_completions(self, document: Document, _event: CompleteEvent) -> Iterator[Completion]:
         """Yield completions of the word before the cursor."""
         before = document.text_before_cursor
-        found = _WORD.search(before)
-        if found is None or not takes_words(before[: found.start()]):
+        match = _WORD.search(before)
+        if match is None or not takes_words(before[: match.start()]):
             return
-        word, seen = found[0], set[str]()
+        word, seen = match[0], set[str]()
         for name, kind in self._candidates(word):
             if name.startswith(word) and name not in seen:
                 seen.add(name)

@@ -66,15 +66,15 @@ class SqlSession:
     def run(self, text: str, *, timed: bool = False) -> ExitCode:
         """Run statements and show the result. Returns the exit code."""
         began = time.monotonic()
-        answer, told = self._answer(text)
+        answer, failure = self._answer(text)
         if answer is not None:
             for warning in answer.warnings:
                 print(visible(f"warning: {warning.msg}"), file=sys.stderr)
             if answer.results is not None:
                 show(answer.results, shape=self.shape)
-        if told is not None:
-            self._tell(told, text)
-            return told.exit_code
+        if failure is not None:
+            self._tell(failure, text)
+            return failure.exit_code
         self.dataverse = active_dataverse(text, self.dataverse)
         self.names_changed = self.names_changed or changes_names(text)
         if timed:
@@ -137,10 +137,10 @@ class SqlSession:
         with self.connect() as client:
             while not sent.done() and time.monotonic() < until:
                 try:
-                    found = client.sqlpp.cancel(own_id)  # the request may not have begun yet, or run on another node
+                    is_found = client.sqlpp.cancel(own_id)  # the request may not have begun yet, or run on another node
                 except ClientError:
                     break
-                pause_s = until - time.monotonic() if found else CANCEL_EVERY_S
+                pause_s = until - time.monotonic() if is_found else CANCEL_EVERY_S
                 try:
                     return sent.result(max(pause_s, 0))
                 except TimeoutError:
@@ -154,13 +154,13 @@ class SqlSession:
 
     # -- showing -------------------------------------------------------------------------------------------------
 
-    def _tell(self, told: StatementFailure, text: str) -> None:
+    def _tell(self, statement_failure: StatementFailure, text: str) -> None:
         """Print an error with its position in the text."""
-        place = place_of(told.message)
+        place = place_of(statement_failure.message)
         failure = CommandFailure(
-            exit_code=told.exit_code,
-            code=told.code,
-            message=told.message,
+            exit_code=statement_failure.exit_code,
+            code=statement_failure.code,
+            message=statement_failure.message,
             details={} if place is None else {"line": place.line, "column": place.column},
         )
         print(render(failure, self.shape), file=sys.stderr)

@@ -59,9 +59,9 @@ def takes_words(text: str) -> bool:
 def place_of(message: str) -> TextPosition | None:
     """Return the position that an error message names."""
     for pattern in _PLACES:
-        found = pattern.search(message)
-        if found:
-            return TextPosition(int(found[1]), int(found[2]))
+        match = pattern.search(message)
+        if match:
+            return TextPosition(int(match[1]), int(match[2]))
     return None
 
 
@@ -76,10 +76,10 @@ def underline_position(text: str, place: TextPosition) -> str | None:
     end = word.end() if word else column + 1
     begin = max(0, min(column - SHOWN_MAX // 2, len(line) - SHOWN_MAX))
     head = "..." if begin else ""
-    shown = f"{head}{line[begin : begin + SHOWN_MAX]}"
+    rendered = f"{head}{line[begin : begin + SHOWN_MAX]}"
     number = f"{place.line:>4} | "
     before = " " * (len(number) + len(head) + cell_len(line[begin:column]))
-    return f"{number}{shown}\n{before}{'^' * max(1, cell_len(line[column : min(end, begin + SHOWN_MAX)]))}"
+    return f"{number}{rendered}\n{before}{'^' * max(1, cell_len(line[column : min(end, begin + SHOWN_MAX)]))}"
 
 
 def active_dataverse(text: str, before: Levels | None) -> Levels | None:

@@ -31,8 +31,8 @@ class Audit(Resource[S]):
             "outcome": outcome, "request": request_id, "before": before, "after": after, "limit": limit,
         }  # fmt: skip
         url = f"{OWN}/audit" if server else self.own_url("audit")
-        told = {name: None if value is None else str(value) for name, value in query.items()}
-        return call("GET", url, answer=AuditPage, query=told)
+        entries = {name: None if value is None else str(value) for name, value in query.items()}
+        return call("GET", url, answer=AuditPage, query=entries)
 
     @verb
     def export(self, *, location: str | None = None, since: str | None = None, until: str | None = None) -> Flow[int]:

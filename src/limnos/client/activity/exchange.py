@@ -83,10 +83,10 @@ def _end_of(buffer: bytearray, at: int, *, form: ExportForm) -> int | None:
         end = buffer.find(b"\n", at)
         return None if end < 0 else end + 1
     try:
-        found = frame_at(buffer, at)
+        frame = frame_at(buffer, at)
     except BrokenFrame:
         return None
-    return None if found is None else found[1]
+    return None if frame is None else frame[1]
 
 
 class Imports(Resource[S]):
@@ -111,11 +111,11 @@ class Imports(Resource[S]):
         return call("GET", _url(import_id), answer=ImportInfo)
 
     @verb
-    def feed(self, found: ImportInfo, part: ExportPart) -> Flow[ImportInfo]:
+    def feed(self, info: ImportInfo, part: ExportPart) -> Flow[ImportInfo]:
         """Send the records that follow those that the import has."""
-        url = _url(found.id, "records")
-        asked = Request("POST", url, (("after", str(found.records)),), part.data, media_type=_MEDIA[found.format])
-        return decode((yield asked), ImportInfo)
+        url = _url(info.id, "records")
+        requested = Request("POST", url, (("after", str(info.records)),), part.data, media_type=_MEDIA[info.format])
+        return decode((yield requested), ImportInfo)
 
     @verb
     def finish(self, import_id: int) -> Flow[MetalakeImportResult]:

@@ -32,15 +32,15 @@ class Reports(Resource[S]):
         """List a table's reports, newest first, at most `limit`; `type` is `scan` or `commit`."""
         parts = parts_of(path, least=3)
         url = self.own_url("catalogs", parts[0], "reports")
-        found: tuple[ReportInfo, ...] = ()
+        infos: tuple[ReportInfo, ...] = ()
         before: int | None = None
         while True:
             query = {
-                "table": display.render(parts[1:]), "type": type, "limit": str(max(1, min(limit - len(found), 1000))),
+                "table": display.render(parts[1:]), "type": type, "limit": str(max(1, min(limit - len(infos), 1000))),
                 "before": None if before is None else str(before),
             }  # fmt: skip
             answer = yield from call("GET", url, answer=_ReportListResponse, query=query)
-            found += answer.reports
+            infos += answer.reports
             before = answer.before
-            if before is None or len(found) >= limit:
-                return found[:limit]
+            if before is None or len(infos) >= limit:
+                return infos[:limit]

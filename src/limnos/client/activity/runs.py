@@ -143,15 +143,15 @@ class Pipelines(Resource[S]):
         self, name: str, *, rule: str | None = None, step: str | None = None, limit: int = 100
     ) -> Flow[tuple[RunFindingInfo, ...]]:
         """List findings of the runs' expectations, newest first, at most `limit`."""
-        found: tuple[RunFindingInfo, ...] = ()
+        infos: tuple[RunFindingInfo, ...] = ()
         page: str | None = None
-        while len(found) < limit:
-            query = {"rule": rule, "step": step, "page": page, "limit": str(min(limit - len(found), LIST_MAX))}
+        while len(infos) < limit:
+            query = {"rule": rule, "step": step, "page": page, "limit": str(min(limit - len(infos), LIST_MAX))}
             answer = yield from call("GET", self._path(name, "findings"), answer=_FindingListResponse, query=query)
-            found, page = found + answer.findings, answer.next
+            infos, page = infos + answer.findings, answer.next
             if page is None:
                 break
-        return found
+        return infos
 
 
 class Runs(Resource[S]):
@@ -178,16 +178,16 @@ class Runs(Resource[S]):
     @verb
     def list(self, *, pipeline: str | None = None, state: str | None = None, limit: int = 100) -> Flow[tuple[Run, ...]]:
         """List the runs that the caller may see, newest first, at most `limit`: of a pipeline, in a state."""
-        found: tuple[Run, ...] = ()
+        runs: tuple[Run, ...] = ()
         page: str | None = None
-        while len(found) < limit:
-            size = str(min(limit - len(found), LIST_MAX))
+        while len(runs) < limit:
+            size = str(min(limit - len(runs), LIST_MAX))
             query = {"pipeline": pipeline, "state": state, "page": page, "limit": size}
             answer = yield from call("GET", self._path(), answer=_RunListResponse, query=query)
-            found, page = found + answer.runs, answer.next
+            runs, page = runs + answer.runs, answer.next
             if page is None:
                 break
-        return found
+        return runs
 
     @verb
     def load(self, run_id: str) -> Flow[Run]:
@@ -203,8 +203,8 @@ class Runs(Resource[S]):
 
         `phases_s`, seconds by phase of the attempt, is also accepted after the run's end.
         """
-        told = None if progress is None else {name: dict(each) for name, each in progress.items()}
-        body = {"attempt": attempt, "progress": told, "phases_s": None if phases_s is None else dict(phases_s)}
+        entries = None if progress is None else {name: dict(each) for name, each in progress.items()}
+        body = {"attempt": attempt, "progress": entries, "phases_s": None if phases_s is None else dict(phases_s)}
         return call("POST", self._path(run_id, "beat"), answer=RunStanding, body=body, repeatable=True)
 
     @verb

@@ -49,10 +49,10 @@ def lance_request(
     delimiter = next(each for each in ("$", "::", *("~" * size for size in range(2, 40))) if _can_join(parts, each))
     kind = "namespace" if action in _OF_NAMESPACES else "table"
     path = f"{ROOT}/{kind}{segments(lance.join(parts, delimiter=delimiter))}/{action}"
-    asked = {"delimiter": delimiter, "metalake": metalake, **(query or {})}
+    requested = {"delimiter": delimiter, "metalake": metalake, **(query or {})}
     if kind == "namespace":
-        return request("GET", path, query=asked)
-    return request("POST", path, query=asked, body=body or {}, repeatable=action == "describe")
+        return request("GET", path, query=requested)
+    return request("POST", path, query=requested, body=body or {}, repeatable=action == "describe")
 
 
 def _can_join(parts: Parts, delimiter: str) -> bool:
@@ -72,26 +72,26 @@ class LanceTables(Resource[S]):
     @verb
     def list(self, namespace: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the Lance tables of a catalog or namespace, as full paths, sorted by the server."""
-        found = yield from self._listed(parts_of(namespace), "table/list")
-        return found
+        result = yield from self._listed(parts_of(namespace), "table/list")
+        return result
 
     @verb
     def namespaces(self, parent: str | Sequence[str]) -> Flow[tuple[Parts, ...]]:
         """List the direct child namespaces of a catalog or namespace, as full paths, including those of a directory
         catalog.
         """
-        found = yield from self._listed(parts_of(parent), "list")
-        return found
+        result = yield from self._listed(parts_of(parent), "list")
+        return result
 
     def _listed(self, parts: Parts, action: str) -> Flow[tuple[Parts, ...]]:
-        found: tuple[Parts, ...] = ()
+        result: tuple[Parts, ...] = ()
         more = {"limit": PAGE_SIZE}
         while True:
             reply = yield lance_request(self.scope.metalake, parts, action=action, query=more)
             answer = decode(reply, _LanceListResponse)
-            found += tuple((*parts, name) for name in (*answer.namespaces, *answer.tables))
+            result += tuple((*parts, name) for name in (*answer.namespaces, *answer.tables))
             if not answer.page_token:
-                return found
+                return result
             more["page_token"] = answer.page_token
 
     @verb

@@ -43,8 +43,8 @@ class LanceConnection:
     @property
     def headers(self) -> dict[str, str]:
         """Headers of each request."""
-        said = {"Authorization": self.authorization, METALAKE: self.metalake}
-        return {name: value for name, value in said.items() if value is not None}
+        entries = {"Authorization": self.authorization, METALAKE: self.metalake}
+        return {name: value for name, value in entries.items() if value is not None}
 
     @property
     def properties(self) -> dict[str, str]:
@@ -54,8 +54,8 @@ class LanceConnection:
     def namespace(self) -> LanceNamespace:
         """Connect pylance's REST namespace."""
         _library("lance")
-        found: LanceNamespace = importlib.import_module("lance.namespace").RestNamespace(**self.properties)
-        return found
+        namespace: LanceNamespace = importlib.import_module("lance.namespace").RestNamespace(**self.properties)
+        return namespace
 
     def dataset(self, table: LanceTable, *, version: int | str | None) -> LanceDataset:
         """Open a table that `load` has returned."""

@@ -40,14 +40,14 @@ class Namespaces(Resource[S]):
         """List the direct child namespaces of a catalog or namespace, as full paths, sorted by the server."""
         catalog, *levels = parts_of(parent)
         url = namespaces_url(self.scope.metalake, catalog)
-        found: tuple[Parts, ...] = ()
+        result: tuple[Parts, ...] = ()
         token: str | None = ""
         while token is not None:
             query = {"parent": SEPARATOR.join(levels) or None, "pageToken": token, "pageSize": PAGE_SIZE}
             answer = yield from call("GET", url, answer=_NamespaceListResponse, query=query)
-            found += tuple((catalog, *child) for child in answer.namespaces)
+            result += tuple((catalog, *child) for child in answer.namespaces)
             token = answer.next_page_token or None
-        return found
+        return result
 
     @verb
     def load(self, path: str | Sequence[str]) -> Flow[Namespace]:
@@ -71,11 +71,11 @@ class Namespaces(Resource[S]):
         Without it, a missing parent raises NotFoundError.
         """
         parts = parts_of(path, least=2)
-        wanted = dict(properties or {}) | ({"comment": comment} if comment else {})
+        requested = dict(properties or {}) | ({"comment": comment} if comment else {})
         if parents:
             yield from self._create_chain(parts, properties=dict(properties or {}), comment=comment)
-            return Namespace(path=parts, properties=wanted)
-        body = {"namespace": parts[1:], "properties": wanted}
+            return Namespace(path=parts, properties=requested)
+        body = {"namespace": parts[1:], "properties": requested}
         query = {"parents": "false"}  # the server's Iceberg REST creates missing parents by default
         reply = yield request("POST", namespaces_url(self.scope.metalake, parts[0]), query=query, body=body)
         return Namespace(path=parts, properties=decode(reply, _NamespaceResponse).properties or {})

@@ -32,21 +32,21 @@ class NamespaceNames(Resource[S]):
         body: dict[str, object] = {"replacement": replacement, "nested": nested}
         if separator is not None:
             body["separator"] = separator
-        found = yield from call("PUT", self._url(catalog, "changes"), answer=NameChanges, body=body)
-        return found if found.state == "planned" else (yield from self._until(catalog, "planned"))
+        changes = yield from call("PUT", self._url(catalog, "changes"), answer=NameChanges, body=body)
+        return changes if changes.state == "planned" else (yield from self._until(catalog, "planned"))
 
     @verb
     def changes(self, catalog: str, *, limit: int = 1000) -> Flow[tuple[NameChanges, tuple[NameChange, ...]]]:
         """Return the state of a migration, with up to `limit` of its names."""
-        found: tuple[NameChange, ...] = ()
+        changes: tuple[NameChange, ...] = ()
         after: int | None = 0
         while True:
-            query = {"after": str(after), "limit": str(min(1000, limit - len(found)))}
+            query = {"after": str(after), "limit": str(min(1000, limit - len(changes)))}
             answer = yield from call("GET", self._url(catalog, "changes"), answer=_NameChangesResponse, query=query)
-            found, after = found + answer.changes, answer.after
-            if after is None or len(found) >= limit:
+            changes, after = changes + answer.changes, answer.after
+            if after is None or len(changes) >= limit:
                 head = {field: getattr(answer, field) for field in NameChanges.__struct_fields__}
-                return NameChanges(**head), found
+                return NameChanges(**head), changes
 
     @verb
     def go_on(self, catalog: str, *, to: str) -> Flow[NameChanges]:
@@ -71,9 +71,9 @@ class NamespaceNames(Resource[S]):
     def _until(self, catalog: str, goal: str) -> Flow[NameChanges]:
         while True:
             url = self._url(catalog, "changes")
-            found = yield from call("POST", url, answer=NameChanges, body={"to": goal})
-            if found.done:
-                return found
+            changes = yield from call("POST", url, answer=NameChanges, body={"to": goal})
+            if changes.done:
+                return changes
 
     def _url(self, catalog: str, *below: str) -> str:
         return self.own_url("catalogs", catalog, "names", *below)

@@ -43,29 +43,29 @@ class Objects(Resource[S]):
         parts = parts_of(path)
         if len(parts) == 1:
             return "catalog"
-        found: list[str] = []
+        names: list[str] = []
         problems: list[ClientError] = []
         for kind, url in self._candidates(parts):
             try:
                 yield request("GET", url)
-                found.append(kind)
+                names.append(kind)
             except (NotFoundError, DeniedError) as error:
                 problems.append(error)
             except RefusedError as error:
                 if error.code != "unsupported":
                     raise
                 problems.append(error)
-        if len(found) > 1:
+        if len(names) > 1:
             raise ArgumentError(
-                f"'{display.render(parts)}' is both a namespace and a {found[-1]}; say which one with its kind"
+                f"'{display.render(parts)}' is both a namespace and a {names[-1]}; say which one with its kind"
             )
-        if not found and (yield from self._is_lance(parts)):
+        if not names and (yield from self._is_lance(parts)):
             return "table"
-        if not found and (held := (yield from find_schema_content(self.scope, parts[0]))):
-            return "namespace" if len(parts) == 2 else held
-        if not found:
+        if not names and (current := (yield from find_schema_content(self.scope, parts[0]))):
+            return "namespace" if len(parts) == 2 else current
+        if not names:
             raise _most_telling(parts, problems)
-        return found[0]
+        return names[0]
 
     def _is_lance(self, parts: Parts) -> Flow[bool]:
         """Return whether the path is a Lance table's, as far as the caller may know."""

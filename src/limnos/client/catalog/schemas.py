@@ -26,8 +26,8 @@ class Identifier(msgspec.Struct):
 
 def list_names(url: str) -> Flow[tuple[str, ...]]:
     """List the names of Gravitino's identifiers."""
-    found = yield from call("GET", url, answer=tuple[Identifier, ...], field="identifiers")
-    return tuple(each.name for each in found)
+    identifiers = yield from call("GET", url, answer=tuple[Identifier, ...], field="identifiers")
+    return tuple(each.name for each in identifiers)
 
 
 def find_schema_content(scope: ClientScope, catalog: str) -> Flow[str]:
@@ -40,9 +40,9 @@ def find_schema_content(scope: ClientScope, catalog: str) -> Flow[str]:
         provider = (yield from call("GET", url, answer=Catalog, field="catalog")).provider
     except (NotFoundError, DeniedError):
         return ""
-    held = HELD.get(provider or "")
-    if held is not None:
-        return held.word
+    kind = HELD.get(provider or "")
+    if kind is not None:
+        return kind.word
     if (
         provider is None or provider not in SOURCE_PROVIDERS or provider in REST_PROVIDERS
     ):  # their tables are Iceberg's, like the server's own

@@ -25,14 +25,14 @@ class TableChecks(Resource[S]):
         """Check the files of a table's current snapshot, or of `every` snapshot, in slices until the end."""
         parts = parts_of(path, least=3)
         url = self.own_url("catalogs", parts[0], "tables", "check")
-        found = TableCheckResult(0, ())
+        result = TableCheckResult(0, ())
         while True:
             query = {
-                "table": display.render(parts[1:]), "snapshots": "all" if every else "current", "after": found.after,
+                "table": display.render(parts[1:]), "snapshots": "all" if every else "current", "after": result.after,
             }  # fmt: skip
             answer = yield from call("GET", url, answer=TableCheckResult, query=query)
-            found = msgspec.structs.replace(
-                answer, files=found.files + answer.files, findings=found.findings + answer.findings
+            result = msgspec.structs.replace(
+                answer, files=result.files + answer.files, findings=result.findings + answer.findings
             )
-            if found.after is None:
-                return found
+            if result.after is None:
+                return result

@@ -38,13 +38,13 @@ class TableLoadResponse(msgspec.Struct, rename="kebab"):
 def list_pages(metalake: str, namespace: Parts, *, kind: str) -> Flow[tuple[Parts, ...]]:
     """List all tables or views (`kind`) of a namespace, as full paths, page by page."""
     url = f"{namespace_url(metalake, namespace)}/{kind}s"
-    found: tuple[Parts, ...] = ()
+    result: tuple[Parts, ...] = ()
     token: str | None = ""
     while token is not None:
         answer = yield from call("GET", url, answer=_ListAnswer, query={"pageToken": token, "pageSize": PAGE_SIZE})
-        found += tuple((namespace[0], *each.namespace, each.name) for each in answer.identifiers)
+        result += tuple((namespace[0], *each.namespace, each.name) for each in answer.identifiers)
         token = answer.next_page_token or None
-    return found
+    return result
 
 
 def is_there(url: str) -> Flow[bool]:

@@ -39,12 +39,12 @@ class Trash(Resource[S]):
     ) -> Flow[UndropResult]:
         """Restore the object of this path that was dropped last. Raises NotFoundError."""
         parts = parts_of(path, least=2)
-        found = yield from self._list(parts, limit=100_000)
-        for each in found:
+        result = yield from self._list(parts, limit=100_000)
+        for each in result:
             if each.path == parts:
                 return (yield from self._undrop(parts[0], each.id, to=to, contents=contents))
-        shown = display.render(parts)
-        raise NotFoundError(f"the trash has no '{shown}' that you may bring back", status=404, code="not-found")
+        text = display.render(parts)
+        raise NotFoundError(f"the trash has no '{text}' that you may bring back", status=404, code="not-found")
 
     @verb
     def forget(self, catalog: str, dropped_id: int) -> Flow[None]:
@@ -61,15 +61,15 @@ class Trash(Resource[S]):
     def _list(self, path: str | Sequence[str], *, limit: int) -> Flow[tuple[TrashItem, ...]]:
         parts = parts_of(path)
         below = display.render(parts[1:]) if len(parts) > 1 else None
-        found: tuple[TrashItem, ...] = ()
+        result: tuple[TrashItem, ...] = ()
         before: str | None = None
         while True:
             query = {"below": below, "before": before}
             answer = yield from call("GET", self._url(parts[0]), answer=_TrashListResponse, query=query)
-            found += answer.trash
+            result += answer.trash
             before = answer.before
-            if before is None or len(found) >= limit:
-                return found[:limit]
+            if before is None or len(result) >= limit:
+                return result[:limit]
 
     def _undrop(
         self, catalog: str, dropped_id: int, *, to: str | Sequence[str] | None, contents: bool

@@ -31,8 +31,12 @@ class Protection(Resource[S]):
     @verb
     def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Protector | None]:
         """Return what protects a catalog, namespace, table or view: itself or an ancestor; None if nothing does."""
-        found = yield from call("GET", (yield from self._url(path, kind)), answer=_ProtectionResponse)
-        return None if found.by is None else Protector(found.by, found.below, found.set_by or "", found.set_at or "")
+        response = yield from call("GET", (yield from self._url(path, kind)), answer=_ProtectionResponse)
+        return (
+            None
+            if response.by is None
+            else Protector(response.by, response.below, response.set_by or "", response.set_at or "")
+        )
 
     @verb
     def set(self, path: str | Sequence[str], *, kind: str, below: bool = False) -> Flow[None]:

@@ -40,9 +40,9 @@ def _below(view: str | Sequence[str], catalog: Parts) -> Parts:
     """Return a view's path below its catalog, which must be the catalog of the object. Raises ArgumentError."""
     parts = parts_of(view, least=2)
     if catalog and (parts[:1] != catalog or len(parts) < 3):
-        told = display.render((*catalog, *parts))
+        text = display.render((*catalog, *parts))
         raise ArgumentError(
             f"'{display.render(parts)}' is no view of catalog {catalog[0]}, and views lend in their own alone: "
-            f"give its whole path, as {told}"
+            f"give its whole path, as {text}"
         )
     return parts[1:]

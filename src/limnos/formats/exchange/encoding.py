@@ -41,38 +41,38 @@ def decode_records(data: bytes, form: Form, *, first: int) -> list[ExportRecord]
 
     Raises BadRequest with the number of a bad one.
     """
-    found = _from_lines(data, first) if form == "json" else _from_frames(data, first)
-    for number, record in enumerate(found, first):
+    records = _from_lines(data, first) if form == "json" else _from_frames(data, first)
+    for number, record in enumerate(records, first):
         _check(record, number)
-    return found
+    return records
 
 
 def _from_lines(data: bytes, first: int) -> list[ExportRecord]:
-    found: list[ExportRecord] = []
+    records: list[ExportRecord] = []
     for line in data.split(b"\n"):
         if not line.strip():
             continue
         try:
-            found.append(json_format.Parse(line, ExportRecord(), max_recursion_depth=20))
+            records.append(json_format.Parse(line, ExportRecord(), max_recursion_depth=20))
         except (json_format.ParseError, UnicodeDecodeError, RecursionError) as error:
-            raise BadRequest(f"Record {first + len(found)} is no record of an export: {str(error)[:300]}") from None
-    return found
+            raise BadRequest(f"Record {first + len(records)} is no record of an export: {str(error)[:300]}") from None
+    return records
 
 
 def _from_frames(data: bytes, first: int) -> list[ExportRecord]:
-    found: list[ExportRecord] = []
+    records: list[ExportRecord] = []
     at = 0
     while at < len(data):
-        number = first + len(found)
+        number = first + len(records)
         try:
             frame = frame_at(data, at)
             if frame is None:
                 raise BadRequest(f"Record {number} is cut: the file ends in the middle of it. Export again")
-            found.append(ExportRecord.FromString(data[frame[0] : frame[1]]))
+            records.append(ExportRecord.FromString(data[frame[0] : frame[1]]))
         except (BrokenFrame, DecodeError) as error:
             raise BadRequest(f"Record {number} is no record of an export, or is damaged: {error}") from None
         at = frame[1]
-    return found
+    return records
 
 
 def _check(record: ExportRecord, number: int) -> None:

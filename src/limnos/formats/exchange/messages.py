@@ -62,14 +62,14 @@ def millis(at: Timestamp) -> int:
     return at.seconds * 1000 + at.nanos // 1_000_000
 
 
-def audit(made: tuple[str, int], changed: tuple[str | None, int | None]) -> schema_pb2.AuditInfo:
+def audit(result: tuple[str, int], changed: tuple[str | None, int | None]) -> schema_pb2.AuditInfo:
     """The audit information: who created an object and who changed it last, with times in milliseconds."""
-    found = schema_pb2.AuditInfo(creator=made[0], create_time=stamp(made[1]))
+    info = schema_pb2.AuditInfo(creator=result[0], create_time=stamp(result[1]))
     if changed[0] is not None:
-        found.last_modifier = changed[0]
+        info.last_modifier = changed[0]
     if changed[1] is not None:
-        found.last_modified_time.CopyFrom(stamp(changed[1]))
-    return found
+        info.last_modified_time.CopyFrom(stamp(changed[1]))
+    return info
 
 
 def header(*, metalake: str, product: str, now_ms: int, epoch: int, revisions: tuple[int, int]) -> ExportRecord:
@@ -86,11 +86,11 @@ def trailer(records: int) -> ExportRecord:
     return ExportRecord(trailer=export_pb2.ExportTrailer(records=records + 1))
 
 
-def principal(found: Principal) -> ExportRecord:
+def principal(result: Principal) -> ExportRecord:
     """A user or a group."""
     message = export_pb2.Principal(
-        id=found.id, kind=found.kind.word, name=found.name, external_id=found.external_id, enabled=found.enabled,
-        audit_info=_audit(found), version=version(), successor=found.tokens_from > 0,
+        id=result.id, kind=result.kind.word, name=result.name, external_id=result.external_id, enabled=result.enabled,
+        audit_info=_audit(result), version=version(), successor=result.tokens_from > 0,
     )  # fmt: skip
     return ExportRecord(principal=message)
 
@@ -117,14 +117,14 @@ def catalog(node: Node, *, properties: Mapping[str, str], masked: Sequence[str],
 
 def node_record(node: Node, document: MetadataDocument | None) -> ExportRecord:
     """An object in a catalog, or a metalake object."""
-    found = EXPORTERS[node.kind](node, document)
+    record = EXPORTERS[node.kind](node, document)
     if document is not None:
-        found.pointer.CopyFrom(
+        record.pointer.CopyFrom(
             export_pb2.Pointer(
                 uuid=document.uuid, location=document.location, metadata_location=document.metadata_location
             )
         )
-    return found
+    return record
 
 
 def _namespace(node: Node, _: MetadataDocument | None) -> ExportRecord:
@@ -170,8 +170,8 @@ def _parent(node: Node) -> int | None:
     return None if node.parent_id == node.zone else node.parent_id
 
 
-def _audit(found: Node | Principal | ModelVersion | Statistic) -> schema_pb2.AuditInfo:
-    return audit((found.created_by, found.created_at), (found.modified_by, found.modified_at))
+def _audit(result: Node | Principal | ModelVersion | Statistic) -> schema_pb2.AuditInfo:
+    return audit((result.created_by, result.created_at), (result.modified_by, result.modified_at))
 
 
 class _IcebergField(msgspec.Struct):
@@ -200,11 +200,11 @@ _metadata = msgspec.json.Decoder(_IcebergMetadata)
 def columns_of(body: bytes) -> list[schema_pb2.Column]:
     """Return the columns of an Iceberg table, in order; empty for malformed metadata."""
     try:
-        found = _metadata.decode(body)
+        metadata = _metadata.decode(body)
     except msgspec.DecodeError:
         return []
-    shown = next((each for each in found.schemas if each.number == found.current), found.schema)
-    return [] if shown is None else [_column(field) for field in shown.fields]
+    schema = next((each for each in metadata.schemas if each.number == metadata.current), metadata.schema)
+    return [] if schema is None else [_column(field) for field in schema.fields]
 
 
 def _column(field: _IcebergField) -> schema_pb2.Column:
@@ -254,40 +254,40 @@ def protection_record(node_id: int, *, below: bool, set_by: str, set_at: int) ->
     return ExportRecord(link=message)
 
 
-def model_version(model_id: int, found: ModelVersion) -> ExportRecord:
+def model_version(model_id: int, result: ModelVersion) -> ExportRecord:
     """A version of a model."""
     message = export_pb2.ModelVersion(
-        model_id=model_id, number=found.version, comment=found.comment, properties=found.properties, uris=found.uris,
-        aliases=found.aliases, audit_info=_audit(found),
+        model_id=model_id, number=result.version, comment=result.comment, properties=result.properties, uris=result.uris,
+        aliases=result.aliases, audit_info=_audit(result),
     )  # fmt: skip
     return ExportRecord(model_version=message)
 
 
-def lance_version(table_id: int, found: LanceVersion) -> ExportRecord:
+def lance_version(table_id: int, result: LanceVersion) -> ExportRecord:
     """A version of a Lance table."""
     message = export_pb2.LanceVersion(
-        table_id=table_id, branch=found.branch, number=found.version, scheme=found.scheme, staged=found.staged, size=found.size,
-        e_tag=found.e_tag, metadata=found.metadata, created_at=stamp(found.created_at), settled=found.settled,
+        table_id=table_id, branch=result.branch, number=result.version, scheme=result.scheme, staged=result.staged, size=result.size,
+        e_tag=result.e_tag, metadata=result.metadata, created_at=stamp(result.created_at), settled=result.settled,
     )  # fmt: skip
     return ExportRecord(lance_version=message)
 
 
-def statistic(table_id: int, found: Statistic, *, field_id: int = 0) -> ExportRecord:
+def statistic(table_id: int, result: Statistic, *, field_id: int = 0) -> ExportRecord:
     """A statistic of a table, a partition or a column."""
     message = export_pb2.Statistic(
-        table_id=table_id, partition=found.partition, name=found.name, value=found.value,
-        audit_info=_audit(found), field_id=field_id,
+        table_id=table_id, partition=result.partition, name=result.name, value=result.value,
+        audit_info=_audit(result), field_id=field_id,
     )  # fmt: skip
     return ExportRecord(statistic=message)
 
 
-def restriction(found: Restriction) -> ExportRecord:
+def restriction(result: Restriction) -> ExportRecord:
     """A restriction of a table or namespace."""
-    terms = found.terms
+    terms = result.terms
     message = export_pb2.ReadRestriction(
-        object_id=found.object_id, name=found.name, row_filter=terms.row_filter, to_ids=terms.to, except_ids=terms.unless,
+        object_id=result.object_id, name=result.name, row_filter=terms.row_filter, to_ids=terms.to, except_ids=terms.unless,
         masks=[export_pb2.ColumnMask(column=each.column, action=each.action, field_id=each.field_id) for each in terms.masks],
-        set_by=found.set_by, set_at=stamp(found.set_at),
+        set_by=result.set_by, set_at=stamp(result.set_at),
     )  # fmt: skip
     return ExportRecord(restriction=message)
 

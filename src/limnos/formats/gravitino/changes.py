@@ -40,9 +40,9 @@ class FieldPosition(NamedTuple):
 class SchemaDraft:
     """A schema with pending changes. The original schema is not modified."""
 
-    def __init__(self, schema: Json, *, kept: Mapping[str, str], last_id: int, version: int) -> None:
+    def __init__(self, schema: Json, *, original_types: Mapping[str, str], last_id: int, version: int) -> None:
         self.schema: Json = copy.deepcopy(schema)
-        self.kept = dict(kept)
+        self.kept = dict(original_types)
         self.last_id = last_id
         self.version = version
 
@@ -51,10 +51,12 @@ class SchemaDraft:
 
         Raises BadRequest for an invalid schema.
         """
-        found = columns(self.schema)
-        types = {str(each.id): each.primitive.text for each in found.by_id.values() if each.primitive is not None}
-        kept = {key: word for key, word in self.kept.items() if key in types and stands_for(word, types[key])}
-        return self.schema, kept
+        schema_columns = columns(self.schema)
+        types = {
+            str(each.id): each.primitive.text for each in schema_columns.by_id.values() if each.primitive is not None
+        }
+        entries = {key: word for key, word in self.kept.items() if key in types and stands_for(word, types[key])}
+        return self.schema, entries
 
     def add(self, path: Sequence[str], column: Json, *, position: object) -> None:
         """Add a column at a position. A required column needs a default for existing rows."""
@@ -124,10 +126,10 @@ class SchemaDraft:
     def default(self, path: Sequence[str], value: object) -> None:
         """Change a column's default for new rows."""
         field = self._find(path).field
-        made = None if value is None else default_of(value, field["type"], name=_dotted(path))
+        result = None if value is None else default_of(value, field["type"], name=_dotted(path))
         field.pop("write-default", None)
-        if made is not None:
-            field["write-default"] = made
+        if result is not None:
+            field["write-default"] = result
 
     def refuse_counting(self, *, counts: bool) -> None:
         """Refuse auto-increment columns, which Iceberg lacks."""
@@ -147,8 +149,8 @@ class SchemaDraft:
             if if_exists:
                 return
             raise
-        gone = columns({"type": "struct", "fields": [place.field]}).by_id
-        for field_id in gone:
+        by_id = columns({"type": "struct", "fields": [place.field]}).by_id
+        for field_id in by_id:
             if field_id in used:
                 raise BadRequest(f"Column {_dotted(path)} cannot be deleted: {used[field_id]} needs it")
             if field_id in self._identifiers():
@@ -182,16 +184,16 @@ class SchemaDraft:
 
     def _fields(self, path: Sequence[str]) -> list[Json]:
         """The list of fields at a path: of the table, or of a nested struct."""
-        found: object = self.schema
+        schema: object = self.schema
         walked: list[str] = []
         for name in path:
             walked.append(name)
-            found = _within(found, name)
-            if found is None:
+            schema = _within(schema, name)
+            if schema is None:
                 raise BadRequest(f"The table has no column {_dotted(walked)}")
-        if not isinstance(found, dict) or found.get("type") != "struct":
+        if not isinstance(schema, dict) or schema.get("type") != "struct":
             raise BadRequest(f"Column {_dotted(path)} is no struct: it has no columns within it")
-        return cast("list[Json]", found["fields"])
+        return cast("list[Json]", schema["fields"])
 
     def _refuse_taken(self, fields: list[Json], name: str) -> None:
         if any(each["name"] == name for each in fields):
@@ -223,10 +225,10 @@ def set_identifiers(schema: Json, index: Json) -> None:
         )
     if schema.get("identifier-field-ids"):
         raise BadRequest("The table has a primary key already: delete it first")
-    found = columns(schema)
+    schema_columns = columns(schema)
     ids: list[object] = []
     for path in cast("list[list[str]]", index.get("fieldNames") or []):
-        column = found.by_name.get(_dotted(path))
+        column = schema_columns.by_name.get(_dotted(path))
         if column is None:
             raise BadRequest(f"The table has no column {_dotted(path)}")
         ids.append(column.id)
@@ -238,8 +240,8 @@ def indexes_of(schema: Json) -> list[Json]:
     ids = schema.get("identifier-field-ids")
     if not ids:
         return []
-    found = columns(schema)
-    names = [found.by_id[cast("int", each)].name.split(".") for each in cast("list[object]", ids)]
+    schema_columns = columns(schema)
+    names = [schema_columns.by_id[cast("int", each)].name.split(".") for each in cast("list[object]", ids)]
     return [{"indexType": PRIMARY, "name": PRIMARY, "fieldNames": names}]
 
 

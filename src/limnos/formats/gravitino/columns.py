@@ -91,10 +91,10 @@ class FieldBuilder:
         if depth > DEPTH_MAX:
             raise BadRequest(f"Column {preview_value(name)} is nested more than {DEPTH_MAX} levels deep")
         if isinstance(value, str):
-            found = plain_of(value, name)
-            if found.word is not None:
-                self.kept[str(field_id)] = found.word
-            return found.iceberg
+            plain_type = plain_of(value, name)
+            if plain_type.word is not None:
+                self.kept[str(field_id)] = plain_type.word
+            return plain_type.iceberg
         nested, where = as_object(value, f"The type of column {preview_value(name)}"), f"Column {preview_value(name)}"
         kind, deeper = text_at(nested, "type", where=where).lower(), depth + 1
         if kind == "struct":
@@ -109,8 +109,8 @@ class FieldBuilder:
     def _list_or_map(self, nested: Json, kind: str, *, name: str, depth: int) -> Json:
         if kind == "list":
             element, required = next(self._ids), nested.get("containsNull") is False
-            made = self.type(nested.get("elementType"), name, field_id=element, depth=depth)
-            return {"type": "list", "element-id": element, "element-required": required, "element": made}
+            result = self.type(nested.get("elementType"), name, field_id=element, depth=depth)
+            return {"type": "list", "element-id": element, "element-required": required, "element": result}
         key, value = next(self._ids), next(self._ids)
         keyed: Json = {"type": "map", "key-id": key}
         keyed["key"] = self.type(nested.get("keyType"), name, field_id=key, depth=depth)
@@ -120,11 +120,11 @@ class FieldBuilder:
 
 def schema_of(columns: list[Json]) -> Json:
     """Build an Iceberg schema with ids from 1. Raises BadRequest for types that Iceberg cannot express exactly."""
-    made = table_schema_of(columns)
-    if made.kept:
-        words = ", ".join(sorted(set(made.kept.values())))
+    schema = table_schema_of(columns)
+    if schema.kept:
+        words = ", ".join(sorted(set(schema.kept.values())))
         raise BadRequest(f"Iceberg has no type {words}: use one that it has, such as string, integer or timestamp")
-    return made.schema
+    return schema.schema
 
 
 def table_schema_of(columns: list[Json]) -> AnnotatedSchema:
@@ -174,15 +174,15 @@ def default_of(value: object, kind: object, *, name: str) -> object:
 
     Raises UnsupportedOperation if it is no literal, BadRequest for a wrong value.
     """
-    told = as_object(value, f"The default of column {preview_value(name)}")
-    if told.get("type") != "literal" or not isinstance(kind, str):
+    fields = as_object(value, f"The default of column {preview_value(name)}")
+    if fields.get("type") != "literal" or not isinstance(kind, str):
         raise UnsupportedOperation(
             f"Column {preview_value(name)}: an Iceberg column's default is a literal of a plain type"
         )
-    text = told.get("value")
+    text = fields.get("value")
     if not isinstance(text, str):
         raise BadRequest(f"Column {preview_value(name)}: the value of a literal is a string")
-    if text == "NULL" and str(told.get("dataType", "")).lower() == "null":
+    if text == "NULL" and str(fields.get("dataType", "")).lower() == "null":
         return None
     try:
         return _NUMBERS.get(kind, str)(text)
@@ -198,48 +198,48 @@ def original_types_of(properties: Mapping[str, str]) -> dict[str, str]:
         return {}
 
 
-def original_types_text(kept: Mapping[str, str]) -> str:
+def original_types_text(entries: Mapping[str, str]) -> str:
     """Write original types as the value of a property."""
-    return msgspec.json.encode(dict(kept), order="sorted").decode()
+    return msgspec.json.encode(dict(entries), order="sorted").decode()
 
 
-def columns_of(schema: Json, kept: Mapping[str, str] | None = None) -> list[Json]:
+def columns_of(schema: Json, entries: Mapping[str, str] | None = None) -> list[Json]:
     """Return the columns of a stored Iceberg schema, with their original types."""
-    words = kept or {}
+    words = entries or {}
     return [
         {**_field_json(one, words), "autoIncrement": False} for one in objects_at(schema, "fields", where="Schema")
     ]  # fmt: skip
 
 
-def _field_json(field: Json, kept: Mapping[str, str]) -> Json:
-    kind = _type_json(field["type"], kept, field_id=field.get("id"))
-    told: Json = {"name": field["name"], "type": kind, "nullable": field.get("required") is not True}
+def _field_json(field: Json, entries: Mapping[str, str]) -> Json:
+    kind = _type_json(field["type"], entries, field_id=field.get("id"))
+    fields: Json = {"name": field["name"], "type": kind, "nullable": field.get("required") is not True}
     if isinstance(field.get("doc"), str):
-        told["comment"] = field["doc"]
+        fields["comment"] = field["doc"]
     default = field.get("write-default")
     if default is not None and isinstance(kind, str):
         text = str(default).lower() if isinstance(default, bool) else str(default)
-        told["defaultValue"] = {"type": "literal", "dataType": kind, "value": text}
-    return told
+        fields["defaultValue"] = {"type": "literal", "dataType": kind, "value": text}
+    return fields
 
 
-def _type_json(value: object, kept: Mapping[str, str], *, field_id: object) -> object:
+def _type_json(value: object, entries: Mapping[str, str], *, field_id: object) -> object:
     if isinstance(value, dict):
         if value["type"] == "struct":
             fields = objects_at(value, "fields", where="Schema")
-            return {"type": "struct", "fields": [_field_json(one, kept) for one in fields]}
+            return {"type": "struct", "fields": [_field_json(one, entries) for one in fields]}
         if value["type"] == "list":
             none = value.get("element-required") is not True
-            element = _type_json(value["element"], kept, field_id=value.get("element-id"))
+            element = _type_json(value["element"], entries, field_id=value.get("element-id"))
             return {"type": "list", "containsNull": none, "elementType": element}
         none = value.get("value-required") is not True
         return {
             "type": "map",
             "valueContainsNull": none,
-            "keyType": _type_json(value["key"], kept, field_id=value.get("key-id")),
-            "valueType": _type_json(value["value"], kept, field_id=value.get("value-id")),
+            "keyType": _type_json(value["key"], entries, field_id=value.get("key-id")),
+            "valueType": _type_json(value["value"], entries, field_id=value.get("value-id")),
         }
-    return _plain_type_json(str(value), kept.get(str(field_id)))
+    return _plain_type_json(str(value), entries.get(str(field_id)))
 
 
 def _plain_type_json(text: str, word: str | None) -> object:

@@ -169,39 +169,47 @@ def _after(function: Function, change: FunctionChange) -> tuple[FunctionDefiniti
     if isinstance(change, AddDefinition):
         return (*function.definitions, change.definition)
     at = _position(function, change.parameters)
-    kept, before, after = function.definitions[at], function.definitions[:at], function.definitions[at + 1 :]
+    definition, before, after = function.definitions[at], function.definitions[:at], function.definitions[at + 1 :]
     if isinstance(change, RemoveDefinition):
         if not before and not after:
             raise BadRequest("A function has at least one definition: drop the function instead")
         return before + after
-    return (*before, msgspec.structs.replace(kept, impls=_implementations(kept.impls or [], change)), *after)
+    return (
+        *before,
+        msgspec.structs.replace(definition, impls=_implementations(definition.impls or [], change)),
+        *after,
+    )
 
 
 def _implementations(
-    there: list[FunctionImplementation], change: AddImpl | UpdateImpl | RemoveImpl
+    implementations: list[FunctionImplementation], change: AddImpl | UpdateImpl | RemoveImpl
 ) -> list[FunctionImplementation]:
     if isinstance(change, AddImpl):
-        return [*there, change.implementation]  # `check_function` refuses a second one for a runtime
+        return [*implementations, change.implementation]  # `check_function` refuses a second one for a runtime
     runtime = change.runtime.upper()
-    at = next((place for place, each in enumerate(there) if each.runtime == runtime), None)
+    at = next((place for place, each in enumerate(implementations) if each.runtime == runtime), None)
     if at is None:
         raise BadRequest(f"The definition has no implementation for runtime {preview_value(change.runtime)}")
-    return [*there[:at], *([change.implementation] if isinstance(change, UpdateImpl) else []), *there[at + 1 :]]
+    return [
+        *implementations[:at],
+        *([change.implementation] if isinstance(change, UpdateImpl) else []),
+        *implementations[at + 1 :],
+    ]
 
 
 def _position(function: Function, parameters: list[FunctionParameter]) -> int:
     """Return the index of the definition with these parameter names and types. Raises BadRequest."""
-    wanted = [(each.name, _type_text(each.data_type)) for each in parameters]
+    requested = [(each.name, _type_text(each.data_type)) for each in parameters]
     for place, each in enumerate(function.definitions):
-        if [(one.name, _type_text(one.data_type)) for one in each.parameters or ()] == wanted:
+        if [(one.name, _type_text(one.data_type)) for one in each.parameters or ()] == requested:
             return place
-    told_as = ", ".join(f"{name} {kind}" for name, kind in wanted)
+    told_as = ", ".join(f"{name} {kind}" for name, kind in requested)
     raise BadRequest(f"The function has no definition with the parameters ({told_as})")
 
 
-def _definition(given: FunctionDefinition, function_type: str) -> FunctionDefinition:
+def _definition(definition: FunctionDefinition, function_type: str) -> FunctionDefinition:
     optional, seen = False, set[str]()
-    for each in given.parameters or ():
+    for each in definition.parameters or ():
         _column(each, seen, what="parameter")
         if optional and each.default_value is None:
             raise BadRequest(f"Parameter {preview_value(each.name)} has no default value and stands after one that has")
@@ -210,40 +218,44 @@ def _definition(given: FunctionDefinition, function_type: str) -> FunctionDefini
             as_object(each.default_value, f"The default value of parameter {preview_value(each.name)}")
     if function_type == TABLE:
         columns = set[str]()
-        for column in given.return_columns or ():
+        for column in definition.return_columns or ():
             _column(column, columns, what="column")
-        if not columns or given.return_type is not None:
+        if not columns or definition.return_type is not None:
             raise BadRequest("A definition of a table function says returnColumns, and no returnType")
-    elif given.return_type is None or given.return_columns:
+    elif definition.return_type is None or definition.return_columns:
         raise BadRequest("A definition of a scalar or aggregate function says returnType, and no returnColumns")
     else:
-        check_type(given.return_type, "the returned value")
-    impls = [_implementation(each) for each in given.impls or ()]
+        check_type(definition.return_type, "the returned value")
+    impls = [_implementation(each) for each in definition.impls or ()]
     runtimes = [each.runtime for each in impls]
     if len(set(runtimes)) < len(runtimes):
         raise BadRequest(f"A definition has one implementation for a runtime, not several: {', '.join(runtimes)}")
-    return msgspec.structs.replace(given, impls=impls)
+    return msgspec.structs.replace(definition, impls=impls)
 
 
-def _column(given: FunctionParameter | ReturnColumn, seen: set[str], *, what: str) -> None:
-    if not given.name.strip() or given.name in seen:
+def _column(argument: FunctionParameter | ReturnColumn, seen: set[str], *, what: str) -> None:
+    if not argument.name.strip() or argument.name in seen:
         raise BadRequest(
-            f"Each {what} has a name of its own; this one is empty or there twice: {preview_value(given.name)}"
+            f"Each {what} has a name of its own; this one is empty or there twice: {preview_value(argument.name)}"
         )
-    seen.add(given.name)
-    check_type(given.data_type, f"{what} {preview_value(given.name)}")
+    seen.add(argument.name)
+    check_type(argument.data_type, f"{what} {preview_value(argument.name)}")
 
 
-def _implementation(given: FunctionImplementation) -> FunctionImplementation:
-    language, runtime = given.language.upper(), given.runtime.upper()
+def _implementation(implementation: FunctionImplementation) -> FunctionImplementation:
+    language, runtime = implementation.language.upper(), implementation.runtime.upper()
     if language not in TEXT_OF:
-        raise BadRequest(f"An implementation is in one of {', '.join(TEXT_OF)}, not {preview_value(given.language)}")
+        raise BadRequest(
+            f"An implementation is in one of {', '.join(TEXT_OF)}, not {preview_value(implementation.language)}"
+        )
     if runtime not in RUNTIMES:
-        raise BadRequest(f"An implementation is for one of {', '.join(RUNTIMES)}, not {preview_value(given.runtime)}")
+        raise BadRequest(
+            f"An implementation is for one of {', '.join(RUNTIMES)}, not {preview_value(implementation.runtime)}"
+        )
     needed = TEXT_OF[language]
-    if not (getattr(given, needed) or "").strip():
+    if not (getattr(implementation, needed) or "").strip():
         raise BadRequest(f"An implementation in {language} needs a value for {needed.replace('_n', 'N')}")
-    return msgspec.structs.replace(given, language=language, runtime=runtime)
+    return msgspec.structs.replace(implementation, language=language, runtime=runtime)
 
 
 def check_type(value: object, what: str, *, depth: int = 0) -> None:
@@ -252,19 +264,19 @@ def check_type(value: object, what: str, *, depth: int = 0) -> None:
         raise BadRequest(f"The type of {what} is nested more than {DEPTH_MAX} levels deep")
     if isinstance(value, str) and value.strip():
         return
-    found, where = as_object(value, f"The type of {what}"), f"The type of {what}"
-    kind = text_at(found, "type", where=where).lower()
+    fields, where = as_object(value, f"The type of {what}"), f"The type of {what}"
+    kind = text_at(fields, "type", where=where).lower()
     if kind in _WORDS:
-        text_at(found, _WORDS[kind], where=where)
+        text_at(fields, _WORDS[kind], where=where)
         return
-    for inner in _inner(found, kind, where=where):
+    for inner in _inner(fields, kind, where=where):
         check_type(inner, what, depth=depth + 1)
 
 
-def _inner(found: Json, kind: str, *, where: str) -> Iterator[object]:
+def _inner(fields: Json, kind: str, *, where: str) -> Iterator[object]:
     """Yield the types within a nested type."""
     if kind in ("struct", "union"):
-        parts = found.get("fields" if kind == "struct" else "types")
+        parts = fields.get("fields" if kind == "struct" else "types")
         if not isinstance(parts, list) or not parts:
             raise BadRequest(f"{where}: a {kind} has parts, and none are given")
         for part in parts:
@@ -273,7 +285,7 @@ def _inner(found: Json, kind: str, *, where: str) -> Iterator[object]:
     if kind not in _INNER:
         raise BadRequest(f"{where}: there is no type {preview_value(kind)} with parts; use struct, list, map or union")
     for key in _INNER[kind]:
-        yield found.get(key)
+        yield fields.get(key)
 
 
 def _type_text(value: object) -> str:

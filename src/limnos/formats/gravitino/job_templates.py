@@ -86,8 +86,8 @@ def content_altered(job_type: str, text: str, *, changes: Mapping[str, object]) 
         raise BadRequest(
             f"The job template is of type {job_type}: newTemplate says so in its @type, and cannot alter it"
         )
-    told = {_old(name): each for name, each in update.items() if each is not None}
-    return content_of(job_type, {**msgspec.to_builtins(content_read(text)), **told})
+    fields = {_old(name): each for name, each in update.items() if each is not None}
+    return content_of(job_type, {**msgspec.to_builtins(content_read(text)), **fields})
 
 
 def _old(name: str) -> str:
@@ -119,7 +119,7 @@ def _checked(content: TemplateContent) -> TemplateContent:
 
 def placeholders(content: TemplateContent) -> dict[str, str | None]:
     """Return the names of a template's placeholders with their defaults. Raises BadRequest."""
-    found: dict[str, str | None] = {}
+    results: dict[str, str | None] = {}
 
     def note(text: str) -> str:
         broken = _BROKEN.search(text)
@@ -129,20 +129,20 @@ def placeholders(content: TemplateContent) -> dict[str, str | None]:
             )
         for match in _PLACE.finditer(text):
             if match[1] is not None:
-                _note(found, match[1], otherwise=match[2])
+                _note(results, match[1], otherwise=match[2])
         return text
 
     _map(content, note)
-    return found
+    return results
 
 
-def _note(found: dict[str, str | None], name: str, *, otherwise: str | None) -> None:
-    known = found.get(name)
+def _note(results: dict[str, str | None], name: str, *, otherwise: str | None) -> None:
+    known = results.get(name)
     if known is not None and otherwise is not None and known != otherwise:
         raise BadRequest(
             f"Placeholder {name} stands for two things otherwise: {preview_value(known)} and {preview_value(otherwise)}"
         )
-    found[name] = otherwise if known is None else known
+    results[name] = otherwise if known is None else known
 
 
 def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> TemplateContent:

@@ -40,26 +40,26 @@ _SIZED: Final = re.compile(r"(bucket|truncate)\[(\d+)\]")
 def partitioning_of(spec: Json, schema: Json) -> list[Json]:
     """Return a partition spec as Gravitino's JSON."""
     names = paths_of(schema)
-    found: list[Json] = []
+    results: list[Json] = []
     for field in objects_at(spec, "fields", where="Partition spec"):
         path = names.get(field.get("source-id"), [str(field.get("name"))])
         transform = str(field.get("transform"))
         sized = _SIZED.fullmatch(transform)
         if transform in _PLAIN:
-            found.append({"strategy": transform, "fieldName": path})
+            results.append({"strategy": transform, "fieldName": path})
         elif sized is not None and sized[1] == "bucket":
-            found.append({"strategy": "bucket", "numBuckets": int(sized[2]), "fieldNames": [path]})
+            results.append({"strategy": "bucket", "numBuckets": int(sized[2]), "fieldNames": [path]})
         elif sized is not None:
-            found.append({"strategy": "truncate", "width": int(sized[2]), "fieldName": path})
+            results.append({"strategy": "truncate", "width": int(sized[2]), "fieldName": path})
         elif transform != "void":  # void: a field that was dropped from the spec
-            found.append({"strategy": "function", "funcName": transform, "funcArgs": [_field(path)]})
-    return found
+            results.append({"strategy": "function", "funcName": transform, "funcArgs": [_field(path)]})
+    return results
 
 
 def sort_orders_of(order: Json, schema: Json) -> list[Json]:
     """Return a sort order as Gravitino's JSON."""
     names = paths_of(schema)
-    found: list[Json] = []
+    results: list[Json] = []
     for field in objects_at(order, "fields", where="Sort order"):
         path, transform = names.get(field.get("source-id"), []), str(field.get("transform"))
         sized = _SIZED.fullmatch(transform)
@@ -70,8 +70,8 @@ def sort_orders_of(order: Json, schema: Json) -> list[Json]:
         elif transform != "identity":
             term = {"type": "function", "funcName": transform, "funcArgs": [term]}
         nulls = "nulls_last" if field.get("null-order") == "nulls-last" else "nulls_first"
-        found.append({"sortTerm": term, "direction": str(field.get("direction", "asc")), "nullOrdering": nulls})
-    return found
+        results.append({"sortTerm": term, "direction": str(field.get("direction", "asc")), "nullOrdering": nulls})
+    return results
 
 
 def _field(path: list[str]) -> Json:
@@ -80,14 +80,14 @@ def _field(path: list[str]) -> Json:
 
 def paths_of(schema: Json) -> dict[object, list[str]]:
     """Return the path of each field in a schema's structs, by field id."""
-    found: dict[object, list[str]] = {}
+    results: dict[object, list[str]] = {}
     for field in objects_at(schema, "fields", where="Schema"):
         own = [str(field.get("name"))]
-        found[field.get("id")] = own
+        results[field.get("id")] = own
         inner = field.get("type")
         if isinstance(inner, dict) and inner.get("type") == "struct":
-            found |= {key: own + path for key, path in paths_of(inner).items()}
-    return found
+            results |= {key: own + path for key, path in paths_of(inner).items()}
+    return results
 
 
 def spec_of(partitioning: list[Json], schema: Json) -> Json:
@@ -99,39 +99,41 @@ def spec_of(partitioning: list[Json], schema: Json) -> Json:
     for one in partitioning:
         transform, path = _transform_of(one)
         name = ".".join(path) + _SUFFIXES.get(transform.partition("[")[0], "")
-        taken = [each["name"] for each in fields]
-        if name in taken:
-            name = f"{name}_{len(taken)}"
+        used_names = [each["name"] for each in fields]
+        if name in used_names:
+            name = f"{name}_{len(used_names)}"
         fields.append({"name": name, "transform": transform, "source-id": _source(ids, path)})
     return {"fields": fields}
 
 
-def _transform_of(told: Json) -> tuple[str, list[str]]:
+def _transform_of(fields: Json) -> tuple[str, list[str]]:
     where = "Partitioning"
-    strategy = text_at(told, "strategy", where=where).lower()
+    strategy = text_at(fields, "strategy", where=where).lower()
     if strategy in _PLAIN:
-        return strategy, strings_at(told, "fieldName", where=where)
+        return strategy, strings_at(fields, "fieldName", where=where)
     if strategy == "truncate":
-        return f"truncate[{_width(told, 'width')}]", strings_at(told, "fieldName", where=where)
+        return f"truncate[{_width(fields, 'width')}]", strings_at(fields, "fieldName", where=where)
     if strategy == "bucket":
-        paths = list_at(told, "fieldNames", where=where)
+        paths = list_at(fields, "fieldNames", where=where)
         if len(paths) != 1:
             raise UnsupportedOperation(f"Iceberg buckets by one column, not by {len(paths)}: name one in fieldNames")
-        return f"bucket[{_width(told, 'numBuckets')}]", strings_at({"fieldNames": paths[0]}, "fieldNames", where=where)
+        return f"bucket[{_width(fields, 'numBuckets')}]", strings_at(
+            {"fieldNames": paths[0]}, "fieldNames", where=where
+        )
     raise UnsupportedOperation(
         f"Iceberg does not partition by {preview_value(strategy)}: use identity, year, month, day, hour, bucket or truncate"
     )
 
 
-def _width(told: Json, key: str) -> int:
-    return integer_at(told, key, where="Partitioning", low=1, high=(1 << 31) - 1)
+def _width(fields: Json, key: str) -> int:
+    return integer_at(fields, key, where="Partitioning", low=1, high=(1 << 31) - 1)
 
 
 def _source(ids: dict[tuple[str, ...], object], path: list[str]) -> object:
-    found = ids.get(tuple(path))
-    if found is None:
+    result = ids.get(tuple(path))
+    if result is None:
         raise BadRequest(f"The table has no column {preview_value('.'.join(path))}")
-    return found
+    return result
 
 
 def _ids_of(schema: Json) -> dict[tuple[str, ...], object]:

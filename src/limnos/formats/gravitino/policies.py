@@ -59,8 +59,8 @@ def _custom(content: CustomContent) -> CustomContent:
     types = tuple(dict.fromkeys(each.upper() for each in content.supported_object_types))
     unknown = [each for each in types if each not in OBJECT_TYPES]
     if unknown or not types:
-        told = f"; {preview_value(unknown[0])} is none" if unknown else ""
-        raise BadRequest(f"Field supportedObjectTypes names one or more of {', '.join(OBJECT_TYPES)}{told}")
+        text = f"; {preview_value(unknown[0])} is none" if unknown else ""
+        raise BadRequest(f"Field supportedObjectTypes names one or more of {', '.join(OBJECT_TYPES)}{text}")
     return msgspec.structs.replace(content, supported_object_types=list(types))
 
 

@@ -178,14 +178,14 @@ class IcebergTableMetadata(msgspec.Struct, rename="kebab"):
     @property
     def spec(self) -> Json:
         """The default partition spec."""
-        found = [each for each in self.partition_specs if each.get("spec-id") == self.default_spec_id]
-        return found[0] if found else {"fields": []}
+        results = [each for each in self.partition_specs if each.get("spec-id") == self.default_spec_id]
+        return results[0] if results else {"fields": []}
 
     @property
     def order(self) -> Json:
         """The default sort order."""
-        found = [each for each in self.sort_orders if each.get("order-id") == self.default_sort_order_id]
-        return found[0] if found else {"fields": []}
+        results = [each for each in self.sort_orders if each.get("order-id") == self.default_sort_order_id]
+        return results[0] if results else {"fields": []}
 
 
 def iceberg_metadata_of(body: bytes) -> IcebergTableMetadata:
@@ -215,24 +215,24 @@ class GravitinoCreate(NamedTuple):
     indexes: Sequence[Json]
 
 
-def iceberg_create_of(asked: GravitinoCreate) -> IcebergCreate:
+def iceberg_create_of(create: GravitinoCreate) -> IcebergCreate:
     """Convert a create request to Iceberg's. Raises BadRequest, UnsupportedOperation."""
-    if not asked.columns:
+    if not create.columns:
         raise BadRequest("A table has at least one column: columns is empty")
-    schema, kept = table_schema_of(list(asked.columns))
-    for index in asked.indexes:
+    schema, entries = table_schema_of(list(create.columns))
+    for index in create.indexes:
         set_identifiers(schema, index)
-    properties = dict(asked.properties)
+    properties = dict(create.properties)
     location = properties.pop(LOCATION, None)
     _take_format(properties)
     for key in properties:
         _refuse_reserved(key)
-    mode = None if asked.distribution is None else partitions.mode_of(asked.distribution)
+    mode = None if create.distribution is None else partitions.mode_of(create.distribution)
     properties |= {} if mode is None else {MODE: mode}
-    properties |= {} if asked.comment is None else {COMMENT: asked.comment}
-    properties |= {ORIGINAL_TYPES: original_types_text(kept)} if kept else {}
-    spec = partitions.spec_of(list(asked.partitioning), schema)
-    return IcebergCreate(location, schema, spec, partitions.order_of(list(asked.sort_orders), schema), properties)
+    properties |= {} if create.comment is None else {COMMENT: create.comment}
+    properties |= {ORIGINAL_TYPES: original_types_text(entries)} if entries else {}
+    spec = partitions.spec_of(list(create.partitioning), schema)
+    return IcebergCreate(location, schema, spec, partitions.order_of(list(create.sort_orders), schema), properties)
 
 
 def _take_format(properties: dict[str, str]) -> None:
@@ -268,9 +268,12 @@ class IcebergCommit(NamedTuple):
 
 def commit_of(stored: IcebergTableMetadata, changes: Sequence[TableChange]) -> IcebergCommit:
     """Convert changes of a stored table to an Iceberg commit. Raises BadRequest, UnsupportedOperation."""
-    kept = original_types_of(stored.properties)
+    original_types = original_types_of(stored.properties)
     draft = SchemaDraft(
-        stored.schema, kept=kept, last_id=stored.last_column_id, version=_version_after(stored, changes)
+        stored.schema,
+        original_types=original_types,
+        last_id=stored.last_column_id,
+        version=_version_after(stored, changes),
     )
     updates: list[object] = []
     for change in changes:
@@ -279,7 +282,7 @@ def commit_of(stored: IcebergTableMetadata, changes: Sequence[TableChange]) -> I
         else:
             _apply(draft, change, stored=stored)
     schema, words = draft.settled()
-    if words != kept:
+    if words != original_types:
         removed: Json = {"action": "remove-properties", "removals": [ORIGINAL_TYPES]}
         updates.append(_set_property(ORIGINAL_TYPES, original_types_text(words)) if words else removed)
     if schema == stored.schema:
@@ -294,8 +297,10 @@ def commit_of(stored: IcebergTableMetadata, changes: Sequence[TableChange]) -> I
 
 
 def _version_after(stored: IcebergTableMetadata, changes: Sequence[TableChange]) -> int:
-    asked = [each.value for each in changes if isinstance(each, SetTableProperty) and each.property == FORMAT_VERSION]
-    return _version(asked[-1]) if asked else stored.format_version
+    requested_names = [
+        each.value for each in changes if isinstance(each, SetTableProperty) and each.property == FORMAT_VERSION
+    ]
+    return _version(requested_names[-1]) if requested_names else stored.format_version
 
 
 def _version(text: str) -> int:
@@ -370,24 +375,24 @@ def _apply(draft: SchemaDraft, change: ColumnChange, *, stored: IcebergTableMeta
 
 def _fields_in_use(stored: IcebergTableMetadata) -> dict[object, str]:
     """What uses a field, by its id: the table's partitioning or sort order."""
-    found: dict[object, str] = {}
+    results: dict[object, str] = {}
     for what, holder in (("the sort order", stored.order), ("the partitioning", stored.spec)):
         fields = holder.get("fields")
         for each in fields if isinstance(fields, list) else []:
             if each.get("transform") != "void":
-                found[each.get("source-id")] = what
-    return found
+                results[each.get("source-id")] = what
+    return results
 
 
 def table_json(stored: IcebergTableMetadata) -> Json:
     """Return a stored table as Gravitino's JSON, without name and audit."""
     schema, properties = stored.schema, dict(stored.properties)
-    kept, comment, mode = original_types_of(properties), properties.pop(COMMENT, None), properties.get(MODE)
+    original_types, comment, mode = original_types_of(properties), properties.pop(COMMENT, None), properties.get(MODE)
     properties.pop(ORIGINAL_TYPES, None)
     properties |= {FORMAT: f"iceberg v{stored.format_version}", LOCATION: stored.location}
-    told: Json = {
-        "columns": columns_of(schema, kept), "properties": properties, "distribution": partitions.distribution_of(mode),
+    fields: Json = {
+        "columns": columns_of(schema, original_types), "properties": properties, "distribution": partitions.distribution_of(mode),
         "sortOrders": partitions.sort_orders_of(stored.order, schema),
         "partitioning": partitions.partitioning_of(stored.spec, schema), "indexes": indexes_of(schema),
     }  # fmt: skip
-    return told if comment is None else {**told, COMMENT: comment}
+    return fields if comment is None else {**fields, COMMENT: comment}

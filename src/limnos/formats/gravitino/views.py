@@ -99,7 +99,7 @@ def version_of(
 
 def text_updates(columns: Sequence[Json], *, version: Json, comment: str | None) -> list[object]:
     """Build the Iceberg updates that give a view new texts, columns and a comment."""
-    told: Json = (
+    fields: Json = (
         {"action": "remove-properties", "removals": [COMMENT]}
         if comment is None
         else {"action": "set-properties", "updates": {COMMENT: comment}}
@@ -108,5 +108,5 @@ def text_updates(columns: Sequence[Json], *, version: Json, comment: str | None)
         {"action": "add-schema", "schema": schema_of(list(columns))},
         {"action": "add-view-version", "view-version": version},
         {"action": "set-current-view-version", "view-version-id": -1},
-        told,
+        fields,
     ]

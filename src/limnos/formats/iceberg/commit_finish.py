@@ -57,16 +57,16 @@ def _correct_snapshot_log(draft: MetadataDraft) -> None:
     if not between and not draft.dropped_snapshots:
         return
     known = {row.get("snapshot-id") for row in draft.rows("snapshots")}
-    kept: list[Json] = []
+    entries: list[Json] = []
     for entry in draft.log("snapshot-log"):
         if entry.get("snapshot-id") in between:
             continue
         if entry.get("snapshot-id") in known:
-            kept.append(entry)
+            entries.append(entry)
         elif draft.dropped_snapshots:
-            kept.clear()
-    if len(kept) < len(draft.log("snapshot-log")):
-        draft.put_log("snapshot-log", kept)
+            entries.clear()
+    if len(entries) < len(draft.log("snapshot-log")):
+        draft.put_log("snapshot-log", entries)
 
 
 def _check_complete(draft: MetadataDraft) -> None:
@@ -86,10 +86,10 @@ def _settle_layout(draft: MetadataDraft) -> None:
     schema = _default_row(draft, "schemas", "current-schema-id")
     spec = _default_row(draft, "partition-specs", "default-spec-id")
     order = _default_row(draft, "sort-orders", "default-sort-order-id")
-    found = draft.columns_of(schema)
+    columns = draft.columns_of(schema)
     fields = partitioning.stored_fields(spec)
-    partitioning.check_binding(fields, found, named=False)
-    sorting.check_binding(sorting.stored_fields(order), found)
+    partitioning.check_binding(fields, columns, named=False)
+    sorting.check_binding(sorting.stored_fields(order), columns)
     if draft.version == 1:
         # Readers of version 1 may know only these two fields.
         draft.doc["schema"] = schema
@@ -97,13 +97,13 @@ def _settle_layout(draft: MetadataDraft) -> None:
 
 
 def _default_row(draft: MetadataDraft, key: str, default: str) -> Json:
-    wanted = draft.integer(default)
-    found = draft.rows(key).find(wanted)
-    if found is None:
+    integer = draft.integer(default)
+    fields = draft.rows(key).find(integer)
+    if fields is None:
         raise BadRequest(
-            f"{HERE}: field '{default}' is {wanted}, which is none of the {key}; set it to one that is there"
+            f"{HERE}: field '{default}' is {integer}, which is none of the {key}; set it to one that is there"
         )
-    return found
+    return fields
 
 
 def _correct_future(draft: MetadataDraft) -> None:

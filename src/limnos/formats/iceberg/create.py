@@ -45,16 +45,16 @@ def new_table(
     Raises:
         BadRequest: The schema, spec, order or a property is invalid.
     """
-    asked = {} if properties is None else as_string_map(properties, "Field 'properties'")
-    version = _version(asked)
-    stored = _DEFAULT_PROPERTIES | persistent(asked)
-    given = as_object(schema, "Field 'schema'")
-    found = columns(given)
-    check_version(found, version)
-    _check_metrics(stored, found)
-    fresh, ids = with_fresh_ids(given)
-    spec = _spec(partition_spec, found, ids.renumbered)
-    order = _order(write_order, found, ids.renumbered)
+    requested = {} if properties is None else as_string_map(properties, "Field 'properties'")
+    version = _version(requested)
+    stored = _DEFAULT_PROPERTIES | persistent(requested)
+    arguments = as_object(schema, "Field 'schema'")
+    schema_columns = columns(arguments)
+    check_version(schema_columns, version)
+    _check_metrics(stored, schema_columns)
+    fresh, ids = with_fresh_ids(arguments)
+    spec = _spec(partition_spec, schema_columns, ids.renumbered)
+    order = _order(write_order, schema_columns, ids.renumbered)
     doc: Json = {"format-version": version, "table-uuid": uuid, "location": strip_slash(location)}
     if version > 1:
         doc["last-sequence-number"] = 0
@@ -69,28 +69,28 @@ def _version(properties: dict[str, str]) -> int:
     return DEFAULT_VERSION if version is None else version
 
 
-def _check_metrics(properties: dict[str, str], found: SchemaColumns) -> None:
+def _check_metrics(properties: dict[str, str], schema_columns: SchemaColumns) -> None:
     for key in properties:
-        if key.startswith(_COLUMN_METRICS) and key.removeprefix(_COLUMN_METRICS) not in found.by_name:
+        if key.startswith(_COLUMN_METRICS) and key.removeprefix(_COLUMN_METRICS) not in schema_columns.by_name:
             raise BadRequest(
                 f"Invalid metrics config: property '{key}' names no column of the schema; correct or drop it"
             )
 
 
-def _spec(spec: object, found: SchemaColumns, source_ids: dict[object, int]) -> Json:
+def _spec(spec: object, schema_columns: SchemaColumns, source_ids: dict[object, int]) -> Json:
     if spec is None:
         return {"spec-id": 0, "fields": []}
     fields = partitioning.spec_fields(spec)
-    partitioning.check_binding(fields, found, named=True)
+    partitioning.check_binding(fields, schema_columns, named=True)
     _check_sources(fields, source_ids, "partition spec")
     return {**as_object(spec, "spec"), "spec-id": 0, "fields": partitioning.renumber_spec(fields, source_ids)}
 
 
-def _order(order: object, found: SchemaColumns, source_ids: dict[object, int]) -> Json:
+def _order(order: object, schema_columns: SchemaColumns, source_ids: dict[object, int]) -> Json:
     if order is None:
         return {"order-id": sorting.UNSORTED_ID, "fields": []}
     fields = sorting.order_fields(order)
-    sorting.check_binding(fields, found)
+    sorting.check_binding(fields, schema_columns)
     order_id = sorting.FIRST_SORTED_ID if fields else sorting.UNSORTED_ID
     return {**as_object(order, "order"), "order-id": order_id, "fields": sorting.renumber_order(fields, source_ids)}
 

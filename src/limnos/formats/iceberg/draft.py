@@ -73,28 +73,28 @@ class MetadataDraft:
 
     def rows(self, key: str) -> DocumentRows:
         """A list of rows with ids, to read and to change."""
-        found = self._lists.get(key)
-        if found is None:  # once: checking every element of a long list costs more than all the rest
-            found = self._lists[key] = DocumentRows(rows(self.doc, key), ID_KEYS[key])
-        return found
+        document_rows = self._lists.get(key)
+        if document_rows is None:  # once: checking every element of a long list costs more than all the rest
+            document_rows = self._lists[key] = DocumentRows(rows(self.doc, key), ID_KEYS[key])
+        return document_rows
 
     def settle(self) -> None:
         """Write the changed lists into the document."""
-        for key, found in self._lists.items():
-            if found.changed:
-                self.doc[key] = found.whole()
+        for key, document_rows in self._lists.items():
+            if document_rows.changed:
+                self.doc[key] = document_rows.whole()
 
     def log(self, key: str) -> list[Json]:
         """A log, to read only."""
-        found = self._logs.get(key)
-        if found is None:
-            found = self._logs[key] = rows(self.doc, key)
-        return found
+        results = self._logs.get(key)
+        if results is None:
+            results = self._logs[key] = rows(self.doc, key)
+        return results
 
     def edit_log(self, key: str) -> list[Json]:
         """A log to change: a copy that belongs to this draft."""
-        found = self.log(key)
-        return found if key in self._owned else self.put_log(key, list(found))
+        log = self.log(key)
+        return log if key in self._owned else self.put_log(key, list(log))
 
     def put_log(self, key: str, new: list[Json]) -> list[Json]:
         """Replace a log by a list that belongs to this draft."""
@@ -104,18 +104,18 @@ class MetadataDraft:
 
     def map(self, key: str) -> Json:
         """An object, to read only; empty if missing or null."""
-        found = self.doc.get(key)
-        if isinstance(found, dict):
-            return found
-        return {} if found is None else as_object(found, f"{HERE}: field '{key}'")
+        result = self.doc.get(key)
+        if isinstance(result, dict):
+            return result
+        return {} if result is None else as_object(result, f"{HERE}: field '{key}'")
 
     def edit_map(self, key: str) -> Json:
         """An object to change: a copy that belongs to this draft."""
-        found = self.map(key)
+        fields = self.map(key)
         if key in self._owned:
-            return found
+            return fields
         self._owned.add(key)
-        copied = dict(found)
+        copied = dict(fields)
         self.doc[key] = copied
         return copied
 
@@ -149,10 +149,10 @@ class MetadataDraft:
 
     def current_schema(self) -> Json | None:
         """The current schema; the last added one while a new table has no current schema."""
-        found = self.rows("schemas").find(self.integer("current-schema-id"))
-        if found is None and self.added_schema_id is not None:
-            found = self.rows("schemas").find(self.added_schema_id)
-        return found
+        fields = self.rows("schemas").find(self.integer("current-schema-id"))
+        if fields is None and self.added_schema_id is not None:
+            fields = self.rows("schemas").find(self.added_schema_id)
+        return fields
 
     def current_columns(self, needed_for: str) -> SchemaColumns:
         """The columns of the current schema. Raises BadRequest if there is no schema yet."""
@@ -164,14 +164,14 @@ class MetadataDraft:
     def columns_of(self, schema: Json) -> SchemaColumns:
         """The columns of a schema in the document, validated once per commit."""
         key = schema.get("schema-id")
-        found = self._columns.get(key)
-        if found is None:
-            found = self._columns[key] = columns(schema)
-        return found
+        schema_columns = self._columns.get(key)
+        if schema_columns is None:
+            schema_columns = self._columns[key] = columns(schema)
+        return schema_columns
 
-    def know_columns(self, schema_id: int, found: SchemaColumns) -> None:
+    def know_columns(self, schema_id: int, schema_columns: SchemaColumns) -> None:
         """Record the columns of a schema that was just added."""
-        self._columns[schema_id] = found
+        self._columns[schema_id] = schema_columns
 
     @property
     def latest_ms(self) -> int:

@@ -32,10 +32,10 @@ _TABLE = msgspec.json.Decoder(_TableSchemas)
 def field_ids_of(body: bytes) -> dict[str, int]:
     """Return the ids of the current schema's columns by name; empty for malformed metadata."""
     try:
-        found = _TABLE.decode(body)
+        schemas = _TABLE.decode(body)
     except msgspec.DecodeError:
         return {}
-    current = next((each for each in found.schemas if each.number == found.current), found.only)
+    current = next((each for each in schemas.schemas if each.number == schemas.current), schemas.only)
     return {} if current is None else {field.name: field.id for field in current.fields}
 
 
@@ -51,8 +51,8 @@ _WHOLE = msgspec.json.Decoder(_WholeSchemas)
 def schema_of(body: bytes) -> dict[str, object]:
     """Return the current schema; one without columns for malformed metadata."""
     try:
-        found = _WHOLE.decode(body)
+        schemas = _WHOLE.decode(body)
     except msgspec.DecodeError:
         return {"fields": []}
-    current = next((each for each in found.schemas if each.get("schema-id") == found.current), found.only)
+    current = next((each for each in schemas.schemas if each.get("schema-id") == schemas.current), schemas.only)
     return {"fields": []} if current is None else current

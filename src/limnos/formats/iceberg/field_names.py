@@ -61,12 +61,12 @@ def field_names(body: bytes) -> FieldNames:
     if len(body) > BYTES_MAX:
         return NOTHING
     try:
-        found = msgspec.json.decode(body, type=_SchemaHistory)
+        history = msgspec.json.decode(body, type=_SchemaHistory)
     except msgspec.DecodeError:
         return NOTHING
     schemas: dict[int, dict[str, int]] = {}
-    current = found.current_schema_id
-    for schema in sorted(found.schemas, key=lambda each: _number(each, "schema-id") == current, reverse=True):
+    current = history.current_schema_id
+    for schema in sorted(history.schemas, key=lambda each: _number(each, "schema-id") == current, reverse=True):
         schemas.setdefault(_number(schema, "schema-id"), _fields(schema, "", depth=DEPTH_MAX))
     head, *older = schemas.items() if schemas else ((0, {}),)
     ordered = dict([head, *sorted(older, reverse=True)])
@@ -74,20 +74,20 @@ def field_names(body: bytes) -> FieldNames:
     for ids in ordered.values():
         for name, field_id in ids.items():
             names.setdefault(field_id, name)
-    by_snapshot = {each.snapshot_id: each.schema_id for each in found.snapshots or () if each.schema_id is not None}
+    by_snapshot = {each.snapshot_id: each.schema_id for each in history.snapshots or () if each.schema_id is not None}
     return FieldNames(ordered, names, by_snapshot)
 
 
 def _number(value: dict[str, object], key: str) -> int:
-    found = value.get(key)
-    return found if isinstance(found, int) else 0
+    result = value.get(key)
+    return result if isinstance(result, int) else 0
 
 
 def _fields(kind: object, prefix: str, *, depth: int) -> dict[str, int]:
     """Return the ids of a type's fields by their dotted names."""
-    found: dict[str, int] = {}
+    results: dict[str, int] = {}
     if not isinstance(kind, dict) or not depth:
-        return found
+        return results
     parts: list[tuple[object, object, object]] = []
     fields = kind.get("fields")
     if isinstance(fields, list):
@@ -97,6 +97,6 @@ def _fields(kind: object, prefix: str, *, depth: int) -> dict[str, int]:
             parts.append((part, kind[f"{part}-id"], kind.get(part)))
     for name, field_id, inner in parts:
         if isinstance(name, str) and isinstance(field_id, int):
-            found[f"{prefix}{name}"] = field_id
-            found |= _fields(inner, f"{prefix}{name}.", depth=depth - 1)
-    return found
+            results[f"{prefix}{name}"] = field_id
+            results |= _fields(inner, f"{prefix}{name}.", depth=depth - 1)
+    return results

@@ -85,17 +85,17 @@ def read_manifest(data: bytes, *, only_added: bool, skip: int = 0, limit: int) -
     Raises:
         InvalidTable: The manifest is malformed.
     """
-    found: list[ListedFile] = []
+    files: list[ListedFile] = []
     try:
         for number, file in enumerate(_alive(data, only_added=only_added)):
             if number < skip:
                 continue
-            if len(found) == limit:
-                return FilePage(tuple(found), has_more=True)
-            found.append(file)
+            if len(files) == limit:
+                return FilePage(tuple(files), has_more=True)
+            files.append(file)
     except BadAvro as error:
         raise InvalidTable(f"it is no manifest that can be read: {str(error)[:200]}") from error
-    return FilePage(tuple(found), has_more=False)
+    return FilePage(tuple(files), has_more=False)
 
 
 def _alive(data: bytes, *, only_added: bool) -> Iterator[ListedFile]:
@@ -109,8 +109,8 @@ def _alive(data: bytes, *, only_added: bool) -> Iterator[ListedFile]:
 
 def snapshots_of(metadata: Json) -> list[SnapshotFiles]:
     """Return a table's snapshots, oldest first."""
-    found = [_snapshot(each) for each in iceberg_metadata.rows(metadata, "snapshots")]
-    return sorted(found, key=lambda each: (each.timestamp_ms, each.snapshot_id))
+    files = [_snapshot(each) for each in iceberg_metadata.rows(metadata, "snapshots")]
+    return sorted(files, key=lambda each: (each.timestamp_ms, each.snapshot_id))
 
 
 def statistics_of(metadata: Json) -> list[ListedFile]:
@@ -126,8 +126,8 @@ def statistics_of(metadata: Json) -> list[ListedFile]:
 def added_snapshots(updates: Sequence[object]) -> AddedSnapshots:
     """Return the snapshots and locations that a commit's updates add."""
     rows = [each for each in updates if isinstance(each, dict)]
-    told = [each.get("snapshot") for each in rows if each.get("action") == "add-snapshot"]
-    snapshots = tuple([_snapshot(each) for each in told if isinstance(each, dict)])
+    entries = [each.get("snapshot") for each in rows if each.get("action") == "add-snapshot"]
+    snapshots = tuple([_snapshot(each) for each in entries if isinstance(each, dict)])
     return AddedSnapshots(snapshots, tuple(_brought(rows)) if snapshots else ())
 
 
@@ -175,10 +175,10 @@ def manifests_chore(data: bytes) -> list[bytes]:
     return [msgspec.json.encode(read_manifest_list(data))]
 
 
-def files_chore(data: bytes, asked: bytes) -> list[bytes]:
+def files_chore(data: bytes, requested: bytes) -> list[bytes]:
     """Read some files of a manifest: its bytes and a page request in, JSON of a `FilePage` out."""
-    wanted = msgspec.json.decode(asked, type=_PageRequest)
-    page = read_manifest(data, only_added=wanted.only_added, skip=wanted.skip, limit=wanted.limit)
+    request = msgspec.json.decode(requested, type=_PageRequest)
+    page = read_manifest(data, only_added=request.only_added, skip=request.skip, limit=request.limit)
     return [msgspec.json.encode(page)]
 
 

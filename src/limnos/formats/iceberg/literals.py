@@ -68,10 +68,10 @@ def _decimal(value: object, *, precision: int, scale: int) -> str:
     with localcontext() as context:
         context.prec = 100
         exact = Decimal(str(value))
-        found = exact.quantize(Decimal(1).scaleb(-scale))
-    if found != exact or len(found.as_tuple().digits) > precision:
+        quantize = exact.quantize(Decimal(1).scaleb(-scale))
+    if quantize != exact or len(quantize.as_tuple().digits) > precision:
         raise ValueError(value)
-    return f"{found:f}"
+    return f"{quantize:f}"
 
 
 def _date(value: object) -> str:
@@ -79,24 +79,24 @@ def _date(value: object) -> str:
 
 
 def _time(value: object) -> str:
-    found = time.fromisoformat(str(_text(value)))
-    if found.tzinfo is not None:
+    result = time.fromisoformat(str(_text(value)))
+    if result.tzinfo is not None:
         raise ValueError(value)
-    return found.isoformat()
+    return result.isoformat()
 
 
 def _moment(value: object) -> str:
-    found = datetime.fromisoformat(str(_text(value)))
-    if found.tzinfo is not None:
+    result = datetime.fromisoformat(str(_text(value)))
+    if result.tzinfo is not None:
         raise ValueError(value)
-    return found.isoformat()
+    return result.isoformat()
 
 
 def _instant(value: object) -> str:
-    found = datetime.fromisoformat(str(_text(value)))
-    if found.tzinfo is None:
+    result = datetime.fromisoformat(str(_text(value)))
+    if result.tzinfo is None:
         raise ValueError(value)
-    return found.astimezone(UTC).isoformat()
+    return result.astimezone(UTC).isoformat()
 
 
 _READ: Final[Mapping[str, Callable[[object], object]]] = {

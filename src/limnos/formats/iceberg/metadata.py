@@ -120,16 +120,16 @@ def strip_slash(location: str) -> str:
 
 def properties_of(metadata: Json) -> dict[str, str]:
     """The table's properties; an empty object when there are none."""
-    found = metadata.get("properties")
-    return {} if found is None else as_string_map(found, f"{_HERE}: field 'properties'")
+    result = metadata.get("properties")
+    return {} if result is None else as_string_map(result, f"{_HERE}: field 'properties'")
 
 
 def property_of(metadata: Json, key: str) -> str | None:
     """One property of the table; None if it is not set. The others are not checked."""
-    found = metadata.get("properties")
-    if found is None:
+    result = metadata.get("properties")
+    if result is None:
         return None
-    value = (found if isinstance(found, dict) else as_object(found, f"{_HERE}: field 'properties'")).get(key)
+    value = (result if isinstance(result, dict) else as_object(result, f"{_HERE}: field 'properties'")).get(key)
     return value if value is None or isinstance(value, str) else as_string(value, f"{_HERE}: property '{key}'")
 
 
@@ -184,25 +184,25 @@ def deletes_old_files(metadata: Json) -> bool:
 
 def rows(metadata: Json, key: str) -> list[Json]:
     """A list of objects in the document (not a copy); empty if missing or null."""
-    found = metadata.get(key)
-    if found is None:
+    result = metadata.get(key)
+    if result is None:
         return []
-    if isinstance(found, list):  # every commit calls this: the message is only built for an error
-        for item in found:
+    if isinstance(result, list):  # every commit calls this: the message is only built for an error
+        for item in result:
             if not isinstance(item, dict):
                 break
         else:
-            return found
-    return as_objects(found, f"{_HERE}: field '{key}'")
+            return result
+    return as_objects(result, f"{_HERE}: field '{key}'")
 
 
 def references(metadata: Json) -> dict[str, Json]:
     """Branches and tags by name. Documents without references have only `main`, at the current snapshot."""
-    found = metadata.get("refs")
-    if found is None:
+    result = metadata.get("refs")
+    if result is None:
         current = current_snapshot_id(metadata)
         return {} if current is None else {MAIN: {"snapshot-id": current, "type": "branch"}}
-    refs = as_object(found, f"{_HERE}: field 'refs'")
+    refs = as_object(result, f"{_HERE}: field 'refs'")
     return {name: as_object(ref, f"{_HERE}: reference '{name}'") for name, ref in refs.items()}
 
 
@@ -210,15 +210,15 @@ def current_snapshot_id(metadata: Json) -> int | None:
     """The current snapshot id; None if the document has none (missing, null or -1)."""
     if metadata.get("current-snapshot-id") is None:
         return None
-    found = integer_at(metadata, "current-snapshot-id", where=_HERE)
-    return None if found < 0 else found
+    integer = integer_at(metadata, "current-snapshot-id", where=_HERE)
+    return None if integer < 0 else integer
 
 
 def current_schema(metadata: Json) -> Json:
     """The current schema; an empty object if there is none. Documents of version 1 may have it only in `schema`."""
-    wanted = metadata.get("current-schema-id")
-    found = next((one for one in rows(metadata, "schemas") if one.get("schema-id") == wanted), metadata.get("schema"))
-    return {} if found is None else as_object(found, f"{_HERE}: field 'schema'")
+    target = metadata.get("current-schema-id")
+    result = next((one for one in rows(metadata, "schemas") if one.get("schema-id") == target), metadata.get("schema"))
+    return {} if result is None else as_object(result, f"{_HERE}: field 'schema'")
 
 
 def no_snapshot(version: int) -> int | None:
@@ -232,11 +232,11 @@ def refs_only(metadata: Json) -> Json:
     Statistics of the other snapshots are removed, too; logs, location and times stay. The given document is not
     changed.
     """
-    kept = {ref.get("snapshot-id") for ref in references(metadata).values()}
+    entries = {ref.get("snapshot-id") for ref in references(metadata).values()}
     reduced = dict(metadata)
     for key in ("snapshots", "statistics", "partition-statistics"):
         if key in metadata:
-            reduced[key] = [row for row in rows(metadata, key) if row.get("snapshot-id") in kept]
+            reduced[key] = [row for row in rows(metadata, key) if row.get("snapshot-id") in entries]
     return reduced
 
 
@@ -370,12 +370,12 @@ def _check_fields(fields: list[Json], what: str) -> None:
 
 
 def _check_default(metadata: Json, key: str, id_key: str, *, default: str) -> list[Json]:
-    found = objects_at(metadata, key, where=_HERE)
+    objects = objects_at(metadata, key, where=_HERE)
     chosen = integer_at(metadata, default, where=_HERE)
-    ids = [integer_at(row, id_key, where=f"{_HERE}, {key}", low=0, high=INT_MAX) for row in found]
+    ids = [integer_at(row, id_key, where=f"{_HERE}, {key}", low=0, high=INT_MAX) for row in objects]
     if chosen not in ids:
         raise BadRequest(f"{_HERE}: field '{default}' is {chosen}, which is none of the {key} ({preview_value(ids)})")
-    return found
+    return objects
 
 
 def _check_snapshots(metadata: Json) -> None:
@@ -409,6 +409,6 @@ def _check_logs(metadata: Json) -> None:
 
 
 def _check_reference(name: str, ref: Json) -> None:
-    wanted = ("branch",) if name == MAIN else ("branch", "tag")
-    if ref.get("type") not in wanted:
-        raise BadRequest(f"{_HERE}: reference '{name}' must be a {' or '.join(wanted)}")
+    expected = ("branch",) if name == MAIN else ("branch", "tag")
+    if ref.get("type") not in expected:
+        raise BadRequest(f"{_HERE}: reference '{name}' must be a {' or '.join(expected)}")

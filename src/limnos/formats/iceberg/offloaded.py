@@ -111,10 +111,10 @@ def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
 
     Returns nothing if nothing changes; else the old outline, the new outline, the bytes and the compressed bytes.
     """
-    asked, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
+    commit_body, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
     base = iceberg_metadata.with_uuid(iceberg_metadata.decode(body), known.uuid)
     new = build(
-        base, asked.requirements, asked.updates, now_ms=known.now_ms, previous_location=known.previous_location, ahead_ms=known.ahead_ms
+        base, commit_body.requirements, commit_body.updates, now_ms=known.now_ms, previous_location=known.previous_location, ahead_ms=known.ahead_ms
     )  # fmt: skip
     return [] if new is base else [_outline(base), *_whole(new)]
 
@@ -125,17 +125,17 @@ def commit_create(request: bytes, times: bytes) -> list[bytes]:
     `times`: now, and how far clients' clocks may be ahead, in milliseconds, separated by a space.
     """
     now_ms, ahead_ms = map(int, times.split())
-    asked = _read(request, CommitBody)
-    requirements.check(None, asked.requirements)
-    return _whole(updates.apply(None, asked.updates, now_ms=now_ms, previous_location=None, ahead_ms=ahead_ms))
+    body = _read(request, CommitBody)
+    requirements.check(None, body.requirements)
+    return _whole(updates.apply(None, body.updates, now_ms=now_ms, previous_location=None, ahead_ms=ahead_ms))
 
 
 def create(request: bytes, terms: bytes) -> list[bytes]:
     """Build a new table. Returns outline, bytes, compressed bytes."""
-    asked, known = _read(request, CreateBody), msgspec.json.decode(terms, type=CreateTerms)
+    body, known = _read(request, CreateBody), msgspec.json.decode(terms, type=CreateTerms)
     metadata = new_table(
-        uuid=known.uuid, location=known.location, schema=asked.schema, partition_spec=asked.partition_spec,
-        write_order=asked.write_order, properties=asked.properties, now_ms=known.now_ms,
+        uuid=known.uuid, location=known.location, schema=body.schema, partition_spec=body.partition_spec,
+        write_order=body.write_order, properties=body.properties, now_ms=known.now_ms,
     )  # fmt: skip
     return _whole(metadata)
 
@@ -153,10 +153,10 @@ def register(data: bytes, terms: bytes) -> list[bytes]:
 
 def view_create(request: bytes, terms: bytes) -> list[bytes]:
     """Build a new view. Returns outline, bytes, compressed bytes."""
-    asked, known = _read(request, CreateViewBody), msgspec.json.decode(terms, type=CreateTerms)
+    body, known = _read(request, CreateViewBody), msgspec.json.decode(terms, type=CreateTerms)
     metadata = view_updates.new_view(
-        uuid=known.uuid, location=known.location, schema=asked.schema, version=asked.view_version,
-        properties=asked.properties, now_ms=known.now_ms, ahead_ms=known.ahead_ms,
+        uuid=known.uuid, location=known.location, schema=body.schema, version=body.view_version,
+        properties=body.properties, now_ms=known.now_ms, ahead_ms=known.ahead_ms,
     )  # fmt: skip
     return _whole(metadata)
 
@@ -166,12 +166,12 @@ def view_commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
 
     If anything changes, the parts of `commit` follow.
     """
-    asked, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
+    commit_body, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
     base = iceberg_metadata.decode(body)
-    view_updates.check(base, asked.requirements)
-    new = view_updates.apply(base, asked.updates, now_ms=known.now_ms, ahead_ms=known.ahead_ms)
-    told = b"text" if view_updates.writes_text(asked.updates) else b""
-    return [told] if new is base else [told, _outline(base), *_whole(new)]
+    view_updates.check(base, commit_body.requirements)
+    new = view_updates.apply(base, commit_body.updates, now_ms=known.now_ms, ahead_ms=known.ahead_ms)
+    data = b"text" if view_updates.writes_text(commit_body.updates) else b""
+    return [data] if new is base else [data, _outline(base), *_whole(new)]
 
 
 def view_register(data: bytes, latest_ms: bytes) -> list[bytes]:
@@ -197,13 +197,13 @@ def filter_read(text: bytes) -> list[bytes]:
     from pyparsing import ParseException  # noqa: PLC0415 - slow to load, and rarely needed
 
     try:
-        found = parse(text.decode())
+        expression = parse(text.decode())
     except RecursionError:
         raise BadRequest(f"A row filter has at most {row_filters.DEPTH_MAX} levels: write it flatter") from None
     except (ParseException, ValueError) as error:
         raise BadRequest(f"This is no condition on columns, as region = 'EU' and amount < 100 is: {error}") from None
-    told = msgspec.json.decode(found.model_dump_json())
-    return [msgspec.json.encode(row_filters.filter_read(told))]
+    result = msgspec.json.decode(expression.model_dump_json())
+    return [msgspec.json.encode(row_filters.filter_read(result))]
 
 
 def restrict(body: bytes, bound: bytes) -> list[bytes]:

@@ -40,13 +40,13 @@ def spec_fields(spec: object) -> list[Json]:
     return fields
 
 
-def _field(given: Json) -> Json:
-    name = text_at(given, "name", where=f"{_SPEC}, a field")
+def _field(arguments: Json) -> Json:
+    name = text_at(arguments, "name", where=f"{_SPEC}, a field")
     where = f"{_SPEC}, field '{name}'"
-    parsed = parse_transform(string_at(given, "transform", where=where), where=where)
-    integer_at(given, "source-id", where=where, low=0, high=INT_MAX)
-    checked = {**given, "transform": parsed}
-    if optional_integer_at(given, "field-id", where=where, low=0, high=INT_MAX) is None:
+    parsed = parse_transform(string_at(arguments, "transform", where=where), where=where)
+    integer_at(arguments, "source-id", where=where, low=0, high=INT_MAX)
+    checked = {**arguments, "transform": parsed}
+    if optional_integer_at(arguments, "field-id", where=where, low=0, high=INT_MAX) is None:
         checked.pop("field-id", None)
     return checked
 
@@ -55,8 +55,8 @@ def _check_unique(what: str, values: list[object]) -> None:
     seen: set[object] = set()
     for value in values:
         if value in seen:
-            shown = " ".join(str(part) for part in value) if isinstance(value, tuple) else value
-            raise BadRequest(f"{_SPEC}: {what} {shown} is used more than once")
+            output = " ".join(str(part) for part in value) if isinstance(value, tuple) else value
+            raise BadRequest(f"{_SPEC}: {what} {output} is used more than once")
         seen.add(value)
 
 
@@ -65,7 +65,7 @@ def stored_fields(spec: Json) -> list[Json]:
     return objects_at(spec, "fields", where="Partition spec")
 
 
-def check_binding(fields: Iterable[Json], found: SchemaColumns, *, named: bool) -> None:
+def check_binding(fields: Iterable[Json], columns: SchemaColumns, *, named: bool) -> None:
     """Check that each field's source column exists and fits its transform. With `named`, also check names.
 
     A partition field may have a column's name only if that column is its source. Raises BadRequest.
@@ -73,8 +73,8 @@ def check_binding(fields: Iterable[Json], found: SchemaColumns, *, named: bool) 
     for one in fields:
         where = f"{_SPEC}, field '{one.get('name')}'"
         source_id = integer_at(one, "source-id", where=where)
-        check_source(found, source_id, str(canonical_transform(one.get("transform"))), where=where)
-        column = found.by_name.get(str(one.get("name"))) if named else None
+        check_source(columns, source_id, str(canonical_transform(one.get("transform"))), where=where)
+        column = columns.by_name.get(str(one.get("name"))) if named else None
         if column is not None and column.id != source_id:
             raise BadRequest(f"{where}: a column has that name and is not the source; choose another name")
 

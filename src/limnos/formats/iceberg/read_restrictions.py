@@ -80,12 +80,12 @@ class TopField(msgspec.Struct, frozen=True):
 
 def fields_of(schema: Json) -> list[TopField]:
     """Return the top-level columns of a schema."""
-    found = []
+    fields = []
     for each in objects_at(schema, "fields", where=_HERE):
         kind = each.get("type")
         word = kind if isinstance(kind, str) else text_at(as_object(kind, _HERE), "type", where=_HERE)
-        found.append(TopField(int(str(each["id"])), text_at(each, "name", where=_HERE), word))
-    return found
+        fields.append(TopField(int(str(each["id"])), text_at(each, "name", where=_HERE), word))
+    return fields
 
 
 def check_action(action: str) -> str:
@@ -129,9 +129,9 @@ def terms_bound(terms: RestrictionTerms, schema: Json) -> RestrictionTerms:
 
 
 def _column(name: str, by_name: Mapping[str, TopField]) -> TopField:
-    found = by_name.get(name)
-    if found is not None:
-        return found
+    field = by_name.get(name)
+    if field is not None:
+        return field
     nested = ": a field within another cannot be restricted, its whole column can" if "." in name else ""
     raise BadRequest(
         f"The table has no column {preview_value(name)}: it has {preview_value(', '.join(by_name))}{nested}"
@@ -185,10 +185,10 @@ def _masked_fields(mask: ColumnMask, fields: Iterable[TopField], *, name: str) -
     """Return the columns of a mask. A namespace's mask applies to columns of its name, in any case."""
     if not mask.field_id:
         return [each for each in fields if each.name.casefold() == mask.column.casefold()]
-    found = [each for each in fields if each.id == mask.field_id]
-    if not found:
+    results = [each for each in fields if each.id == mask.field_id]
+    if not results:
         raise _broken_restriction(name, f"masks column {mask.column}, which the table does not have any more")
-    return found
+    return results
 
 
 def _rebind_filter(text: str, fields: Iterable[TopField], *, name: str) -> Json:
@@ -224,19 +224,19 @@ def restrictions_json(bound: BoundRestrictions) -> Json:
     A filter on a masked column, and a mask that is not idempotent, would change them: the client would apply what the
     server has applied already.
     """
-    told: Json = {}
+    fields: Json = {}
     if bound.row_filter is not None and not bound.masks.keys() & {
         int(str(each["id"])) for each in references(bound.row_filter)
     }:
-        told["required-row-filter"] = with_references(
+        fields["required-row-filter"] = with_references(
             bound.row_filter, lambda each: {"type": "reference", "id": each["id"]}
         )
     masks = [
         {"field-id": field_id, "action": action} for field_id, action in bound.masks.items() if action in _REPEATABLE
     ]
     if masks:
-        told["required-column-projections"] = masks
-    return told
+        fields["required-column-projections"] = masks
+    return fields
 
 
 def nowhere_of(metadata: Json) -> str:
@@ -256,7 +256,7 @@ def restrict_metadata(metadata: Json, bound: BoundRestrictions) -> Json:
     shaped = iceberg_metadata.with_current_shape(metadata)
     version, nowhere = shaped["format-version"], nowhere_of(metadata)
     schema = _schema(iceberg_metadata.current_schema(shaped), bound)
-    told: Json = {
+    fields: Json = {
         "format-version": version, "table-uuid": shaped.get("table-uuid"), "location": nowhere,
         "last-updated-ms": shaped["last-updated-ms"], "last-column-id": shaped["last-column-id"], "schemas": [schema],
         "current-schema-id": schema["schema-id"], "partition-specs": [{"spec-id": 0, "fields": []}], "default-spec-id": 0,
@@ -273,14 +273,14 @@ def restrict_metadata(metadata: Json, bound: BoundRestrictions) -> Json:
         "metadata-log": [], "refs": iceberg_metadata.references(shaped),
     }  # fmt: skip
     if version == 1:  # readers of version 1 need these
-        told |= {"schema": schema, "partition-spec": []}
+        fields |= {"schema": schema, "partition-spec": []}
     else:
-        told["last-sequence-number"] = shaped.get("last-sequence-number", 0)
+        fields["last-sequence-number"] = shaped.get("last-sequence-number", 0)
     if version == 3:
-        told["next-row-id"] = 0
-    if told["current-snapshot-id"] is None:
-        told["current-snapshot-id"] = iceberg_metadata.no_snapshot(int(str(version)))
-    return told
+        fields["next-row-id"] = 0
+    if fields["current-snapshot-id"] is None:
+        fields["current-snapshot-id"] = iceberg_metadata.no_snapshot(int(str(version)))
+    return fields
 
 
 def reading_shape(metadata: Json) -> Json:
@@ -300,12 +300,12 @@ def reading_shape(metadata: Json) -> Json:
         "default-spec-id",
         "last-partition-id",
     )
-    told: Json = {key: shaped[key] for key in known if key in shaped}
+    fields: Json = {key: shaped[key] for key in known if key in shaped}
     more: Json = (
         {"last-sequence-number": 0} if shaped["format-version"] != 1 else {"schema": schema, "partition-spec": []}
     )
     more |= {"next-row-id": 0} if shaped["format-version"] == 3 else {}
-    return told | more | {
+    return fields | more | {
         "location": nowhere_of(metadata), "last-updated-ms": 0, "schemas": [schema], "current-schema-id": schema.get("schema-id", 0),
         "sort-orders": [{"order-id": 0, "fields": []}], "default-sort-order-id": 0,
         "properties": {} if mapping is None else {NAME_MAPPING: mapping},
@@ -329,18 +329,18 @@ def _schema(schema: Json, bound: BoundRestrictions) -> Json:
             key: value for key, value in each.items() if not (each["id"] in bound.masks and key.endswith("-default"))
         }
         fields.append({**field, "required": False} if each["id"] in nulls else field)
-    told = {"type": "struct", "schema-id": schema.get("schema-id", 0), "fields": fields}
+    response = {"type": "struct", "schema-id": schema.get("schema-id", 0), "fields": fields}
     identifiers = schema.get("identifier-field-ids")
-    return told | {"identifier-field-ids": identifiers} if identifiers and not bound.masks else told
+    return response | {"identifier-field-ids": identifiers} if identifiers and not bound.masks else response
 
 
 def _snapshot(snapshot: Json, *, nowhere: str, schema: Json) -> Json:
     known = ("snapshot-id", "parent-snapshot-id", "sequence-number", "timestamp-ms")
-    told = {key: snapshot[key] for key in known if key in snapshot}
+    fields = {key: snapshot[key] for key in known if key in snapshot}
     summary = snapshot.get("summary")
     operation = summary.get("operation", "append") if isinstance(summary, dict) else "append"
     more: Json = {"first-row-id": 0, "added-rows": 0} if "first-row-id" in snapshot else {}
-    return told | more | {
+    return fields | more | {
         "manifest-list": f"{nowhere}/snap-{snapshot['snapshot-id']}.avro", "summary": {"operation": operation},
         "schema-id": schema["schema-id"],
     }  # fmt: skip

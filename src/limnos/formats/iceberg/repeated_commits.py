@@ -71,13 +71,13 @@ def is_applied(base: Json, requirements: list[object], updates: list[object]) ->
 def _is_at_snapshot(base: Json, known: dict[object, Json], update: Json) -> bool:
     """Return whether a reference points to a snapshot or a descendant of it."""
     ref = references(base).get(str(update.get("ref-name")))
-    wanted = update.get("snapshot-id")
+    target = update.get("snapshot-id")
     if not isinstance(ref, dict) or ref.get("type", "branch") != update.get("type"):
         return False
     at, steps = ref.get("snapshot-id"), len(known)
-    while at != wanted and at in known and steps:
+    while at != target and at in known and steps:
         at, steps = known[at].get("parent-snapshot-id"), steps - 1
-    return at == wanted and at in known
+    return at == target and at in known
 
 
 def _is_of_reference(requirement: object) -> bool:

@@ -32,10 +32,10 @@ def is_create(requirements: list[object]) -> bool:
     return _is_create(as_objects(requirements, "Field 'requirements'"))
 
 
-def _is_create(asked: list[Json]) -> bool:
-    if not asked or _CREATE not in [one.get("type") for one in asked]:
+def _is_create(requested: list[Json]) -> bool:
+    if not requested or _CREATE not in [one.get("type") for one in requested]:
         return False
-    if len(asked) > 1:
+    if len(requested) > 1:
         raise BadRequest(f"Invalid create requirements: {_CREATE} must be the only one; remove the others")
     return True
 
@@ -46,13 +46,13 @@ def check(base: Json | None, requirements: list[object]) -> None:
     Raises CommitConflict for the first one that does not hold, with its type in the context; BadRequest for unknown or
     malformed ones.
     """
-    asked = as_objects(requirements, "Field 'requirements'")
-    if len(asked) > REQUIREMENTS_MAX:
-        raise BadRequest(f"A commit has at most {REQUIREMENTS_MAX} requirements, not {len(asked)}: leave some out")
-    if not asked:
+    requested = as_objects(requirements, "Field 'requirements'")
+    if len(requested) > REQUIREMENTS_MAX:
+        raise BadRequest(f"A commit has at most {REQUIREMENTS_MAX} requirements, not {len(requested)}: leave some out")
+    if not requested:
         return
-    checks = [(_check_of(one), one) for one in asked]
-    if _is_create(asked):
+    checks = [(_check_of(one), one) for one in requested]
+    if _is_create(requested):
         if base is not None:
             raise CommitConflict("Requirement failed: table already exists", requirement=_CREATE)
         return
@@ -75,44 +75,44 @@ def _check_of(requirement: Json) -> Callable[[Json, Json], None]:
     name = string_at(requirement, "type", where="Requirement")
     if name == _CREATE:
         return lambda _base, _requirement: None
-    found = CHECKS.get(name)
-    if found is None:
+    result = CHECKS.get(name)
+    if result is None:
         known = ", ".join((_CREATE, *CHECKS))
         raise BadRequest(f"Unknown requirement type '{preview_value(name)}' for a table; known are {known}")
-    return found
+    return result
 
 
 def _uuid(base: Json, requirement: Json) -> None:
-    wanted, has = text_at(requirement, "uuid", where="assert-table-uuid"), base.get("table-uuid")
-    if not isinstance(has, str) or has.lower() != wanted.lower():
-        raise _requirement_failed(f"UUID does not match: expected {has} != {wanted}")
+    text, has = text_at(requirement, "uuid", where="assert-table-uuid"), base.get("table-uuid")
+    if not isinstance(has, str) or has.lower() != text.lower():
+        raise _requirement_failed(f"UUID does not match: expected {has} != {text}")
 
 
 def _ref(base: Json, requirement: Json) -> None:
     where = "assert-ref-snapshot-id"
     name = text_at(requirement, "ref", where=where)
-    wanted = optional_integer_at(requirement, "snapshot-id", where=where)
+    optional_integer = optional_integer_at(requirement, "snapshot-id", where=where)
     refs = base.get("refs")  # present if there is a current snapshot: `with_current_shape` adds it
     ref = refs.get(name) if isinstance(refs, dict) else None
     if not isinstance(ref, dict):
-        if wanted is not None:
-            raise _requirement_failed(f"branch or tag {name} is missing, expected {wanted}")
+        if optional_integer is not None:
+            raise _requirement_failed(f"branch or tag {name} is missing, expected {optional_integer}")
         return
     kind, has = ref.get("type", "branch"), ref.get("snapshot-id")
-    if wanted is None:
+    if optional_integer is None:
         raise _requirement_failed(f"{kind} {name} was created concurrently")
-    if wanted != has:
-        raise _requirement_failed(f"{kind} {name} has changed: expected id {wanted} != {has}")
+    if optional_integer != has:
+        raise _requirement_failed(f"{kind} {name} has changed: expected id {optional_integer} != {has}")
 
 
 def _same_id(field: str, stored: str, what: str) -> Callable[[Json, Json], None]:
     """A check that one id of the table is still the one that the client has seen."""
 
     def check_id(base: Json, requirement: Json) -> None:
-        wanted = integer_at(requirement, field, where=f"assert-{field}", low=-1, high=INT_MAX)
+        integer = integer_at(requirement, field, where=f"assert-{field}", low=-1, high=INT_MAX)
         has = base.get(stored)
-        if wanted != has:
-            raise _requirement_failed(f"{what} changed: expected id {wanted} != {has}")
+        if integer != has:
+            raise _requirement_failed(f"{what} changed: expected id {integer} != {has}")
 
     return check_id
 

@@ -57,29 +57,29 @@ def _read(value: object, budget: ConditionBudget, *, depth: int) -> Json:
         raise BadRequest(f"{_HERE}: more than {DEPTH_MAX} levels: write it flatter")
     if isinstance(value, bool):
         return {"type": "true" if value else "false"}
-    told = as_object(value, _HERE)
-    word = text_at(told, "type", where=_HERE)
+    fields = as_object(value, _HERE)
+    word = text_at(fields, "type", where=_HERE)
     if word in _FIXED:
         return {"type": word}
     if word in _JOINED:
-        left, right = (_read(told.get(side), budget, depth=depth + 1) for side in ("left", "right"))
+        left, right = (_read(fields.get(side), budget, depth=depth + 1) for side in ("left", "right"))
         return {"type": word, "left": left, "right": right}
     if word == "not":
-        return {"type": word, "child": _read(told.get("child"), budget, depth=depth + 1)}
-    return _condition(word, told)
+        return {"type": word, "child": _read(fields.get("child"), budget, depth=depth + 1)}
+    return _condition(word, fields)
 
 
-def _condition(word: str, told: Json) -> Json:
+def _condition(word: str, fields: Json) -> Json:
     if word in _UNARY:
-        return {"type": word, "child": _reference(told.get("child", told.get("term")))}
-    left = _reference(told.get("left", told.get("child", told.get("term"))))
+        return {"type": word, "child": _reference(fields.get("child", fields.get("term")))}
+    left = _reference(fields.get("left", fields.get("child", fields.get("term"))))
     if word in _AMONG:
-        values = as_list(told.get("values", told.get("right")), f"{_HERE}: the values of '{word}'")
+        values = as_list(fields.get("values", fields.get("right")), f"{_HERE}: the values of '{word}'")
         if not 0 < len(values) <= VALUES_MAX:
             raise BadRequest(f"{_HERE}: '{word}' takes 1 to {VALUES_MAX} values, not {len(values)}")
         return {"type": word, "child": left, "values": [_value(each) for each in values]}
     if word in _COMPARED or word in _PREFIXED:
-        value = _value(told.get("right", told.get("value")))
+        value = _value(fields.get("right", fields.get("value")))
         return {"type": word, "left": left, "right": {"type": "literal", "value": value}}
     known = ", ".join((*_FIXED, *_JOINED, "not", *_UNARY, *_COMPARED, *_PREFIXED, *_AMONG))
     raise BadRequest(f"{_HERE}: there is no condition '{preview_value(word)}': use one of {known}")
@@ -88,11 +88,11 @@ def _condition(word: str, told: Json) -> Json:
 def _reference(value: object) -> Json:
     if isinstance(value, str) and value:
         return {"type": "reference", "name": value}
-    told = as_object(value, f"{_HERE}: what a condition is about")
-    name, field_id = told.get("name", told.get("term")), told.get("id")
-    if told.get("type") == "reference" and isinstance(field_id, int) and not isinstance(field_id, bool):
+    fields = as_object(value, f"{_HERE}: what a condition is about")
+    name, field_id = fields.get("name", fields.get("term")), fields.get("id")
+    if fields.get("type") == "reference" and isinstance(field_id, int) and not isinstance(field_id, bool):
         return {"type": "reference", "id": field_id}
-    if told.get("type") == "reference" and isinstance(name, str) and name:
+    if fields.get("type") == "reference" and isinstance(name, str) and name:
         return {"type": "reference", "name": name}
     raise BadRequest(f"{_HERE}: a condition is about a column, by name or id, not about {preview_value(value)}")
 

@@ -40,13 +40,13 @@ class DocumentRows:
         """The current list, for the document."""
         return self._rows if not self._gone else list(self)  # type: ignore[return-value]  # nothing is gone
 
-    def find(self, wanted: int | str) -> Json | None:
+    def find(self, expected: int | str) -> Json | None:
         """The last row with an id; None if there is none."""
         if self._places is None and self._scans < SCANS_MAX:
             self._scans += 1
             id_key = self._id_key  # the newest row is last and most likely wanted
-            return next((row for row in reversed(self._rows) if row is not None and row.get(id_key) == wanted), None)
-        places = self._index().get(wanted)
+            return next((row for row in reversed(self._rows) if row is not None and row.get(id_key) == expected), None)
+        places = self._index().get(expected)
         return self._rows[places[-1]] if places else None
 
     def append(self, row: Json, *, content: Hashable = None) -> None:
@@ -61,9 +61,9 @@ class DocumentRows:
             self._highest = max(self._highest, number)
         self._rows.append(row)
 
-    def replace(self, wanted: int | str, row: Json) -> bool:
+    def replace(self, expected: int | str, row: Json) -> bool:
         """Replace each row with this id; False if there is none."""
-        places = self._index().get(wanted)
+        places = self._index().get(expected)
         if not places:
             return False
         self._own()
@@ -71,10 +71,10 @@ class DocumentRows:
             self._rows[place] = row
         return True
 
-    def remove(self, wanted: Iterable[int | str]) -> bool:
+    def remove(self, requested: Iterable[int | str]) -> bool:
         """Remove all rows with these ids; False if there are none."""
         index = self._index()
-        places = [place for one in wanted for place in index.pop(one, ())]
+        places = [place for one in requested for place in index.pop(one, ())]
         if places:
             self._own()
             self._gone += len(places)
@@ -102,10 +102,10 @@ class DocumentRows:
         known = self._contents.get(content)
         if known is None:
             return None
-        found = self._rows[known]
-        if found is None:
+        _rows = self._rows[known]
+        if _rows is None:
             del self._contents[content]  # removed: a row appended now takes its place
-        return found
+        return _rows
 
     def _own(self) -> None:
         if not self.changed:

@@ -21,7 +21,7 @@ class _TableProperties(msgspec.Struct):
 def scan_mode(body: bytes) -> list[bytes]:
     """Return the mode in a document as one part: one of `SCAN_MODES`, or empty. Runs in a worker process."""
     try:
-        found = msgspec.json.decode(body, type=_TableProperties).properties.get(SCAN_MODE, "")
+        result = msgspec.json.decode(body, type=_TableProperties).properties.get(SCAN_MODE, "")
     except (msgspec.DecodeError, UnicodeDecodeError):
         return [b""]
-    return [found.encode() if found in SCAN_MODES else b""]
+    return [result.encode() if result in SCAN_MODES else b""]

@@ -76,16 +76,16 @@ def columns(schema: Json) -> SchemaColumns:
     """
     if schema.get("type") != "struct":
         raise BadRequest("Invalid schema: field 'type' must be \"struct\"")
-    found = SchemaColumns({}, {}, [])
-    _add_struct(found, schema, "", None, by_struct=True, depth=1)
-    _check_identifiers(schema, found)
-    return found
+    schema_columns = SchemaColumns({}, {}, [])
+    _add_struct(schema_columns, schema, "", None, by_struct=True, depth=1)
+    _check_identifiers(schema, schema_columns)
+    return schema_columns
 
 
-def check_version(found: SchemaColumns, version: int) -> None:
+def check_version(schema_columns: SchemaColumns, version: int) -> None:
     """Check that no column needs a newer table format version than `version`. Raises BadRequest."""
     problems = []
-    for column in found.newer:
+    for column in schema_columns.newer:
         parsed = column.primitive
         if parsed and parsed.version > version:
             problems.append(f"{column.name}: {parsed.text} is not supported until v{parsed.version}")
@@ -97,23 +97,23 @@ def check_version(found: SchemaColumns, version: int) -> None:
         )
 
 
-def _add(found: SchemaColumns, column: SchemaColumn) -> None:
-    if column.id in found.by_id:
-        other = found.by_id[column.id].name
+def _add(schema_columns: SchemaColumns, column: SchemaColumn) -> None:
+    if column.id in schema_columns.by_id:
+        other = schema_columns.by_id[column.id].name
         raise BadRequest(f"Invalid schema: field id {column.id} is used by both '{other}' and '{column.name}'")
-    if column.name in found.by_name:
+    if column.name in schema_columns.by_name:
         raise BadRequest(f"Invalid schema: more than one field is named '{column.name}'; rename one")
-    found.by_id[column.id] = column
-    found.by_name[column.name] = column
+    schema_columns.by_id[column.id] = column
+    schema_columns.by_name[column.name] = column
     if column.has_default or (column.primitive and column.primitive.version > 1):
-        found.newer.append(column)
+        schema_columns.newer.append(column)
 
 
 def _add_struct(
-    found: SchemaColumns, struct: Json, prefix: str, parent: int | None, *, by_struct: bool, depth: int
+    schema_columns: SchemaColumns, struct: Json, prefix: str, parent: int | None, *, by_struct: bool, depth: int
 ) -> None:
     where = f"Invalid schema, struct '{prefix[:-1]}'" if prefix else "Invalid schema"
-    by_id, by_name = found.by_id, found.by_name
+    by_id, by_name = schema_columns.by_id, schema_columns.by_name
     fields = objects_at(struct, "fields", where=where)
     _check_size(prefix, len(by_id) + len(fields))
     for one in fields:
@@ -123,9 +123,9 @@ def _add_struct(
             continue
         name = prefix + text_at(one, "name", where=where)
         column = _column(one, _FIELD, name, one.get("type"), parent=parent, by_struct=by_struct)
-        _add(found, column)
+        _add(schema_columns, column)
         if column.primitive is None:
-            _add_type(found, one["type"], column, by_struct=by_struct, depth=depth)
+            _add_type(schema_columns, one["type"], column, by_struct=by_struct, depth=depth)
 
 
 def _check_size(prefix: str, count: int) -> None:
@@ -157,19 +157,21 @@ def _ordinary(one: Json, prefix: str, parent: int | None, *, by_struct: bool) ->
     return None
 
 
-def _add_type(found: SchemaColumns, value: object, owner: SchemaColumn, *, by_struct: bool, depth: int) -> None:
+def _add_type(
+    schema_columns: SchemaColumns, value: object, owner: SchemaColumn, *, by_struct: bool, depth: int
+) -> None:
     if depth >= DEPTH_MAX:
         raise BadRequest(f"Invalid schema: more than {DEPTH_MAX} levels of nesting")
     nested = as_object(value, "type")
     if nested["type"] == "struct":
-        _add_struct(found, nested, f"{owner.name}.", owner.id, by_struct=by_struct, depth=depth + 1)
+        _add_struct(schema_columns, nested, f"{owner.name}.", owner.id, by_struct=by_struct, depth=depth + 1)
         return
     for part in (_ELEMENT,) if nested["type"] == "list" else (_KEY, _VALUE):
         name = f"{owner.name}.{part.holds}"
         column = _column(nested, part, name, nested.get(part.holds), parent=owner.id, by_struct=False)
-        _add(found, column)
+        _add(schema_columns, column)
         if column.primitive is None:
-            _add_type(found, nested[part.holds], column, by_struct=False, depth=depth + 1)
+            _add_type(schema_columns, nested[part.holds], column, by_struct=False, depth=depth + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,17 +271,17 @@ def _fits(value: object, parsed: PrimitiveType | None, type_value: object) -> bo
     return isinstance(value, list if nested == "list" else dict)
 
 
-def _check_identifiers(schema: Json, found: SchemaColumns) -> None:
+def _check_identifiers(schema: Json, schema_columns: SchemaColumns) -> None:
     if schema.get("identifier-field-ids") is None:
         return
     for field_id in dict.fromkeys(integers_at(schema, "identifier-field-ids", where="Invalid schema")):
-        problem = _identifier_problem(found, field_id)
+        problem = _identifier_problem(schema_columns, field_id)
         if problem:
             raise BadRequest(f"Invalid schema: cannot use field {field_id} as an identifier field: {problem}")
 
 
-def _identifier_problem(found: SchemaColumns, field_id: int) -> str | None:
-    column = found.by_id.get(field_id)
+def _identifier_problem(schema_columns: SchemaColumns, field_id: int) -> str | None:
+    column = schema_columns.by_id.get(field_id)
     if column is None:
         return "there is no such field"
     if column.primitive is None:
@@ -292,7 +294,7 @@ def _identifier_problem(found: SchemaColumns, field_id: int) -> str | None:
     while step is not None:
         if not step.required:
             return f"'{step.name}' is optional; make it required"
-        step = None if step.parent is None else found.by_id[step.parent]
+        step = None if step.parent is None else schema_columns.by_id[step.parent]
     return None
 
 

@@ -35,15 +35,15 @@ def order_fields(order: object) -> list[Json]:
     ]
 
 
-def _field(given: Json, place: int) -> Json:
+def _field(arguments: Json, place: int) -> Json:
     where = f"{_ORDER}, field {place}"
-    parsed = parse_transform(string_at(given, "transform", where=where), where=where)
-    integer_at(given, "source-id", where=where, low=0, high=INT_MAX)
-    return {**given, "transform": parsed, **{key: _choice(given, key, where) for key in _CHOICES}}
+    parsed = parse_transform(string_at(arguments, "transform", where=where), where=where)
+    integer_at(arguments, "source-id", where=where, low=0, high=INT_MAX)
+    return {**arguments, "transform": parsed, **{key: _choice(arguments, key, where) for key in _CHOICES}}
 
 
-def _choice(given: Json, key: str, where: str) -> str:
-    text = string_at(given, key, where=where).lower()
+def _choice(arguments: Json, key: str, where: str) -> str:
+    text = string_at(arguments, key, where=where).lower()
     if text not in _CHOICES[key]:
         raise BadRequest(f"{where}: {key} must be {' or '.join(_CHOICES[key])}, not '{preview_value(text)}'")
     return text
@@ -54,13 +54,13 @@ def stored_fields(order: Json) -> list[Json]:
     return objects_at(order, "fields", where="Sort order")
 
 
-def check_binding(fields: Iterable[Json], found: SchemaColumns) -> None:
+def check_binding(fields: Iterable[Json], columns: SchemaColumns) -> None:
     """Check that each field's source column exists and has a type that its transform accepts. Raises BadRequest."""
     for place, one in enumerate(fields):
         where = f"{_ORDER}, field {place}"
         source_id = integer_at(one, "source-id", where=where)
-        if check_source(found, source_id, str(canonical_transform(one.get("transform"))), where=where) is None and (
-            source_id not in found.by_id
+        if check_source(columns, source_id, str(canonical_transform(one.get("transform"))), where=where) is None and (
+            source_id not in columns.by_id
         ):
             raise BadRequest(f"{where}: cannot find source column {source_id} in the current schema")
 

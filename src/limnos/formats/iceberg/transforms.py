@@ -51,13 +51,13 @@ def canonical_transform(text: object) -> object:
         return text
 
 
-def check_source(found: SchemaColumns, source_id: int, transform_text: str, *, where: str) -> SchemaColumn | None:
+def check_source(columns: SchemaColumns, source_id: int, transform_text: str, *, where: str) -> SchemaColumn | None:
     """Return the source column of a transform; None for void, which may outlive its column.
 
     Raises BadRequest if the column is missing, inside a list or map, not a primitive, or of a type that the transform
     does not accept.
     """
-    column = found.by_id.get(source_id)
+    column = columns.by_id.get(source_id)
     if transform_text == "void":
         return None
     if column is None:

@@ -60,20 +60,20 @@ def parse_primitive(text: str) -> PrimitiveType:
         return PrimitiveType(text, text, 3)
     if len(text) > _TEXT_MAX:
         raise BadRequest(f"Unknown type '{text[:80]}...': a type name has at most {_TEXT_MAX} characters")
-    found = _fixed(text) or _decimal(text) or _geometry(text) or _geography(text)
-    if found is None:
+    primitive_type = _fixed(text) or _decimal(text) or _geometry(text) or _geography(text)
+    if primitive_type is None:
         raise BadRequest(f"Unknown type '{text[:80]}': use one of {_KNOWN}, or an object of type struct, list or map")
-    return found
+    return primitive_type
 
 
 @lru_cache(maxsize=4096)
 def plain_primitive(text: str) -> PrimitiveType | None:
     """A primitive type that every format version has; None for another text."""
     try:
-        found = parse_primitive(text)
+        primitive_type = parse_primitive(text)
     except BadRequest:
         return None
-    return found if found.version == 1 else None
+    return primitive_type if primitive_type.version == 1 else None
 
 
 def _fixed(text: str) -> PrimitiveType | None:

@@ -21,14 +21,14 @@ _CODECS = ("none", "gzip")
 
 def persistent(properties: dict[str, str]) -> dict[str, str]:
     """Return the properties to store. Raises BadRequest if a property that the server uses has an unusable value."""
-    kept = dict(properties)
-    if not RESERVED.isdisjoint(kept):
-        kept = {key: value for key, value in kept.items() if key not in RESERVED}
-    count = kept.get(PREVIOUS_VERSIONS_MAX)
+    entries = dict(properties)
+    if not RESERVED.isdisjoint(entries):
+        entries = {key: value for key, value in entries.items() if key not in RESERVED}
+    count = entries.get(PREVIOUS_VERSIONS_MAX)
     if count is not None and whole_number(count) is None:
         raise BadRequest(f"Property '{PREVIOUS_VERSIONS_MAX}' must be a whole number, not '{preview_value(count)}'")
-    check_codec(kept)
-    return kept
+    check_codec(entries)
+    return entries
 
 
 def check_codec(properties: dict[str, str]) -> None:
@@ -52,11 +52,11 @@ def format_version(properties: dict[str, str]) -> int | None:
 def set_properties(draft: MetadataDraft, update: Json) -> None:
     """Set properties. The key `updated` of early clients is accepted for `updates`."""
     key = "updated" if "updates" not in update and "updated" in update else "updates"
-    asked = string_map_at(update, key, where="set-properties")
-    kept = persistent(asked)
-    if kept:
-        draft.edit_map("properties").update(kept)
-    version = format_version(asked)
+    string_map = string_map_at(update, key, where="set-properties")
+    entries = persistent(string_map)
+    if entries:
+        draft.edit_map("properties").update(entries)
+    version = format_version(string_map)
     if version is not None:
         upgrade_to(draft, version)
 
@@ -64,6 +64,6 @@ def set_properties(draft: MetadataDraft, update: Json) -> None:
 def remove_properties(draft: MetadataDraft, update: Json) -> None:
     """Remove properties; missing ones are ignored. The key `removed` of early clients is accepted for `removals`."""
     key = "removed" if "removals" not in update and "removed" in update else "removals"
-    gone = [name for name in strings_at(update, key, where="remove-properties") if name in draft.map("properties")]
-    for name in gone:
+    names = [name for name in strings_at(update, key, where="remove-properties") if name in draft.map("properties")]
+    for name in names:
         draft.edit_map("properties").pop(name, None)

@@ -19,8 +19,8 @@ def add_schema(draft: MetadataDraft, update: Json) -> None:
     id is computed.
     """
     schema = object_at(update, "schema", where="add-schema")
-    found = columns(schema)
-    check_version(found, draft.version)
+    schema_columns = columns(schema)
+    check_version(schema_columns, draft.version)
     schemas, content, known = draft.rows("schemas"), b"", None
     draft.schemas_asked += 1
     if draft.schemas_asked <= SCANS_MAX:
@@ -33,8 +33,8 @@ def add_schema(draft: MetadataDraft, update: Json) -> None:
         return
     schema_id = schemas.next_id(0)
     schemas.append({**schema, "schema-id": schema_id}, content=content)
-    draft.doc["last-column-id"] = max(draft.integer("last-column-id"), found.highest_id)
-    draft.know_columns(schema_id, found)
+    draft.doc["last-column-id"] = max(draft.integer("last-column-id"), schema_columns.highest_id)
+    draft.know_columns(schema_id, schema_columns)
     draft.added_schema_id = schema_id
 
 
@@ -49,7 +49,7 @@ def set_current_schema(draft: MetadataDraft, update: Json) -> None:
 
 def remove_schemas(draft: MetadataDraft, update: Json) -> None:
     """Remove schemas by id. The current one cannot be removed; unknown ids are ignored."""
-    gone = set(integers_at(update, "schema-ids", where="remove-schemas"))
-    if draft.integer("current-schema-id") in gone:
+    removed = set(integers_at(update, "schema-ids", where="remove-schemas"))
+    if draft.integer("current-schema-id") in removed:
         raise BadRequest("Cannot remove the current schema; set another one as current first")
-    draft.rows("schemas").remove(gone)
+    draft.rows("schemas").remove(removed)

@@ -100,13 +100,13 @@ def _take_row_ids(draft: MetadataDraft, snapshot: Json) -> None:
 
 def remove_snapshots(draft: MetadataDraft, update: Json) -> None:
     """Remove snapshots by id, with their statistics and the references to them. Unknown ids are ignored."""
-    asked = integers_at(update, "snapshot-ids", where="remove-snapshots")
+    integers = integers_at(update, "snapshot-ids", where="remove-snapshots")
     snapshots = draft.rows("snapshots")
-    gone = [one for one in asked if snapshots.remove([one])]
-    if not gone:
+    removed = [one for one in integers if snapshots.remove([one])]
+    if not removed:
         return
     draft.dropped_snapshots = True
     for key in ("statistics", "partition-statistics"):
-        draft.rows(key).remove(gone)
-    for name in [name for one in gone for name in draft.refs_to().get(one, ())]:
+        draft.rows(key).remove(removed)
+    for name in [name for one in removed for name in draft.refs_to().get(one, ())]:
         drop_ref(draft, name)

@@ -51,14 +51,14 @@ def _field_ids(draft: MetadataDraft, fields: list[Json]) -> Callable[[Json], int
         places = {id(one): FIRST_FIELD_ID + place for place, one in enumerate(fields)}
         return lambda one: places[id(one)]
     older = draft.field_ids()
-    taken = {one.get("field-id") for one in fields}
-    last = max(draft.integer("last-partition-id"), FIRST_FIELD_ID - 1, *(i for i in taken if isinstance(i, int)))
+    used_names = {one.get("field-id") for one in fields}
+    last = max(draft.integer("last-partition-id"), FIRST_FIELD_ID - 1, *(i for i in used_names if isinstance(i, int)))
 
     def next_id(one: Json) -> int:
         nonlocal last
         reused = older.get(key_of(one))
-        if isinstance(reused, int) and reused not in taken:
-            taken.add(reused)
+        if isinstance(reused, int) and reused not in used_names:
+            used_names.add(reused)
             return reused
         last += 1
         return last
@@ -82,7 +82,7 @@ def set_default_spec(draft: MetadataDraft, update: Json) -> None:
 
 def remove_partition_specs(draft: MetadataDraft, update: Json) -> None:
     """Remove partition specs by id. The default one cannot be removed; unknown ids are ignored."""
-    gone = set(integers_at(update, "spec-ids", where="remove-partition-specs"))
-    if draft.integer("default-spec-id") in gone:
+    removed = set(integers_at(update, "spec-ids", where="remove-partition-specs"))
+    if draft.integer("default-spec-id") in removed:
         raise BadRequest("Cannot remove the default partition spec; set another one as default first")
-    draft.rows("partition-specs").remove(gone)
+    draft.rows("partition-specs").remove(removed)

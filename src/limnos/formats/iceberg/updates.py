@@ -75,12 +75,12 @@ def apply(
         CommitConflict: A snapshot is behind the table; the client must rebuild its commit.
         BadRequest: An update is invalid.
     """
-    asked = as_objects(updates, "Field 'updates'")
-    if len(asked) > UPDATES_MAX:
-        raise BadRequest(f"A commit has at most {UPDATES_MAX} updates, not {len(asked)}: send several commits")
-    version = DEFAULT_VERSION if base is not None else _first_version(asked)
+    requested = as_objects(updates, "Field 'updates'")
+    if len(requested) > UPDATES_MAX:
+        raise BadRequest(f"A commit has at most {UPDATES_MAX} updates, not {len(requested)}: send several commits")
+    version = DEFAULT_VERSION if base is not None else _first_version(requested)
     draft = start(base, version=version, now_ms=now_ms, ahead_ms=ahead_ms)
-    for update in asked:
+    for update in requested:
         _action(update)(draft, update)
     new = finish(draft, previous_location=previous_location)
     if new is None and base is not None:
@@ -90,10 +90,10 @@ def apply(
 
 def _action(update: Json) -> Callable[[MetadataDraft, Json], None]:
     name = string_at(update, "action", where="Update")
-    found = ACTIONS.get(name)
-    if found is None:
+    result = ACTIONS.get(name)
+    if result is None:
         raise BadRequest(f"Unknown update action '{preview_value(name)}' for a table; known are {', '.join(ACTIONS)}")
-    return found
+    return result
 
 
 def _first_version(updates: list[Json]) -> int:
@@ -114,6 +114,6 @@ def removed_metadata_files(base: Json | None, new: Json) -> list[str]:
     """
     if base is None:
         return []
-    kept = {entry.get("metadata-file") for entry in rows(new, "metadata-log")}
-    gone = [entry.get("metadata-file") for entry in rows(base, "metadata-log")]
-    return [file for file in gone if isinstance(file, str) and file not in kept]
+    entries = {entry.get("metadata-file") for entry in rows(new, "metadata-log")}
+    removed = [entry.get("metadata-file") for entry in rows(base, "metadata-log")]
+    return [file for file in removed if isinstance(file, str) and file not in entries]

@@ -95,11 +95,11 @@ def dialects(version: Json) -> list[str]:
 
 def current_version(metadata: Json) -> Json:
     """The current version. Raises BadRequest if it is missing."""
-    wanted = integer_at(metadata, "current-version-id", where=HERE)
+    integer = integer_at(metadata, "current-version-id", where=HERE)
     for one in rows(metadata, "versions"):
-        if one.get("version-id") == wanted:
+        if one.get("version-id") == integer:
             return one
-    raise BadRequest(f"{HERE}: field 'current-version-id' is {wanted}, which is none of the versions")
+    raise BadRequest(f"{HERE}: field 'current-version-id' is {integer}, which is none of the versions")
 
 
 def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
@@ -144,9 +144,9 @@ def _check_schemas(metadata: Json) -> None:
 
 def check_current(metadata: Json) -> None:
     """Check that the current version and its schema exist. Raises BadRequest."""
-    wanted = current_version(metadata).get("schema-id")
-    if wanted not in [one.get("schema-id") for one in rows(metadata, "schemas")]:
-        raise BadRequest(f"{HERE}: schema {preview_value(wanted)} of the current version is none of the schemas")
+    target = current_version(metadata).get("schema-id")
+    if target not in [one.get("schema-id") for one in rows(metadata, "schemas")]:
+        raise BadRequest(f"{HERE}: schema {preview_value(target)} of the current version is none of the schemas")
 
 
 def check_uuid(text: str) -> None:

@@ -235,15 +235,15 @@ def _means(parts: tuple[str, ...], path: tuple[str, ...], *, catalogs: set[str],
     return parts[0] in catalogs and _is_namespace(parts[1:-1], path[:-1])
 
 
-def _is_namespace(said: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
+def _is_namespace(levels: tuple[str, ...], namespace: tuple[str, ...]) -> bool:
     """Whether levels denote a namespace. Engines with flat schemas write a nested one as a single part with dots."""
-    if len(said) > len(namespace):
+    if len(levels) > len(namespace):
         return False
-    if len(said) < len(namespace):
-        said = tuple(".".join(said).split(".")) if said else said
-    return len(said) == len(namespace) and all(map(_is_spelled, said, namespace))
+    if len(levels) < len(namespace):
+        levels = tuple(".".join(levels).split(".")) if levels else levels
+    return len(levels) == len(namespace) and all(map(_is_spelled, levels, namespace))
 
 
-def _is_spelled(said: str, called: str) -> bool:
+def _is_spelled(text: str, called: str) -> bool:
     """Whether two names are equal. Case-insensitive engines use names in lower case."""
-    return called in (said, said.lower())
+    return called in (text, text.lower())

@@ -63,10 +63,10 @@ def new_view(
 
     Field ids are kept, because no file refers to them. `now_ms` is milliseconds since 1970. Raises BadRequest.
     """
-    asked = {} if properties is None else as_string_map(properties, "Field 'properties'")
-    check_codec(asked)
+    requested = {} if properties is None else as_string_map(properties, "Field 'properties'")
+    check_codec(requested)
     doc: Json = {"view-uuid": uuid, "format-version": VERSION, "location": strip_slash(location), "schemas": []}
-    doc |= {"current-version-id": LAST_ADDED, "versions": [], "version-log": [], "properties": dict(asked)}
+    doc |= {"current-version-id": LAST_ADDED, "versions": [], "version-log": [], "properties": dict(requested)}
     draft = ViewDraft(doc, now_ms, ahead_ms)
     _add_schema(draft, {"schema": schema})
     _add_version(draft, {"view-version": {**version, "schema-id": LAST_ADDED}})
@@ -80,10 +80,10 @@ def check(base: Json, requirements: list[object]) -> None:
         kind = string_at(one, "type", where="Requirement")
         if kind != "assert-view-uuid":
             raise BadRequest(f"Unknown requirement type '{preview_value(kind)}' for a view; known is assert-view-uuid")
-        wanted, has = text_at(one, "uuid", where=kind), string_at(base, "view-uuid", where=HERE)
-        if wanted.lower() != has.lower():
+        text, has = text_at(one, "uuid", where=kind), string_at(base, "view-uuid", where=HERE)
+        if text.lower() != has.lower():
             raise CommitConflict(
-                f"Requirement failed: view UUID does not match: expected {has} != {preview_value(wanted)}"
+                f"Requirement failed: view UUID does not match: expected {has} != {preview_value(text)}"
             )
 
 
@@ -91,11 +91,11 @@ def apply(base: Json, updates: list[object], *, now_ms: int, ahead_ms: int = AHE
     """Return the metadata after a replace: `base` itself if nothing has changed, else a new document that shares its
     parts.
     """
-    asked = as_objects(updates, "Field 'updates'")
-    if len(asked) > UPDATES_MAX:
-        raise BadRequest(f"A replace of a view has at most {UPDATES_MAX} updates, not {len(asked)}: send several")
+    requested = as_objects(updates, "Field 'updates'")
+    if len(requested) > UPDATES_MAX:
+        raise BadRequest(f"A replace of a view has at most {UPDATES_MAX} updates, not {len(requested)}: send several")
     draft = ViewDraft(dict(base), now_ms, ahead_ms)
-    for update in asked:
+    for update in requested:
         _action(update)(draft, update)
     return base if draft.doc == base else _finish(draft, base)
 
@@ -107,10 +107,10 @@ def writes_text(updates: list[object]) -> bool:
 
 def _action(update: Json) -> Callable[[ViewDraft, Json], None]:
     name = string_at(update, "action", where="Update")
-    found = ACTIONS.get(name)
-    if found is None:
+    result = ACTIONS.get(name)
+    if result is None:
         raise BadRequest(f"Unknown update action '{preview_value(name)}' for a view; known are {', '.join(ACTIONS)}")
-    return found
+    return result
 
 
 def _assign_uuid(draft: ViewDraft, update: Json) -> None:
@@ -178,12 +178,12 @@ def _set_current(draft: ViewDraft, update: Json) -> None:
     chosen = added_or(chosen, draft.added_version_id, what="view version", update="add-view-version")
     if chosen == draft.doc.get("current-version-id"):
         return
-    found = next((row for row in draft.rows("versions") if row.get("version-id") == chosen), None)
-    if found is None:
+    fields = next((row for row in draft.rows("versions") if row.get("version-id") == chosen), None)
+    if fields is None:
         raise BadRequest(f"Cannot set current version to unknown version: {chosen}")
     draft.doc["current-version-id"] = chosen
     is_new = chosen in draft.new_versions
-    draft.switched_ms = integer_at(found, "timestamp-ms", where=HERE) if is_new else draft.now_ms
+    draft.switched_ms = integer_at(fields, "timestamp-ms", where=HERE) if is_new else draft.now_ms
 
 
 def _next_id(known: list[Json], key: str, *, first: int) -> int:
@@ -197,16 +197,16 @@ def _set_location(draft: ViewDraft, update: Json) -> None:
 def _set_properties(draft: ViewDraft, update: Json) -> None:
     """Set properties. The key `updated` of early clients is accepted for `updates`."""
     key = "updated" if "updates" not in update and "updated" in update else "updates"
-    asked = string_map_at(update, key, where="set-properties")
-    check_codec(asked)
-    draft.doc["properties"] = properties_of(draft.doc) | asked
+    string_map = string_map_at(update, key, where="set-properties")
+    check_codec(string_map)
+    draft.doc["properties"] = properties_of(draft.doc) | string_map
 
 
 def _remove_properties(draft: ViewDraft, update: Json) -> None:
     """Remove properties; missing ones are ignored."""
     key = "removed" if "removals" not in update and "removed" in update else "removals"
-    gone = set(strings_at(update, key, where="remove-properties"))
-    draft.doc["properties"] = {name: value for name, value in properties_of(draft.doc).items() if name not in gone}
+    names = set(strings_at(update, key, where="remove-properties"))
+    draft.doc["properties"] = {name: value for name, value in properties_of(draft.doc).items() if name not in names}
 
 
 ACTIONS: dict[str, Callable[[ViewDraft, Json], None]] = {
@@ -253,11 +253,11 @@ def _trim(doc: Json, count: int) -> None:
         return
     current = doc["current-version-id"]
     newest = sorted((integer_at(row, "version-id", where=HERE) for row in versions), reverse=True)
-    kept = {current, *[each for each in newest if each != current][: count - 1]}
-    doc["versions"] = [row for row in versions if row.get("version-id") in kept]
+    entries = {current, *[each for each in newest if each != current][: count - 1]}
+    doc["versions"] = [row for row in versions if row.get("version-id") in entries]
     log: list[Json] = []
     for entry in rows(doc, "version-log"):
-        if entry.get("version-id") in kept:
+        if entry.get("version-id") in entries:
             log.append(entry)
         else:
             log.clear()

@@ -87,14 +87,14 @@ def _to(unit: str) -> Callable[[pa.Array, bytes], pa.Array]:
 def _hashed(values: pa.Array, salt: bytes) -> pa.Array:
     """Hash each value: texts to hexadecimal digits, bytes to bytes."""
     is_text = pa.types.is_string(values.type) or pa.types.is_large_string(values.type)
-    found: list[str | bytes | None] = []
+    results: list[str | bytes | None] = []
     for value in values.to_pylist():
         if value is None:
-            found.append(None)
+            results.append(None)
             continue
         hashing = hashlib.sha256(salt + (value.encode() if is_text else value))
-        found.append(hashing.hexdigest() if is_text else hashing.digest())
-    return pa.array(found, values.type)
+        results.append(hashing.hexdigest() if is_text else hashing.digest())
+    return pa.array(results, values.type)
 
 
 _ACTIONS: Final[Mapping[str, Callable[[pa.Array, bytes], pa.Array]]] = {
@@ -119,12 +119,12 @@ def evaluate_filter(filter_: Json, *, rows: int, column: Callable[[int], pa.Arra
         return _UNARY[word](values)
     if word in ("in", "not-in"):
         among = pa.array([_literal(each, values.type) for each in filter_["values"]], values.type)
-        found = pc.if_else(pc.is_valid(values), pc.is_in(values, value_set=among), pa.scalar(None, pa.bool_()))
-        return found if word == "in" else pc.invert(found)
+        if_else = pc.if_else(pc.is_valid(values), pc.is_in(values, value_set=among), pa.scalar(None, pa.bool_()))
+        return if_else if word == "in" else pc.invert(if_else)
     value = filter_["right"]["value"]
     if word in ("starts-with", "not-starts-with"):
-        found = pc.starts_with(values, pattern=value)
-        return found if word == "starts-with" else pc.invert(found)
+        if_else = pc.starts_with(values, pattern=value)
+        return if_else if word == "starts-with" else pc.invert(if_else)
     return _COMPARED[word](values, pa.scalar(_literal(value, values.type), values.type))
 
 

@@ -127,32 +127,32 @@ class _ReadTable:
         equal: list[Json] = []
         for each in deletes:
             (equal if each["content"] == "equality-deletes" else positions).append(each)
-        asked = FileScanTask(_file_of(task["data-file"]), {_file_of(each) for each in positions})
-        gone = [self._deleted(each, io) for each in equal]
-        for batch in ArrowScan(self._metadata, io, self._schema, AlwaysTrue()).to_record_batches([asked]):
+        file_scan_task = FileScanTask(_file_of(task["data-file"]), {_file_of(each) for each in positions})
+        removed = [self._deleted(each, io) for each in equal]
+        for batch in ArrowScan(self._metadata, io, self._schema, AlwaysTrue()).to_record_batches([file_scan_task]):
             for at in range(0, batch.num_rows, ROWS_AT_ONCE):
-                yield self._alive(batch.slice(at, ROWS_AT_ONCE), gone)
+                yield self._alive(batch.slice(at, ROWS_AT_ONCE), removed)
 
-    def _deleted(self, told: Json, io: _MemoryFileIO) -> tuple[list[str], frozenset[tuple[object, ...]]]:
+    def _deleted(self, fields: Json, io: _MemoryFileIO) -> tuple[list[str], frozenset[tuple[object, ...]]]:
         """Return the columns and values of an equality delete.
 
         Raises UnsupportedOperation if the table no longer has a column.
         """
         by_id = {field.field_id: field for field in self._schema.fields}
-        if not by_id.keys() >= set(told["equality-ids"]):
+        if not by_id.keys() >= set(fields["equality-ids"]):
             raise UnsupportedOperation(
                 "The table has deletes by a column that it does not have any more: compact it, so that it can be shown to whom restrictions bind"
             )
-        columns = Schema(*(by_id[each] for each in told["equality-ids"]))
-        asked = FileScanTask(_file_of({**told, "content": "data"}), set())
-        found: set[tuple[object, ...]] = set()
-        for batch in ArrowScan(self._metadata, io, columns, AlwaysTrue()).to_record_batches([asked]):
-            found.update(_rows_of(batch, columns.column_names))
-        return columns.column_names, frozenset(found)
+        columns = Schema(*(by_id[each] for each in fields["equality-ids"]))
+        task = FileScanTask(_file_of({**fields, "content": "data"}), set())
+        results: set[tuple[object, ...]] = set()
+        for batch in ArrowScan(self._metadata, io, columns, AlwaysTrue()).to_record_batches([task]):
+            results.update(_rows_of(batch, columns.column_names))
+        return columns.column_names, frozenset(results)
 
     @staticmethod
-    def _alive(batch: pa.RecordBatch, gone: list[tuple[list[str], frozenset[tuple[object, ...]]]]) -> pa.RecordBatch:
-        for names, values in gone:
+    def _alive(batch: pa.RecordBatch, removed: list[tuple[list[str], frozenset[tuple[object, ...]]]]) -> pa.RecordBatch:
+        for names, values in removed:
             keep = [row not in values for row in _rows_of(batch, names)]
             batch = batch.filter(pa.array(keep, pa.bool_()))
         return batch
@@ -175,18 +175,18 @@ class _ReadTable:
 
     def statistics(self, sink: io.BytesIO) -> Json:
         """Return sizes, counts and bounds of the written file, which reveal nothing hidden."""
-        found = data_file_statistics_from_parquet_metadata(
+        to_serialized_dict = data_file_statistics_from_parquet_metadata(
             parquet_metadata=pq.read_metadata(io.BytesIO(sink.getvalue())),
             stats_columns=compute_statistics_plan(self._seen, {}),
             parquet_column_mapping=parquet_path_to_id_mapping(self._seen),
         ).to_serialized_dict()
-        told: Json = {}
+        fields: Json = {}
         for name in ("value_counts", "null_value_counts", "nan_value_counts", "lower_bounds", "upper_bounds"):
-            values = found.get(name) or {}
+            values = to_serialized_dict.get(name) or {}
             spelled = [each.hex().upper() if isinstance(each, bytes) else each for each in values.values()]
             if values:
-                told[name.replace("_", "-")] = {"keys": list(values), "values": spelled}
-        return told
+                fields[name.replace("_", "-")] = {"keys": list(values), "values": spelled}
+        return fields
 
 
 def _rows_of(batch: pa.RecordBatch, names: list[str]) -> list[tuple[object, ...]]:
@@ -195,20 +195,20 @@ def _rows_of(batch: pa.RecordBatch, names: list[str]) -> list[tuple[object, ...]
     return [tuple("nan" if value != value else value for value in row) for row in zip(*columns, strict=True)]  # noqa: PLR0124 - a NaN
 
 
-def _file_of(told: Json) -> DataFile:
+def _file_of(fields: Json) -> DataFile:
     """Convert a file of a scan plan to pyiceberg's DataFile.
 
     Raises UnsupportedOperation for other formats than Parquet.
     """
-    if told["content"] != "position-deletes" and told["file-format"] != "parquet":
+    if fields["content"] != "position-deletes" and fields["file-format"] != "parquet":
         raise UnsupportedOperation(
-            f"The table has files of format {told['file-format']}, of which none can be shown to whom restrictions bind: write them anew as parquet"
+            f"The table has files of format {fields['file-format']}, of which none can be shown to whom restrictions bind: write them anew as parquet"
         )
     file = DataFile.from_args(
-        content=_CONTENT[told["content"]], file_path=told["file-path"], file_format=FileFormat[str(told["file-format"]).upper()],
-        partition=Record(*told["partition"]), record_count=told["record-count"], file_size_in_bytes=told["file-size-in-bytes"],
+        content=_CONTENT[fields["content"]], file_path=fields["file-path"], file_format=FileFormat[str(fields["file-format"]).upper()],
+        partition=Record(*fields["partition"]), record_count=fields["record-count"], file_size_in_bytes=fields["file-size-in-bytes"],
     )  # fmt: skip
-    file.spec_id = told["spec-id"]
+    file.spec_id = fields["spec-id"]
     return file
 
 

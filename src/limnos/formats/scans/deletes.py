@@ -87,19 +87,19 @@ class DeleteIndex:
         """
         file, sequence = entry.data_file, cast("int", entry.sequence_number)
         place = partition_key_of(file)
-        found = self._everywhere.after(sequence)
+        after = self._everywhere.after(sequence)
         if place in self._equality:
-            found += self._equality[place].after(sequence)
+            after += self._equality[place].after(sequence)
         vectors = self._vectors[file.file_path].since(sequence) if file.file_path in self._vectors else []
         if vectors:
-            return sorted((*found, vectors[-1]))
+            return sorted((*after, vectors[-1]))
         if place in self._positions:
-            found += [
+            after += [
                 each for each in self._positions[place].since(sequence) if _may_name(self.files[each], file.file_path)
             ]
         if file.file_path in self._of_path:
-            found += self._of_path[file.file_path].since(sequence)
-        return sorted(found)
+            after += self._of_path[file.file_path].since(sequence)
+        return sorted(after)
 
 
 def _one_path(file: DataFile) -> str | None:

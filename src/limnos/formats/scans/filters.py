@@ -104,17 +104,17 @@ def filter_of(raw: bytes, schema: Schema, *, naming: FieldLookup) -> ScanFilter:
 
 def join_filters(parts: list[ScanFilter], *, every: bool) -> ScanFilter:
     """Join filters by AND (`every`) or OR, without constants."""
-    found: list[ScanFilter] = []
+    results: list[ScanFilter] = []
     for part in parts:
         if part is (not every):
             return part
         if isinstance(part, AndFilter if every else OrFilter):
-            found.extend(part.parts)
+            results.extend(part.parts)
         elif part is not every:
-            found.append(part)
-    if len(found) < 2:
-        return found[0] if found else every
-    return AndFilter(tuple(found)) if every else OrFilter(tuple(found))
+            results.append(part)
+    if len(results) < 2:
+        return results[0] if results else every
+    return AndFilter(tuple(results)) if every else OrFilter(tuple(results))
 
 
 class _FilterReader:
@@ -206,23 +206,23 @@ class _FilterReader:
         node = cast("dict[str, object]", term) if isinstance(term, dict) else {"type": "reference", "name": term}
         if node.get("type") in ("transform", "apply"):
             return None
-        wanted: object = node.get("id")
+        target: object = node.get("id")
         try:
-            if isinstance(wanted, int) and not isinstance(wanted, bool):
-                field = self._naming.field(wanted)
+            if isinstance(target, int) and not isinstance(target, bool):
+                field = self._naming.field(target)
             else:
-                wanted = node.get("name", node.get("term"))
-                if not isinstance(wanted, str):
+                target = node.get("name", node.get("term"))
+                if not isinstance(target, str):
                     raise BadRequest(f"A predicate is about a column, not {str(term)[:100]!r}")
-                field = self._naming.field(wanted)
+                field = self._naming.field(target)
         except ValueError:
-            raise BadRequest(f"The filter names a column that the table does not have: {str(wanted)[:100]!r}") from None
+            raise BadRequest(f"The filter names a column that the table does not have: {str(target)[:100]!r}") from None
         if field is None:
             return None
         name = self._schema.find_column_name(field.field_id)
         if name is None or not field.field_type.is_primitive:
             raise BadRequest(
-                f"The filter compares {str(wanted)[:100]!r}, which has fields of its own: name one of them"
+                f"The filter compares {str(target)[:100]!r}, which has fields of its own: name one of them"
             )
         return None if isinstance(field.field_type, _UNREAD) else (name, field.field_type)
 
@@ -246,14 +246,14 @@ def _value(value: object) -> object:
     return value
 
 
-def expression_of(asked: ScanFilter) -> BooleanExpression:
+def expression_of(request: ScanFilter) -> BooleanExpression:
     """Return a filter as a pyiceberg expression that is never stricter. Chains become balanced trees."""
-    if isinstance(asked, bool):
-        return AlwaysTrue() if asked else AlwaysFalse()
-    if isinstance(asked, FilterLeaf):
-        return AlwaysTrue() if asked.predicate is None else asked.predicate
-    parts = [expression_of(part) for part in asked.parts]
-    return _balanced_tree(parts, And if isinstance(asked, AndFilter) else Or)
+    if isinstance(request, bool):
+        return AlwaysTrue() if request else AlwaysFalse()
+    if isinstance(request, FilterLeaf):
+        return AlwaysTrue() if request.predicate is None else request.predicate
+    parts = [expression_of(part) for part in request.parts]
+    return _balanced_tree(parts, And if isinstance(request, AndFilter) else Or)
 
 
 def _balanced_tree(parts: list[BooleanExpression], join: Callable[..., BooleanExpression]) -> BooleanExpression:
@@ -263,23 +263,25 @@ def _balanced_tree(parts: list[BooleanExpression], join: Callable[..., BooleanEx
     return join(_balanced_tree(parts[:middle], join), _balanced_tree(parts[middle:], join))
 
 
-def residual_of(asked: ScanFilter, decide: Callable[[BooleanExpression], bool | None]) -> ScanFilter:
+def residual_of(request: ScanFilter, decide: Callable[[BooleanExpression], bool | None]) -> ScanFilter:
     """Return the residual of a filter when some predicates are decided; `decide` returns None for an undecided one."""
-    if isinstance(asked, bool):
-        return asked
-    if isinstance(asked, FilterLeaf):
-        known = None if asked.predicate is None else decide(asked.predicate)
-        return asked if known is None else known
-    return join_filters([residual_of(part, decide) for part in asked.parts], every=isinstance(asked, AndFilter))
+    if isinstance(request, bool):
+        return request
+    if isinstance(request, FilterLeaf):
+        known = None if request.predicate is None else decide(request.predicate)
+        return request if known is None else known
+    return join_filters([residual_of(part, decide) for part in request.parts], every=isinstance(request, AndFilter))
 
 
-def filter_json(asked: ScanFilter) -> object:
+def filter_json(request: ScanFilter) -> object:
     """Return a filter as JSON. Chains become balanced trees."""
-    if isinstance(asked, bool):
-        return asked
-    if isinstance(asked, FilterLeaf):
-        return asked.told
-    return _balanced_json([filter_json(part) for part in asked.parts], "and" if isinstance(asked, AndFilter) else "or")
+    if isinstance(request, bool):
+        return request
+    if isinstance(request, FilterLeaf):
+        return request.told
+    return _balanced_json(
+        [filter_json(part) for part in request.parts], "and" if isinstance(request, AndFilter) else "or"
+    )
 
 
 def _balanced_json(parts: list[object], word: str) -> object:

@@ -58,8 +58,8 @@ def _memory_file(data: bytes) -> InputFile:
 
 def damaged_error(what: str, error: Exception) -> InvalidTable:
     """Return the error for an unreadable file of a table."""
-    told = str(error) or type(error).__name__
-    return InvalidTable(f"{what} of the table cannot be read, so this scan cannot be planned: {told[:300]}")
+    text = str(error) or type(error).__name__
+    return InvalidTable(f"{what} of the table cannot be read, so this scan cannot be planned: {text[:300]}")
 
 
 def list_read(data: bytes) -> list[ManifestFile]:
@@ -96,13 +96,13 @@ def entries_read(data: bytes, manifest: ManifestSummary) -> list[ManifestEntry]:
             _memory_file(data), MANIFEST_ENTRY_SCHEMAS[_VERSION], read_types={-1: ManifestEntry, 2: DataFile},
             read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
         ) as reader:  # fmt: skip
-            found = [entry for entry in reader if entry.status != ManifestEntryStatus.DELETED]
-        _inherit(found, manifest)
+            entries = [entry for entry in reader if entry.status != ManifestEntryStatus.DELETED]
+        _inherit(entries, manifest)
     except BadAvro as error:
         raise damaged_error(f"Manifest {manifest.path}", error) from error
     except Exception as error:
         raise damaged_error(f"Manifest {manifest.path}", error) from error
-    return found
+    return entries
 
 
 def _inherit(entries: list[ManifestEntry], manifest: ManifestSummary) -> None:

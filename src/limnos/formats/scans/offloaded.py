@@ -17,48 +17,48 @@ from limnos.formats.scans.table import ScannedTable
 from limnos.formats.scans.tasks import manifests_of, tasks_of
 
 
-def find_scan_scope(document: bytes, asked: bytes) -> list[bytes]:
+def find_scan_scope(document: bytes, requested: bytes) -> list[bytes]:
     """Worker entry point: determine the scope of a scan.
 
     Args:
         document: The bytes of the table's metadata document.
-        asked: A `ScanRequest` as JSON.
+        requested: A `ScanRequest` as JSON.
 
     Returns:
         A list with one element: the `ScanScope` as JSON.
     """
     return [
         msgspec.json.encode(
-            scan_scope_of(iceberg_metadata.decode(document), msgspec.json.decode(asked, type=ScanRequest))
+            scan_scope_of(iceberg_metadata.decode(document), msgspec.json.decode(requested, type=ScanRequest))
         )
     ]
 
 
-def manifests(aim: bytes, asked: bytes, *lists: bytes) -> list[bytes]:
+def manifests(aim: bytes, request: bytes, *lists: bytes) -> list[bytes]:
     """Determine the manifests that a scan must read: scope, request and the bytes of manifest lists in, a
     `ScanManifests` out.
     """
     needed = manifests_of(
-        msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(asked, type=ScanRequest), lists=lists
+        msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(request, type=ScanRequest), lists=lists
     )
     return [msgspec.json.encode(needed)]
 
 
-def tasks(aim: bytes, asked: bytes, *files: bytes) -> list[bytes]:
+def tasks(aim: bytes, requested: bytes, *files: bytes) -> list[bytes]:
     """Plan the files of some manifests: scope, request, a `ScanManifests` and the manifests' bytes in.
 
     Returns the tasks, the delete files, and the number of rows that are certain to match.
     """
-    found = tasks_of(
-        msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(asked, type=ScanRequest),
+    file_scan_tasks = tasks_of(
+        msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(requested, type=ScanRequest),
         needed=msgspec.json.decode(files[0], type=ScanManifests), files=files[1:],
     )  # fmt: skip
-    return [b",".join(found.files), b",".join(found.deletes), b"%d" % found.sure_rows]
+    return [b",".join(file_scan_tasks.files), b",".join(file_scan_tasks.deletes), b"%d" % file_scan_tasks.sure_rows]
 
 
-def residual(aim: bytes, asked: bytes) -> list[bytes]:
+def residual(aim: bytes, requested: bytes) -> list[bytes]:
     """Check a request's columns against the schema: scope and request in, its filter as tasks state it out."""
-    table = ScannedTable(msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(asked, type=ScanRequest))
+    table = ScannedTable(msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(requested, type=ScanRequest))
     return [msgspec.json.encode(filter_json(table.filter))]
 
 

@@ -94,58 +94,58 @@ class ScanManifests(msgspec.Struct, frozen=True):
     deletes: list[ManifestSummary]
 
 
-def scan_scope_of(metadata: Json, asked: ScanRequest) -> ScanScope:
+def scan_scope_of(metadata: Json, request: ScanRequest) -> ScanScope:
     """Determine the scope of a scan.
 
     Raises BadRequest for missing snapshots, UnsupportedOperation for one without manifest list.
     """
-    asked.check()
+    request.check()
     known = {cast("int", each["snapshot-id"]): each for each in _dicts(metadata.get("snapshots"))}
     appended: list[int] | None = None
     last: int | None
-    if asked.end_snapshot_id is not None:
-        steps = _appended_snapshots(known, cast("int", asked.start_snapshot_id), end=asked.end_snapshot_id)
-        last, lists = asked.end_snapshot_id, [_list_of(each) for each in steps]
+    if request.end_snapshot_id is not None:
+        steps = _appended_snapshots(known, cast("int", request.start_snapshot_id), end=request.end_snapshot_id)
+        last, lists = request.end_snapshot_id, [_list_of(each) for each in steps]
         appended = [cast("int", each["snapshot-id"]) for each in steps]
     else:
         current = metadata.get("current-snapshot-id")
-        last = asked.snapshot_id if asked.snapshot_id is not None else cast("int | None", current)
-        last = None if last == -1 and asked.snapshot_id is None else last
+        last = request.snapshot_id if request.snapshot_id is not None else cast("int | None", current)
+        last = None if last == -1 and request.snapshot_id is None else last
         lists = [] if last is None else [_list_of(_snapshot(known, last))]
     schemas, specs = _schemas(metadata), _specs(metadata)
     snapshot = {} if last is None else known[last]
-    wanted = snapshot.get("schema-id") if asked.use_snapshot_schema else None
-    today = _by_id(schemas, "schema-id", wanted=metadata.get("current-schema-id")) or schemas[-1]
-    schema = _by_id(schemas, "schema-id", wanted=wanted) or today
+    target = snapshot.get("schema-id") if request.use_snapshot_schema else None
+    today = _by_id(schemas, "schema-id", target_id=metadata.get("current-schema-id")) or schemas[-1]
+    schema = _by_id(schemas, "schema-id", target_id=target) or today
     return ScanScope(
         str(metadata.get("table-uuid", "")), str(metadata["location"]), last, lists, appended, schema, schemas, specs,
         None if schema is today else today,
     )  # fmt: skip
 
 
-def _snapshot(known: dict[int, Json], wanted: int) -> Json:
-    found = known.get(wanted)
-    if found is None:
-        raise BadRequest(f"The table has no snapshot {wanted}: it never had it, or it has expired")
-    return found
+def _snapshot(known: dict[int, Json], requested: int) -> Json:
+    fields = known.get(requested)
+    if fields is None:
+        raise BadRequest(f"The table has no snapshot {requested}: it never had it, or it has expired")
+    return fields
 
 
 def _list_of(snapshot: Json) -> str:
-    found = snapshot.get("manifest-list")
-    if not isinstance(found, str):
+    result = snapshot.get("manifest-list")
+    if not isinstance(result, str):
         raise UnsupportedOperation(
             f"Snapshot {snapshot['snapshot-id']} names its manifests without a list, as the first writers of Iceberg did: plan this scan where it is read"
         )
-    return found
+    return result
 
 
 def _appended_snapshots(known: dict[int, Json], start: int, *, end: int) -> list[Json]:
     """Return the append snapshots after `start` up to `end`, the newest first. Raises BadRequest."""
     _snapshot(known, start)
-    at, found, steps = _snapshot(known, end), [], 0
+    at, results, steps = _snapshot(known, end), [], 0
     while at["snapshot-id"] != start:
         if cast("Json", at.get("summary") or {}).get("operation") == "append":
-            found.append(at)
+            results.append(at)
         steps += 1
         parent = at.get("parent-snapshot-id")
         if not isinstance(parent, int) or parent not in known:
@@ -153,7 +153,7 @@ def _appended_snapshots(known: dict[int, Json], start: int, *, end: int) -> list
         if steps > STEPS_MAX:
             raise BadRequest(f"More than {STEPS_MAX} snapshots lie between {start} and {end}: ask in smaller steps")
         at = known[parent]
-    return found
+    return results
 
 
 def _dicts(value: object) -> list[Json]:
@@ -168,5 +168,5 @@ def _specs(metadata: Json) -> list[Json]:
     return _dicts(metadata.get("partition-specs")) or [{"spec-id": 0, "fields": metadata.get("partition-spec", [])}]
 
 
-def _by_id(items: list[Json], key: str, *, wanted: object) -> Json | None:
-    return next((each for each in items if wanted is not None and each.get(key) == wanted), None)
+def _by_id(items: list[Json], key: str, *, target_id: object) -> Json | None:
+    return next((each for each in items if target_id is not None and each.get(key) == target_id), None)

@@ -48,17 +48,17 @@ class ScannedTable:
     Raises BadRequest for a filter or names that do not fit the table.
     """
 
-    def __init__(self, aim: ScanScope, asked: ScanRequest) -> None:
+    def __init__(self, aim: ScanScope, request: ScanRequest) -> None:
         self.schema = _schema_of(aim.schema)
-        self.case_sensitive = asked.case_sensitive
+        self.case_sensitive = request.case_sensitive
         today = None if aim.today is None else _schema_of(aim.today)
-        self._naming = FieldLookup(self.schema, today=today, case_sensitive=asked.case_sensitive)
-        self.filter: ScanFilter = filter_of(bytes(asked.filter), self.schema, naming=self._naming)
+        self._naming = FieldLookup(self.schema, today=today, case_sensitive=request.case_sensitive)
+        self.filter: ScanFilter = filter_of(bytes(request.filter), self.schema, naming=self._naming)
         self._expression = expression_of(self.filter)
         self._specs = {spec.spec_id: spec for spec in map(_spec_of, aim.specs)}
         self._sources = _sources_of(aim.schemas)
-        self.statistics = {} if asked.stats_fields is None else self._ids(asked.stats_fields)
-        self.selected = None if asked.select is None else self._ids(asked.select)
+        self.statistics = {} if request.stats_fields is None else self._ids(request.stats_fields)
+        self.selected = None if request.select is None else self._ids(request.select)
         self.partitions = KeyDefaultDict(self._partitions)
         self.spelling = KeyDefaultDict(self._spelling)
         self._projected = KeyDefaultDict(self._project)
@@ -68,15 +68,15 @@ class ScannedTable:
 
     def _ids(self, names: list[str]) -> dict[int, str]:
         """Return the names of fields by id. Raises BadRequest for an unknown name."""
-        found: dict[int, str] = {}
+        results: dict[int, str] = {}
         for name in names:
             try:
                 field = self._naming.field(name)
             except ValueError:
                 raise BadRequest(f"The scan names a field that the table does not have: {name[:100]!r}") from None
             if field is not None:
-                found[field.field_id] = name
-        return found
+                results[field.field_id] = name
+        return results
 
     @property
     def is_open(self) -> bool:
@@ -93,10 +93,10 @@ class ScannedTable:
 
     def spec(self, number: int) -> PartitionSpec:
         """Return a spec. Raises InvalidTable."""
-        found = self._specs.get(number)
-        if found is None:
+        spec = self._specs.get(number)
+        if spec is None:
             raise InvalidTable(f"A manifest of the table is of partition spec {number}, which the table does not have")
-        return found
+        return spec
 
     def _partitions(self, number: int) -> Schema:
         """Return a spec's fields with their types; types of dropped columns come from older schemas."""
@@ -133,10 +133,10 @@ class ScannedTable:
     def residual(self, file: DataFile) -> ScanFilter:
         """Return the filter's residual for a file's partition."""
         place = partition_key_of(file)
-        found = self._residuals.get(place)
-        if found is None:
-            found = self._residuals[place] = residual_of(self.filter, lambda leaf: self._decided(leaf, file))
-        return found
+        residual = self._residuals.get(place)
+        if residual is None:
+            residual = self._residuals[place] = residual_of(self.filter, lambda leaf: self._decided(leaf, file))
+        return residual
 
     def _decided(self, leaf: BooleanExpression, file: DataFile) -> bool | None:
         spec = self.spec(file.spec_id)
@@ -151,9 +151,9 @@ class ScannedTable:
     def _spelling(self, number: int) -> list[Callable[[object], object] | None]:
         """Return the JSON encoders of a spec's fields; None for a dropped column, whose values become null."""
         fields, types = self.spec(number).fields, self.partitions[number].fields
-        there = self.schema._lazy_id_to_field  # noqa: SLF001 - looking up ids would raise for dropped fields
+        _lazy_id_to_field = self.schema._lazy_id_to_field  # noqa: SLF001 - looking up ids would raise for dropped fields
         return [
-            partition_encoder(kind.field_type) if field.source_id in there else None
+            partition_encoder(kind.field_type) if field.source_id in _lazy_id_to_field else None
             for field, kind in zip(fields, types, strict=True)
         ]  # fmt: skip
 
@@ -180,11 +180,11 @@ def _sources_of(schemas: list[Json]) -> Schema:
     """Return all top-level primitive fields of any schema, in their newest form: partition fields may use dropped
     columns.
     """
-    found: dict[int, NestedField] = {}
+    fields: dict[int, NestedField] = {}
     for each in schemas:
         for field_id, field in _schema_of(each)._lazy_id_to_field.items():  # noqa: SLF001
-            found[field_id] = NestedField(field_id, f"f{field_id}", field.field_type, required=False)
-    flat = [field for field in found.values() if field.field_type.is_primitive]
+            fields[field_id] = NestedField(field_id, f"f{field_id}", field.field_type, required=False)
+    flat = [field for field in fields.values() if field.field_type.is_primitive]
     return Schema(*flat)
 
 

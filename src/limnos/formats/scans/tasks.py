@@ -53,32 +53,32 @@ class FileScanTasks(NamedTuple):
     sure_rows: int
 
 
-def manifests_of(aim: ScanScope, asked: ScanRequest, *, lists: Sequence[bytes]) -> ScanManifests:
+def manifests_of(aim: ScanScope, request: ScanRequest, *, lists: Sequence[bytes]) -> ScanManifests:
     """Determine the manifests that a scan must read, from the lists of its scope. Raises BadRequest, InvalidTable."""
-    table = ScannedTable(aim, asked)
-    found: dict[str, ManifestFile] = {}
+    table = ScannedTable(aim, request)
+    files: dict[str, ManifestFile] = {}
     for raw in lists:
-        found |= {each.manifest_path: each for each in list_read(raw)}
+        files |= {each.manifest_path: each for each in list_read(raw)}
     if table.filter is False:
         return ScanManifests([], [])
-    wanted = [manifest_summary(each) for each in found.values() if table.may_hold(each)]
-    data = [each for each in wanted if not each.is_deletes and each.files]
+    summaries = [manifest_summary(each) for each in files.values() if table.may_hold(each)]
+    data = [each for each in summaries if not each.is_deletes and each.files]
     if aim.appended is not None:
         steps = frozenset(aim.appended)
         return ScanManifests([each for each in data if each.snapshot in steps], [])
     oldest = min((each.least_sequence for each in data), default=0)
-    deletes = [each for each in wanted if each.is_deletes and each.files and each.sequence >= oldest]
+    deletes = [each for each in summaries if each.is_deletes and each.files and each.sequence >= oldest]
     return ScanManifests(data, deletes if data else [])
 
 
-def tasks_of(aim: ScanScope, asked: ScanRequest, *, needed: ScanManifests, files: Sequence[bytes]) -> FileScanTasks:
+def tasks_of(aim: ScanScope, request: ScanRequest, *, needed: ScanManifests, files: Sequence[bytes]) -> FileScanTasks:
     """Plan the files of some manifests.
 
     Raises BadRequest, InvalidTable, UnsupportedOperation for an answer that is too large.
 
     `files` are the bytes of the data manifests, then of the delete manifests.
     """
-    table = ScannedTable(aim, asked)
+    table = ScannedTable(aim, request)
     data = zip(needed.data, files, strict=False)
     entries = [
         entry
@@ -89,7 +89,7 @@ def tasks_of(aim: ScanScope, asked: ScanRequest, *, needed: ScanManifests, files
     raw_deletes = zip(needed.deletes, files[len(needed.data) :], strict=True)
     deletes = [each for manifest, raw in raw_deletes for each in entries_read(raw, manifest)]
     return _TaskWriter(table, DeleteIndex(deletes, whole=table.whole)).tell(
-        entries, least_rows=asked.min_rows_requested
+        entries, least_rows=request.min_rows_requested
     )
 
 

@@ -61,12 +61,12 @@ def literal_of(kind: IcebergType, value: object) -> Literal[Any]:
     Raises BadRequest.
     """
     try:
-        found = _read(kind, value)
+        result = _read(kind, value)
     except (ValueError, ArithmeticError, TypeError) as error:
         raise _bad_literal(kind, value) from error
-    if found is None:
+    if result is None:
         raise _bad_literal(kind, value)
-    return found
+    return result
 
 
 def _bad_literal(kind: IcebergType, value: object) -> BadRequest:
@@ -74,16 +74,16 @@ def _bad_literal(kind: IcebergType, value: object) -> BadRequest:
 
 
 def _read(kind: IcebergType, value: object) -> Literal[Any] | None:
-    found: object = None
+    of_int: object = None
     if isinstance(value, bool):
-        found = BooleanLiteral(value) if isinstance(kind, BooleanType) else None
+        of_int = BooleanLiteral(value) if isinstance(kind, BooleanType) else None
     elif isinstance(value, int):
-        found = _of_int(kind, value)
+        of_int = _of_int(kind, value)
     elif isinstance(value, float):
-        found = DoubleLiteral(value).to(kind) if isinstance(kind, (FloatType, DoubleType)) else None
+        of_int = DoubleLiteral(value).to(kind) if isinstance(kind, (FloatType, DoubleType)) else None
     elif isinstance(value, str):
-        found = _of_text(kind, value)
-    return cast("Literal[Any] | None", found)
+        of_int = _of_text(kind, value)
+    return cast("Literal[Any] | None", of_int)
 
 
 def _of_int(kind: IcebergType, value: int) -> object:

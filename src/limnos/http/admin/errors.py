@@ -46,15 +46,15 @@ def error_response(failure: LimnosError | InvalidName, *, request_id: str) -> Re
     status = next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
     if isinstance(error, InvalidName):
         status = 400
-    told: dict[str, object] = {
+    body: dict[str, object] = {
         "code": code_of(error),
         "message": unescape_percent(str(error)),
         "request_id": request_id,
     }
     decision = visible_decision_json(error)
     if decision is not None:
-        told["decision"] = decision
-    return json_response({"error": told}, status, _headers(error, status))
+        body["decision"] = decision
+    return json_response({"error": body}, status, _headers(error, status))
 
 
 def code_of(error: LimnosError | InvalidName) -> str:

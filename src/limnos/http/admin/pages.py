@@ -49,8 +49,8 @@ _PAGE_TEXT: Final = "\n".join([_TITLE, "", *(f"  {root:<15} {words}" for root, _
 
 
 def _row(root: str, link: str, *, words: str) -> str:
-    shown = f"<code>{escape(root)}</code>"
-    term = f'<a href="{escape(link)}">{shown}</a>' if link else shown
+    text = f"<code>{escape(root)}</code>"
+    term = f'<a href="{escape(link)}">{text}</a>' if link else text
     return f"<dt>{term}</dt><dd>{escape(words)}</dd>"
 
 
@@ -91,12 +91,12 @@ async def first_page(request: Request, _ctx: Context) -> Response:
 
 async def openapi(request: Request, _ctx: Context) -> Response:
     """Return the operations of all protocols as one OpenAPI document. It changes only with the release."""
-    found = contract()
-    headers = (JSON, (b"etag", found.etag), (b"cache-control", b"public, no-cache"))
-    asked = request.headers.get(b"if-none-match", b"")
-    if asked == b"*" or found.etag in [each.strip().removeprefix(b"W/") for each in asked.split(b",")]:
+    open_api_contract = contract()
+    headers = (JSON, (b"etag", open_api_contract.etag), (b"cache-control", b"public, no-cache"))
+    header = request.headers.get(b"if-none-match", b"")
+    if header == b"*" or open_api_contract.etag in [each.strip().removeprefix(b"W/") for each in header.split(b",")]:
         return Response(304, b"", headers[1:])
-    return Response(200, found.body, headers)
+    return Response(200, open_api_contract.body, headers)
 
 
 @cache

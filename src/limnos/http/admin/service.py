@@ -31,17 +31,17 @@ async def metrics_render(_request: Request, _ctx: Context) -> Response:
 async def configs(_request: Request, ctx: Context) -> Response:
     """Return the settings that clients read before they sign in, under Gravitino's names."""
     services = ctx.services
-    told: dict[str, object] = {
+    body: dict[str, object] = {
         "gravitino.authenticators": _authenticators(services.authenticator),
         "gravitino.authorization.enable": services.rules.access_enabled,
         "gravitino.schema.separator": services.defaults.separator,
     }
     if (client := ISSUER.of(services).client) is not None:
         names = {"provider": "oidc", **client._asdict()}
-        told |= {f"gravitino.authenticator.oauth.{name}": value for name, value in names.items()}
+        body |= {f"gravitino.authenticator.oauth.{name}": value for name, value in names.items()}
     if services.rules.access_enabled:
-        told["gravitino.authorization.serviceAdmins"] = sorted(services.rules.service_admins)
-    return json_response(told)
+        body["gravitino.authorization.serviceAdmins"] = sorted(services.rules.service_admins)
+    return json_response(body)
 
 
 def _authenticators(authenticator: Authenticator) -> list[str]:

@@ -42,14 +42,14 @@ async def libraries(_request: Request, ctx: Context) -> Response:
 async def requests_list(_request: Request, ctx: Context) -> Response:
     """List the requests that run on any node: the caller's own, for a service admin all."""
     asker = await caller_require(ctx)
-    found = await REQUESTS.of(ctx.services).everywhere(asker, everybody=_sees_all(ctx, asker))
+    requests = await REQUESTS.of(ctx.services).everywhere(asker, everybody=_sees_all(ctx, asker))
     return json_response(
         [
             {
                 "requestId": each.request_id, "clientContextID": each.client_context_id or None, "user": each.user_name,
                 "state": "running", "statement": each.statement, "requestTime": each.started_at,
             }
-            for each in found
+            for each in requests
         ]
     )  # fmt: skip
 
@@ -57,10 +57,10 @@ async def requests_list(_request: Request, ctx: Context) -> Response:
 async def request_cancel(request: Request, ctx: Context) -> Response:
     """Cancel a request that runs on any node, by its id or by the client's own."""
     asker = await caller_require(ctx)
-    wanted, own = request.query("request_id"), request.query("client_context_id")
-    if not wanted and not own:
+    requested_id, own = request.query("request_id"), request.query("client_context_id")
+    if not requested_id and not own:
         raise BadRequest("ASX0049: Parameter(s) client_context_id must be specified")
-    by = ("request_id", wanted) if wanted else ("client_context_id", own)
+    by = ("request_id", requested_id) if requested_id else ("client_context_id", own)
     requests = REQUESTS.of(ctx.services)
     ended = await requests.cancel(by[0], by[1] or "", asker=asker, everybody=_sees_all(ctx, asker))
     if not ended:

@@ -35,24 +35,24 @@ async def connector(request: Request, ctx: Context) -> Response:
         if dataverse is None or not name:
             raise SqlppError(NEEDED, "Parameter(s) dataverseName,datasetName must be specified")
         try:
-            told = await dataset_info(ctx, (*dataverse, name))
+            info = await dataset_info(ctx, (*dataverse, name))
         except NotFound:
             raise no_dataset((*dataverse, name), None) from None
     except SqlppError as failure:
         return error_response(failure, request_id=request.id, operation="sqlpp-connector")
-    return json_response(_encode_dataset(told))
+    return json_response(_encode_dataset(info))
 
 
-def _encode_dataset(told: DatasetInfo) -> dict[str, object]:
+def _encode_dataset(info: DatasetInfo) -> dict[str, object]:
     return {
-        "keys": ",".join(".".join(key) for key in told.keys),
+        "keys": ",".join(".".join(key) for key in info.keys),
         "type": {
             "type": "org.apache.asterix.om.types.ARecordType",
-            "name": told.type_name[-1],
-            "open": told.type is None or told.type.open,
-            "fields": [] if told.type is None else [{each.name: _type(each.type)} for each in told.type.fields],
+            "name": info.type_name[-1],
+            "open": info.type is None or info.type.open,
+            "fields": [] if info.type is None else [{each.name: _type(each.type)} for each in info.type.fields],
         },
-        "splits": [{"ip": "127.0.0.1", "path": told.location}],
+        "splits": [{"ip": "127.0.0.1", "path": info.location}],
     }
 
 

@@ -68,18 +68,18 @@ def error_entry(failure: Failure) -> dict[str, object]:
 
 def status_of(failure: Failure, operation: str = "") -> int:
     """Return the HTTP status of an error that occurred before anything was sent."""
-    found = public_failure(failure)
-    if isinstance(found, SqlppError):
-        if isinstance(found, EngineUnavailable) or found.number == NO_ENGINE:
+    result = public_failure(failure)
+    if isinstance(result, SqlppError):
+        if isinstance(result, EngineUnavailable) or result.number == NO_ENGINE:
             return 503
-        return 500 if isinstance(found, (EngineFailed, OutcomeUnknown)) else 400
-    if isinstance(found, RequestEnded):
-        return 200 if found.late else 400
-    if isinstance(found, InvalidName):
+        return 500 if isinstance(result, (EngineFailed, OutcomeUnknown)) else 400
+    if isinstance(result, RequestEnded):
+        return 200 if result.late else 400
+    if isinstance(result, InvalidName):
         return 400
     if operation == "unknown-method":
         return 405
-    return next((status for kind, status in _TABLE if isinstance(found, kind)), 500)
+    return next((status for kind, status in _TABLE if isinstance(result, kind)), 500)
 
 
 def headers_of(failure: Failure, status: int) -> tuple[tuple[bytes, bytes], ...]:

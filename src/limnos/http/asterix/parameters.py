@@ -61,13 +61,13 @@ class RequestParameters:
 
     def first(self, name: str) -> object:
         """Return the first value of a parameter, or None."""
-        found = self._values.get(name)
-        return found[0] if found else None
+        values = self._values.get(name)
+        return values[0] if values else None
 
     def text(self, name: str) -> str | None:
         """Return the first value as text, or None. Raises SqlppError for a JSON value that is not text."""
-        found = self._values.get(name)
-        value = found[0] if found else None
+        values = self._values.get(name)
+        value = values[0] if values else None
         if value is None or isinstance(value, str):
             return value
         if isinstance(value, (bool, int, float)):
@@ -101,16 +101,16 @@ class RequestParameters:
 
     def parameters(self) -> dict[str | int, Value]:
         """Return the values of `$x` and of `args`. Raises SqlppError."""
-        found: dict[str | int, Value] = {}
+        parameters: dict[str | int, Value] = {}
         for name in self._values:
             if name.startswith("$") and len(name) > 1:
-                found[name[1:]] = self._json(name)
+                parameters[name[1:]] = self._json(name)
         if self.first("args") is not None:
-            given = self._json("args")
-            if not isinstance(given, tuple):
+            arguments = self._json("args")
+            if not isinstance(arguments, tuple):
                 raise bad_value("args", self.first("args"))
-            found |= dict(enumerate(given, 1))
-        return found
+            parameters |= dict(enumerate(arguments, 1))
+        return parameters
 
     def _json(self, name: str) -> Value:
         """Return the value of a parameter. Text of a form is parsed as JSON."""
@@ -130,19 +130,19 @@ class FormParameters(RequestParameters):
 
 def bad_value(name: str, value: object) -> SqlppError:
     """Build the error for a parameter with an invalid value."""
-    shown = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return SqlppError(BAD_VALUE, f"Invalid value for parameter '{visible(shorten(name))}': {visible(shorten(shown))}")
+    text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+    return SqlppError(BAD_VALUE, f"Invalid value for parameter '{visible(shorten(name))}': {visible(shorten(text))}")
 
 
-def value_of(held: object) -> Value:
+def value_of(document: object) -> Value:
     """Return the SQL++ value of a decoded JSON value. An integer too large for a bigint becomes a double."""
-    if isinstance(held, dict):
-        return {str(name): value_of(item) for name, item in held.items()}
-    if isinstance(held, list):
-        return tuple(value_of(item) for item in held)
-    if type(held) is int and not -_INT_MAX <= held < _INT_MAX:
-        return float(held)
-    return cast("Value", held)
+    if isinstance(document, dict):
+        return {str(name): value_of(item) for name, item in document.items()}
+    if isinstance(document, list):
+        return tuple(value_of(item) for item in document)
+    if type(document) is int and not -_INT_MAX <= document < _INT_MAX:
+        return float(document)
+    return cast("Value", document)
 
 
 async def request_parameters_of(request: Request) -> RequestParameters:
@@ -156,20 +156,20 @@ async def request_parameters_of(request: Request) -> RequestParameters:
     if kind and not kind.endswith(b"json"):
         raise WrongMediaType("Send statements as application/json or as application/x-www-form-urlencoded, and say so")
     try:
-        held = request.decode(data, dict[str, object])
+        parameters = request.decode(data, dict[str, object])
     except BadRequest:
         raise SqlppError(BAD_JSON, "Unable to process JSON content in request") from None
-    return RequestParameters({name: [value] for name, value in held.items()})
+    return RequestParameters({name: [value] for name, value in parameters.items()})
 
 
 def _pairs(text: bytes) -> dict[str, list[object]]:
     """Return the values of a form by name, in order."""
-    found: dict[str, list[object]] = {}
+    pairs: dict[str, list[object]] = {}
     for pair in text.split(b"&"):
         if pair:
             name, _, value = pair.partition(b"=")
-            found.setdefault(unquote_form(name), []).append(unquote_form(value))
-    return found
+            pairs.setdefault(unquote_form(name), []).append(unquote_form(value))
+    return pairs
 
 
 def query_request_of(sent: RequestParameters, *, reads: bool) -> QueryRequest:
@@ -195,8 +195,8 @@ def _duration(text: str | None) -> int | None:
     """Parse `10s`, `500ms` or `2m` into milliseconds; a bare number is milliseconds. Raises SqlppError."""
     if not text:
         return None
-    found = _DURATION.fullmatch(text.strip())
-    milliseconds = 0.0 if found is None else float(found[1]) * _UNITS[(found[2] or "").lower()]
+    match = _DURATION.fullmatch(text.strip())
+    milliseconds = 0.0 if match is None else float(match[1]) * _UNITS[(match[2] or "").lower()]
     if milliseconds <= 0:
         raise bad_value("timeout", text)
     return max(1, int(milliseconds))

@@ -57,13 +57,13 @@ class QueryResponseBody:
 
     def rows(self, lines: Iterable[bytes]) -> bytes:
         """Return results, each after a comma except the very first."""
-        made: list[bytes] = []
+        results: list[bytes] = []
         for line in lines:
             self.size += len(line)
-            shown = msgspec.json.format(line, indent=2) if self.pretty else line
-            made.append((b",\n" if self.count else b"\n") + shown)
+            line_text = msgspec.json.format(line, indent=2) if self.pretty else line
+            results.append((b",\n" if self.count else b"\n") + line_text)
             self.count += 1
-        return b"".join(made)
+        return b"".join(results)
 
     def tail(self, warnings: Iterable[SqlppError] = (), failure: Failure | None = None) -> bytes:
         """Return the text after the last result."""

@@ -46,19 +46,19 @@ async def query_service(request: Request, ctx: Context) -> Response:
     """Execute statements, and return their results. GET may only read."""
     try:
         asker = await caller_require(ctx)
-        asked = query_request_of(await request_parameters_of(request), reads=request.method != "POST")
+        query_request = query_request_of(await request_parameters_of(request), reads=request.method != "POST")
     except (SqlppError, RequestEnded) as failure:
         return error_response(failure, request_id=request.id, operation="query-service")
     body = QueryResponseBody(
-        request_id=request.id, client_context_id=asked.client_context_id, pretty=asked.pretty, gives=False
+        request_id=request.id, client_context_id=query_request.client_context_id, pretty=query_request.pretty, gives=False
     )  # fmt: skip
     now_ms = ctx.services.store.time.now_ms()
     running = Running(
-        request_id=request.id, asker=asker, client_context_id=asked.client_context_id, text=asked.statement, now_ms=now_ms,
-        mode=asked.mode, is_gone=None if asked.mode == "async" else request.is_gone,
+        request_id=request.id, asker=asker, client_context_id=query_request.client_context_id, text=query_request.statement, now_ms=now_ms,
+        mode=query_request.mode, is_gone=None if query_request.mode == "async" else request.is_gone,
     )  # fmt: skip
-    run = _QueryRun(ctx, asked, body=body, running=running, now_ms=now_ms)
-    if asked.mode == "immediate":
+    run = _QueryRun(ctx, query_request, body=body, running=running, now_ms=now_ms)
+    if query_request.mode == "immediate":
         return await _respond(run)
     return await _respond_with_handle(run, request)
 
@@ -67,14 +67,14 @@ class _QueryRun:
     """The execution of one request's statements."""
 
     def __init__(
-        self, ctx: Context, asked: QueryRequest, *, body: QueryResponseBody, running: Running, now_ms: int
+        self, ctx: Context, request: QueryRequest, *, body: QueryResponseBody, running: Running, now_ms: int
     ) -> None:
         seconds = ctx.services.defaults.sqlpp_timeout_s
-        self.timeout_s = seconds if asked.timeout_ms is None else min(seconds, asked.timeout_ms / 1000)
-        self.ctx, self.asked, self.body, self.running = ctx, asked, body, running
+        self.timeout_s = seconds if request.timeout_ms is None else min(seconds, request.timeout_ms / 1000)
+        self.ctx, self.asked, self.body, self.running = ctx, request, body, running
         self.session = StatementSession(
-            ctx, now_ms, asked.parameters, now_ms + int(self.timeout_s * 1000), asked.compile_only,
-            plans_as_text=asked.plan_format == "string",
+            ctx, now_ms, request.parameters, now_ms + int(self.timeout_s * 1000), request.compile_only,
+            plans_as_text=request.plan_format == "string",
         )  # fmt: skip
 
     async def batches(self) -> AsyncGenerator[list[bytes], None]:
@@ -84,9 +84,9 @@ class _QueryRun:
         try:
             async with (
                 aclosing(self._lines()) as lines,
-                aclosing(self.running.batches(lines, timeout_s=self.timeout_s)) as found,
+                aclosing(self.running.batches(lines, timeout_s=self.timeout_s)) as batches,
             ):
-                async for batch in found:
+                async for batch in batches:
                     yield batch
         finally:
             await requests.remove(self.running)

@@ -46,8 +46,8 @@ async def catalogs_list(request: Request, ctx: Context) -> Response:
     """
     (metalake,) = names_of(request)
     if request.query_flag("details"):
-        found = await ctx.read(RequestScope(metalake), catalogs.catalogs_list)
-        return ok(catalogs=[dto.catalog(node) for node in found])
+        nodes = await ctx.read(RequestScope(metalake), catalogs.catalogs_list)
+        return ok(catalogs=[dto.catalog(node) for node in nodes])
     return identifiers([metalake], await catalog_names(ctx, metalake))
 
 

@@ -26,9 +26,9 @@ _LOCATION = b"current-location-name"
 async def credentials_list(request: Request, ctx: Context) -> Response:
     """Return the credentials for a table's or fileset's files; none if its catalog vends none."""
     location = request.headers.get(_LOCATION, b"").decode("latin-1") or None
-    found = await credentials.object_credentials(ctx, object_of(request), location=location)
-    told = {"code": 0, "credentials": [] if found is None else [dto.credential(found)]}
-    return json_response(told, headers=(NO_STORE,))
+    vended_credentials = await credentials.object_credentials(ctx, object_of(request), location=location)
+    body = {"code": 0, "credentials": [] if vended_credentials is None else [dto.credential(vended_credentials)]}
+    return json_response(body, headers=(NO_STORE,))
 
 
 _OBJECTS = "/metalakes/{m}/objects/{type}/{fullName}/credentials"

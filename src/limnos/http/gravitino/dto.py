@@ -164,18 +164,18 @@ def fileset(node: Node) -> Json:
     }  # fmt: skip
 
 
-def file_info(found: FileInfo) -> Json:
+def file_info(info: FileInfo) -> Json:
     """Encode an entry of a fileset's directory."""
     return {
-        "name": found.name, "isDir": found.is_directory, "size": found.size, "lastModified": found.modified_ms, "path": found.path,
+        "name": info.name, "isDir": info.is_directory, "size": info.size, "lastModified": info.modified_ms, "path": info.path,
     }  # fmt: skip
 
 
-def model_version(found: ModelVersion) -> Json:
+def model_version(version: ModelVersion) -> Json:
     """Encode a version of a model. `uri` is the unnamed one."""
     return compact(
-        version=found.version, comment=found.comment, aliases=list(found.aliases), uri=found.uris.get(UNKNOWN_URI),
-        uris=dict(found.uris), properties=dict(found.properties), audit=audit(found),
+        version=version.version, comment=version.comment, aliases=list(version.aliases), uri=version.uris.get(UNKNOWN_URI),
+        uris=dict(version.uris), properties=dict(version.properties), audit=audit(version),
     )  # fmt: skip
 
 
@@ -184,8 +184,8 @@ def job_template(node: Node) -> Json:
     record = cast("JobTemplateRecord", node.record)
     if record.job_type:
         content = msgspec.to_builtins(content_read(record.content))
-        told = {name: content.get(name, _NOTHING[name]) for name in FIELDS[record.job_type]}
-        return compact(jobType=record.job_type, name=node.name, comment=record.comment, **told, audit=audit(node))
+        body = {name: content.get(name, _NOTHING[name]) for name in FIELDS[record.job_type]}
+        return compact(jobType=record.job_type, name=node.name, comment=record.comment, **body, audit=audit(node))
     own = {"limnos.pipeline": node.name, "limnos.version": str(record.declared), "limnos.digest": record.digest}
     return compact(
         jobType="spark", name=node.name, comment=record.comment, executable="limnos", arguments=[], environments={},
@@ -209,34 +209,34 @@ _STATUSES = {
 
 def job(run: PipelineRun, *, template: str, state: str) -> Json:
     """Encode a run of a pipeline."""
-    told = compact(
+    body = compact(
         creator=run.user, createTime=instant(run.started_at), lastModifiedTime=instant(run.ended_at or run.resumed_at)
     )
     times = compact(
         queuedAt=instant(run.started_at), startedAt=instant(run.started_at), finishedAt=instant(run.ended_at)
     )
-    return {"jobId": run.uuid, "jobTemplateName": template, "status": _STATUSES[state], "audit": told, **times}
+    return {"jobId": run.uuid, "jobTemplateName": template, "status": _STATUSES[state], "audit": body, **times}
 
 
 def template_job(job: TemplateJob, *, template: str, state: str) -> Json:
     """Encode a job that a node runs."""
     changed = job.ended_at or job.started_at
-    told = compact(creator=job.user, createTime=instant(job.queued_at), lastModifiedTime=instant(changed))
+    body = compact(creator=job.user, createTime=instant(job.queued_at), lastModifiedTime=instant(changed))
     times = compact(
         queuedAt=instant(job.queued_at), startedAt=instant(job.started_at), finishedAt=instant(job.ended_at)
     )
-    return {"jobId": job.uuid, "jobTemplateName": template, "status": state, "audit": told, **times}
+    return {"jobId": job.uuid, "jobTemplateName": template, "status": state, "audit": body, **times}
 
 
-def statistic(found: Statistic) -> Json:
+def statistic(result: Statistic) -> Json:
     """Encode a statistic. All are custom ones; the server computes none."""
-    value = msgspec.json.decode(found.value)
-    return {"name": found.name, "value": value, "reserved": False, "modifiable": True, "audit": audit(found)}
+    value = msgspec.json.decode(result.value)
+    return {"name": result.name, "value": value, "reserved": False, "modifiable": True, "audit": audit(result)}
 
 
-def credential(found: VendedCredentials) -> Json:
+def credential(credentials: VendedCredentials) -> Json:
     """Encode credentials for files in an object store."""
-    keys = found.credentials
+    keys = credentials.credentials
     if isinstance(keys, GcsToken):
         return {
             "credentialType": "gcs-token",
@@ -265,8 +265,10 @@ def user(holder: RoleHolder) -> Json:
 
 def group(holder: RoleHolder) -> Json:
     """Encode a group with its roles."""
-    found = holder.principal
-    return compact(name=found.name, externalId=found.external_id, roles=list(holder.roles), audit=audit(found))
+    principal = holder.principal
+    return compact(
+        name=principal.name, externalId=principal.external_id, roles=list(holder.roles), audit=audit(principal)
+    )
 
 
 def role(entity: RoleEntity, objects: msgspec.Raw) -> Json:
@@ -284,12 +286,12 @@ def securables(objects: Iterable[RoleObject], codec: LogicalCodec) -> list[Json]
     return [_securable(each, codec) for each in objects]
 
 
-def _securable(found: RoleObject, codec: LogicalCodec) -> Json:
+def _securable(role_object: RoleObject, codec: LogicalCodec) -> Json:
     rules = [
         {"name": Privilege(grant.privilege).word, "condition": "allow" if grant.allowed else "deny"}
-        for grant in found.grants
+        for grant in role_object.grants
     ]
-    return {**metadata_object(found.kind, found.path, codec), "privileges": rules}
+    return {**metadata_object(role_object.kind, role_object.path, codec), "privileges": rules}
 
 
 def full_name(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> str:

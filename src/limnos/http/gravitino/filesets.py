@@ -65,10 +65,10 @@ async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate)
     if kind not in _TYPES:
         raise BadRequest(f"A fileset is managed or external, not {kind}")
     locations = {} if not body.storage_location else {UNKNOWN: body.storage_location}
-    asked = FilesetRequest(
+    fileset_request = FilesetRequest(
         body.comment, _TYPES[kind], locations | (body.storage_locations or {}), check_properties(body.properties)
     )
-    return _LEAF.told(await filesets.fileset_create(ctx, place.scope, path=path, request=asked))
+    return _LEAF.told(await filesets.fileset_create(ctx, place.scope, path=path, request=fileset_request))
 
 
 async def fileset_alter(request: Request, ctx: Context, *, body: FilesetUpdates) -> Response:
@@ -88,16 +88,16 @@ async def file_location(request: Request, ctx: Context) -> Response:
     """Return the location of a file of a fileset."""
     place, _ = object_path_of(request)
     path, sub_path, location = await _parse_file_path(request, ctx)
-    found = await filesets.fileset_location(ctx, place.scope, path=path, sub_path=sub_path, name=location)
-    return ok(fileLocation=found)
+    fileset_location = await filesets.fileset_location(ctx, place.scope, path=path, sub_path=sub_path, name=location)
+    return ok(fileLocation=fileset_location)
 
 
 async def files_list(request: Request, ctx: Context) -> Response:
     """Return the entries of a directory of a fileset."""
     place, _ = object_path_of(request)
     path, sub_path, location = await _parse_file_path(request, ctx)
-    found = await filesets.fileset_files(ctx, place.scope, path=path, sub_path=sub_path or "/", name=location)
-    return ok(files=[dto.file_info(each) for each in found])
+    infos = await filesets.fileset_files(ctx, place.scope, path=path, sub_path=sub_path or "/", name=location)
+    return ok(files=[dto.file_info(each) for each in infos])
 
 
 async def _parse_file_path(request: Request, ctx: Context) -> tuple[tuple[str, ...], str | None, str | None]:

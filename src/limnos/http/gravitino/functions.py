@@ -51,13 +51,13 @@ async def functions_list(request: Request, ctx: Context) -> Response:
     if not request.query_flag("details"):
         return await _LEAF.list(request, ctx)
     place = place_of(request)
-    found = await ctx.read(
+    nodes = await ctx.read(
         place.scope,
         lambda request_view: namespace_objects.namespace_objects_list(
             request_view, place.levels(request_view), kind=Kind.FUNCTION
         ),
     )
-    return ok(functions=[dto.function(each) for each in found])
+    return ok(functions=[dto.function(each) for each in nodes])
 
 
 async def function_register(request: Request, ctx: Context, *, body: FunctionRegister) -> Response:

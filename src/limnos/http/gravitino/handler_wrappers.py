@@ -84,10 +84,10 @@ def names_of(request: Request) -> tuple[str, ...]:
 def check_version(request: Request) -> None:
     """Refuse an unsupported version of the protocol. `Accept` is checked before `Content-Type`."""
     for header in (b"accept", b"content-type"):
-        found = _VERSION.search(request.headers.get(header, b""))
-        if found is not None:
-            if found[1] not in _SERVED:
-                raise UnknownVersion(f"Version {found[1].decode()} of the protocol is not served: accept version 1")
+        match = _VERSION.search(request.headers.get(header, b""))
+        if match is not None:
+            if match[1] not in _SERVED:
+                raise UnknownVersion(f"Version {match[1].decode()} of the protocol is not served: accept version 1")
             return
 
 
@@ -145,10 +145,10 @@ def _with_subject(error: LimnosError | InvalidName, sentence: str) -> LimnosErro
 
 def _decode_path_for_message(request: Request) -> list[str]:
     """Return the names in a path for a message, even malformed ones."""
-    shown = []
+    texts = []
     for raw in request.params:
         try:
-            shown.append(unquote_form(raw))
+            texts.append(unquote_form(raw))
         except InvalidName:
-            shown.append(raw.decode("latin-1"))
-    return shown
+            texts.append(raw.decode("latin-1"))
+    return texts

@@ -68,8 +68,8 @@ async def template_register(request: Request, ctx: Context, *, body: TemplateReg
     name, job_type = (_text(fields.pop(key, None), key) for key in ("name", "jobType"))
     comment = fields.pop("comment", None)
     fields.pop("audit", None)
-    asked = TemplateRequest(job_type, None if comment is None else _text(comment, "comment"), fields)
-    await job_templates.template_register(ctx, metalake=metalake, name=name, request=asked)
+    template_request = TemplateRequest(job_type, None if comment is None else _text(comment, "comment"), fields)
+    await job_templates.template_register(ctx, metalake=metalake, name=name, request=template_request)
     return ok()
 
 
@@ -82,8 +82,8 @@ def _text(value: object, key: str) -> str:
 async def template_load(request: Request, ctx: Context) -> Response:
     """Return one template."""
     metalake, name = names_of(request)
-    found = await ctx.read(RequestScope(metalake), lambda request_view: job_templates.template_find(request_view, name))
-    return ok(jobTemplate=dto.job_template(found))
+    node = await ctx.read(RequestScope(metalake), lambda request_view: job_templates.template_find(request_view, name))
+    return ok(jobTemplate=dto.job_template(node))
 
 
 async def template_alter(request: Request, ctx: Context, *, body: TemplateUpdates) -> Response:
@@ -91,8 +91,8 @@ async def template_alter(request: Request, ctx: Context, *, body: TemplateUpdate
     metalake, name = names_of(request)
     edits = edits_of([each for each in body.updates if not isinstance(each, UpdateTemplate)])
     updates = [each.new_template for each in body.updates if isinstance(each, UpdateTemplate)]
-    found = await job_templates.template_alter(ctx, metalake=metalake, name=name, edits=edits, updates=updates)
-    return ok(jobTemplate=dto.job_template(found))
+    node = await job_templates.template_alter(ctx, metalake=metalake, name=name, edits=edits, updates=updates)
+    return ok(jobTemplate=dto.job_template(node))
 
 
 async def template_drop(request: Request, ctx: Context) -> Response:
@@ -104,8 +104,8 @@ async def template_drop(request: Request, ctx: Context) -> Response:
 async def jobs_list(request: Request, ctx: Context) -> Response:
     """Return the newest jobs that the caller sees, at most a thousand; of one template if it is named."""
     (metalake,) = names_of(request)
-    found = await jobs.jobs_list(ctx, metalake=metalake, template=request.query("jobTemplateName"))
-    return ok(jobs=[_job(each) for each in found])
+    views = await jobs.jobs_list(ctx, metalake=metalake, template=request.query("jobTemplateName"))
+    return ok(jobs=[_job(each) for each in views])
 
 
 async def job_run(request: Request, ctx: Context, *, body: JobRun) -> Response:
@@ -113,22 +113,22 @@ async def job_run(request: Request, ctx: Context, *, body: JobRun) -> Response:
     (metalake,) = names_of(request)
     if not body.job_template_name:
         raise BadRequest("Field jobTemplateName is empty: name a template")
-    found = await jobs.job_run(ctx, metalake=metalake, template=body.job_template_name, conf=body.job_conf or {})
-    return ok(job=_job(found))
+    view = await jobs.job_run(ctx, metalake=metalake, template=body.job_template_name, conf=body.job_conf or {})
+    return ok(job=_job(view))
 
 
 async def job_load(request: Request, ctx: Context) -> Response:
     """Return one job."""
     metalake, uuid = names_of(request)
-    found = await jobs.job_load(ctx, metalake=metalake, uuid=uuid)
-    return ok(job=_job(found or await runs.run_load(ctx, metalake=metalake, uuid=uuid)))
+    view = await jobs.job_load(ctx, metalake=metalake, uuid=uuid)
+    return ok(job=_job(view or await runs.run_load(ctx, metalake=metalake, uuid=uuid)))
 
 
 async def job_cancel(request: Request, ctx: Context) -> Response:
     """Ask a job to stop. A job that has ended is returned unchanged."""
     metalake, uuid = names_of(request)
-    found = await jobs.job_cancel(ctx, metalake=metalake, uuid=uuid)
-    return ok(job=_job(found or await _run_cancel(ctx, metalake, uuid=uuid)))
+    view = await jobs.job_cancel(ctx, metalake=metalake, uuid=uuid)
+    return ok(job=_job(view or await _run_cancel(ctx, metalake, uuid=uuid)))
 
 
 async def _run_cancel(ctx: Context, metalake: str, *, uuid: str) -> RunView:
@@ -138,10 +138,10 @@ async def _run_cancel(ctx: Context, metalake: str, *, uuid: str) -> RunView:
         return await runs.run_load(ctx, metalake=metalake, uuid=uuid)
 
 
-def _job(found: RunView | JobView) -> dict[str, object]:
-    if isinstance(found, JobView):
-        return dto.template_job(found.job, template=found.template, state=found.state)
-    return dto.job(found.run, template=found.pipeline, state=found.state)
+def _job(view: RunView | JobView) -> dict[str, object]:
+    if isinstance(view, JobView):
+        return dto.template_job(view.job, template=view.template, state=view.state)
+    return dto.job(view.run, template=view.pipeline, state=view.state)
 
 
 _UNDER = "under metalake [{0}]"

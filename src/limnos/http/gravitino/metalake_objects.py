@@ -44,11 +44,11 @@ class MetalakeObjectRoutes(NamedTuple):
     async def list(self, request: Request, ctx: Context) -> Response:
         """Return each {kind} that the caller may load: its name, or with `details` all of it."""
         details = request.query_flag("details")
-        found = await ctx.read(
+        nodes = await ctx.read(
             RequestScope(*names_of(request)),
             lambda request_view: metalake_objects.metalake_objects_list(request_view, self.kind),
         )
-        return self._listed([self.encode(each) if details else each.name for each in found], details=details)
+        return self._listed([self.encode(each) if details else each.name for each in nodes], details=details)
 
     async def load(self, request: Request, ctx: Context) -> Response:
         """Return one {kind}."""
@@ -69,30 +69,34 @@ class MetalakeObjectRoutes(NamedTuple):
     async def objects(self, request: Request, ctx: Context, *, value: str | None = None) -> Response:
         """Return the visible objects that one {kind} is attached to; with a value, those where the tag has it."""
         metalake, name = names_of(request)
-        found = await attachments.attached_objects_list(ctx, metalake=metalake, kind=self.kind, name=name, value=value)
+        objects = await attachments.attached_objects_list(
+            ctx, metalake=metalake, kind=self.kind, name=name, value=value
+        )
         codec = codec_for(ctx.services.defaults)
-        return ok(metadataObjects=[dto.metadata_object(each.kind, each.path, codec) for each in found])
+        return ok(metadataObjects=[dto.metadata_object(each.kind, each.path, codec) for each in objects])
 
     async def list_on(self, request: Request, ctx: Context) -> Response:
         """Return each {kind} of an object, inherited ones included: its name, or with `details` all of it."""
         details = request.query_flag("details")
-        found = await attachments.attachments_list(ctx, object_of(request), kind=self.kind)
-        return self._listed([self._on(each) if details else each.node.name for each in found], details=details)
+        object_attachment = await attachments.attachments_list(ctx, object_of(request), kind=self.kind)
+        return self._listed(
+            [self._on(each) if details else each.node.name for each in object_attachment], details=details
+        )
 
     async def load_on(self, request: Request, ctx: Context) -> Response:
         """Return one {kind} of an object."""
         on, name = object_of(request), names_of(request)[3]
-        found = await attachments.attachment_load(ctx, on, kind=self.kind, name=name)
-        return ok(**{self.kind.word: self._on(found)})
+        attachment = await attachments.attachment_load(ctx, on, kind=self.kind, name=name)
+        return ok(**{self.kind.word: self._on(attachment)})
 
     def told(self, node: Node) -> Response:
         """Return a response with one object."""
         return ok(**{self.kind.word: self.encode(node)})
 
-    def _on(self, found: ObjectAttachment) -> dict[str, object]:
+    def _on(self, attachment: ObjectAttachment) -> dict[str, object]:
         """Encode one as it is attached to an object."""
-        values = {"assignmentValues": found.values} if self.kind is Kind.TAG else {}
-        return {**self.encode(found.node), "inherited": found.inherited, **values}
+        values = {"assignmentValues": attachment.values} if self.kind is Kind.TAG else {}
+        return {**self.encode(attachment.node), "inherited": attachment.inherited, **values}
 
-    def _listed(self, told: Sequence[object], *, details: bool) -> Response:
-        return ok(**{PLURAL[self.kind] if details else "names": told})
+    def _listed(self, entries: Sequence[object], *, details: bool) -> Response:
+        return ok(**{PLURAL[self.kind] if details else "names": entries})

@@ -109,8 +109,8 @@ async def versions_list(request: Request, ctx: Context) -> Response:
     place, name = object_path_of(request)
     path = await place.path(ctx, name)
     if request.query_flag("details"):
-        found = await models.versions_list(ctx, place.scope, path=path)
-        return ok(infos=[dto.model_version(each) for each in found])
+        versions = await models.versions_list(ctx, place.scope, path=path)
+        return ok(infos=[dto.model_version(each) for each in versions])
     return ok(versions=await models.version_numbers(ctx, place.scope, path=path))
 
 
@@ -147,9 +147,9 @@ async def alias_load(request: Request, ctx: Context) -> Response:
 
 async def _uri(request: Request, ctx: Context, *, is_alias: bool) -> Response:
     place, name = object_path_of(request)
-    which, wanted = _version_selector(request, is_alias=is_alias), request.query("uriName")
+    which, uri_name = _version_selector(request, is_alias=is_alias), request.query("uriName")
     path = await place.path(ctx, name)
-    return ok(uri=await models.version_uri(ctx, place.scope, path=path, which=which, name=wanted))
+    return ok(uri=await models.version_uri(ctx, place.scope, path=path, which=which, name=uri_name))
 
 
 async def version_uri(request: Request, ctx: Context) -> Response:
@@ -166,28 +166,28 @@ async def _alter(request: Request, ctx: Context, *, body: VersionUpdates, is_ali
     place, name = object_path_of(request)
     which = _version_selector(request, is_alias=is_alias)
     path = await place.path(ctx, name)
-    found = await models.version_alter(ctx, place.scope, path=path, which=which, edits=_edits(body))
-    return ok(modelVersion=dto.model_version(found))
+    version = await models.version_alter(ctx, place.scope, path=path, which=which, edits=_edits(body))
+    return ok(modelVersion=dto.model_version(version))
 
 
 def _edits(body: VersionUpdates) -> VersionEdits:
     """Combine the changes; those of one kind apply in their order."""
     plain = [each for each in body.updates if isinstance(each, (UpdateComment, SetProperty, RemoveProperty))]
-    found = VersionEdits(edits_of(plain))
+    edits = VersionEdits(edits_of(plain))
     for each in body.updates:
         match each:
             case UpdateUri(new_uri=uri, uri_name=name):
-                found = msgspec.structs.replace(
-                    found, updates={**found.updates, **models.uris_of(uri, None, name=name)}
+                edits = msgspec.structs.replace(
+                    edits, updates={**edits.updates, **models.uris_of(uri, None, name=name)}
                 )
             case AddUri(uri=uri, uri_name=name):
-                found = msgspec.structs.replace(found, adds={**found.adds, **models.uris_of(uri, None, name=name)})
-            case RemoveUri(uri_name=gone):
-                found = msgspec.structs.replace(found, removes=(*found.removes, gone))
+                edits = msgspec.structs.replace(edits, adds={**edits.adds, **models.uris_of(uri, None, name=name)})
+            case RemoveUri(uri_name=removed):
+                edits = msgspec.structs.replace(edits, removes=(*edits.removes, removed))
             case UpdateAliases(aliases_to_add=adds, aliases_to_remove=removes):
-                names, unnames = (*found.names, *(adds or ())), (*found.unnames, *(removes or ()))
-                found = msgspec.structs.replace(found, names=names, unnames=unnames)
-    return found
+                names, unnames = (*edits.names, *(adds or ())), (*edits.unnames, *(removes or ()))
+                edits = msgspec.structs.replace(edits, names=names, unnames=unnames)
+    return edits
 
 
 async def version_alter(request: Request, ctx: Context, *, body: VersionUpdates) -> Response:

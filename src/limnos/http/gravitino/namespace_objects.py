@@ -83,13 +83,13 @@ class NamespaceObjectRoutes(NamedTuple):
     async def list(self, request: Request, ctx: Context) -> Response:
         """Return the name of each {kind} of a schema that the caller may see."""
         place = place_of(request)
-        found = await ctx.read(
+        names = await ctx.read(
             place.scope,
             lambda request_view: namespace_objects.namespace_object_names(
                 request_view, place.levels(request_view), kind=self.kind
             ),
         )
-        return identifiers(place.names, found)
+        return identifiers(place.names, names)
 
     async def make(self, request: Request, ctx: Context, *, name: str, record: NodeRecord) -> Response:
         """Create an object."""

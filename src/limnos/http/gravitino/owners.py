@@ -42,8 +42,8 @@ async def owner_load(request: Request, ctx: Context) -> Response:
     """Return the owner of an object; none if it has no owner."""
     metalake, kind, full_name = names_of(request)
     with catalog_not_found_as_object():
-        found = await owners.owner_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
-    return ok() if found is None else ok(owner=dto.owner(found))
+        principal = await owners.owner_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
+    return ok() if principal is None else ok(owner=dto.owner(principal))
 
 
 async def owner_set(request: Request, ctx: Context, body: OwnerSet) -> Response:

@@ -65,21 +65,21 @@ async def privileges_change(request: Request, ctx: Context, body: PrivilegesRequ
     if not body.privileges:
         raise BadRequest("The list privileges is empty: name at least one privilege")
     with catalog_not_found_as_object():
-        found = await grants.privileges_grant(
+        rules = await grants.privileges_grant(
             ctx,
             metalake=metalake,
             role=role,
             wish=wish_of(kind, full_name, body.privileges),
             grants_them=grants_them,
         )
-    return ok(role=await role_json(ctx, found))
+    return ok(role=await role_json(ctx, rules))
 
 
 async def role_override(request: Request, ctx: Context, body: RoleOverrideRequest) -> Response:
     """Replace all privileges of a role."""
     metalake, role = names_of(request)
-    found = await grants.rules_override(ctx, metalake=metalake, role=role, wishes=wishes_of(body.overrides))
-    return ok(role=await role_json(ctx, found))
+    rules = await grants.rules_override(ctx, metalake=metalake, role=role, wishes=wishes_of(body.overrides))
+    return ok(role=await role_json(ctx, rules))
 
 
 def _roles(what: str, word: str, kind: Kind, *, gives: bool) -> Handler:

@@ -70,8 +70,8 @@ _POLICY = MetalakeObjectRoutes(Kind.POLICY, dto.policy)
 async def policy_create(request: Request, ctx: Context, *, body: PolicyCreate) -> Response:
     """Create a policy."""
     (metalake,) = names_of(request)
-    asked = PolicyRequest(body.policy_type, body.content, body.comment, enabled=body.enabled is not False)
-    return _POLICY.told(await policies.policy_create(ctx, metalake=metalake, name=body.name, request=asked))
+    policy_request = PolicyRequest(body.policy_type, body.content, body.comment, enabled=body.enabled is not False)
+    return _POLICY.told(await policies.policy_create(ctx, metalake=metalake, name=body.name, request=policy_request))
 
 
 async def policy_alter(request: Request, ctx: Context, *, body: PolicyUpdates) -> Response:

@@ -41,28 +41,28 @@ class RoleCreate(GravitinoRequestBody, frozen=True):
 
 async def roles_list(request: Request, ctx: Context) -> Response:
     """Return the names of the roles that the caller may load."""
-    found = await ctx.read(RequestScope(*names_of(request)), roles.roles_list)
-    return ok(names=[role.name for role in found])
+    entities = await ctx.read(RequestScope(*names_of(request)), roles.roles_list)
+    return ok(names=[role.name for role in entities])
 
 
 async def role_create(request: Request, ctx: Context, body: RoleCreate) -> Response:
     """Create a role."""
     (metalake,) = names_of(request)
-    found = await roles.role_create(
+    rules = await roles.role_create(
         ctx,
         metalake=metalake,
         name=body.name,
         properties=body.properties or {},
         wishes=wishes_of(body.securable_objects),
     )
-    return ok(role=await role_json(ctx, found))
+    return ok(role=await role_json(ctx, rules))
 
 
 async def role_load(request: Request, ctx: Context) -> Response:
     """Return one role."""
     metalake, name = names_of(request)
-    found = await ctx.read(RequestScope(metalake), lambda request_view: roles.role_load(request_view, name))
-    return ok(role=await role_json(ctx, found))
+    rules = await ctx.read(RequestScope(metalake), lambda request_view: roles.role_load(request_view, name))
+    return ok(role=await role_json(ctx, rules))
 
 
 async def role_drop(request: Request, ctx: Context) -> Response:

@@ -108,16 +108,20 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
         names = namespaces.namespaces_list(request_view, levels).texts()
         return [codec.join((*levels, name)) for name in (sorted([*names, *beside]) if beside else names)]
 
-    found = await ctx.read(RequestScope(metalake, catalog), read)
-    if isinstance(found, _SourceListing):
-        names = await source_schemas.schemas_list(ctx, found.seen)
-        found = [
-            each for name in names if (each := _render_schema_name(found.codec, (*found.seen.path, name))) is not None
+    results = await ctx.read(RequestScope(metalake, catalog), read)
+    if isinstance(results, _SourceListing):
+        names = await source_schemas.schemas_list(ctx, results.seen)
+        results = [
+            each
+            for name in names
+            if (each := _render_schema_name(results.codec, (*results.seen.path, name))) is not None
         ]
-    if isinstance(found, _DirectoryListing):
-        shown = namespaces_in(await directory_open(ctx, found.visible_object), found.levels, asked=ALL_NAMES).names
-        found = [found.codec.join((*found.levels, name)) for name in sorted([*shown, *found.beside])]
-    return identifiers([metalake, catalog], found)
+    if isinstance(results, _DirectoryListing):
+        texts = namespaces_in(
+            await directory_open(ctx, results.visible_object), results.levels, page_request=ALL_NAMES
+        ).names
+        results = [results.codec.join((*results.levels, name)) for name in sorted([*texts, *results.beside])]
+    return identifiers([metalake, catalog], results)
 
 
 async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> Response:
@@ -130,8 +134,8 @@ async def schema_create(request: Request, ctx: Context, body: SchemaCreate) -> R
     comment = properties.pop(COMMENT, None) if body.comment is None else body.comment
     properties.pop(COMMENT, None)
     if sourced:
-        made = await source_schemas.schema_create(ctx, scope, path=levels, comment=comment, properties=properties)
-        return ok(schema=_source_schema(made, codec.join(levels)))
+        schema = await source_schemas.schema_create(ctx, scope, path=levels, comment=comment, properties=properties)
+        return ok(schema=_source_schema(schema, codec.join(levels)))
     node, _ = await namespaces.namespace_create(
         ctx, scope, levels=levels, comment=comment, properties=properties, check=partial(_check_new_name, codec)
     )
@@ -152,11 +156,11 @@ def _check_new_name(codec: LogicalCodec, part: str) -> str:
     return part
 
 
-def _source_schema(found: source_schemas.FederatedSchema, name: str) -> dict[str, object]:
+def _source_schema(schema: source_schemas.FederatedSchema, name: str) -> dict[str, object]:
     """Encode a schema of a source. Creator and times come from its placeholder node."""
-    told = found.told
-    audit = dto.audit(found.catalog if found.node is None else found.node)
-    return compact(name=name, comment=told.comment, properties=told.properties, audit=audit)
+    info = schema.told
+    audit = dto.audit(schema.catalog if schema.node is None else schema.node)
+    return compact(name=name, comment=info.comment, properties=info.properties, audit=audit)
 
 
 async def schema_load(request: Request, ctx: Context) -> Response:
@@ -176,12 +180,12 @@ async def schema_load(request: Request, ctx: Context) -> Response:
             else (visible_object, levels)
         )
 
-    found = await ctx.read(RequestScope(metalake, catalog), read)
-    if isinstance(found, dict):
-        return ok(schema=found)
-    if isinstance(found, SourceLookup):
-        return ok(schema=_source_schema(await source_schemas.schema_load(ctx, found), name))
-    visible_object, levels = found
+    fields = await ctx.read(RequestScope(metalake, catalog), read)
+    if isinstance(fields, dict):
+        return ok(schema=fields)
+    if isinstance(fields, SourceLookup):
+        return ok(schema=_source_schema(await source_schemas.schema_load(ctx, fields), name))
+    visible_object, levels = fields
     properties = properties_in(await directory_open(ctx, visible_object), levels)
     return ok(schema=compact(name=name, properties=properties, audit=dto.audit(visible_object.catalog)))
 

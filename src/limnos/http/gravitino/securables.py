@@ -51,9 +51,9 @@ def wishes_of(objects: Sequence[SecurableObject]) -> tuple[PrivilegeRequest, ...
     return tuple(wish_of(each.type, each.full_name, each.privileges) for each in objects)
 
 
-async def role_json(ctx: Context, found: RoleWithRules) -> dict[str, object]:
+async def role_json(ctx: Context, rules: RoleWithRules) -> dict[str, object]:
     """Encode a role with the names of its objects, part by part, so that a large role does not block other requests."""
     codec = codec_for(ctx.services.defaults)
-    async with aclosing(role_objects(ctx, found)) as lists:
+    async with aclosing(role_objects(ctx, rules)) as lists:
         encoded = [msgspec.json.encode(dto.securables(objects, codec))[1:-1] async for objects in lists]
-    return dto.role(found.role, msgspec.Raw(b"[" + b",".join(filter(None, encoded)) + b"]"))
+    return dto.role(rules.role, msgspec.Raw(b"[" + b",".join(filter(None, encoded)) + b"]"))

@@ -65,8 +65,8 @@ class PartitionsDrop(GravitinoRequestBody, frozen=True):
 
 async def statistics_list(request: Request, ctx: Context) -> Response:
     """Return a table's own statistics."""
-    found = await statistics.statistics_list(ctx, object_of(request))
-    return ok(statistics=[dto.statistic(each) for each in found])
+    results = await statistics.statistics_list(ctx, object_of(request))
+    return ok(statistics=[dto.statistic(each) for each in results])
 
 
 async def statistics_update(request: Request, ctx: Context, *, body: StatisticsUpdate) -> Response:
@@ -88,10 +88,10 @@ async def partition_statistics_list(request: Request, ctx: Context) -> Response:
         request.query("from"), request.query("to"), above_too=request.query_flag("fromInclusive", default=True),
         below_too=request.query_flag("toInclusive"),
     )  # fmt: skip
-    found = await statistics.partition_statistics_list(ctx, object_of(request), within=within)
-    groups = groupby(found, key=lambda each: each.partition)
-    told = [{"partitionName": name, "statistics": [dto.statistic(each) for each in group]} for name, group in groups]
-    return ok(partitionStatistics=told)
+    partition_statistics = await statistics.partition_statistics_list(ctx, object_of(request), within=within)
+    groups = groupby(partition_statistics, key=lambda each: each.partition)
+    entries = [{"partitionName": name, "statistics": [dto.statistic(each) for each in group]} for name, group in groups]
+    return ok(partitionStatistics=entries)
 
 
 async def partition_statistics_update(request: Request, ctx: Context, *, body: PartitionsUpdate) -> Response:

@@ -118,20 +118,22 @@ async def tables_list(request: Request, ctx: Context) -> Response:
             return response
         visible_object = catalog_directory_of(request_view, Action.TABLE_LIST)
         return (
-            tables_page(request_view, levels, asked=ALL_NAMES).texts()
+            tables_page(request_view, levels, page_request=ALL_NAMES).texts()
             if visible_object is None
             else (visible_object, levels)
         )
 
-    found = await ctx.read(RequestScope(metalake, catalog), read)
-    if isinstance(found, Response):
-        return found
-    if isinstance(found, VisibleSourceNames):
-        found = await source_tables.tables_list(ctx, found)
-    if isinstance(found, tuple):
-        visible_object, levels = found
-        found = tables_in(await directory_open(ctx, visible_object), levels, asked=ALL_NAMES, declared=True).names
-    return identifiers([metalake, catalog, schema], found)
+    loaded_names = await ctx.read(RequestScope(metalake, catalog), read)
+    if isinstance(loaded_names, Response):
+        return loaded_names
+    if isinstance(loaded_names, VisibleSourceNames):
+        loaded_names = await source_tables.tables_list(ctx, loaded_names)
+    if isinstance(loaded_names, tuple):
+        visible_object, levels = loaded_names
+        loaded_names = tables_in(
+            await directory_open(ctx, visible_object), levels, page_request=ALL_NAMES, declared=True
+        ).names
+    return identifiers([metalake, catalog, schema], loaded_names)
 
 
 class _RestrictedTable(NamedTuple):
@@ -155,7 +157,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
             return find_source_object(request_view, Kind.TABLE, path=(*levels, name), action=action)
         if format_of(request_view) == LANCE:
             if action is not Action.TABLE_LOAD:
-                tables.table_find(request_view, levels, name, action, wanted=LANCE)
+                tables.table_find(request_view, levels, name, action, required_format=LANCE)
             return (*levels, name)
         if (
             action is Action.TABLE_LOAD
@@ -169,17 +171,17 @@ async def table_load(request: Request, ctx: Context) -> Response:
             response.lasting = cache_validity_of(request_view, ctx.credential, about=about, document=True)
         return response
 
-    found = await ctx.read(scope, read)
-    if isinstance(found, Response):
-        return found
-    if isinstance(found, SourceLookup):
-        return ok(table=_source_table(await source_tables.table_load(ctx, found), name=name))
-    if isinstance(found, _RestrictedTable):
+    result = await ctx.read(scope, read)
+    if isinstance(result, Response):
+        return result
+    if isinstance(result, SourceLookup):
+        return ok(table=_source_table(await source_tables.table_load(ctx, result), name=name))
+    if isinstance(result, _RestrictedTable):
         return ok(
-            table=_iceberg_table(found.node, await restricted_tables.document_for_caller(ctx, found.visible_object))
+            table=_iceberg_table(result.node, await restricted_tables.document_for_caller(ctx, result.visible_object))
         )
     state = await lance_describing.table_describe(
-        ctx, scope, levels=found, at=VersionReference(), detailed=True, looks=False
+        ctx, scope, levels=result, at=VersionReference(), detailed=True, looks=False
     )
     return ok(table=_lance_table(state, name=name))
 
@@ -187,10 +189,10 @@ async def table_load(request: Request, ctx: Context) -> Response:
 def _action(request: Request) -> Action:
     """Return the action of a load: with the privilege to modify in the query, the caller needs that right."""
     text = request.query("privileges") or ""
-    asked = {parse_privilege(each) for each in text.split(",") if each.strip()}
-    if not asked <= {Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE}:
+    privileges = {parse_privilege(each) for each in text.split(",") if each.strip()}
+    if not privileges <= {Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE}:
         raise BadRequest("Query parameter privileges names SELECT_TABLE, MODIFY_TABLE or both")
-    return Action.TABLE_ALTER if Privilege.MODIFY_TABLE in asked else Action.TABLE_LOAD
+    return Action.TABLE_ALTER if Privilege.MODIFY_TABLE in privileges else Action.TABLE_LOAD
 
 
 async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> Response:
@@ -200,21 +202,21 @@ async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> 
     path, draft = await iceberg_tables.new_table_located(
         ctx, scope, path_of=lambda request_view: (*place.levels(request_view), body.name)
     )
-    told = GravitinoCreate(
+    create = GravitinoCreate(
         body.comment, body.columns, body.properties or {}, body.partitioning or (), body.sort_orders or (), body.distribution,
         body.indexes or (),
     )  # fmt: skip
     if draft is None:
-        made = await source_tables.table_create(ctx, scope, path=path, asked=told)
-        return ok(table=_source_table(made, name=body.name))
-    wanted = iceberg_create_of(told)
-    asked = TableRequest(
-        check_gravitino_name(body.name, kind="TABLE"), wanted.location, wanted.schema, wanted.partition_spec, wanted.write_order,
-        wanted.properties,
+        table = await source_tables.table_create(ctx, scope, path=path, definition=create)
+        return ok(table=_source_table(table, name=body.name))
+    iceberg_create = iceberg_create_of(create)
+    table_request = TableRequest(
+        check_gravitino_name(body.name, kind="TABLE"), iceberg_create.location, iceberg_create.schema, iceberg_create.partition_spec, iceberg_create.write_order,
+        iceberg_create.properties,
     )  # fmt: skip
-    document, _ = await iceberg_tables.table_create(ctx, scope, namespace=path[:-1], request=asked, draft=draft)
+    document, _ = await iceberg_tables.table_create(ctx, scope, namespace=path[:-1], request=table_request, draft=draft)
     node = Node(
-        document.node_id, 0, 0, Kind.TABLE, "", asked.name, ICEBERG, False, draft.permit.actor, ctx.services.store.time.now_ms(), None, None, 0,
+        document.node_id, 0, 0, Kind.TABLE, "", table_request.name, ICEBERG, False, draft.permit.actor, ctx.services.store.time.now_ms(), None, None, 0,
         BLANK_TABLE,
     )  # fmt: skip
     return ok(table=_iceberg_table(node, document))  # nothing is read after the commit: that could fail
@@ -238,14 +240,14 @@ async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> 
         return commit_of(iceberg_metadata_of(document.body), changes)
 
     await ctx.read(place.scope, lambda request_view: _require_changing(request_view, path, action=Action.TABLE_ALTER))
-    found = await table_evolve(ctx, place.scope, path=path, build=build)
-    return ok(table=_iceberg_table(found.node, found.document))
+    table = await table_evolve(ctx, place.scope, path=path, build=build)
+    return ok(table=_iceberg_table(table.node, table.document))
 
 
 def _require_changing(request_view: RequestView, path: Levels, *, action: Action) -> None:
     """Refuse to change a table of another format. Raises NotFound, PermissionDenied, UnsupportedOperation."""
     if format_of(request_view) == LANCE:
-        tables.table_find(request_view, path[:-1], path[-1], action, wanted=LANCE)
+        tables.table_find(request_view, path[:-1], path[-1], action, required_format=LANCE)
         raise UnsupportedOperation(
             f"Catalog {request_view.catalog.name} holds Lance tables, which are changed and dropped over Lance REST"
         )
@@ -265,7 +267,7 @@ async def _rename_table(ctx: Context, place: SchemaPath, *, path: Levels, rename
         return node, request_view.document(node.id)
 
     node, document = await ctx.read(place.scope, look)
-    await tables.table_move(ctx, place.scope, source=path, target=target, wanted=node.format)
+    await tables.table_move(ctx, place.scope, source=path, target=target, required_format=node.format)
     return ok(table=_iceberg_table(msgspec.structs.replace(node, name=target[-1]), document))
 
 
@@ -274,8 +276,8 @@ async def _rename_source_table(ctx: Context, place: SchemaPath, *, path: Levels,
     if rename.new_schema_name is not None:
         other = place._replace(schema=rename.new_schema_name)
         into = await ctx.read(place.scope, other.levels)
-    found = await source_tables.table_rename(ctx, place.scope, path=path, target=(*into, rename.new_name))
-    return ok(table=_source_table(found, name=rename.new_name))
+    table = await source_tables.table_rename(ctx, place.scope, path=path, target=(*into, rename.new_name))
+    return ok(table=_source_table(table, name=rename.new_name))
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
@@ -300,7 +302,7 @@ async def partitions(request: Request, ctx: Context) -> Response:
         if is_sourced(request_view):
             find_source_object(request_view, Kind.TABLE, path=path, action=action)
             raise UnsupportedOperation(_NOT_TOLD)
-        tables.table_find(request_view, path[:-1], path[-1], action, wanted=None)
+        tables.table_find(request_view, path[:-1], path[-1], action, required_format=None)
         raise UnsupportedOperation(_NOT_SPLIT)
 
     await ctx.read(place.scope, refuse)
@@ -311,19 +313,19 @@ def _iceberg_table(node: Node, document: MetadataDocument) -> Json:
     return {"name": node.name, **table_json(iceberg_metadata_of(document.body)), "audit": dto.audit(node)}
 
 
-def _source_table(found: source_tables.FederatedTable, *, name: str) -> Json:
+def _source_table(table: source_tables.FederatedTable, *, name: str) -> Json:
     """Encode a table of a source. Creator and times come from its placeholder node."""
-    told, audit = found.told, dto.audit(found.catalog if found.node is None else found.node)
-    layout = told.layout or {"distribution": distribution_of(None), "sortOrders": [], "partitioning": []}
-    shown = compact(
+    info, audit = table.told, dto.audit(table.catalog if table.node is None else table.node)
+    layout = info.layout or {"distribution": distribution_of(None), "sortOrders": [], "partitioning": []}
+    body = compact(
         name=name,
-        comment=told.comment,
-        columns=told.columns,
-        properties=told.properties,
+        comment=info.comment,
+        columns=info.columns,
+        properties=info.properties,
         audit=audit,
-        indexes=told.indexes,
+        indexes=info.indexes,
     )
-    return {**shown, **layout}
+    return {**body, **layout}
 
 
 def _lance_table(state: TableDescription, *, name: str) -> Json:
@@ -331,13 +333,13 @@ def _lance_table(state: TableDescription, *, name: str) -> Json:
 
     Without data it has no columns yet.
     """
-    table, found = state.table, state.found
+    table, description = state.table, state.found
     properties = {**table.record.properties, "format": LANCE, "location": table.location}
-    if found is not None:
-        properties["lance.version"] = str(found.version)
+    if description is not None:
+        properties["lance.version"] = str(description.version)
     return compact(
         name=name, comment=properties.pop(COMMENT, None), properties=properties, audit=dto.audit(table.node),
-        columns=[] if found is None else lance_columns.columns_of(found.logical_fields),
+        columns=[] if description is None else lance_columns.columns_of(description.logical_fields),
         distribution=distribution_of(None), sortOrders=[], partitioning=[], indexes=[],
     )  # fmt: skip
 

@@ -59,8 +59,10 @@ async def topics_list(request: Request, ctx: Context) -> Response:
             return source_topics.topics_visible(request_view, levels)
         return namespace_objects.namespace_object_names(request_view, levels, kind=Kind.TOPIC)
 
-    found = await ctx.read(place.scope, read)
-    return identifiers(place.names, found if isinstance(found, list) else await source_topics.topics_list(ctx, found))
+    topics = await ctx.read(place.scope, read)
+    return identifiers(
+        place.names, topics if isinstance(topics, list) else await source_topics.topics_list(ctx, topics)
+    )
 
 
 async def topic_create(request: Request, ctx: Context, *, body: TopicCreate) -> Response:
@@ -68,10 +70,10 @@ async def topic_create(request: Request, ctx: Context, *, body: TopicCreate) -> 
     place, properties = place_of(request), check_properties(body.properties)
     path, sourced = await place.find(ctx, body.name)
     if sourced:
-        made = await source_topics.topic_create(
+        topic = await source_topics.topic_create(
             ctx, place.scope, path=path, comment=body.comment, properties=properties
         )
-        return _source_topic_response(made, body.name)
+        return _source_topic_response(topic, body.name)
     return await _LEAF.make(request, ctx, name=body.name, record=TopicRecord(body.comment, properties))
 
 
@@ -85,10 +87,10 @@ async def topic_load(request: Request, ctx: Context) -> Response:
             return find_source_object(request_view, Kind.TOPIC, path=path, action=Action.TOPIC_LOAD)
         return namespace_objects.namespace_object_load(request_view, path, kind=Kind.TOPIC)
 
-    found = await ctx.read(place.scope, read)
-    if isinstance(found, SourceLookup):
-        return _source_topic_response(await source_topics.topic_load(ctx, found), name)
-    return _LEAF.told(found)
+    loaded_topic = await ctx.read(place.scope, read)
+    if isinstance(loaded_topic, SourceLookup):
+        return _source_topic_response(await source_topics.topic_load(ctx, loaded_topic), name)
+    return _LEAF.told(loaded_topic)
 
 
 async def topic_alter(request: Request, ctx: Context, *, body: TopicUpdates) -> Response:
@@ -110,10 +112,10 @@ async def topic_drop(request: Request, ctx: Context) -> Response:
     return await _LEAF.drop(request, ctx)
 
 
-def _source_topic_response(found: source_topics.FederatedTopic, name: str) -> Response:
+def _source_topic_response(topic: source_topics.FederatedTopic, name: str) -> Response:
     """Return a response with a topic of a source. Creator and times come from its placeholder node."""
-    audit = dto.audit(found.catalog if found.node is None else found.node)
-    return ok(topic=compact(name=name, comment=found.comment, properties=found.told.properties, audit=audit))
+    audit = dto.audit(topic.catalog if topic.node is None else topic.node)
+    return ok(topic=compact(name=name, comment=topic.comment, properties=topic.told.properties, audit=audit))
 
 
 _TOPICS = "/metalakes/{m}/catalogs/{c}/schemas/{s}/topics"

@@ -42,8 +42,8 @@ async def principals_list(request: Request, ctx: Context, kind: Kind) -> Respons
     """Return the users or groups that the caller may see: names, or with `details` in full."""
     scope = RequestScope(*names_of(request))
     if not request.query_flag("details"):
-        found = await ctx.read(scope, lambda request_view: users.principals_list(request_view, kind))
-        return ok(names=[each.name for each in found])
+        principals = await ctx.read(scope, lambda request_view: users.principals_list(request_view, kind))
+        return ok(names=[each.name for each in principals])
     holders = await ctx.read(scope, lambda request_view: users.holders_list(request_view, kind))
     encode, encoded = _ENCODERS[kind], []
     for begin in range(0, len(holders), _AT_ONCE):

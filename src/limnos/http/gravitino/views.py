@@ -99,16 +99,16 @@ class _ViewSchemaPath(NamedTuple):
     codec: LogicalCodec
     is_elsewhere: bool
 
-    def told(self, name: str, told: GravitinoView, *, audit: Json) -> Json:
+    def told(self, name: str, view: GravitinoView, *, audit: Json) -> Json:
         """Encode a view for Gravitino's clients."""
         return compact(
             name=name,
-            comment=told.comment,
-            columns=told.columns,
-            representations=told.representations,
-            defaultCatalog=told.default_catalog,
-            defaultSchema=self.codec.join(told.default_namespace) if told.default_namespace else None,
-            properties=told.properties,
+            comment=view.comment,
+            columns=view.columns,
+            representations=view.representations,
+            defaultCatalog=view.default_catalog,
+            defaultSchema=self.codec.join(view.default_namespace) if view.default_namespace else None,
+            properties=view.properties,
             audit=audit,
         )
 
@@ -116,10 +116,10 @@ class _ViewSchemaPath(NamedTuple):
         """Encode a view of the tree."""
         return self.told(node.name, gravitino_view_of(document.body), audit=dto.audit(node))
 
-    def of_source(self, found: source_views.FederatedView, name: str) -> Response:
+    def of_source(self, view: source_views.FederatedView, name: str) -> Response:
         """Return a response with a view of a source. Creator and times come from its placeholder node."""
-        audit = dto.audit(found.catalog if found.node is None else found.node)
-        return ok(view=self.told(name, found.told, audit=audit))
+        audit = dto.audit(view.catalog if view.node is None else view.node)
+        return ok(view=self.told(name, view.told, audit=audit))
 
     def version(self, text: ViewText | ReplaceView, *, now_ms: int) -> Json:
         """Build the Iceberg view version of a text."""
@@ -150,8 +150,8 @@ async def views_list(request: Request, ctx: Context) -> Response:
             return source_views.views_visible(request_view, place.namespace)
         return views.views_list(request_view, place.namespace).texts()
 
-    found = await ctx.read(RequestScope(metalake, catalog), read)
-    names = await source_views.views_list(ctx, found) if isinstance(found, VisibleSourceNames) else found
+    results = await ctx.read(RequestScope(metalake, catalog), read)
+    names = await source_views.views_list(ctx, results) if isinstance(results, VisibleSourceNames) else results
     return identifiers([metalake, catalog, schema], names)
 
 
@@ -166,11 +166,11 @@ async def view_load(request: Request, ctx: Context) -> Response:
         node = views.view_find(request_view, place.namespace, name, Action.VIEW_LOAD).entity
         return place.own(node, request_view.document(node.id))
 
-    found = await ctx.read(RequestScope(metalake, catalog), read)
-    if isinstance(found, tuple):
-        place, source_lookup = found
+    loaded_view = await ctx.read(RequestScope(metalake, catalog), read)
+    if isinstance(loaded_view, tuple):
+        place, source_lookup = loaded_view
         return place.of_source(await source_views.view_load(ctx, source_lookup), name)
-    return ok(view=found)
+    return ok(view=loaded_view)
 
 
 async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Response:
@@ -180,11 +180,11 @@ async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Respo
     version = place.version(body, now_ms=ctx.services.store.time.now_ms())
     name, schema = check_gravitino_name(body.name, kind="VIEW"), schema_of(list(body.columns))
     if place.is_elsewhere:
-        asked, path = IcebergViewCreate(schema, version, properties), (*place.namespace, name)
-        return place.of_source(await source_views.view_create(ctx, place.scope, path=path, asked=asked), name)
-    wanted = iceberg_views.ViewRequest(name, None, schema, version, properties)
-    made = await iceberg_views.view_create(ctx, place.scope, namespace=place.namespace, request=wanted)
-    return ok(view=place.own(made.node, made.document))
+        create, path = IcebergViewCreate(schema, version, properties), (*place.namespace, name)
+        return place.of_source(await source_views.view_create(ctx, place.scope, path=path, definition=create), name)
+    view_request = iceberg_views.ViewRequest(name, None, schema, version, properties)
+    state = await iceberg_views.view_create(ctx, place.scope, namespace=place.namespace, request=view_request)
+    return ok(view=place.own(state.node, state.document))
 
 
 async def view_alter(request: Request, ctx: Context, body: ViewUpdates) -> Response:
@@ -200,9 +200,9 @@ async def view_alter(request: Request, ctx: Context, body: ViewUpdates) -> Respo
     if place.is_elsewhere:
         path = (*place.namespace, name)
         return place.of_source(await source_views.view_alter(ctx, place.scope, path=path, updates=updates), name)
-    asked = iceberg_views.ViewReplaceRequest(place.namespace, name, [], updates)
-    held = await iceberg_views.view_replace(ctx, place.scope, asked)
-    return ok(view=place.own(held.node, held.document))
+    replacement = iceberg_views.ViewReplaceRequest(place.namespace, name, [], updates)
+    state = await iceberg_views.view_replace(ctx, place.scope, replacement)
+    return ok(view=place.own(state.node, state.document))
 
 
 async def _rename_view(ctx: Context, place: _ViewSchemaPath, *, name: str, new: str) -> Response:

@@ -62,14 +62,14 @@ async def config_load(
         return await _federated_config(ctx, scope, served=passed_on)
     prefix = iceberg.encode_prefix(scope.metalake or "", catalog)
     stores = {key: mask_passwords(properties[key]) for key in PASSED_ON if key in properties}
-    told: dict[str, object] = {
+    body: dict[str, object] = {
         "defaults": {**stores, **mode_of(catalog_scan_mode(properties))},
         "overrides": {"prefix": prefix, "namespace-separator": iceberg.SEPARATOR_ADVERTISED},
         "endpoints": endpoints,
     }
     if defaults.idempotency_s:  # clients then send idempotency keys on their own
-        told["idempotency-key-lifetime"] = lifetime_text(defaults.idempotency_s)
-    return json_response(told)
+        body["idempotency-key-lifetime"] = lifetime_text(defaults.idempotency_s)
+    return json_response(body)
 
 
 def lifetime_text(seconds: int) -> str:
@@ -83,10 +83,10 @@ async def _federated_config(ctx: Context, scope: RequestScope, *, served: tuple[
     too.
     """
     offered = await source_endpoints(ctx, scope)
-    told = [each for each in served if _is_offered(each.replace("/v1/{prefix}", "", 1), offered)]
+    texts = [each for each in served if _is_offered(each.replace("/v1/{prefix}", "", 1), offered)]
     prefix = iceberg.encode_prefix(scope.metalake or "", scope.catalog or "")
     overrides = {"prefix": prefix, "namespace-separator": iceberg.SEPARATOR_ADVERTISED}
-    return json_response({"defaults": {}, "overrides": overrides, "endpoints": told})
+    return json_response({"defaults": {}, "overrides": overrides, "endpoints": texts})
 
 
 def _is_offered(endpoint: str, offered: frozenset[str]) -> bool:

@@ -56,8 +56,8 @@ HANDLERS: Final[Mapping[str, Handler]] = {
 
 def serve_federated(route: Route[Handler]) -> Route[Handler]:
     """Return the route with a fallback for catalogs that show another one."""
-    handler, there = route.handler, HANDLERS.get(route.operation)
-    if there is None:
+    handler, existing = route.handler, HANDLERS.get(route.operation)
+    if existing is None:
         return route
 
     async def handle(request: Request, ctx: Context) -> Response:
@@ -67,6 +67,6 @@ def serve_federated(route: Route[Handler]) -> Route[Handler]:
             if elsewhere.provider not in REST_PROVIDERS:
                 raise
         ctx.once = None  # a change of the source has no stored outcome here
-        return await there(request, ctx)
+        return await existing(request, ctx)
 
     return route._replace(handler=handle)

@@ -89,8 +89,8 @@ def page_of(request: Request) -> tuple[tuple[str, str], ...]:
 
 def passed_fields_of(request: Request, data: bytes, *, names: tuple[str, ...]) -> dict[str, object]:
     """Return the fields of a body that are passed on unchanged; the source checks them."""
-    found = request.glance(data, dict[str, msgspec.Raw])
-    return {name: found[name] for name in names if name in found}
+    raws = request.glance(data, dict[str, msgspec.Raw])
+    return {name: raws[name] for name in names if name in raws}
 
 
 def commit_of(
@@ -122,33 +122,33 @@ def mark_etag(tag: str, mark: str) -> bytes:
 
 def source_etag_headers(sent: bytes, mark: str) -> tuple[tuple[str, str], ...]:
     """Return the header with the source's own tags, if the client sent any of them."""
-    found: list[str] = []
+    names: list[str] = []
     for each in sent.split(b","):
-        begun, _, rest = each.strip().removeprefix(b"W/").strip(b'"').partition(b"-")
-        if begun != mark.encode():
+        data, _, rest = each.strip().removeprefix(b"W/").strip(b'"').partition(b"-")
+        if data != mark.encode():
             continue
         try:
             tag = base64.b64decode(rest, altchars=b"-_", validate=True).decode("ascii")
         except (binascii.Error, ValueError):
             continue
         if tag and tag.isprintable():  # some servers omit the quotes
-            found.append(tag)
-    return (("if-none-match", ", ".join(found)),) if found else ()
+            names.append(tag)
+    return (("if-none-match", ", ".join(names)),) if names else ()
 
 
 def source_load_response(
     call: RestCall, reply: RestReply, *, scope: RequestScope, vending_decision: VendingDecision, mark: str
 ) -> Response:
     """Return a table or view of the source. Its configuration for clients is filtered by the catalog's rules."""
-    found, whole = (
+    response, whole = (
         read_reply(call, reply, shape=SourceLoadResponse),
         read_reply(call, reply, shape=dict[str, msgspec.Raw]),
     )
-    known = found.config if vending_decision.vends else {}
-    whole["config"] = _raw_json(_client_configuration(found.config, known, scope=scope, path=call.path))
+    known = response.config if vending_decision.vends else {}
+    whole["config"] = _raw_json(_client_configuration(response.config, known, scope=scope, path=call.path))
     whole.pop("storage-credentials", None)
     if vending_decision.vends:
-        whole["storage-credentials"] = _raw_json(entries_of(found.storage_credentials, scope=scope, path=call.path))
+        whole["storage-credentials"] = _raw_json(entries_of(response.storage_credentials, scope=scope, path=call.path))
     headers: tuple[tuple[bytes, bytes], ...] = (JSON, NO_STORE) if vending_decision.vends else (JSON,)
     if reply.etag is not None and mark:
         headers = (*headers, (b"etag", mark_etag(reply.etag, mark)))
@@ -165,13 +165,15 @@ def _client_configuration(
     """Return the configuration of a client: how stores are reached, and with credentials where these are renewed
     here.
     """
-    told = {key: value for key, value in plain.items() if key in PASSED_ON}
-    told |= {key: value for key, value in secret.items() if key.startswith(_OF_STORES) and not key.startswith(_SIGNING)}
+    entries = {key: value for key, value in plain.items() if key in PASSED_ON}
+    entries |= {
+        key: value for key, value in secret.items() if key.startswith(_OF_STORES) and not key.startswith(_SIGNING)
+    }
     if _RENEWAL in secret:
         prefix = iceberg.encode_prefix(scope.metalake or "", scope.catalog or "")
         namespace, name = iceberg.encode_path(path[:-1]), iceberg.encode_name(path[-1])
-        told[_RENEWAL] = f"v1/{prefix}/namespaces/{namespace}/tables/{name}/credentials"
-    return told
+        entries[_RENEWAL] = f"v1/{prefix}/namespaces/{namespace}/tables/{name}/credentials"
+    return entries
 
 
 def entries_of(entries: list[PrefixCredentials], *, scope: RequestScope, path: Levels) -> list[dict[str, object]]:
@@ -184,7 +186,7 @@ def entries_of(entries: list[PrefixCredentials], *, scope: RequestScope, path: L
 
 def source_commit_response(call: RestCall, reply: RestReply, *, mark: str) -> Response:
     """Return the state of a table after a commit."""
-    found = read_reply(call, reply, shape=SourceLoadResponse)
-    body = {"metadata-location": found.metadata_location, "metadata": found.metadata}
+    response = read_reply(call, reply, shape=SourceLoadResponse)
+    body = {"metadata-location": response.metadata_location, "metadata": response.metadata}
     tag = () if reply.etag is None or not mark else ((b"etag", mark_etag(reply.etag, mark)),)
     return Response(200, msgspec.json.encode(body), (JSON, *tag))

@@ -34,8 +34,8 @@ async def namespaces_list(request: Request, ctx: Context) -> Response:
     scope, _ = split_path(request, ctx, 0)
     parent, _ = iceberg.decode_parent(request.query_raw("parent") or b"")
     call = RestCall(f"GET {NAMESPACES}", parent, query=page_of(request))
-    found = await federation.forward_list(ctx, scope, kind=Kind.NAMESPACE, call=call)
-    return json_response({"namespaces": [(*parent, name) for name in found.names], "next-page-token": found.token})
+    names = await federation.forward_list(ctx, scope, kind=Kind.NAMESPACE, call=call)
+    return json_response({"namespaces": [(*parent, name) for name in names.names], "next-page-token": names.token})
 
 
 async def namespace_create(request: Request, ctx: Context) -> Response:

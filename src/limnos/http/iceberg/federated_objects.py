@@ -71,9 +71,9 @@ async def federated_objects_list(request: Request, ctx: Context, *, kind: Kind, 
     scope, params = split_path(request, ctx, 1)
     namespace = levels_of(params[0])
     call = RestCall(endpoint, namespace, query=page_of(request))
-    found = await federation.forward_list(ctx, scope, kind=kind, call=call)
-    told = [{"namespace": namespace, "name": name} for name in found.names]
-    return json_response({"identifiers": told, "next-page-token": found.token})
+    names = await federation.forward_list(ctx, scope, kind=kind, call=call)
+    entries = [{"namespace": namespace, "name": name} for name in names.names]
+    return json_response({"identifiers": entries, "next-page-token": names.token})
 
 
 async def federated_object_rename(request: Request, ctx: Context, *, kind: Kind, endpoint: str) -> Response:

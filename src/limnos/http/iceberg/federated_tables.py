@@ -137,8 +137,10 @@ async def _make_table(request: Request, ctx: Context, *, action: Action, sent: d
 async def table_commit(request: Request, ctx: Context) -> Response:
     """POST a table: commit updates, or finish a staged create."""
     scope, path = path_of(request, ctx)
-    found = passed_fields_of(request, await request.body(), names=COMMIT)
-    sent, makes = commit_of(request, requirements=found.get("requirements"), updates=found.get("updates"), path=path)
+    passed_fields = passed_fields_of(request, await request.body(), names=COMMIT)
+    sent, makes = commit_of(
+        request, requirements=passed_fields.get("requirements"), updates=passed_fields.get("updates"), path=path
+    )
     missing = "namespace" if makes else "table"
     call = RestCall(f"POST {TABLE}", path[:-1], path[-1], body=msgspec.json.encode(sent), missing=missing)
     reply = await federation.forward_commit(ctx, scope, changes=(SourceTableCommit(path, makes),), call=call)
@@ -186,8 +188,8 @@ async def credentials_load(request: Request, ctx: Context) -> Response:
     entries = (
         read_reply(exists, reply, shape=SourceCredentialsResponse).storage_credentials if vending_decision.vends else []
     )
-    told = {"storage-credentials": entries_of(entries, scope=scope, path=thing.path)}
-    return json_response(told, 200, (NO_STORE,))
+    results = {"storage-credentials": entries_of(entries, scope=scope, path=thing.path)}
+    return json_response(results, 200, (NO_STORE,))
 
 
 async def transaction_commit(request: Request, ctx: Context) -> Response:

@@ -97,8 +97,8 @@ async def view_exists(request: Request, ctx: Context) -> Response:
 async def view_replace(request: Request, ctx: Context) -> Response:
     """POST a view."""
     leaf = federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_ALTER)
-    found, path = passed_fields_of(request, await request.body(), names=COMMIT), leaf.thing.path
-    sent = {**found, "identifier": {"namespace": path[:-1], "name": path[-1]}}
+    passed_fields, path = passed_fields_of(request, await request.body(), names=COMMIT), leaf.thing.path
+    sent = {**passed_fields, "identifier": {"namespace": path[:-1], "name": path[-1]}}
     call = leaf.call(f"POST {VIEW}", body=msgspec.json.encode(sent))
     return _view(call, await federation.forward_request(ctx, leaf.scope, thing=leaf.thing, call=call))
 

@@ -57,14 +57,16 @@ async def namespaces_list(request: Request, ctx: Context) -> Response:
     """GET namespaces: the direct children of `parent`, as full paths."""
     scope, _ = split_path(request, ctx, 0)
     parent, again = iceberg.decode_parent(request.query_raw("parent") or b"")
-    asked = page_request_of(request)
+    page_request = page_request_of(request)
     try:
-        page = await ctx.read(scope, lambda request_view: namespaces.namespaces_list(request_view, parent, asked))
+        page = await ctx.read(
+            scope, lambda request_view: namespaces.namespaces_list(request_view, parent, page_request)
+        )
     except (PermissionDenied, NotFound):
         if again is None:
             raise
         parent = again
-        page = await ctx.read(scope, lambda request_view: namespaces.namespaces_list(request_view, again, asked))
+        page = await ctx.read(scope, lambda request_view: namespaces.namespaces_list(request_view, again, page_request))
     head = msgspec.json.encode(parent)[:-1] + (b"," if parent else b"")
     return Response(200, join_page(b"namespaces", page, before=head, after=b"]"))
 
@@ -103,10 +105,10 @@ async def namespace_load(request: Request, ctx: Context) -> Response:
     scope, params = split_path(request, ctx, 1)
     levels = levels_of(params[0])
     action = Action.NAMESPACE_LOAD_ICEBERG
-    found = await ctx.read(
+    comment_and_node = await ctx.read(
         scope, lambda request_view: namespaces.namespace_load_home(request_view, levels, action=action)
     )
-    return _answer(levels, *found)
+    return _answer(levels, *comment_and_node)
 
 
 async def namespace_exists(request: Request, ctx: Context) -> Response:

@@ -44,12 +44,12 @@ async def token_issue(request: Request, ctx: Context) -> Response:
     else:
         context = {} if grant_type is None else {"oauth": "unsupported_grant_type"}
         raise BadRequest(f"grant_type is client_credentials or {EXCHANGE}, not {str(grant_type)[:100]!a}", **context)
-    told: dict[str, object] = {"access_token": access.token, "token_type": "bearer", "issued_token_type": ACCESS_TOKEN}
+    body: dict[str, object] = {"access_token": access.token, "token_type": "bearer", "issued_token_type": ACCESS_TOKEN}
     if access.expires_in_s is not None:
-        told["expires_in"] = access.expires_in_s
+        body["expires_in"] = access.expires_in_s
     if "scope" in form:
-        told["scope"] = form["scope"]
-    return json_response(told, headers=_NO_STORE)
+        body["scope"] = form["scope"]
+    return json_response(body, headers=_NO_STORE)
 
 
 async def _exchange_token(ctx: Context, form: Mapping[str, str], *, header: str) -> IssuedToken:
@@ -69,11 +69,11 @@ async def _exchange_token(ctx: Context, form: Mapping[str, str], *, header: str)
 def oauth_error(error: Exception, response: Response) -> Response:
     """Return a refusal in OAuth's shape. Status, headers and reason stay."""
     word = getattr(error, "context", {}).get("oauth") or _ERRORS.get(response.status, "temporarily_unavailable")
-    told = json_response(
+    result = json_response(
         {"error": word, "error_description": str(error)}, response.status, (*response.headers[1:], *_NO_STORE)
     )
-    told.reason = response.reason
-    return told
+    result.reason = response.reason
+    return result
 
 
 def _form(body: bytes) -> Mapping[str, str]:

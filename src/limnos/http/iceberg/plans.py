@@ -65,9 +65,9 @@ async def scan_plan(request: Request, ctx: Context) -> Response:
     """POST plan: the files of a scan, or the tasks to fetch for them."""
     data = await request.body()
     request.glance(data, dict)  # also checks that the ignored fields are JSON
-    asked = request.decode(data, ScanRequest)
-    asked.check()
-    seen = await _find_plan_target(request, ctx, asked=asked)
+    scan_request = request.decode(data, ScanRequest)
+    scan_request.check()
+    seen = await _find_plan_target(request, ctx, scan_request=scan_request)
     if seen.scanned.bound is not None:
         return await _plan_restricted_scan(request, ctx, seen=seen, bound=seen.scanned.bound)
     planned = await run_while_connected(request.is_gone, scan_plans.plan_begin(ctx, seen.scanned))
@@ -84,8 +84,8 @@ async def plan_load(request: Request, ctx: Context) -> Response:
             request.is_gone, scan_plans.plan_load(ctx, seen.scanned, plan_id=seen.plan_id)
         )
     except _FAILURES as error:
-        told = error_response(error, operation="load-plan").body
-        return Response(200, b'{"status":"failed",' + told.removeprefix(b"{"), (JSON, NO_STORE))
+        body = error_response(error, operation="load-plan").body
+        return Response(200, b'{"status":"failed",' + body.removeprefix(b"{"), (JSON, NO_STORE))
     return await _plan_response(request, ctx, seen=seen, planned=planned)
 
 
@@ -100,8 +100,8 @@ async def tasks_load(request: Request, ctx: Context) -> Response:
     """POST tasks: the files of one task of a plan."""
     body = request.decode(await request.body(), FetchTasks)
     seen = await _find_plan_target(request, ctx)
-    told = await run_while_connected(request.is_gone, scan_plans.tasks_load(ctx, seen.scanned, task=body.plan_task))
-    return _scan_tasks(told)
+    tasks = await run_while_connected(request.is_gone, scan_plans.tasks_load(ctx, seen.scanned, task=body.plan_task))
+    return _scan_tasks(tasks)
 
 
 class PlanTarget(NamedTuple):
@@ -113,13 +113,13 @@ class PlanTarget(NamedTuple):
     plan_id: str = ""
 
 
-async def _find_plan_target(request: Request, ctx: Context, *, asked: ScanRequest = EVERYTHING) -> PlanTarget:
+async def _find_plan_target(request: Request, ctx: Context, *, scan_request: ScanRequest = EVERYTHING) -> PlanTarget:
     """Find the table of a request and decide about the scan."""
     scope, params = split_path(request, ctx, 3 if request.method != "POST" else 2)
     path = (*levels_of(params[0]), name_of(params[1]))
     through = referencing_views_of(request) if request.query_string else ()
     scanned = await ctx.read(
-        scope, lambda request_view: scans.scan_look(request_view, path, asked=asked, through=through)
+        scope, lambda request_view: scans.scan_look(request_view, path, scan_request=scan_request, through=through)
     )
     return PlanTarget(scope, path, scanned, name_of(params[2]) if len(params) > 2 else "")
 
@@ -141,35 +141,37 @@ async def _plan_restricted_scan(
     request: Request, ctx: Context, *, seen: PlanTarget, bound: BoundRestrictions
 ) -> Response:
     """Plan a scan for a restricted user: the visible rows in rewritten files, and credentials for these files alone."""
-    shown = await run_while_connected(request.is_gone, scan_restricted(ctx, seen.scanned, bound=bound))
+    plan = await run_while_connected(request.is_gone, scan_restricted(ctx, seen.scanned, bound=bound))
     credentials = b""
     if delegates_of(request) and is_vending(seen.scanned.place.catalog.properties):
-        found = None if shown.into is None else await restricted_credentials(ctx, seen.scanned, into=shown.into)
-        if found is not None:
-            config = config_of(found, seen.scope, levels=seen.path, renewed=False)
-            entry = {"prefix": f"{found.location}/", "config": config}
+        vended_credentials = (
+            None if plan.into is None else await restricted_credentials(ctx, seen.scanned, into=plan.into)
+        )
+        if vended_credentials is not None:
+            config = config_of(vended_credentials, seen.scope, levels=seen.path, renewed=False)
+            entry = {"prefix": f"{vended_credentials.location}/", "config": config}
             credentials = b',"storage-credentials":' + msgspec.json.encode([entry])
-    head = b'"status":"completed","plan-id":%b,' % msgspec.json.encode(scan_plans.whole_plan_id(shown.plan))
-    return _scan_tasks(shown.told, head=head, credentials=credentials)
+    head = b'"status":"completed","plan-id":%b,' % msgspec.json.encode(scan_plans.whole_plan_id(plan.plan))
+    return _scan_tasks(plan.told, head=head, credentials=credentials)
 
 
 async def _credentials(request: Request, ctx: Context, *, seen: PlanTarget) -> bytes:
     """Encode the credentials that a client asked for, if the catalog vends any."""
     if not (delegates_of(request) and is_vending(seen.scanned.place.catalog.properties)):
         return b""
-    found = await table_credentials(ctx, seen.scope, levels=seen.path)
-    if found is None:
+    credentials = await table_credentials(ctx, seen.scope, levels=seen.path)
+    if credentials is None:
         return b""
-    return b',"storage-credentials":' + msgspec.json.encode([entry_of(found, seen.scope, levels=seen.path)])
+    return b',"storage-credentials":' + msgspec.json.encode([entry_of(credentials, seen.scope, levels=seen.path)])
 
 
-def _scan_tasks(told: ScanTasks, *, head: bytes = b"", credentials: bytes = b"") -> Response:
+def _scan_tasks(tasks: ScanTasks, *, head: bytes = b"", credentials: bytes = b"") -> Response:
     """Return a response with scan tasks.
 
     An empty list of delete files is omitted: clients require tasks that refer to them.
     """
-    deletes = b"".join((b'"delete-files":[', told.deletes, b"],")) if told.deletes else b""
-    body = b"".join((b"{", head, deletes, b'"file-scan-tasks":[', told.files, b"]", credentials, b"}"))
+    deletes = b"".join((b'"delete-files":[', tasks.deletes, b"],")) if tasks.deletes else b""
+    body = b"".join((b"{", head, deletes, b'"file-scan-tasks":[', tasks.files, b"]", credentials, b"}"))
     return Response(200, body, (JSON, NO_STORE))
 
 

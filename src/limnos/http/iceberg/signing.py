@@ -56,9 +56,9 @@ async def sign_request(request: Request, ctx: Context) -> Response:
     if body.provider not in (None, "s3"):
         raise UnsupportedOperation(f"Requests to {body.provider[:50]} are not signed here: s3 alone")
     headers = {key: tuple(values) for key, values in body.headers.items()}
-    asked = StoreRequest(body.method.upper(), body.uri, body.region, headers, body.body)
-    found = await request_sign(ctx, scope, levels=(*namespace, name), asked=asked)
-    return Response(200, msgspec.json.encode({"uri": asked.uri, "headers": found}), (JSON, NO_STORE))
+    store_request = StoreRequest(body.method.upper(), body.uri, body.region, headers, body.body)
+    signed_headers = await request_sign(ctx, scope, levels=(*namespace, name), request=store_request)
+    return Response(200, msgspec.json.encode({"uri": store_request.uri, "headers": signed_headers}), (JSON, NO_STORE))
 
 
 def signing_configuration(

@@ -152,16 +152,16 @@ async def tables_list(request: Request, ctx: Context) -> Response:
     """GET tables of a namespace."""
     scope, params = split_path(request, ctx, 1)
     namespace = levels_of(params[0])
-    asked = page_request_of(request)
+    page_request = page_request_of(request)
 
     def read(request_view: RequestView) -> tuple[NamePage, CacheValidity | None]:
-        page = tables.tables_list(request_view, namespace, asked)
+        page = tables.tables_list(request_view, namespace, page_request)
         return page, cache_validity_of(request_view, ctx.credential) if request.may_be_kept else None
 
-    page, lasting = await ctx.read(scope, read)
+    page, validity = await ctx.read(scope, read)
     before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
     response = Response(200, join_page(b"identifiers", page, before=before, after=b"}"))
-    response.lasting = lasting
+    response.lasting = validity
     return response
 
 
@@ -172,16 +172,16 @@ async def table_load(request: Request, ctx: Context) -> Response:
     through = referencing_views_of(request) if request.query_string else ()
 
     def read(request_view: RequestView) -> tuple[TableVisibility, CatalogRecord, CacheValidity | None]:
-        visible_object, lasting = (
+        visible_object, validity = (
             restricted_tables.table_visibility(request_view, (*namespace, name), through=through),
             None,
         )
         if visible_object.bound is None and request.may_be_kept and request.query_string in _PLAIN:
             about = (Kind.TABLE, (*namespace, name), Action.TABLE_LOAD)
-            lasting = cache_validity_of(request_view, ctx.credential, about=about, document=True)
-        return visible_object, request_view.catalog_record, lasting
+            validity = cache_validity_of(request_view, ctx.credential, about=about, document=True)
+        return visible_object, request_view.catalog_record, validity
 
-    visible_object, catalog, lasting = await ctx.read(scope, read)
+    visible_object, catalog, validity = await ctx.read(scope, read)
     document = visible_object.document
     await iceberg_tables.table_verify(ctx, document, catalog)
     mode = request.query("snapshots") or "all" if request.query_string else "all"
@@ -206,7 +206,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
         if mode == "refs":
             whole = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
         response = _load_response(whole, etag, end=end)
-    response.lasting = None if delegates else _depend_on_file(ctx, document, lasting)
+    response.lasting = None if delegates else _depend_on_file(ctx, document, validity)
     return response
 
 
@@ -223,22 +223,22 @@ async def _restricted_response(
     document = await restricted_tables.document_for_caller(ctx, visible_object)
     if mode == "refs":
         document = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
-    told = msgspec.json.encode(restrictions_json(bound))
+    data = msgspec.json.encode(restrictions_json(bound))
     return _load_response(
-        document, etag, end=TableResponseEnd(b"".join((_BY_SERVER, b',"read-restrictions":', told, b"}")), bound.digest)
+        document, etag, end=TableResponseEnd(b"".join((_BY_SERVER, b',"read-restrictions":', data, b"}")), bound.digest)
     )
 
 
-def _depend_on_file(ctx: Context, document: MetadataDocument, lasting: CacheValidity | None) -> CacheValidity | None:
+def _depend_on_file(ctx: Context, document: MetadataDocument, validity: CacheValidity | None) -> CacheValidity | None:
     """Limit the validity of a response to the life of its local metadata file.
 
     A file in an object store cannot be checked inline.
     """
-    if lasting is None:
+    if validity is None:
         return None
     file = iceberg_tables.file_to_verify(ctx, document)
     if file is None or is_local(file):
-        return lasting._replace(file=file)
+        return validity._replace(file=file)
     return None
 
 
@@ -274,24 +274,26 @@ async def table_create(request: Request, ctx: Context) -> Response:
     namespace, delegates = levels_of(params[0]), delegates_of(request)
     if len(data) > REQUEST_BYTES_MAX:
         large = request.glance(data, LargeTableCreate)
-        wanted = iceberg_tables.TableRequest(
+        table_request = iceberg_tables.TableRequest(
             _new_name(large.name), large.location, None, None, None, None, data, delegates=delegates
         )
         stages = large.stage_create
     else:
         body = request.decode(data, CreateTable)
-        wanted = iceberg_tables.TableRequest(
+        table_request = iceberg_tables.TableRequest(
             _new_name(body.name), body.location, body.schema, body.partition_spec, body.write_order, body.properties,
             delegates=delegates,
         )  # fmt: skip
         stages = body.stage_create
     if stages:
-        metadata, vended = await iceberg_tables.table_stage(ctx, scope, namespace=namespace, request=wanted)
-        end = credentials_configuration(vended, scope, levels=(*namespace, wanted.name))
+        metadata, vended = await iceberg_tables.table_stage(ctx, scope, namespace=namespace, request=table_request)
+        end = credentials_configuration(vended, scope, levels=(*namespace, table_request.name))
         headers = (JSON,) if vended is None else (JSON, NO_STORE)
         return Response(200, b"".join((b'{"metadata":', metadata, end)), headers)
-    found = await iceberg_tables.table_create(ctx, scope, namespace=namespace, request=wanted)
-    return await _created_response(request, ctx, scope=scope, levels=(*namespace, wanted.name), found=found)
+    created_table = await iceberg_tables.table_create(ctx, scope, namespace=namespace, request=table_request)
+    return await _created_response(
+        request, ctx, scope=scope, levels=(*namespace, table_request.name), document_and_catalog=created_table
+    )
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
@@ -299,10 +301,12 @@ async def table_register(request: Request, ctx: Context) -> Response:
     scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), RegisterTable)
     namespace, name = levels_of(params[0]), check_part(body.name)
-    found = await iceberg_tables.table_register(
+    loaded_table = await iceberg_tables.table_register(
         ctx, scope, namespace=namespace, name=name, metadata_location=body.metadata_location, overwrite=body.overwrite
     )
-    return await _created_response(request, ctx, scope=scope, levels=(*namespace, name), found=found)
+    return await _created_response(
+        request, ctx, scope=scope, levels=(*namespace, name), document_and_catalog=loaded_table
+    )
 
 
 async def table_commit(request: Request, ctx: Context) -> Response:
@@ -339,8 +343,10 @@ async def replay_table_create(request: Request, ctx: Context, table_id: int) -> 
     scope, params = split_path(request, ctx, 1)
     name = request.glance(await request.body(), NewTableName).name
     namespace = levels_of(params[0])
-    found = await _reload_table(ctx, scope, namespace, name, table_id=table_id)
-    return await _created_response(request, ctx, scope=scope, levels=(*namespace, name), found=found)
+    reloaded_table = await _reload_table(ctx, scope, namespace, name, table_id=table_id)
+    return await _created_response(
+        request, ctx, scope=scope, levels=(*namespace, name), document_and_catalog=reloaded_table
+    )
 
 
 async def replay_table_commit(request: Request, ctx: Context, table_id: int) -> Response:
@@ -374,10 +380,10 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 async def table_unregister(request: Request, ctx: Context) -> Response:
     """POST unregister: forget a table, keep its files, and return its last state."""
     scope, params = split_path(request, ctx, 2)
-    taken: list[MetadataDocument] = []
-    ctx.keep_answer(lambda _: _unregister_body(taken[-1]))  # a repetition cannot load the table any more
+    documents: list[MetadataDocument] = []
+    ctx.keep_answer(lambda _: _unregister_body(documents[-1]))  # a repetition cannot load the table any more
     document = await tables.table_unregister(
-        ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), taken=taken
+        ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), documents=documents
     )
     return Response(200, _unregister_body(document))
 
@@ -395,7 +401,7 @@ async def table_rename(request: Request, ctx: Context) -> Response:
         (*iceberg.decode_body(each.namespace), check_part(each.name)) for each in (body.source, body.destination)
     )
     try:
-        await tables.table_move(ctx, scope, source=source, target=target, wanted="iceberg")
+        await tables.table_move(ctx, scope, source=source, target=target, required_format="iceberg")
     except NotFound as error:
         raise _with_rename_hint(error, scope, target) from None
     return no_content()
@@ -440,18 +446,18 @@ def _etag(document: MetadataDocument, mode: str, *, end: TableResponseEnd) -> by
 
 
 async def _response_end(
-    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, catalog: CatalogRecord, plain: TableResponseEnd, made: bool = False
+    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, catalog: CatalogRecord, plain: TableResponseEnd, is_new: bool = False
 ) -> TableResponseEnd:  # fmt: skip
     """Return the end of a response with credentials, or with signing, as far as the client asks for them.
 
-    If something was `made`, failures of STS are ignored: the caller can ask again.
+    If `is_new`, the request created the object, and failures of STS are ignored: the caller can ask again.
     """
     if not is_asked(request, ctx, catalog=catalog):
         return await _signing_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain)
     try:
         vended = await table_credentials(ctx, scope, levels=levels)
     except LimnosError:
-        if not made:
+        if not is_new:
             raise
         return plain
     if vended is None:
@@ -475,11 +481,11 @@ async def _signing_end(
 
 
 async def _created_response(
-    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, found: tuple[MetadataDocument, CatalogRecord]) -> Response:  # fmt: skip
+    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, document_and_catalog: tuple[MetadataDocument, CatalogRecord]) -> Response:  # fmt: skip
     """Return a table that this request, or the request it repeats, has created."""
-    document, catalog = found
+    document, catalog = document_and_catalog
     plain = _PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
-    end = await _response_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain, made=True)
+    end = await _response_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain, is_new=True)
     return _load_response(document, _etag(document, "all", end=end), end=end)
 
 

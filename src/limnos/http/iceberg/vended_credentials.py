@@ -56,8 +56,8 @@ async def credentials_load(request: Request, ctx: Context) -> Response:
     through = referencing_views_of(request) if request.query_string else ()
     await ctx.read(scope, lambda request_view: tables.table_load(request_view, namespace, name, through))
     levels = (*namespace, name)
-    found = await table_credentials(ctx, scope, levels=levels)
-    entries = [] if found is None else [entry_of(found, scope, levels=levels)]
+    credentials = await table_credentials(ctx, scope, levels=levels)
+    entries = [] if credentials is None else [entry_of(credentials, scope, levels=levels)]
     return Response(200, msgspec.json.encode({"storage-credentials": entries}), (JSON, NO_STORE))
 
 

@@ -85,8 +85,8 @@ async def views_list(request: Request, ctx: Context) -> Response:
     """GET views of a namespace."""
     scope, params = split_path(request, ctx, 1)
     namespace = levels_of(params[0])
-    asked = page_request_of(request)
-    page = await ctx.read(scope, lambda request_view: views.views_list(request_view, namespace, asked))
+    page_request = page_request_of(request)
+    page = await ctx.read(scope, lambda request_view: views.views_list(request_view, namespace, page_request))
     before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
     return Response(200, join_page(b"identifiers", page, before=before, after=b"}"))
 
@@ -97,24 +97,24 @@ async def view_create(request: Request, ctx: Context) -> Response:
     data = await request.body()
     if len(data) > REQUEST_BYTES_MAX:
         large = request.glance(data, LargeViewCreate)
-        wanted = iceberg_views.ViewRequest(new_view_name(request, large.name), large.location, {}, {}, None, data)
+        view_request = iceberg_views.ViewRequest(new_view_name(request, large.name), large.location, {}, {}, None, data)
     else:
         body = request.decode(data, CreateView)
         name = new_view_name(request, body.name)
-        wanted = iceberg_views.ViewRequest(name, body.location, body.schema, body.view_version, body.properties)
-    made = await iceberg_views.view_create(ctx, scope, namespace=levels_of(params[0]), request=wanted)
-    return _load_response(made.document)
+        view_request = iceberg_views.ViewRequest(name, body.location, body.schema, body.view_version, body.properties)
+    state = await iceberg_views.view_create(ctx, scope, namespace=levels_of(params[0]), request=view_request)
+    return _load_response(state.document)
 
 
 async def view_register(request: Request, ctx: Context) -> Response:
     """POST register-view: create a view from an existing metadata file."""
     scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), RegisterView)
-    made = await iceberg_views.view_register(
+    state = await iceberg_views.view_register(
         ctx, scope, namespace=levels_of(params[0]), name=new_view_name(request, body.name),
         metadata_location=body.metadata_location,
     )  # fmt: skip
-    return _load_response(made.document)
+    return _load_response(state.document)
 
 
 async def view_load(request: Request, ctx: Context) -> Response:
@@ -141,11 +141,11 @@ async def view_replace(request: Request, ctx: Context) -> Response:
     namespace, name = levels_of(params[0]), name_of(params[1])
     if len(data) > REQUEST_BYTES_MAX:
         request.glance(data, LargeViewReplace)
-        asked = iceberg_views.ViewReplaceRequest(namespace, name, [], [], data)
+        view_replace_request = iceberg_views.ViewReplaceRequest(namespace, name, [], [], data)
     else:
         body = request.decode(data, ReplaceView)
-        asked = iceberg_views.ViewReplaceRequest(namespace, name, body.requirements, body.updates)
-    return _load_response((await iceberg_views.view_replace(ctx, scope, asked)).document)
+        view_replace_request = iceberg_views.ViewReplaceRequest(namespace, name, body.requirements, body.updates)
+    return _load_response((await iceberg_views.view_replace(ctx, scope, view_replace_request)).document)
 
 
 async def replay_view_create(request: Request, ctx: Context, view_id: int) -> Response:
@@ -169,8 +169,8 @@ async def _reload_view(
 ) -> MetadataDocument:
     document = await ctx.read(scope, lambda request_view: views.view_load(request_view, namespace, name))
     if document.node_id != view_id:
-        told = f"View does not exist: {iceberg.render((*namespace, name))}: another one has its name now"
-        raise NotFound(told, kind="view")
+        text = f"View does not exist: {iceberg.render((*namespace, name))}: another one has its name now"
+        raise NotFound(text, kind="view")
     return document
 
 

@@ -96,17 +96,17 @@ class LanceAdapter:
 
         A failure ends the connection before the last piece.
         """
-        gone = asyncio.ensure_future(receive())
+        task = asyncio.ensure_future(receive())
         try:
             await send({"type": "http.response.start", "status": 200, "headers": [*headers]})
             async with aclosing(pieces):
                 async for piece in pieces:
-                    if gone.done():
+                    if task.done():
                         return
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         finally:
-            gone.cancel()
+            task.cancel()
 
     def close(self) -> None:
         """End the threads and processes."""
@@ -121,10 +121,10 @@ class LanceAdapter:
             raw, method = cast("bytes", scope["raw_path"]).partition(b"?")[0], cast("str", scope["method"])
             headers = dict(fields)
             self._door.check(fields, headers, method=method, url=raw, version=str(scope["http_version"]), local=None)
-            found = self._router.find(raw.strip(b"/").split(b"/"))
-            if found is None:
+            result = self._router.find(raw.strip(b"/").split(b"/"))
+            if result is None:
                 raise NotFound("No such address", kind="route")
-            routes, params = found
+            routes, params = result
             name = "unknown-method"
             if method not in routes:
                 raise UnsupportedOperation("This address exists, but not for this method")
@@ -166,25 +166,25 @@ def _adapter_error_response(error: LimnosError | InvalidName, request_id: str, *
 def _identity(request: Request) -> dict[str, object]:
     """Return the caller's credentials, for implementations that check them."""
     key, bearer = request.headers.get(b"x-api-key"), request.headers.get(b"authorization", b"")
-    found = {"api_key": key.decode("latin-1")} if key else {}
+    identity = {"api_key": key.decode("latin-1")} if key else {}
     if bearer.lower().startswith(b"bearer "):
-        found["auth_token"] = bearer[7:].decode("latin-1")
-    return {"identity": found} if found else {}
+        identity["auth_token"] = bearer[7:].decode("latin-1")
+    return {"identity": identity} if identity else {}
 
 
 def _query_fields(request: Request) -> dict[str, object]:
     """Parse query parameters into the fields they stand for. Raises BadRequest."""
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     for pair in filter(None, request.query_string.split(b"&")):
         name, _, value = pair.partition(b"=")
         key, text = unquote_form(name), unquote_form(value)
         if key == "delimiter":
             continue
         if key in REPEATED:
-            found[key] = [*cast("list[str]", found.get(key, [])), text]
+            fields[key] = [*cast("list[str]", fields.get(key, [])), text]
         elif text:
-            found[key] = _parse_value(key, text)
-    return found
+            fields[key] = _parse_value(key, text)
+    return fields
 
 
 def _parse_value(key: str, text: str) -> object:
@@ -202,11 +202,11 @@ def _parse_value(key: str, text: str) -> object:
 def _body_fields(body: bytes, operation: ProtocolOperation) -> dict[str, object]:
     if operation.takes == "rows" or not body.strip():
         return {}
-    found = Request.decode(body, dict[str, object])
+    fields = Request.decode(body, dict[str, object])
     return (
-        {"metadata": found}
+        {"metadata": fields}
         if operation.takes == "map"
-        else {key: each for key, each in found.items() if each is not None}
+        else {key: each for key, each in fields.items() if each is not None}
     )
 
 
@@ -224,22 +224,22 @@ def _path_fields(
     return {"id": list(path), **index}
 
 
-def _response(found: object, operation: ProtocolOperation, *, delimiter: str) -> Response:
-    told = found if isinstance(found, dict) else {}
+def _response(result: object, operation: ProtocolOperation, *, delimiter: str) -> Response:
+    body = result if isinstance(result, dict) else {}
     match operation.answers:
         case "nothing":
             return Response(operation.status, b"", ())
         case "count":
-            return json_response(told.get("count", found))
+            return json_response(body.get("count", result))
         case "text":
-            return json_response(found)
+            return json_response(result)
         case "data":
-            return Response(200, cast("bytes", told.get("data", found)), (_ARROW,))
+            return Response(200, cast("bytes", body.get("data", result)), (_ARROW,))
         case "metadata":
-            return json_response(told.get("metadata") or {})
+            return json_response(body.get("metadata") or {})
         case "ids":
-            told = {**told, "tables": [_join_identifier(each, delimiter) for each in told.get("tables") or []]}
-    return Response(operation.status, msgspec.json.encode(told), (JSON,))
+            body = {**body, "tables": [_join_identifier(each, delimiter) for each in body.get("tables") or []]}
+    return Response(operation.status, msgspec.json.encode(body), (JSON,))
 
 
 def _join_identifier(text: str, delimiter: str) -> str:

@@ -34,11 +34,11 @@ async def table_create(request: Request, folders: FolderTables) -> Response:
     if rows.LOCATION in request.headers:
         raise BadRequest("A table of a directory lies where its layout says: leave out the location")
     body = request.stream(bytes_max=folders.limits.body_bytes_max)
-    made = await folders.create(levels, mode=mode, properties=rows.properties_of(request), body=body)
-    told: dict[str, object] = {"location": made.table.uri, "properties": made.table.entry.properties}
-    if made.written is not None:
-        told |= {"version": made.written.version, "transaction_id": made.written.transaction_id}
-    return json_response(told)
+    table = await folders.create(levels, mode=mode, properties=rows.properties_of(request), body=body)
+    response: dict[str, object] = {"location": table.table.uri, "properties": table.table.entry.properties}
+    if table.written is not None:
+        response |= {"version": table.written.version, "transaction_id": table.written.transaction_id}
+    return json_response(response)
 
 
 ROWS: Final[Mapping[str, Handler]] = {

@@ -54,11 +54,11 @@ async def versions_create(request: Request, ctx: Context) -> Response:
     """Commit a version to each of several tables, or to none."""
     body = request.decode(await body_of(request), CreateVersions)
     places = [_place(request, ctx, named=each) for each in body.entries]
-    asked: list[LanceBatchOperation] = [
+    operations: list[LanceBatchOperation] = [
         lance_batches.CreateVersionOperation(place.levels, each.asked())
         for each, place in zip(body.entries, places, strict=True)
     ]
-    done = await _commit_batch(ctx, places, asked=asked)
+    done = await _commit_batch(ctx, places, operations=operations)
     return json_response({"versions": [encode_version(each) for each in done if isinstance(each, VersionView)]})
 
 
@@ -67,8 +67,8 @@ async def tables_commit(request: Request, ctx: Context) -> Response:
     body = request.decode(await body_of(request), CommitTables)
     named = [_single_operation(each) for each in body.operations]
     places = [_place(request, ctx, named=each) for _, each in named]
-    asked = [_operation(each, place) for (_, each), place in zip(named, places, strict=True)]
-    done = await _commit_batch(ctx, places, asked=asked)
+    operations = [_operation(each, place) for (_, each), place in zip(named, places, strict=True)]
+    done = await _commit_batch(ctx, places, operations=operations)
     results = [
         {word: _result(word, place, result=one)} for (word, _), place, one in zip(named, places, done, strict=True)
     ]  # fmt: skip
@@ -77,10 +77,12 @@ async def tables_commit(request: Request, ctx: Context) -> Response:
 
 def _single_operation(operation: BatchOperation) -> tuple[str, IdentifiedBody]:
     """Return the name and body of the single field that is set. Raises BadRequest."""
-    found = [(name, value) for name in operation.__struct_fields__ if (value := getattr(operation, name)) is not None]
-    if len(found) != 1:
-        raise BadRequest(f"An operation does one thing and not {len(found)}: {', '.join(operation.__struct_fields__)}")
-    return found[0]
+    actions = [(name, value) for name in operation.__struct_fields__ if (value := getattr(operation, name)) is not None]
+    if len(actions) != 1:
+        raise BadRequest(
+            f"An operation does one thing and not {len(actions)}: {', '.join(operation.__struct_fields__)}"
+        )
+    return actions[0]
 
 
 def _place(request: Request, ctx: Context, *, named: IdentifiedBody) -> LanceObjectPath:
@@ -89,24 +91,24 @@ def _place(request: Request, ctx: Context, *, named: IdentifiedBody) -> LanceObj
     return place_at(request, ctx, path=named.id)
 
 
-def _operation(asked: IdentifiedBody, place: LanceObjectPath) -> LanceBatchOperation:
+def _operation(body: IdentifiedBody, place: LanceObjectPath) -> LanceBatchOperation:
     levels = place.levels
-    if isinstance(asked, DeclareTable):
-        return lance_batches.DeclareOperation(levels, asked.location or None, asked.properties or {})
-    if isinstance(asked, CreateVersion):
-        return lance_batches.CreateVersionOperation(levels, asked.asked())
-    if isinstance(asked, DeleteVersions):
-        return lance_batches.DeleteVersionsOperation(levels, asked.branch or "", asked.spans())
+    if isinstance(body, DeclareTable):
+        return lance_batches.DeclareOperation(levels, body.location or None, body.properties or {})
+    if isinstance(body, CreateVersion):
+        return lance_batches.CreateVersionOperation(levels, body.asked())
+    if isinstance(body, DeleteVersions):
+        return lance_batches.DeleteVersionsOperation(levels, body.branch or "", body.spans())
     return lance_batches.DeregisterOperation(levels)
 
 
 async def _commit_batch(
-    ctx: Context, places: Sequence[LanceObjectPath], *, asked: Sequence[LanceBatchOperation]
+    ctx: Context, places: Sequence[LanceObjectPath], *, operations: Sequence[LanceBatchOperation]
 ) -> Sequence[LanceBatchResult]:
     scopes: set[RequestScope] = {place.scope for place in places}
     if len(scopes) > 1:
         raise BadRequest("Tables of several catalogs are not committed together: send a request for each catalog")
-    return await lance_batches.tables_commit(ctx, scopes.pop(), operations=asked) if scopes else []
+    return await lance_batches.tables_commit(ctx, scopes.pop(), operations=operations) if scopes else []
 
 
 def _result(word: str, place: LanceObjectPath, *, result: LanceBatchResult) -> dict[str, object]:

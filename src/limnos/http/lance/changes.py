@@ -162,8 +162,8 @@ async def schema_metadata_update(request: Request, where: Where) -> Response:
     values = request.decode(await body_of(request), dict[str, str])
     rows = find_rows(request, where)
     question = questions.SchemaMetadata("", {}, values=values)
-    told = await change_table(rows, question=question, shape=dict[str, str], branch=request.query("branch"))
-    return json_response(told)
+    metadata = await change_table(rows, question=question, shape=dict[str, str], branch=request.query("branch"))
+    return json_response(metadata)
 
 
 async def field_metadata_update(request: Request, where: Where) -> Response:
@@ -174,8 +174,8 @@ async def field_metadata_update(request: Request, where: Where) -> Response:
         raise BadRequest("Name a field at least, with its metadata, as updates")
     updates = [questions.FieldChange(each.path, each.metadata, bool(each.replace)) for each in body.updates]
     question = questions.FieldMetadata("", {}, updates=updates)
-    told = await change_table(rows, question=question, shape=FieldMetadataResult, branch=body.branch)
-    return json_response({"version": told.version, "fields": told.fields})
+    result = await change_table(rows, question=question, shape=FieldMetadataResult, branch=body.branch)
+    return json_response({"version": result.version, "fields": result.fields})
 
 
 async def columns_add(request: Request, where: Where) -> Response:
@@ -225,12 +225,12 @@ async def table_stats(request: Request, where: Where) -> Response:
     body = request.decode(await body_of(request), BranchBody)
     rows = find_rows(request, where, body=body)
     at, question = VersionReference(branch=body.branch), questions.Stats("", {})
-    told = await rows.told(question, at=at, shape=TableSize)
-    fragments = {"num_fragments": told.num_fragments, "num_small_fragments": told.num_small_fragments}
+    size = await rows.told(question, at=at, shape=TableSize)
+    fragments = {"num_fragments": size.num_fragments, "num_small_fragments": size.num_small_fragments}
     return json_response(
         {
-            "total_bytes": told.total_bytes, "num_rows": told.num_rows, "num_indices": told.num_indices,
-            "fragment_stats": {**fragments, "lengths": told.lengths},
+            "total_bytes": size.total_bytes, "num_rows": size.num_rows, "num_indices": size.num_indices,
+            "fragment_stats": {**fragments, "lengths": size.lengths},
         }
     )  # fmt: skip
 
@@ -238,8 +238,8 @@ async def table_stats(request: Request, where: Where) -> Response:
 async def transaction_describe(request: Request, where: Where) -> Response:
     """Return the status of a transaction. Its identifier is its table's, followed by its own name."""
     body = request.decode(await body_of(request), IdentifiedBody)
-    told = await _transaction(request, where, body=body)
-    return json_response({"status": SUCCEEDED, "properties": _properties(told)})
+    summary = await _transaction(request, where, body=body)
+    return json_response({"status": SUCCEEDED, "properties": _properties(summary)})
 
 
 class TransactionAction(msgspec.Struct):
@@ -259,7 +259,7 @@ class AlterTransaction(IdentifiedBody, kw_only=True):
 async def transaction_alter(request: Request, where: Where) -> Response:
     """Change a transaction. A committed one never changes, so only its current status is accepted."""
     body = request.decode(await body_of(request), AlterTransaction)
-    told = await _transaction(request, where, body=body)
+    summary = await _transaction(request, where, body=body)
     for action in body.actions:
         if not (action.setStatusAction or action.setPropertyAction or action.unsetPropertyAction):
             raise BadRequest(
@@ -270,7 +270,7 @@ async def transaction_alter(request: Request, where: Where) -> Response:
             raise UnsupportedOperation(
                 "A transaction of a Lance table is there when it was committed, and stays as it is: restore an earlier version"
             )
-    return json_response({"status": SUCCEEDED, "properties": _properties(told)})
+    return json_response({"status": SUCCEEDED, "properties": _properties(summary)})
 
 
 async def _transaction(request: Request, where: Where, *, body: IdentifiedBody) -> TransactionSummary:
@@ -278,7 +278,7 @@ async def _transaction(request: Request, where: Where, *, body: IdentifiedBody) 
     return await rows.told(questions.Transaction("", {}, uuid=uuid), at=VersionReference(), shape=TransactionSummary)
 
 
-def _properties(told: TransactionSummary) -> dict[str, str]:
+def _properties(summary: TransactionSummary) -> dict[str, str]:
     return {
-        "operation": told.operation, "uuid": told.uuid, "version": str(told.version), "read_version": str(told.read_version)
+        "operation": summary.operation, "uuid": summary.uuid, "version": str(summary.version), "read_version": str(summary.read_version)
     }  # fmt: skip

@@ -73,15 +73,15 @@ def error_response(failure: LimnosError | InvalidName, *, request_id: str, opera
     """Return the response for an error. A missing metalake is refused like one that the caller may not use."""
     error = AuthenticationFailed(_MISSING) if lacks_credential(failure) else hidden_metalake(failure)
     status, code = classify(error, operation)
-    told = unescape_percent(str(error))
-    body = {"error": _BEGINS.sub("", told, count=1), "code": code, "detail": told, "instance": request_id}
+    message = unescape_percent(str(error))
+    body = {"error": _BEGINS.sub("", message, count=1), "code": code, "detail": message, "instance": request_id}
     headers: tuple[tuple[bytes, bytes], ...] = ()
     if status in (429, 503):
         headers = ((b"retry-after", b"%d" % getattr(error, "retry_after_s", STORAGE_RETRY_AFTER_S)),)
     if status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)
     response = json_response(body, status, headers)
-    response.reason = told
+    response.reason = message
     return response
 
 

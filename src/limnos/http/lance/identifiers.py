@@ -114,12 +114,12 @@ def body_path(raw: bytes, stated: list[str] | None, *, delimiter: str, plain_plu
     """
     if stated is None:
         return lance.decode_path(raw if plain_plus else raw.replace(b"+", b"%20"), delimiter=delimiter)
-    path, told = lance.decode_path(raw, delimiter=delimiter), check_levels(stated)
-    if not lance.same(path, told):
+    path, levels = lance.decode_path(raw, delimiter=delimiter), check_levels(stated)
+    if not lance.same(path, levels):
         raise BadRequest(
-            f"The path names {quote_for_message('.'.join(path))} and the body's id {quote_for_message('.'.join(told))}: send one of them, or the same in both"
+            f"The path names {quote_for_message('.'.join(path))} and the body's id {quote_for_message('.'.join(levels))}: send one of them, or the same in both"
         )
-    return told
+    return levels
 
 
 async def body_of(request: Request) -> bytes:

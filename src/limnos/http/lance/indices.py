@@ -117,42 +117,44 @@ def _details_of(body: CreateIndex, kind: str) -> dict[str, object]:
         metric = (body.distance_type or body.metric_type or "l2").lower()
         if metric not in METRICS:
             raise BadRequest(f"distance_type is one of {', '.join(METRICS)}, not {metric[:40]}")
-        told: dict[str, object] = {
+        response: dict[str, object] = {
             "metric": metric, "num_partitions": body.num_partitions, "num_sub_vectors": body.num_sub_vectors, "num_bits": body.num_bits,
             "sample_rate": body.sample_rate, "max_iters": body.max_iterations, "target_partition_size": body.target_partition_size,
             "m": body.m, "ef_construction": body.ef_construction,
         }  # fmt: skip
     elif kind in _TEXT:
-        told = {
+        response = {
             "with_position": body.with_position, "base_tokenizer": body.base_tokenizer, "language": body.language,
             "max_token_length": body.max_token_length, "lower_case": body.lower_case, "stem": body.stem,
             "remove_stop_words": body.remove_stop_words, "ascii_folding": body.ascii_folding,
         }  # fmt: skip
     else:
-        told = {}
-    return {name: value for name, value in told.items() if value is not None}
+        response = {}
+    return {name: value for name, value in response.items() if value is not None}
 
 
 async def indices_list(request: Request, where: Where) -> Response:
     """List the indices of a table."""
     body = request.decode(await body_of(request), ListIndices)
     rows = find_rows(request, where, body=body)
-    asked = page_request_of(request)
-    after = asked.after or (decode_token(body.page_token) if body.page_token else "")
-    size = asked.size if asked.size is not None else body.limit
+    page_request = page_request_of(request)
+    after = page_request.after or (decode_token(body.page_token) if body.page_token else "")
+    size = page_request.size if page_request.size is not None else body.limit
     if size is not None and size < 0:
         raise BadRequest(f"limit is a number from 0 on, not {size}")
     question, at = questions.ListIndices("", {}), VersionReference(body.version, branch=body.branch)
-    found = await rows.told(question, at=at, shape=list[LanceIndex])
-    rest = [each for each in found if each.index_name > after]
-    shown = rest if size is None else rest[:size]
-    last = shown[-1].index_name if shown and len(shown) < len(rest) else None
-    return json_response(page("indexes", [_encode_index(each, remote=is_remote(request)) for each in shown], last=last))
+    indexes = await rows.told(question, at=at, shape=list[LanceIndex])
+    rest = [each for each in indexes if each.index_name > after]
+    entries = rest if size is None else rest[:size]
+    last = entries[-1].index_name if entries and len(entries) < len(rest) else None
+    return json_response(
+        page("indexes", [_encode_index(each, remote=is_remote(request)) for each in entries], last=last)
+    )
 
 
 def _encode_index(index: LanceIndex, *, remote: bool) -> dict[str, object]:
-    told: dict[str, object] = msgspec.to_builtins(index)
-    return told | {"index_type": _REMOTE.get(index.index_type, index.index_type)} if remote else told
+    body: dict[str, object] = msgspec.to_builtins(index)
+    return body | {"index_type": _REMOTE.get(index.index_type, index.index_type)} if remote else body
 
 
 async def index_stats(request: Request, where: Where) -> Response:
@@ -163,9 +165,9 @@ async def index_stats(request: Request, where: Where) -> Response:
     if body.index_name is not None and body.index_name != name:
         raise BadRequest("The path and the body name two indices: send one of them")
     question, at = questions.IndexStats("", {}, name=name), VersionReference(body.version, branch=body.branch)
-    told = await rows.told(question, at=at, shape=IndexCoverage)
-    kind = _REMOTE.get(told.index_type, told.index_type) if is_remote(request) else told.index_type
-    answer: dict[str, object] = {**msgspec.to_builtins(told), "index_type": kind}
+    coverage = await rows.told(question, at=at, shape=IndexCoverage)
+    kind = _REMOTE.get(coverage.index_type, coverage.index_type) if is_remote(request) else coverage.index_type
+    answer: dict[str, object] = {**msgspec.to_builtins(coverage), "index_type": kind}
     return json_response({key: value for key, value in answer.items() if value is not None})
 
 

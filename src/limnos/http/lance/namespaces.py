@@ -53,10 +53,10 @@ def word_of(text: str | None, words: tuple[str, ...], *, field: str) -> str:
     """
     if text is None or text == "":
         return words[0]
-    found = text.lower().replace("_", "")
-    if found not in words:
+    word = text.lower().replace("_", "")
+    if word not in words:
         raise BadRequest(f"{field} is one of {', '.join(words)}, not {text[:40]}")
-    return found
+    return word
 
 
 async def namespace_create(request: Request, ctx: Context) -> Response:
@@ -67,26 +67,28 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
     mode = word_of(body.mode, CREATE_MODES, field="mode")
     if place.is_root:
         raise AlreadyExists("Namespace already exists: the root is always there", kind="namespace")
-    made = await lance_namespace_create(
+    properties = await lance_namespace_create(
         ctx, place.scope, levels=place.levels, properties=body.properties or {}, mode=mode
     )
-    return json_response({"properties": made})
+    return json_response({"properties": properties})
 
 
 async def namespaces_page(request: Request, ctx: Context) -> Response:
     """List the names of the children of a namespace; of the root, the catalogs with something visible to the caller."""
-    place, asked = place_of(request, ctx), page_request_of(request)
+    place, page_request = place_of(request, ctx), page_request_of(request)
     if place.is_root:
-        return json_response(await _catalogs(ctx, place.scope, asked=asked))
-    found = await lance_namespaces_list(ctx, place.scope, levels=place.levels, asked=asked)
-    return json_response(page("namespaces", found.names, last=found.last if asked.size != 0 else None))
+        return json_response(await _catalogs(ctx, place.scope, page_request=page_request))
+    table_names_page = await lance_namespaces_list(ctx, place.scope, levels=place.levels, page_request=page_request)
+    return json_response(
+        page("namespaces", table_names_page.names, last=table_names_page.last if page_request.size != 0 else None)
+    )
 
 
-async def _catalogs(ctx: Context, scope: RequestScope, *, asked: PageRequest) -> dict[str, object]:
-    found = await catalog_names(ctx, cast("str", scope.metalake))
-    names = [name for name in found if name > asked.after]
-    shown = names if asked.size is None else names[: asked.size]
-    return page("namespaces", shown, last=shown[-1] if shown and len(shown) < len(names) else None)
+async def _catalogs(ctx: Context, scope: RequestScope, *, page_request: PageRequest) -> dict[str, object]:
+    entries = await catalog_names(ctx, cast("str", scope.metalake))
+    names = [name for name in entries if name > page_request.after]
+    page_names = names if page_request.size is None else names[: page_request.size]
+    return page("namespaces", page_names, last=page_names[-1] if page_names and len(page_names) < len(names) else None)
 
 
 async def namespace_describe(request: Request, ctx: Context) -> Response:
@@ -116,20 +118,24 @@ async def namespace_drop(request: Request, ctx: Context) -> Response:
     if place.is_root:
         raise BadRequest("The root is always there: name a namespace in it")
     try:
-        gone = await lance_namespace_drop(ctx, place.scope, levels=place.levels, cascade=cascade)
+        properties = await lance_namespace_drop(ctx, place.scope, levels=place.levels, cascade=cascade)
     except NotFound as error:
         if mode != "skip" or error.kind not in ("catalog", "namespace"):
             raise
         return json_response({})
-    return json_response({"properties": gone})
+    return json_response({"properties": properties})
 
 
 async def namespace_tables(request: Request, ctx: Context) -> Response:
     """List the names of the Lance tables directly in a namespace; without `include_declared` only those with data."""
-    place, asked = place_of(request, ctx), page_request_of(request)
+    place, page_request = place_of(request, ctx), page_request_of(request)
     declared = request.query_flag("include_declared", default=True)
     if place.is_root:
         await ctx.read(place.scope, catalogs_list)
         return json_response({"tables": []})
-    found = await tables_list(ctx, place.scope, levels=place.levels, asked=asked, declared=declared)
-    return json_response(page("tables", found.names, last=found.last if asked.size != 0 else None))
+    table_names_page = await tables_list(
+        ctx, place.scope, levels=place.levels, page_request=page_request, declared=declared
+    )
+    return json_response(
+        page("tables", table_names_page.names, last=table_names_page.last if page_request.size != 0 else None)
+    )

@@ -51,5 +51,5 @@ def decode_token(token: str) -> str:
 
 def page(field: str, names: Sequence[object], *, last: str | None) -> dict[str, object]:
     """Build the body of a list."""
-    told: dict[str, object] = {field: names}
-    return told if last is None else {**told, "page_token": encode_token(last)}
+    body: dict[str, object] = {field: names}
+    return body if last is None else {**body, "page_token": encode_token(last)}

@@ -216,14 +216,14 @@ def _with_catalog(error: NamedError, request: Request, *, ctx: Context) -> Named
     """Put the catalog before a name in an error, as in the request's identifier: for Lance a catalog is the first
     namespace.
     """
-    found = _BELOW.match(error.message)
+    result = _BELOW.match(error.message)
     try:
         path = place_of(request, ctx).path
     except LimnosError:
         return error
-    if found is None or not path:
+    if result is None or not path:
         return error
-    return error.with_message(f"{found[0]}{path[0]}.{error.message[found.end() :]}")
+    return error.with_message(f"{result[0]}{path[0]}.{error.message[result.end() :]}")
 
 
 def _without_root(routes: Iterable[Route[Handler]]) -> tuple[Route[Handler], ...]:

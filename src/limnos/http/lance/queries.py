@@ -117,16 +117,16 @@ async def query_explain(request: Request, where: Where) -> Response:
     body = request.decode(await body_of(request), ExplainBody)
     rows = find_rows(request, where, body=body)
     at = body.query.at if body.query.branch or not body.branch else body.query.at._replace(branch=body.branch)
-    told = await rows.explain(query_of(body.query), at=at, verbose=bool(body.verbose))
-    return json_response(told)
+    plan_text = await rows.explain(query_of(body.query), at=at, verbose=bool(body.verbose))
+    return json_response(plan_text)
 
 
 async def query_analyze(request: Request, where: Where) -> Response:
     """Run a query, and return its execution statistics as text."""
     body = request.decode(await body_of(request), QueryBody)
     rows = find_rows(request, where, body=body)
-    told = await rows.explain(query_of(body), at=body.at, runs=True)
-    return json_response(told)
+    plan_text = await rows.explain(query_of(body), at=body.at, runs=True)
+    return json_response(plan_text)
 
 
 def query_of(body: QueryBody) -> Query:
@@ -148,75 +148,75 @@ def query_of(body: QueryBody) -> Query:
 
 
 def _vectors_of(body: QueryBody) -> list[list[float]]:
-    given = body.vector
-    if isinstance(given, QueryVectors):
-        if given.multi_vector:
-            return given.multi_vector
-        return [given.single_vector] if given.single_vector else []
-    flat = [each for each in given or () if not isinstance(each, list)]
-    several = [each for each in given or () if isinstance(each, list)]
+    vectors = body.vector
+    if isinstance(vectors, QueryVectors):
+        if vectors.multi_vector:
+            return vectors.multi_vector
+        return [vectors.single_vector] if vectors.single_vector else []
+    flat = [each for each in vectors or () if not isinstance(each, list)]
+    several = [each for each in vectors or () if isinstance(each, list)]
     if flat and several:
         raise BadRequest("The vector is a list of numbers, or a list of such lists")
     return [flat] if flat else several
 
 
 def _columns_of(body: QueryBody) -> tuple[list[str] | None, dict[str, str] | None]:
-    given = body.columns
-    if given is None:
+    columns = body.columns
+    if columns is None:
         return None, None
-    if isinstance(given, dict):
-        return _named_columns(given)
-    names = [each for each in given if isinstance(each, str)]
-    pairs = [each for each in given if isinstance(each, list)]
+    if isinstance(columns, dict):
+        return _named_columns(columns)
+    names = [each for each in columns if isinstance(each, str)]
+    pairs = [each for each in columns if isinstance(each, list)]
     if any(len(each) != 2 for each in pairs) or (names and pairs):
         raise BadRequest("Columns are a list of names, or of pairs of a new name and an expression")
     return (None, {each[0]: each[1] for each in pairs}) if pairs else (names, None)
 
 
-def _named_columns(given: dict[str, object]) -> tuple[list[str] | None, dict[str, str] | None]:
+def _named_columns(arguments: dict[str, object]) -> tuple[list[str] | None, dict[str, str] | None]:
     """Return columns from the protocol's spelling, or from LanceDB's, which are expressions by new names."""
     try:
-        if not given.keys() <= {"column_names", "column_aliases"}:
-            return None, msgspec.convert(given, dict[str, str])
-        found = msgspec.convert(given, QueryColumns)
+        if not arguments.keys() <= {"column_names", "column_aliases"}:
+            return None, msgspec.convert(arguments, dict[str, str])
+        query_columns = msgspec.convert(arguments, QueryColumns)
     except msgspec.ValidationError as error:
         raise BadRequest(f"The columns cannot be read: {error}") from None
-    if found.column_names is not None and found.column_aliases is not None:
+    if query_columns.column_names is not None and query_columns.column_aliases is not None:
         raise BadRequest("Columns are given by their names, or as expressions under new names, not both")
-    return found.column_names, found.column_aliases
+    return query_columns.column_names, query_columns.column_aliases
 
 
 def _text_of(body: QueryBody) -> tuple[dict[str, object] | None, list[str]]:
-    given = body.full_text_query
-    if given is None:
+    text_query = body.full_text_query
+    if text_query is None:
         return None, []
-    if given.structured_query is not None:
-        query = given.structured_query.query
+    if text_query.structured_query is not None:
+        query = text_query.structured_query.query
         return {"query": query.get("query", query)}, []
-    words = given.string_query
+    words = text_query.string_query
     if words is None:
-        if given.query is None:
+        if text_query.query is None:
             raise BadRequest("A full_text_query is a string_query or a structured_query")
-        words = QueryWords(given.query, given.columns)
+        words = QueryWords(text_query.query, text_query.columns)
     return {"query": words.query}, words.columns or []
 
 
 def _nearest_of(body: QueryBody) -> dict[str, object]:
     """Return the options of a vector search. A number of 0 counts as omitted."""
-    told: dict[str, object] = {}
+    response: dict[str, object] = {}
     if body.distance_type:
         if body.distance_type.lower() not in METRICS:
             raise BadRequest(f"distance_type is one of {', '.join(METRICS)}, not {body.distance_type[:40]}")
-        told["metric"] = body.distance_type.lower()
+        response["metric"] = body.distance_type.lower()
     if body.minimum_nprobes or body.maximum_nprobes:
-        told |= {"minimum_nprobes": body.minimum_nprobes or None, "maximum_nprobes": body.maximum_nprobes or None}
+        response |= {"minimum_nprobes": body.minimum_nprobes or None, "maximum_nprobes": body.maximum_nprobes or None}
     elif body.nprobes:
-        told["nprobes"] = body.nprobes
-    told |= {
+        response["nprobes"] = body.nprobes
+    response |= {
         "refine_factor": body.refine_factor or None,
         "ef": body.ef or None,
         "use_index": not body.bypass_vector_index,
     }
     if body.lower_bound is not None or body.upper_bound is not None:
-        told["distance_range"] = [body.lower_bound, body.upper_bound]
-    return {name: value for name, value in told.items() if value is not None}
+        response["distance_range"] = [body.lower_bound, body.upper_bound]
+    return {name: value for name, value in response.items() if value is not None}

@@ -55,26 +55,28 @@ class BranchNameBody(IdentifiedBody, kw_only=True):
 async def tags_list(request: Request, ctx: Context) -> Response:
     """List a table's tags, by name."""
     body = request.decode(await body_of(request), ReferenceListBody)
-    place, asked = place_of(request, ctx, body=body), page_request_of(request)
-    found = (await lance_references.references_list(ctx, place.scope, levels=place.levels)).tags
-    names, last = names_of(found, after=asked.after, limit=asked.size)
-    shown = {name: _encode_tag(found[name]) for name in names}
+    place, page_request = place_of(request, ctx, body=body), page_request_of(request)
+    references = (await lance_references.references_list(ctx, place.scope, levels=place.levels)).tags
+    names, last = names_of(references, after=page_request.after, limit=page_request.size)
+    entries = {name: _encode_tag(references[name]) for name in names}
     if is_remote(request):
-        return json_response(shown)
-    return json_response({"tags": shown} | ({} if last is None else {"page_token": encode_token(last)}))
+        return json_response(entries)
+    return json_response({"tags": entries} | ({} if last is None else {"page_token": encode_token(last)}))
 
 
 def _encode_tag(tag: TagReference) -> dict[str, object]:
-    told = {"version": tag.version, "manifestSize": tag.manifest_size or 0, "branch": tag.branch}
-    return {key: value for key, value in told.items() if value is not None}
+    body = {"version": tag.version, "manifestSize": tag.manifest_size or 0, "branch": tag.branch}
+    return {key: value for key, value in body.items() if value is not None}
 
 
 async def tag_version(request: Request, ctx: Context) -> Response:
     """Return the version that a tag points to, and its branch."""
     body = request.decode(await body_of(request), TagBody)
     place = place_of(request, ctx, body=body)
-    found = await lance_references.tag_find(ctx, place.scope, levels=place.levels, name=body.tag)
-    return json_response({"version": found.version} | ({} if found.branch is None else {"branch": found.branch}))
+    reference = await lance_references.tag_find(ctx, place.scope, levels=place.levels, name=body.tag)
+    return json_response(
+        {"version": reference.version} | ({} if reference.branch is None else {"branch": reference.branch})
+    )
 
 
 async def tag_create(request: Request, ctx: Context) -> Response:
@@ -108,19 +110,19 @@ async def tag_delete(request: Request, ctx: Context) -> Response:
 async def branches_list(request: Request, ctx: Context) -> Response:
     """List a table's branches, by name. The main branch always exists and is not listed."""
     body = request.decode(await body_of(request), ReferenceListBody)
-    place, asked = place_of(request, ctx, body=body), page_request_of(request)
-    found = (await lance_references.references_list(ctx, place.scope, levels=place.levels)).branches
-    names, last = names_of(found, after=asked.after, limit=asked.size)
-    answer: dict[str, object] = {"branches": {name: _encode_branch(found[name]) for name in names}}
+    place, page_request = place_of(request, ctx, body=body), page_request_of(request)
+    references = (await lance_references.references_list(ctx, place.scope, levels=place.levels)).branches
+    names, last = names_of(references, after=page_request.after, limit=page_request.size)
+    answer: dict[str, object] = {"branches": {name: _encode_branch(references[name]) for name in names}}
     return json_response(answer if last is None else {**answer, "page_token": encode_token(last)})
 
 
 def _encode_branch(branch: BranchReference) -> dict[str, object]:
-    told = {
+    body = {
         "parentVersion": branch.parent_version, "parentBranch": branch.parent_branch, "createAt": branch.created_at or 0,
         "manifestSize": branch.manifest_size or 0, "metadata": branch.metadata or None,
     }  # fmt: skip
-    return {key: value for key, value in told.items() if value is not None}
+    return {key: value for key, value in body.items() if value is not None}
 
 
 async def branch_create(request: Request, ctx: Context) -> Response:

@@ -58,14 +58,19 @@ async def table_create(request: Request, ctx: Context) -> Response:
     place = place_of(request, ctx)
     mode = word_of(request.query("mode"), lance_creating.MODES, field="mode")
     location = request.headers.get(LOCATION, b"").decode("latin-1") or None
-    wanted = TableCreateRequest(place.levels, mode, location, properties_of(request), delegates_of(request))
-    made = await lance_creating.table_create(
-        ctx, place.scope, wanted=wanted, body=request.stream(bytes_max=ctx.services.defaults.lance_body_bytes_max)
+    table_create_request = TableCreateRequest(
+        place.levels, mode, location, properties_of(request), delegates_of(request)
     )
-    told: dict[str, object] = {"location": made.table.location, "properties": dict(made.table.record.properties)}
-    if made.written is not None:
-        told |= {"version": made.written.version, "transaction_id": made.written.transaction_id}
-    return credentials_response({**told, **await options_of(request, ctx, place=place, table=made.table, made=True)})
+    table = await lance_creating.table_create(
+        ctx,
+        place.scope,
+        request=table_create_request,
+        body=request.stream(bytes_max=ctx.services.defaults.lance_body_bytes_max),
+    )
+    body: dict[str, object] = {"location": table.table.location, "properties": dict(table.table.record.properties)}
+    if table.written is not None:
+        body |= {"version": table.written.version, "transaction_id": table.written.transaction_id}
+    return credentials_response({**body, **await options_of(request, ctx, place=place, table=table.table, is_new=True)})
 
 
 def properties_of(request: Request) -> dict[str, str]:
@@ -84,8 +89,8 @@ async def rows_insert(request: Request, where: Where) -> Response:
     question = Write("", {}, mode=mode, batch_bytes_max=rows.batch_bytes_max)
     body = request.stream(bytes_max=rows.body_bytes_max)
     done = await rows.feed(question, branch=branch_of(request), body=body)
-    told = {"num_inserted_rows": done.inserted, "version": done.version, "transaction_id": done.transaction_id}
-    return json_response(told)
+    entries = {"num_inserted_rows": done.inserted, "version": done.version, "transaction_id": done.transaction_id}
+    return json_response(entries)
 
 
 async def rows_count(request: Request, where: Where) -> Response:
@@ -124,7 +129,7 @@ def _seconds_of(text: str | None) -> float | None:
     """Parse a duration as clients write it: `30s`, `500ms`, `2m`, or a number of seconds. Raises BadRequest."""
     if not text:
         return None
-    found = _TIME.fullmatch(text.strip())
-    if found is None:
+    match = _TIME.fullmatch(text.strip())
+    if match is None:
         raise BadRequest(f"timeout is a time as 30s, 500ms or 2m, not {text[:40]}")
-    return min(float(found[1]) * _UNITS[found[2] or "s"], TIMEOUT_MAX_S)
+    return min(float(match[1]) * _UNITS[match[2] or "s"], TIMEOUT_MAX_S)

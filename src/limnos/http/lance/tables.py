@@ -93,14 +93,14 @@ async def table_declare(request: Request, ctx: Context) -> Response:
     data = await body_of(request)
     body = request.decode(data, DeclareTable)
     place = place_of(request, ctx, body=body)
-    made = await lance_tables.table_declare(
+    table = await lance_tables.table_declare(
         ctx, place.scope, levels=place.levels, location=body.location or None, properties=body.properties or {},
         delegates=delegates_of(request, body.vend_credentials), dry=(dry := _is_dry(request)),
     )  # fmt: skip
     if dry:
-        return credentials_response({**encode_location(made), "managed_versioning": made.record.managed})
-    opened = await options_of(request, ctx, place=place, table=made, wanted=body.vend_credentials, made=True)
-    return credentials_response({**encode_location(made), "managed_versioning": made.record.managed, **opened})
+        return credentials_response({**encode_location(table), "managed_versioning": table.record.managed})
+    opened = await options_of(request, ctx, place=place, table=table, is_requested=body.vend_credentials, is_new=True)
+    return credentials_response({**encode_location(table), "managed_versioning": table.record.managed, **opened})
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
@@ -111,11 +111,11 @@ async def table_register(request: Request, ctx: Context) -> Response:
     overwrite = word_of(body.mode, REGISTER_MODES, field="mode") == "overwrite"
     if not body.location:
         raise BadRequest("Field 'location' is empty: say where the table lies")
-    made = await lance_tables.table_register(
+    table = await lance_tables.table_register(
         ctx, place.scope, levels=place.levels, location=body.location, properties=body.properties or {},
         overwrite=overwrite, dry=_is_dry(request),
     )  # fmt: skip
-    return json_response(encode_location(made))
+    return json_response(encode_location(table))
 
 
 def _is_dry(request: Request) -> bool:
@@ -136,12 +136,12 @@ async def table_describe(request: Request, ctx: Context) -> Response:
     detailed = _flag(request, body.load_detailed_metadata, name="load_detailed_metadata", default=True)
     looks = _flag(request, body.check_declared, name="check_declared", default=False)
     at = VersionReference(body.version, body.tag, body.branch)
-    told = await lance_describing.table_describe(
+    description = await lance_describing.table_describe(
         ctx, place.scope, levels=place.levels, at=at, detailed=detailed, looks=looks
     )
-    opened = await options_of(request, ctx, place=place, table=told.table, wanted=body.vend_credentials)
-    shown = _encode_description(place, told, hidden=len(database_of(request)), logical=is_remote(request))
-    return credentials_response({**shown, **opened})
+    opened = await options_of(request, ctx, place=place, table=description.table, is_requested=body.vend_credentials)
+    output = _encode_description(place, description, hidden=len(database_of(request)), logical=is_remote(request))
+    return credentials_response({**output, **opened})
 
 
 def _flag(request: Request, stated: bool | None, *, name: str, default: bool) -> bool:  # noqa: FBT001 - a field of the body
@@ -157,9 +157,9 @@ def _flag(request: Request, stated: bool | None, *, name: str, default: bool) ->
 
 
 def _encode_description(
-    place: LanceObjectPath, told: TableDescription, *, hidden: int, logical: bool
+    place: LanceObjectPath, description: TableDescription, *, hidden: int, logical: bool
 ) -> dict[str, object]:
-    table = told.table
+    table = description.table
     answer: dict[str, object] = {
         "table": place.path[-1],
         "namespace": place.path[hidden:-1],
@@ -168,14 +168,21 @@ def _encode_description(
         "properties": dict(table.record.properties),
         "managed_versioning": table.record.managed,
     }
-    if told.is_declared is not None:
-        answer["is_only_declared"] = told.is_declared
-    found = told.found
-    if found is not None:
-        schema: dict[str, object] = {"fields": found.logical_fields if logical else found.fields}
-        if found.schema_metadata:
-            schema["metadata"] = found.schema_metadata
-        answer |= {"version": found.version, "schema": schema, "metadata": found.metadata, "stats": found.stats}
+    if description.is_declared is not None:
+        answer["is_only_declared"] = description.is_declared
+    lance_description = description.found
+    if lance_description is not None:
+        schema: dict[str, object] = {
+            "fields": lance_description.logical_fields if logical else lance_description.fields
+        }
+        if lance_description.schema_metadata:
+            schema["metadata"] = lance_description.schema_metadata
+        answer |= {
+            "version": lance_description.version,
+            "schema": schema,
+            "metadata": lance_description.metadata,
+            "stats": lance_description.stats,
+        }
     return answer
 
 
@@ -193,8 +200,8 @@ async def table_drop(request: Request, ctx: Context) -> Response:
     data = await body_of(request)
     body = request.decode(data, TableBody)
     place = place_of(request, ctx, body=body)
-    gone = await lance_tables.table_drop(ctx, place.scope, levels=place.levels)
-    return json_response({"id": place.path, **encode_location(gone)})
+    table = await lance_tables.table_drop(ctx, place.scope, levels=place.levels)
+    return json_response({"id": place.path, **encode_location(table)})
 
 
 async def table_deregister(request: Request, ctx: Context) -> Response:
@@ -202,8 +209,8 @@ async def table_deregister(request: Request, ctx: Context) -> Response:
     data = await body_of(request)
     body = request.decode(data, TableBody)
     place = place_of(request, ctx, body=body)
-    gone = await lance_tables.table_drop(ctx, place.scope, levels=place.levels, purges=False)
-    return json_response({"id": place.path, **encode_location(gone)})
+    table = await lance_tables.table_drop(ctx, place.scope, levels=place.levels, purges=False)
+    return json_response({"id": place.path, **encode_location(table)})
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:
@@ -233,22 +240,24 @@ async def tables_all(request: Request, ctx: Context) -> Response:
     """List the full identifiers of all tables that the caller sees; for LanceDB's clients the names directly in a
     database.
     """
-    asked, delimiter = page_request_of(request), delimiter_of(request)
+    page_request, delimiter = page_request_of(request), delimiter_of(request)
     declared = request.query_flag("include_declared", default=True)
     database = database_of(request)
     metalake = metalake_of(request, ctx)
     if database:
-        names = await tables_list(ctx, RequestScope(metalake, database[0]), levels=(), asked=asked, declared=declared)
-        return json_response(page("tables", names.names, last=names.last if asked.size != 0 else None))
-    after = _after(asked.after)
-    found: list[Levels] = []
+        names = await tables_list(
+            ctx, RequestScope(metalake, database[0]), levels=(), page_request=page_request, declared=declared
+        )
+        return json_response(page("tables", names.names, last=names.last if page_request.size != 0 else None))
+    after = _after(page_request.after)
+    paths: list[Levels] = []
     async for levels in all_tables(ctx, metalake=metalake, catalogs=None, after=after, declared=declared):
-        found.append(levels)
-        if asked.size is not None and len(found) > asked.size:
+        paths.append(levels)
+        if page_request.size is not None and len(paths) > page_request.size:
             break
-    shown = found if asked.size is None else found[: asked.size]
-    last = msgspec.json.encode(shown[-1]).decode() if shown and len(shown) < len(found) else None
-    return json_response(page("tables", [lance.join(each, delimiter=delimiter) for each in shown], last=last))
+    page_paths = paths if page_request.size is None else paths[: page_request.size]
+    last = msgspec.json.encode(page_paths[-1]).decode() if page_paths and len(page_paths) < len(paths) else None
+    return json_response(page("tables", [lance.join(each, delimiter=delimiter) for each in page_paths], last=last))
 
 
 def _after(text: str) -> Levels | None:

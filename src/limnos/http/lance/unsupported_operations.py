@@ -34,7 +34,7 @@ async def refuse_operation(_request: Request, _ctx: Context, *, operation: str, 
 
 def unsupported_routes() -> tuple[Route[Handler], ...]:
     """Return the routes of unsupported operations."""
-    paths = {f"/table/{{table_id}}/{action}": told for action, told in _ON_TABLE.items()} | _ELSEWHERE
+    paths = {f"/table/{{table_id}}/{action}": result for action, result in _ON_TABLE.items()} | _ELSEWHERE
     return tuple(
         Route(
             "POST",

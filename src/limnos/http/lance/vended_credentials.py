@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 OPTIONS: Final = "storage_options"
 
 
-def delegates_of(request: Request, wanted: bool | None = None) -> bool:  # noqa: FBT001 - a field of the body
+def delegates_of(request: Request, is_requested: bool | None = None) -> bool:  # noqa: FBT001 - a field of the body
     """Return whether a client may get credentials: unless it declines them, or has no use for them."""
-    return wanted is not False and not is_remote(request)
+    return is_requested is not False and not is_remote(request)
 
 
 async def options_of(
@@ -37,19 +37,19 @@ async def options_of(
     *,
     place: LanceObjectPath,
     table: LanceTable,
-    wanted: bool | None = None,
-    made: bool = False,
+    is_requested: bool | None = None,
+    is_new: bool = False,
 ) -> dict[str, object]:
     """Return the part of a response with credentials for a table's files; empty if the catalog vends none.
 
-    If the request has `made` the table, failures of STS are ignored: the caller can describe it later.
+    If the request created the table (`is_new`), failures of STS are ignored: the caller can describe it later.
     """
-    if not delegates_of(request, wanted) or not is_vending(table.place.catalog.properties):
+    if not delegates_of(request, is_requested) or not is_vending(table.place.catalog.properties):
         return {}
     try:
         vended = await table_credentials(ctx, place.scope, levels=place.levels)
     except LimnosError:
-        if not made:
+        if not is_new:
             raise
         return {}
     return {} if vended is None else {OPTIONS: encode_credentials(vended)}

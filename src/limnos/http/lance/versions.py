@@ -84,53 +84,55 @@ async def versions_list(request: Request, ctx: Context) -> Response:
     body = request.decode(await body_of(request), VersionListBody)
     place = place_of(request, ctx, body=body)
     branch = body.branch or request.query("branch") or ""
-    found, last = await lance_versions.versions_list(
+    views, last = await lance_versions.versions_list(
         ctx, place.scope, levels=place.levels, branch=branch, window=_window(request)
     )
-    answer: dict[str, object] = {"versions": [encode_version(each) for each in found]}
+    answer: dict[str, object] = {"versions": [encode_version(each) for each in views]}
     return json_response(answer if last is None else {**answer, "page_token": encode_token(str(last))})
 
 
 def _window(request: Request) -> VersionWindow:
-    asked = page_request_of(request)
-    if asked.after and not (asked.after.isascii() and asked.after.isdigit() and len(asked.after) < 20):
+    page_request = page_request_of(request)
+    if page_request.after and not (
+        page_request.after.isascii() and page_request.after.isdigit() and len(page_request.after) < 20
+    ):
         raise BadRequest("The page_token is not one that this server gave: start again without it")
-    after = int(asked.after) if asked.after else None
-    return VersionWindow(after, asked.size, request.query_flag("descending", default=False))
+    after = int(page_request.after) if page_request.after else None
+    return VersionWindow(after, page_request.size, request.query_flag("descending", default=False))
 
 
 def encode_version(version: VersionView) -> dict[str, object]:
     """Encode a version."""
     known = {"manifest_size": version.size, "e_tag": version.e_tag, "timestamp_millis": version.at_ms}
-    told: dict[str, object] = {"version": version.version, "manifest_path": version.path}
-    told |= {key: value for key, value in known.items() if value is not None}
+    body: dict[str, object] = {"version": version.version, "manifest_path": version.path}
+    body |= {key: value for key, value in known.items() if value is not None}
     metadata = msgspec.json.decode(version.metadata)
-    return {**told, "metadata": metadata} if metadata else told
+    return {**body, "metadata": metadata} if metadata else body
 
 
 async def version_create(request: Request, ctx: Context) -> Response:
     """Commit a version whose manifest its writer has staged."""
     body = request.decode(await body_of(request), CreateVersion)
     place = place_of(request, ctx, body=body)
-    made = await lance_commits.version_create(ctx, place.scope, levels=place.levels, asked=body.asked())
-    return json_response({"version": encode_version(made)})
+    view = await lance_commits.version_create(ctx, place.scope, levels=place.levels, new_version=body.asked())
+    return json_response({"version": encode_version(view)})
 
 
 async def versions_delete(request: Request, ctx: Context) -> Response:
     """Delete versions by their numbers."""
     body = request.decode(await body_of(request), DeleteVersions)
     place = place_of(request, ctx, body=body)
-    gone = await lance_deletions.versions_prune(
+    pruned_count = await lance_deletions.versions_prune(
         ctx, place.scope, levels=place.levels, branch=body.branch or "", spans=body.spans()
     )
-    return json_response({"deleted_count": gone})
+    return json_response({"deleted_count": pruned_count})
 
 
 async def version_describe(request: Request, ctx: Context) -> Response:
     """Return one version."""
     body = request.decode(await body_of(request), DescribeVersion)
     place = place_of(request, ctx, body=body)
-    found = await lance_versions.version_describe(
+    view = await lance_versions.version_describe(
         ctx, place.scope, levels=place.levels, branch=body.branch or "", version=body.version
     )
-    return json_response({"version": encode_version(found)})
+    return json_response({"version": encode_version(view)})

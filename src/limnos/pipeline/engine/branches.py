@@ -54,34 +54,34 @@ def begin(
     *,
     branch: str,
     at: int | None = None,
-    found: TableMetadata | None = None,
+    metadata: TableMetadata | None = None,
 ) -> StepBranch:
     """Begin `branch` of the step's table at the head of `main`, or at the snapshot `at` of an earlier attempt.
 
     An existing branch of that name is replaced. The result's `base` is the head of `main`; with `at` it is the base of
     the earlier attempt.
 
-    `found` is the table's metadata, if the caller has just read it. Publishing then asserts that state, so it detects
+    `metadata` is the table's metadata, if the caller has just read it. Publishing then asserts that state, so it detects
     any later change.
 
     Raises:
         NotFound: The table or the snapshot does not exist.
         CommitConflict: `main` has moved since the earlier attempt began. Run the step again from `main`.
     """
-    found = found or metadata_there(spark, step.table)
-    base = found.head() if at is None else _base_of(found, table=step.table, at=at)
+    metadata = metadata or metadata_there(spark, step.table)
+    base = metadata.head() if at is None else _base_of(metadata, table=step.table, at=at)
     start = base if at is None else at
     _begin_at(spark, step.table, branch=branch, start=start)
     if start is None:  # creating a branch of an empty table adds an empty snapshot
-        found = metadata_there(spark, step.table)
-        start = found.head(branch)
-    return _branch(found, table=step.table, name=branch, base=base, head=start)
+        metadata = metadata_there(spark, step.table)
+        start = metadata.head(branch)
+    return _branch(metadata, table=step.table, name=branch, base=base, head=start)
 
 
 def head(spark: SparkSession, branch: StepBranch) -> int | None:
     """Return the branch's newest snapshot; None if the branch is gone."""
-    found = metadata_of(spark, branch.table)
-    return None if found is None else found.head(branch.name)
+    metadata = metadata_of(spark, branch.table)
+    return None if metadata is None else metadata.head(branch.name)
 
 
 def drop(spark: SparkSession, table: Parts, *, name: str) -> None:
@@ -94,14 +94,14 @@ def drop(spark: SparkSession, table: Parts, *, name: str) -> None:
 
 def leftover_branches(spark: SparkSession, table: Parts) -> tuple[str, ...]:
     """Return the names of all run branches of a table, sorted."""
-    found = metadata_of(spark, table)
-    return () if found is None else tuple(sorted(name for name in found.refs if _RUN_BRANCH.fullmatch(name)))
+    metadata = metadata_of(spark, table)
+    return () if metadata is None else tuple(sorted(name for name in metadata.refs if _RUN_BRANCH.fullmatch(name)))
 
 
 def run_of(name: str) -> str:
     """Return the common prefix of a run's branch names: the name without the attempt."""
-    found = _RUN_BRANCH.fullmatch(name)
-    return name if found is None else found["run"]
+    match = _RUN_BRANCH.fullmatch(name)
+    return name if match is None else match["run"]
 
 
 def branch_identifier(branch: StepBranch) -> str:
@@ -133,28 +133,30 @@ def require_branch(spark: SparkSession, statement: str, *, branch: StepBranch, k
 
     Raises BadRequest if it would write elsewhere or in another way.
     """
-    found = (
+    target = (
         _target(_analyse_statement(spark, statement)) if is_classic(spark) else _written_table_of_text(spark, statement)
     )
-    _require(found, branch=branch, kinds=kinds)
+    _require(target, branch=branch, kinds=kinds)
 
 
-def _require(found: _WriteTarget, *, branch: StepBranch, kinds: frozenset[WriteKind]) -> None:
-    if found.node not in {kind.value for kind in kinds}:
-        raise BadRequest(f"A write of {branch_identifier(branch)} was refused before it ran: its plan is {found.node}.")
-    if found.name != (*branch.table, f"{_PREFIX}{branch.name}") or found.branch != branch.name:
-        where = engine.render_spark(found.name)
+def _require(target: _WriteTarget, *, branch: StepBranch, kinds: frozenset[WriteKind]) -> None:
+    if target.node not in {kind.value for kind in kinds}:
+        raise BadRequest(
+            f"A write of {branch_identifier(branch)} was refused before it ran: its plan is {target.node}."
+        )
+    if target.name != (*branch.table, f"{_PREFIX}{branch.name}") or target.branch != branch.name:
+        where = engine.render_spark(target.name)
         raise BadRequest(f"A write of {branch_identifier(branch)} was refused before it ran: its plan writes {where}.")
 
 
-def _base_of(found: TableMetadata, *, table: Parts, at: int) -> int | None:
-    snapshot = found.snapshot(at)
+def _base_of(metadata: TableMetadata, *, table: Parts, at: int) -> int | None:
+    snapshot = metadata.snapshot(at)
     name = engine.render_spark(table)
     if snapshot is None:
         raise NotFound(f"Snapshot {at} of {name} has expired: the step has to run again.", kind="snapshot")
-    told = snapshot.summary.get(BASE_MARK)
-    base = found.head() if told is None else None if told == _NO_BASE else int(told)
-    if base != found.head():
+    text = snapshot.summary.get(BASE_MARK)
+    base = metadata.head() if text is None else None if text == _NO_BASE else int(text)
+    if base != metadata.head():
         raise CommitConflict(f"`main` of {name} has moved since the step was done: the step has to run again.")
     return base
 
@@ -168,15 +170,15 @@ def _begin_at(spark: SparkSession, table: Parts, *, branch: str, start: int | No
     spark.sql(f"ALTER TABLE {name} CREATE OR REPLACE BRANCH {ref} AS OF VERSION {start} RETAIN {_RETAIN_DAYS} DAYS")
 
 
-def _branch(found: TableMetadata, *, table: Parts, name: str, base: int | None, head: int | None) -> StepBranch:
+def _branch(metadata: TableMetadata, *, table: Parts, name: str, base: int | None, head: int | None) -> StepBranch:
     return StepBranch(
         table=table,
         name=name,
-        uuid=found.table_uuid,
-        schema_id=found.current_schema_id,
+        uuid=metadata.table_uuid,
+        schema_id=metadata.current_schema_id,
         base=base,
         head=head,
-        is_new=base is None and found.properties.get(MADE_BY) == run_of(name),
+        is_new=base is None and metadata.properties.get(MADE_BY) == run_of(name),
     )
 
 
@@ -217,8 +219,8 @@ def _written_table_of_text(spark: SparkSession, statement: str) -> _WriteTarget:
     text: str = spark.sql(f"EXPLAIN EXTENDED {statement}").collect()[0][0]
     analysed = text.partition("== Analyzed Logical Plan ==")[2].partition("== Optimized Logical Plan ==")[0]
     line = next((each for each in analysed.splitlines() if each.split(" ", 1)[0] in _NODES), "")
-    found = _EXPLAINED.match(line)
-    if found is None:
+    match = _EXPLAINED.match(line)
+    if match is None:
         return _WriteTarget(line.split(" ", 1)[0] or "not to be told")
-    name = engine.parse_spark(found["name"])
-    return _WriteTarget(found["node"], name, name[-1].removeprefix(_PREFIX) if name[-1].startswith(_PREFIX) else None)
+    name = engine.parse_spark(match["name"])
+    return _WriteTarget(match["node"], name, name[-1].removeprefix(_PREFIX) if name[-1].startswith(_PREFIX) else None)

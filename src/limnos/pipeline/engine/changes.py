@@ -179,11 +179,11 @@ def _struct_changes(table: StructType, frame: StructType, *, above: Route) -> It
     theirs = {each.name.lower(): each for each in frame.fields}
     for column in table.fields:
         path = (*above, column.name)
-        found = theirs.pop(column.name.lower(), None)
-        if found is None:
+        field = theirs.pop(column.name.lower(), None)
+        if field is None:
             yield ColumnChanges(missing=(path,))
         else:
-            yield _type_changes(column.dataType, found.dataType, path=path)
+            yield _type_changes(column.dataType, field.dataType, path=path)
     for column in frame.fields:
         if column.name.lower() in theirs:
             path = (*above, column.name)
@@ -239,29 +239,31 @@ def _stored_type(kind: DataType, path: Route) -> DataType:
     return StringType() if isinstance(kind, StringType) else kind
 
 
-def _fitted_column(own: StructField | None, wanted: StructField) -> Column:
+def _fitted_column(own: StructField | None, field: StructField) -> Column:
     if own is None:
-        return f.lit(None).cast(ddl(wanted.dataType)).alias(wanted.name)
-    return _fit_column_value(f.col(quote_column(own.name)), own=own.dataType, wanted=wanted.dataType).alias(wanted.name)
+        return f.lit(None).cast(ddl(field.dataType)).alias(field.name)
+    return _fit_column_value(f.col(quote_column(own.name)), own=own.dataType, data_type=field.dataType).alias(
+        field.name
+    )
 
 
-def _fit_column_value(value: Column, *, own: DataType, wanted: DataType) -> Column:
-    if own == wanted:
+def _fit_column_value(value: Column, *, own: DataType, data_type: DataType) -> Column:
+    if own == data_type:
         return value
-    if isinstance(own, StructType) and isinstance(wanted, StructType):
+    if isinstance(own, StructType) and isinstance(data_type, StructType):
         inner = {each.name.lower(): each for each in own.fields}
-        fields = [_fitted_field(value, inner.get(each.name.lower()), wanted=each) for each in wanted.fields]
+        fields = [_fitted_field(value, inner.get(each.name.lower()), target=each) for each in data_type.fields]
         return f.when(value.isNotNull(), f.struct(*fields))
-    if isinstance(own, ArrayType) and isinstance(wanted, ArrayType):
-        item, target = own.elementType, wanted.elementType
-        return f.transform(value, lambda each: _fit_column_value(each, own=item, wanted=target))
-    if isinstance(own, MapType) and isinstance(wanted, MapType):
-        kept, target = own.valueType, wanted.valueType
-        return f.transform_values(value, lambda _, each: _fit_column_value(each, own=kept, wanted=target))
-    return value.cast(ddl(wanted))
+    if isinstance(own, ArrayType) and isinstance(data_type, ArrayType):
+        item, target = own.elementType, data_type.elementType
+        return f.transform(value, lambda each: _fit_column_value(each, own=item, data_type=target))
+    if isinstance(own, MapType) and isinstance(data_type, MapType):
+        value_type, target = own.valueType, data_type.valueType
+        return f.transform_values(value, lambda _, each: _fit_column_value(each, own=value_type, data_type=target))
+    return value.cast(ddl(data_type))
 
 
-def _fitted_field(value: Column, own: StructField | None, *, wanted: StructField) -> Column:
+def _fitted_field(value: Column, own: StructField | None, *, target: StructField) -> Column:
     if own is None:
-        return f.lit(None).cast(ddl(wanted.dataType)).alias(wanted.name)
-    return _fit_column_value(value.getField(own.name), own=own.dataType, wanted=wanted.dataType).alias(wanted.name)
+        return f.lit(None).cast(ddl(target.dataType)).alias(target.name)
+    return _fit_column_value(value.getField(own.name), own=own.dataType, data_type=target.dataType).alias(target.name)

@@ -72,8 +72,8 @@ def _unequal(new: DataFrame, old: DataFrame, *, shared: Sequence[str]) -> DataFr
         _comparable(F.col(_quote_column(column)), types[column]).alias(f"_{index}")
         for index, column in enumerate(shared)
     ]
-    shown = [F.first(_quote_column(column)).alias(column) for column in shared]
-    grouped = both.groupBy(*compared).agg(*shown, F.sum(_SIDE).alias(_TIMES))
+    entries = [F.first(_quote_column(column)).alias(column) for column in shared]
+    grouped = both.groupBy(*compared).agg(*entries, F.sum(_SIDE).alias(_TIMES))
     return grouped.where(F.col(_TIMES) != 0).select(*columns, _TIMES)
 
 
@@ -108,13 +108,13 @@ def _counts(unequal: DataFrame, *, keys: Sequence[str]) -> tuple[int, int, int |
 def _sample(unequal: DataFrame, rows: int) -> tuple[dict[str, object], ...]:
     if not rows:
         return ()
-    found = unequal.limit(min(rows, SAMPLE_MAX)).collect()
+    results = unequal.limit(min(rows, SAMPLE_MAX)).collect()
     return tuple(
         {
             "side": "added" if row[_TIMES] > 0 else "removed",
             **{key: value for key, value in row.asDict().items() if key != _TIMES},
         }
-        for row in found
+        for row in results
     )
 
 

@@ -86,10 +86,10 @@ def _bring_source(
         return
     if branch.base is None:  # the table has no rows yet
         events = source if timed else source.withColumn(_AT, now)
-        wanted = (
+        frame = (
             _key_timelines(events, shape) if counts.are_keys else _intervals(events.withColumn(_RANK, f.lit(2)), shape)
         )
-        insert(wanted.select(*_columns(tuple(shape.schema.names))), branch=branch, kind=WriteKind.APPEND)
+        insert(frame.select(*_columns(tuple(shape.schema.names))), branch=branch, kind=WriteKind.APPEND)
         return
     have = source.sparkSession.table(branch_identifier(branch)).where(_column(shape.start).isNotNull())
     events = _changed_events(source, have, shape=shape) if timed else _from_now_on(source, have, shape=shape, now=now)
@@ -106,8 +106,8 @@ def _key_timelines(events: DataFrame, shape: _HistoryColumns) -> DataFrame:
     return events.where(~f.col(_END)).withColumns(own)
 
 
-def _merge(found: DataFrame, events: DataFrame, *, shape: _HistoryColumns, branch: StepBranch) -> None:
-    with staged_rows(found) as touched, staged_rows(_changes(touched, events, shape=shape)) as changes:
+def _merge(frame: DataFrame, events: DataFrame, *, shape: _HistoryColumns, branch: StepBranch) -> None:
+    with staged_rows(frame) as touched, staged_rows(_changes(touched, events, shape=shape)) as changes:
         if changes.isEmpty():
             return
         with temporary_view(changes) as view:
@@ -152,10 +152,10 @@ def _columns(names: tuple[str, ...]) -> list[Column]:
 def _source(step: StepDeclaration, frame: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
     """Return the source's events: keys, values, time (NULL: now) and whether the key ends."""
     write = step.write
-    kept = StructType([shape.schema[each] for each in (*shape.keys, *shape.values)])
+    struct_type = StructType([shape.schema[each] for each in (*shape.keys, *shape.values)])
     at = f.lit(None) if write.as_of is None else f.expr(write.as_of)
     ends = f.lit(False) if write.delete_when is None else f.coalesce(f.expr(write.delete_when), f.lit(False))
-    return frame.select(*fitted_columns(frame, kept), at.cast(ddl(shape.time)).alias(_AT), ends.alias(_END))
+    return frame.select(*fitted_columns(frame, struct_type), at.cast(ddl(shape.time)).alias(_AT), ends.alias(_END))
 
 
 def _from_now_on(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now: Column) -> DataFrame:
@@ -206,14 +206,14 @@ def _affected_rows(have: DataFrame, events: DataFrame, *, shape: _HistoryColumns
 
 def _changes(touched: DataFrame, events: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
     """Return the rows to insert, update or delete so that the table has the new timelines."""
-    kept = _columns((*shape.keys, *shape.values))
-    states = touched.select(*kept, _column(shape.start).alias(_AT), f.lit(False).alias(_END), f.lit(1).alias(_RANK))
+    columns = _columns((*shape.keys, *shape.values))
+    states = touched.select(*columns, _column(shape.start).alias(_AT), f.lit(False).alias(_END), f.lit(1).alias(_RANK))
     ends = touched.where(_column(shape.end).isNotNull()).select(
-        *kept, _column(shape.end).alias(_AT), f.lit(True).alias(_END), f.lit(0).alias(_RANK)
+        *columns, _column(shape.end).alias(_AT), f.lit(True).alias(_END), f.lit(0).alias(_RANK)
     )
-    new = events.select(*kept, _AT, _END, f.lit(2).alias(_RANK))
-    wanted = _intervals(states.unionByName(ends).unionByName(new), shape)
-    return _differences(touched, wanted, shape=shape)
+    new = events.select(*columns, _AT, _END, f.lit(2).alias(_RANK))
+    frame = _intervals(states.unionByName(ends).unionByName(new), shape)
+    return _differences(touched, frame, shape=shape)
 
 
 def _intervals(events: DataFrame, shape: _HistoryColumns) -> DataFrame:
@@ -227,9 +227,9 @@ def _intervals(events: DataFrame, shape: _HistoryColumns) -> DataFrame:
     starts = f.row_number().over(line) == 1
     events = events.withColumn(_STATE, state).withColumn(_OLD, starts | ~f.col(_STATE).eqNullSafe(before))
     events = events.withColumn(_GROUP, f.sum(f.col(_OLD).cast("int")).over(line))
-    kept = f.struct(*_columns(shape.values)) if shape.values else f.struct(f.lit(1))
+    column = f.struct(*_columns(shape.values)) if shape.values else f.struct(f.lit(1))
     groups = events.groupBy(*_columns(shape.keys), _GROUP, _END).agg(
-        f.min(_AT).alias(shape.start), f.max_by(kept, f.col(_AT)).alias(_STATE)
+        f.min(_AT).alias(shape.start), f.max_by(column, f.col(_AT)).alias(_STATE)
     )
     order = Window.partitionBy(*_columns(shape.keys)).orderBy(_GROUP)
     groups = groups.withColumn(shape.end, f.lead(_column(shape.start)).over(order)).where(~f.col(_END))
@@ -238,10 +238,10 @@ def _intervals(events: DataFrame, shape: _HistoryColumns) -> DataFrame:
     return groups.select(*_columns(shape.keys), *values, _column(shape.start), ends, ends.isNull().alias(shape.current))
 
 
-def _differences(touched: DataFrame, wanted: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
+def _differences(touched: DataFrame, frame: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
     names = tuple(shape.schema.names)
     old = touched.select(f.struct(*_columns(names)).alias("o"), *_columns((*shape.keys, shape.start)))
-    new = wanted.select(f.struct(*_columns(names)).alias("n"), *_columns((*shape.keys, shape.start)))
+    new = frame.select(f.struct(*_columns(names)).alias("n"), *_columns((*shape.keys, shape.start)))
     both = old.join(new, [*shape.keys, shape.start], "full_outer")
     others = [each for each in names if each not in {*shape.keys, shape.start}]
     changed = f.lit(False)
@@ -252,11 +252,11 @@ def _differences(touched: DataFrame, wanted: DataFrame, *, shape: _HistoryColumn
             if comparable(_key_of(kind))
             else f.lit(True)
         )
-    gone, fresh = f.col("n").isNull(), f.col("o").isNull()
-    both = both.where(gone | fresh | changed)
-    kept = [f.col("n").getField(each).alias(each) for each in others]
-    do = f.when(gone, _DELETE).otherwise(_PUT)
-    return both.select(*_columns((*shape.keys, shape.start)), *kept, do.alias(_DO))
+    column, fresh = f.col("n").isNull(), f.col("o").isNull()
+    both = both.where(column | fresh | changed)
+    columns = [f.col("n").getField(each).alias(each) for each in others]
+    do = f.when(column, _DELETE).otherwise(_PUT)
+    return both.select(*_columns((*shape.keys, shape.start)), *columns, do.alias(_DO))
 
 
 def _tracked_column(name: str, shape: _HistoryColumns) -> Column:

@@ -74,28 +74,28 @@ def choose(
     changed = {each: pin for each, pin in pins.items() if last.get(engine.render_spark(each), -1) != _state(pin)}
     if not changed:
         return ReadChoice(found=whole, nothing_new=True)
-    found = {each: _increment(spark, pin, last=last) for each, pin in changed.items()}
-    reasons = [each.whole_because for each in found.values() if each.whole_because is not None]
+    increments = {each: _increment(spark, pin, last=last) for each, pin in changed.items()}
+    reasons = [each.whole_because for each in increments.values() if each.whole_because is not None]
     if step.write.mode is WriteMode.APPEND:
         reasons += [
             f"{'.'.join(table)}: rows were changed since, and `append` can't take back what it made of them"
-            for table, each in found.items()
+            for table, each in increments.items()
             if each.frame is not None and not each.only_new
         ]
     if reasons:
         return _whole(whole, "; ".join(reasons))
-    frames = {each: found[each].frame for each in changed}
-    given = {
+    frames = {each: increments[each].frame for each in changed}
+    arguments = {
         each: stand_in(frame, pin=replace(changed[each], since=_since(changed[each], last=last)))
         for each, frame in frames.items()
         if frame is not None
     }
-    return ReadChoice(found=reads(spark, pins, given=given), increments=frozenset(given))
+    return ReadChoice(found=reads(spark, pins, overrides=arguments), increments=frozenset(arguments))
 
 
-def checkpoint_snapshot(found: TableMetadata) -> TableSnapshot | None:
+def checkpoint_snapshot(metadata: TableMetadata) -> TableSnapshot | None:
     """Return the newest published snapshot that has a checkpoint. Maintenance may have added later ones without."""
-    return next((each for each in found.ancestors(found.head()) if INPUTS in each.summary), None)
+    return next((each for each in metadata.ancestors(metadata.head()) if INPUTS in each.summary), None)
 
 
 def inputs_of_mark(snapshot: TableSnapshot) -> Mapping[str, int | str | None] | None:
@@ -114,8 +114,8 @@ def _increment(spark: SparkSession, pin: ReadPin, *, last: Mapping[str, int | st
 
 
 def _since(pin: ReadPin, *, last: Mapping[str, int | str | None]) -> int | None:
-    told = last.get(engine.render_spark(pin.table or ()))
-    return told if isinstance(told, int) else None
+    result = last.get(engine.render_spark(pin.table or ()))
+    return result if isinstance(result, int) else None
 
 
 def _state(pin: ReadPin) -> int | str | None:
@@ -214,10 +214,10 @@ def _mode_reason(step: StepDeclaration) -> str | None:
 
 def _last(spark: SparkSession, step: StepDeclaration) -> Mapping[str, int | str | None] | None:
     """Return the inputs of the step's last checkpoint; None without one, or if the query has changed since."""
-    found = metadata_of(spark, step.table)
-    if found is None:
+    metadata = metadata_of(spark, step.table)
+    if metadata is None:
         return None
-    newest = checkpoint_snapshot(found)
+    newest = checkpoint_snapshot(metadata)
     if newest is None or newest.summary.get(QUERY_MARK) != _digest(step):
         return None
     return inputs_of_mark(newest)
@@ -225,16 +225,16 @@ def _last(spark: SparkSession, step: StepDeclaration) -> Mapping[str, int | str 
 
 def _digest(step: StepDeclaration) -> str:
     body = step.body
-    told: tuple[object, ...] = (step.write,)
+    result: tuple[object, ...] = (step.write,)
     if isinstance(body, Sql):
-        told += ("sql", body.text)
+        result += ("sql", body.text)
     elif isinstance(body, PythonStep):
-        told += ("python", body.function, sorted(body.inputs.items()))
+        result += ("python", body.function, sorted(body.inputs.items()))
     else:
-        told += ("load", body.source)
-    return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
+        result += ("load", body.source)
+    return hashlib.sha256(repr(result).encode()).hexdigest()[:16]
 
 
 def _whole(whole: Mapping[Parts, PinnedRead], reason: str) -> ReadChoice:
-    told = {table: replace(each, pin=replace(each.pin, whole_because=reason)) for table, each in whole.items()}
-    return ReadChoice(found=told, whole_because=reason)
+    entries = {table: replace(each, pin=replace(each.pin, whole_because=reason)) for table, each in whole.items()}
+    return ReadChoice(found=entries, whole_because=reason)

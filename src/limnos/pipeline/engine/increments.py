@@ -54,8 +54,8 @@ def increment(spark: SparkSession, table: Parts, *, since: int | None, until: in
     name = ".".join(table)
     if since is None:
         return Increment(whole_because=f"{name} was not read before")
-    found = metadata_there(spark, table)
-    between, reason = _between(found, since=since, until=until)
+    metadata = metadata_there(spark, table)
+    between, reason = _between(metadata, since=since, until=until)
     if reason is not None:
         return Increment(whole_because=f"{name}: {reason}")
     if not between:
@@ -63,8 +63,8 @@ def increment(spark: SparkSession, table: Parts, *, since: int | None, until: in
         return Increment(frame=empty, only_new=True, is_empty=True)
     if all(each.operation in _ADDING for each in between):
         return Increment(frame=_appended_rows(spark, table, since=since, until=until), only_new=True)
-    start = found.snapshot(since)
-    if found.format_version >= _LINEAGE_VERSION and start is not None and start.first_row_id is not None:
+    start = metadata.snapshot(since)
+    if metadata.format_version >= _LINEAGE_VERSION and start is not None and start.first_row_id is not None:
         return Increment(frame=_by_lineage(spark, table, until=until, after=start.sequence_number))
     if any(int(each.summary.get(key, "0")) for each in between for key in _DELETE_FILES):
         return Increment(
@@ -79,14 +79,14 @@ def increment(spark: SparkSession, table: Parts, *, since: int | None, until: in
     return Increment(frame=frame)
 
 
-def _between(found: TableMetadata, *, since: int, until: int | None) -> tuple[Sequence[TableSnapshot], str | None]:
+def _between(metadata: TableMetadata, *, since: int, until: int | None) -> tuple[Sequence[TableSnapshot], str | None]:
     """Return the snapshots after `since` up to `until`, newest first; or the reason why `since` is not an ancestor."""
     chain: list[TableSnapshot] = []
-    for each in found.ancestors(until):
+    for each in metadata.ancestors(until):
         if each.snapshot_id == since:
             return chain, None
         chain.append(each)
-    if found.snapshot(since) is None:
+    if metadata.snapshot(since) is None:
         return (), "the snapshot read last time has expired, or the table was replaced"
     return (
         (),
@@ -119,12 +119,12 @@ def _by_changelog(spark: SparkSession, table: Parts, *, since: int, until: int |
         f"options => map('start-snapshot-id', '{since}', 'end-snapshot-id', '{until}'), net_changes => true)"
     )
     changes = spark.table(view)
-    kept = [
+    entries = [
         f.col(quote_column(each))
         for each in changes.columns
         if not each.startswith("_change") and each != "_commit_snapshot_id"
     ]
-    return changes.where(f.col("_change_type") == "INSERT").select(*kept)
+    return changes.where(f.col("_change_type") == "INSERT").select(*entries)
 
 
 def _escape_text(text: str) -> str:

@@ -58,12 +58,13 @@ def reads_of(spark: SparkSession, pipeline: Pipeline) -> dict[str, frozenset[Par
 
     Raises InvalidPipeline, NotFound.
     """
-    found = tables(all_reads(pipeline, queries=lambda sql: query_names(spark, sql), catalogs=catalogs_of(spark)))
-    made = {step.table for step in pipeline.steps}
-    outside = {table for each in found.values() for table in each} - made
+    results = tables(all_reads(pipeline, queries=lambda sql: query_names(spark, sql), catalogs=catalogs_of(spark)))
+    entries = {step.table for step in pipeline.steps}
+    outside = {table for each in results.values() for table in each} - entries
     below = {table: frozenset(pin_tables(spark, [table])) for table in outside}
     return {
-        name: frozenset(one for table in each for one in (table, *below.get(table, ()))) for name, each in found.items()
+        name: frozenset(one for table in each for one in (table, *below.get(table, ())))
+        for name, each in results.items()
     }
 
 
@@ -117,33 +118,33 @@ class _InputReader:
         chosen = choose(self.spark, self.step, pins=self.pins, full=self.context.full)
         reason = chosen.whole_because
         if reason is None:
-            found = self.opening.opened(self.names, new=True)
-            reason = next((each.read.pin.whole_because for each in found if each.read.pin.whole_because), None)
+            sources = self.opening.opened(self.names, new=True)
+            reason = next((each.read.pin.whole_because for each in sources if each.read.pin.whole_because), None)
             if reason is None:
-                made = self._made(chosen.found, found, chosen=chosen)
-                if made.nothing_new:
-                    return made
-                also = frozenset(each.name for each in found)
-                reason = not_incremental(made.frame, chosen, also=also)
+                inputs = self._made(chosen.found, sources, chosen=chosen)
+                if inputs.nothing_new:
+                    return inputs
+                also = frozenset(each.name for each in sources)
+                reason = not_incremental(inputs.frame, chosen, also=also)
                 if reason is None:
-                    return made
-            for each in found:
+                    return inputs
+            for each in sources:
                 each.release()
         whole = read_whole(self.spark, pins=self.pins, reason=reason)
         return self._made(whole.found, self.opening.opened(self.names, new=False), whole=True)
 
     def _made(
         self,
-        found: Mapping[Parts, PinnedRead],
+        results: Mapping[Parts, PinnedRead],
         sources: tuple[OpenedSource, ...],
         *,
         chosen: ReadChoice | None = None,
         whole: bool = False,
     ) -> StepInputs:
-        tables = {table: read.pin for table, read in found.items() if table in self.pins}
+        tables = {table: read.pin for table, read in results.items() if table in self.pins}
         nothing_new = chosen is not None and chosen.nothing_new and all(each.nothing_new for each in sources)
         return StepInputs(
-            frame=self._frame(found, sources),
+            frame=self._frame(results, sources),
             pins={**tables, **{(each.name,): each.read.pin for each in sources}},
             whole=whole,
             nothing_new=nothing_new,
@@ -151,20 +152,26 @@ class _InputReader:
             opened=sources,
         )
 
-    def _frame(self, found: Mapping[Parts, PinnedRead], sources: tuple[OpenedSource, ...]) -> DataFrame:
+    def _frame(self, results: Mapping[Parts, PinnedRead], sources: tuple[OpenedSource, ...]) -> DataFrame:
         body = self.step.body
         if isinstance(body, Load):
             return sources[0].read.frame
         if isinstance(body, Sql):
             used = {name: value for name, value in self.values.items() if name in self.query.parameters}
             text = with_reads(
-                self.spark, body.text, found=found, named=self.query.relations, catalog=self.context.pipeline.catalog
+                self.spark,
+                body.text,
+                pinned_reads=results,
+                named=self.query.relations,
+                catalog=self.context.pipeline.catalog,
             )
             return self.spark.sql(text, args=used) if used else self.spark.sql(text)
         opened = {each.name: each.read.frame for each in sources}
         frames: dict[str, object] = {
-            name: frame_of(self.spark, found[self._full(given)]) if isinstance(given, tuple) else opened[given]
-            for name, given in body.inputs.items()
+            name: frame_of(self.spark, results[self._full(argument)])
+            if isinstance(argument, tuple)
+            else opened[argument]
+            for name, argument in body.inputs.items()
         }
         return _call_function(self.spark, body, step=self.step, frames=frames, values=self.values)
 
@@ -175,7 +182,7 @@ class _InputReader:
             return [one.parts for one in self.query.relations if not one.travels]
         if isinstance(body, Load):
             return [(body.source,)]
-        return [given if isinstance(given, tuple) else (given,) for given in body.inputs.values()]
+        return [argument if isinstance(argument, tuple) else (argument,) for argument in body.inputs.values()]
 
     def _names(self) -> tuple[str, ...]:
         """Return the names of sources, which have one part."""
@@ -193,10 +200,10 @@ def _pins(named: Iterable[Parts], context: StepContext) -> dict[Parts, ReadPin]:
 
     If one of them is a view, return all pins, because the view reads further tables.
     """
-    made = {table: branch_pin(branch) for table, branch in context.made.items()}
-    known = {**context.pins, **made}
-    found = {table: known[table] for table in named if table in known}
-    return known if any(pin.fingerprint is not None for pin in found.values()) else found
+    pins = {table: branch_pin(branch) for table, branch in context.made.items()}
+    known = {**context.pins, **pins}
+    results = {table: known[table] for table in named if table in known}
+    return known if any(pin.fingerprint is not None for pin in results.values()) else results
 
 
 def _call_function(
@@ -211,9 +218,9 @@ def _call_function(
     function = body.callable
     if function is None:
         raise BadRequest(f"Step {step.name}: {body.function} was not loaded.")
-    wanted = inspect.signature(function).parameters
+    parameters = inspect.signature(function).parameters
     further = {
-        name: value for name, value in {**values, "spark": spark}.items() if name in wanted and name not in frames
+        name: value for name, value in {**values, "spark": spark}.items() if name in parameters and name not in frames
     }
     frame = function(**frames, **further)
     if not isinstance(frame, DataFrame):

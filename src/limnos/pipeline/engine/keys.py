@@ -53,16 +53,16 @@ def _broken(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
     rows = f.coalesce(f.sum(f.col(_COUNT)), f.lit(0))
     empty = f.coalesce(f.sum(f.when(f.col(_EMPTY), f.col(_COUNT))), f.lit(0))
     broken = f.coalesce(f.sum(f.when(bad, f.col(_COUNT))), f.lit(0))
-    found = counted.agg(rows.alias("rows"), empty.alias("empty"), broken.alias("broken")).collect()[0]
+    result = counted.agg(rows.alias("rows"), empty.alias("empty"), broken.alias("broken")).collect()[0]
     examples = counted.where(bad).orderBy(f.col(_COUNT).desc()).limit(_SAMPLES).collect()
     sample = "; ".join(
         ", ".join(f"{each}={row[each]!r}" for each in keys) + f" ({row[_COUNT]} rows)" for row in examples
     )
     message = (
-        f"{found['empty']} rows have a NULL in their key ({', '.join(keys)}), {found['broken'] - found['empty']} share it "
+        f"{result['empty']} rows have a NULL in their key ({', '.join(keys)}), {result['broken'] - result['empty']} share it "
         f"with another row: {sample}"
     )
-    return _finding(message, checked=found["rows"], broken=found["broken"], sample=sample)
+    return _finding(message, checked=result["rows"], broken=result["broken"], sample=sample)
 
 
 def _finding(message: str, *, checked: int, broken: int = 0, sample: str | None = None) -> ExpectationFinding:
@@ -89,8 +89,8 @@ def are_distinct(frame: DataFrame, keys: Sequence[str]) -> bool:
     if java is None:
         return False
     plan = java.queryExecution().optimizedPlan()
-    wanted = {key.lower() for key in keys}
-    own = {each.exprId().id() for each in _each(plan.output()) if each.name().lower() in wanted}
+    requested_names = {key.lower() for key in keys}
+    own = {each.exprId().id() for each in _each(plan.output()) if each.name().lower() in requested_names}
     return any(_attributes(known) <= own for known in _each(_plan_below_observation(plan).distinctKeys()))
 
 
@@ -111,8 +111,8 @@ def _attributes(known: Any) -> set[object]:  # noqa: ANN401 - Spark's own
     }
 
 
-def _each(found: Any) -> Iterator[Any]:  # noqa: ANN401 - Scala's collections
-    walk = found.iterator()
+def _each(result: Any) -> Iterator[Any]:  # noqa: ANN401 - Scala's collections
+    walk = result.iterator()
     while walk.hasNext():
         yield walk.next()
 

@@ -136,8 +136,8 @@ def _connect_session(
         spark: SparkSession = SparkSession.builder.remote(address).create()
     except Exception as error:
         raise ServiceUnavailable(f"No Spark Connect server answers at {address}: {error}") from error
-    wanted = {key: value for key, value in settings.items() if key.startswith(_CATALOG)}
-    for key, value in {**wanted, "spark.sql.session.timeZone": "UTC", **(config or {})}.items():
+    requested = {key: value for key, value in settings.items() if key.startswith(_CATALOG)}
+    for key, value in {**requested, "spark.sql.session.timeZone": "UTC", **(config or {})}.items():
         spark.conf.set(key, value)
     return spark
 

@@ -70,42 +70,42 @@ def partition_term(text: str) -> PartitionTerm:
 
 def sort_term(text: str) -> SortTerm:
     """Parse a declared sort field, `flight_date DESC NULLS LAST`. Raises BadRequest."""
-    found = _SORT.fullmatch(text)
-    if found is None:
+    match = _SORT.fullmatch(text)
+    if match is None:
         raise BadRequest(f"sort: {text!r} is no column: write `name`, `name DESC` or `name DESC NULLS LAST`.")
-    direction = (found["direction"] or "asc").lower()
-    nulls = (found["nulls"] or ("first" if direction == "asc" else "last")).lower()
-    return SortTerm(_term(found["term"], what="sort"), direction, f"nulls-{nulls}")
+    direction = (match["direction"] or "asc").lower()
+    nulls = (match["nulls"] or ("first" if direction == "asc" else "last")).lower()
+    return SortTerm(_term(match["term"], what="sort"), direction, f"nulls-{nulls}")
 
 
-def partition_of(found: TableMetadata) -> tuple[PartitionTerm, ...]:
+def partition_of(metadata: TableMetadata) -> tuple[PartitionTerm, ...]:
     """Return the table's current partition fields."""
-    names = column_paths(found)
+    names = column_paths(metadata)
     return tuple(
         PartitionTerm(each.transform, names.get(each.source_id, (each.name,)))
-        for each in found.spec.fields
+        for each in metadata.spec.fields
         if each.transform != "void"
     )
 
 
-def sort_of(found: TableMetadata) -> tuple[SortTerm, ...]:
+def sort_of(metadata: TableMetadata) -> tuple[SortTerm, ...]:
     """Return the table's current sort order."""
-    names = column_paths(found)
+    names = column_paths(metadata)
     return tuple(
         SortTerm(PartitionTerm(each.transform, names.get(each.source_id, ("?",))), each.direction, each.null_order)
-        for each in found.order.fields
+        for each in metadata.order.fields
     )
 
 
-def column_paths(found: TableMetadata) -> dict[int, tuple[str, ...]]:
+def column_paths(metadata: TableMetadata) -> dict[int, tuple[str, ...]]:
     """Return the paths of all columns and nested fields by field id."""
-    top = [{"id": each.id, "name": each.name, "type": each.type} for each in found.schema.fields]
+    top = [{"id": each.id, "name": each.name, "type": each.type} for each in metadata.schema.fields]
     return {number: path for number, path, _ in _paths(top)}
 
 
-def column_docs(found: TableMetadata) -> dict[tuple[str, ...], str | None]:
+def column_docs(metadata: TableMetadata) -> dict[tuple[str, ...], str | None]:
     """Return the comments of all columns and nested fields by lower-case path."""
-    top = [{"id": each.id, "name": each.name, "type": each.type, "doc": each.doc} for each in found.schema.fields]
+    top = [{"id": each.id, "name": each.name, "type": each.type, "doc": each.doc} for each in metadata.schema.fields]
     return {tuple(part.lower() for part in path): doc for _, path, doc in _paths(top)}
 
 

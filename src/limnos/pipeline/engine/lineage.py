@@ -39,7 +39,9 @@ def lineage_of(frame: DataFrame) -> QueryLineage:
     plan: Java = executed.queryExecution().analyzed()
     traced = trace(json.loads(plan.toJSON()), dict(_leaves(plan)))
     inputs = tuple([each for each in traced.inputs if isinstance(each, LineageSource)])
-    columns = {name: _without_helper_columns(found) for name, found in zip(frame.columns, traced.columns, strict=False)}
+    columns = {
+        name: _without_helper_columns(origins) for name, origins in zip(frame.columns, traced.columns, strict=False)
+    }
     return QueryLineage(inputs=inputs, columns=columns, rows=_without_helper_columns(traced.rows))
 
 
@@ -67,8 +69,8 @@ def _leaves(plan: Java) -> Iterator[tuple[int, LineageSource]]:
                 yield int(output.head().exprId().id()), source
 
 
-def _sequence(found: Java) -> Iterator[Java]:
-    iterator = found.iterator()
+def _sequence(result: Java) -> Iterator[Java]:
+    iterator = result.iterator()
     while iterator.hasNext():
         yield iterator.next()
 
@@ -89,8 +91,8 @@ def _relation(leaf: Java) -> LineageSource | None:
     identifier, catalog = leaf.identifier(), leaf.catalog()
     if identifier.isEmpty() or catalog.isEmpty():
         return None
-    found = identifier.get()
-    parts = (str(catalog.get().name()), *map(str, found.namespace()), str(found.name()))
+    result = identifier.get()
+    parts = (str(catalog.get().name()), *map(str, result.namespace()), str(result.name()))
     if _REFERENCE.fullmatch(parts[-1]) and len(parts) > 3 and _is_reference(leaf.table(), parts[-2]):
         parts = parts[:-1]
     return table_source(parts)
@@ -98,8 +100,8 @@ def _relation(leaf: Java) -> LineageSource | None:
 
 def _is_reference(table: Java, name: str) -> bool:
     """Return whether a relation is a state of the table that the part before its last one names."""
-    told = str(table.name())
-    return told == name or told.endswith(f".{name}")
+    text = str(table.name())
+    return text == name or text.endswith(f".{name}")
 
 
 def _files_or_database(relation: Java) -> LineageSource | None:

@@ -35,8 +35,10 @@ def merge(step: StepDeclaration, frame: DataFrame, *, branch: StepBranch, schema
     Raises KeyViolation before anything is written.
     """
     spark = frame.sparkSession
-    gone = f.lit(False) if step.write.delete_when is None else f.coalesce(f.expr(step.write.delete_when), f.lit(False))
-    rows = frame.select(*fitted_columns(frame, schema), gone.alias(_DELETE))
+    column = (
+        f.lit(False) if step.write.delete_when is None else f.coalesce(f.expr(step.write.delete_when), f.lit(False))
+    )
+    rows = frame.select(*fitted_columns(frame, schema), column.alias(_DELETE))
     distinct = are_distinct(rows, step.write.keys)
     with staged_rows(rows) as source, temporary_view(source) as view:
         require_keys(source, step.write.keys, step=step.name, distinct=distinct)

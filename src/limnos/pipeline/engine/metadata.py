@@ -133,8 +133,8 @@ class TableMetadata(msgspec.Struct, frozen=True, rename="kebab"):
 
     def head(self, ref: str = MAIN) -> int | None:
         """Return the newest snapshot's id of a branch; None if the branch does not exist."""
-        found = self.refs.get(ref)
-        return None if found is None else found.snapshot_id
+        reference = self.refs.get(ref)
+        return None if reference is None else reference.snapshot_id
 
     def snapshot(self, number: int | None) -> TableSnapshot | None:
         """Return a snapshot by its id; None if it is not kept."""
@@ -143,10 +143,10 @@ class TableMetadata(msgspec.Struct, frozen=True, rename="kebab"):
     def ancestors(self, number: int | None) -> Iterator[TableSnapshot]:
         """Yield a snapshot and its ancestors, newest first, as far as they are kept."""
         known = {each.snapshot_id: each for each in self.snapshots}
-        found = known.get(number) if number is not None else None
-        while found is not None:
-            yield found
-            found = known.get(found.parent_snapshot_id) if found.parent_snapshot_id is not None else None
+        snapshot = known.get(number) if number is not None else None
+        while snapshot is not None:
+            yield snapshot
+            snapshot = known.get(snapshot.parent_snapshot_id) if snapshot.parent_snapshot_id is not None else None
 
 
 def metadata_of(spark: SparkSession, table: Parts) -> TableMetadata | None:
@@ -163,14 +163,14 @@ def metadata_of(spark: SparkSession, table: Parts) -> TableMetadata | None:
 
 def metadata_there(spark: SparkSession, table: Parts) -> TableMetadata:
     """Return the metadata of `table`. Raises NotFound if it does not exist."""
-    found = metadata_of(spark, table)
-    if found is None:
+    metadata = metadata_of(spark, table)
+    if metadata is None:
         raise NotFound(
             f"Table {engine.render_spark(table)} is not there (any more), or you may not see it. It was dropped or "
             "renamed while the run worked: run the pipeline again.",
             kind="table",
         )
-    return found
+    return metadata
 
 
 def is_classic(spark: SparkSession) -> bool:

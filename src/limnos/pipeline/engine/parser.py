@@ -45,8 +45,8 @@ class ParseTree:
         path = self.grammar.jvm.org.antlr.v4.runtime.tree.xpath.XPath
         # As an array, because a Java iterator ends with an exception. PySpark would look that exception up among the
         # session's own objects, where the other JVM's id may mean any object.
-        found = path.findAll(self.root, f"//{rule}", self.parser).toArray()
-        return [found[index] for index in range(len(found))]
+        nodes = path.findAll(self.root, f"//{rule}", self.parser).toArray()
+        return [nodes[index] for index in range(len(nodes))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ class SparkGrammar:
 
     def name(self, text: str) -> tuple[str, ...]:
         """Return the parts of a name as a query writes it."""
-        found = self.sql_parser.parseMultipartIdentifier(text)
-        return tuple(found.apply(index) for index in range(found.size()))
+        parts = self.sql_parser.parseMultipartIdentifier(text)
+        return tuple(parts.apply(index) for index in range(parts.size()))
 
     def accept(self, sql: str) -> None:
         """Let Spark build its plan of a statement, to find errors that the grammar allows. Raises InvalidQuery."""

@@ -59,24 +59,29 @@ def branch_pin(branch: StepBranch) -> ReadPin:
 
 
 def reads(
-    spark: SparkSession, pins: Mapping[Parts, ReadPin], *, given: Mapping[Parts, PinnedRead] | None = None
+    spark: SparkSession, pins: Mapping[Parts, ReadPin], *, overrides: Mapping[Parts, PinnedRead] | None = None
 ) -> dict[Parts, PinnedRead]:
-    """Return how the session reads all pinned tables. Tables in `given` are read as given there, also by views.
+    """Return how the session reads all pinned tables. Tables in `overrides` are read as given there, also by views.
 
     Raises NotFound and CommitConflict if a pin is no longer valid.
     """
-    found = dict(given or {})
+    results = dict(overrides or {})
     for table in pins:
-        _read(spark, table, pins=pins, found=found)
-    return found
+        _read(spark, table, pins=pins, pinned_reads=results)
+    return results
 
 
 def with_reads(
-    spark: SparkSession, sql: str, *, found: Mapping[Parts, PinnedRead], named: Iterable[NamedRelation], catalog: str
+    spark: SparkSession,
+    sql: str,
+    *,
+    pinned_reads: Mapping[Parts, PinnedRead],
+    named: Iterable[NamedRelation],
+    catalog: str,
 ) -> str:
     """Replace the tables in a query by their reads. `catalog` is the catalog of names without one."""
     named = [each for each in named if len(each.parts) > 1]
-    chosen = {each.parts: found.get(full_name(spark, each.parts, catalog=catalog)) for each in named}
+    chosen = {each.parts: pinned_reads.get(full_name(spark, each.parts, catalog=catalog)) for each in named}
     texts = {parts: read.text for parts, read in chosen.items() if read is not None}
     renamed = frozenset(parts for parts, read in chosen.items() if read is not None and read.is_stand_in)
     return splice_names(sql, named, texts=texts, renamed=renamed)
@@ -104,9 +109,9 @@ def _pin(spark: SparkSession, table: Parts, *, pins: dict[Parts, ReadPin], depth
     if table in pins:
         return
     name = ".".join(table)
-    found = _metadata(spark, table)
-    if found is not None:
-        pins[table] = ReadPin(name=name, table=table, snapshot=found.head())
+    metadata = _metadata(spark, table)
+    if metadata is not None:
+        pins[table] = ReadPin(name=name, table=table, snapshot=metadata.head())
         return
     view = view_of(spark, table)
     if view is None:
@@ -132,8 +137,8 @@ def _metadata(spark: SparkSession, table: Parts) -> TableMetadata | None:
 
 
 def _fingerprint(view: ViewDefinition) -> str:
-    told = "\0".join((view.sql.strip(), *view.columns))
-    return f"view:{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    text = "\0".join((view.sql.strip(), *view.columns))
+    return f"view:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
 
 
 def _tables_of(spark: SparkSession, view: ViewDefinition) -> dict[Parts, Parts]:
@@ -156,16 +161,18 @@ def _within(spark: SparkSession, view: ViewDefinition, *, parts: Parts) -> Parts
     )
 
 
-def _read(spark: SparkSession, table: Parts, *, pins: Mapping[Parts, ReadPin], found: dict[Parts, PinnedRead]) -> None:
-    if table in found:
+def _read(
+    spark: SparkSession, table: Parts, *, pins: Mapping[Parts, ReadPin], pinned_reads: dict[Parts, PinnedRead]
+) -> None:
+    if table in pinned_reads:
         return
     pin = pins.get(table)
     if pin is None:
         raise NotFound(f"{'.'.join(table)} was not pinned when the run began: run the pipeline again.", kind="table")
     if pin.fingerprint is not None:
-        found[table] = _read_view(spark, pin, pins=pins, found=found)
+        pinned_reads[table] = _read_view(spark, pin, pins=pins, pinned_reads=pinned_reads)
     else:
-        found[table] = _read_table(spark, pin, table=table)
+        pinned_reads[table] = _read_table(spark, pin, table=table)
 
 
 def _read_table(spark: SparkSession, pin: ReadPin, *, table: Parts) -> PinnedRead:
@@ -195,14 +202,14 @@ def _as_named_now(
 ) -> DataFrame:
     """Return a snapshot's rows with the table's current columns. Iceberg returns those of the snapshot's schema."""
     before = {each.id: each.name for each in then.fields}
-    kept = [f.col(quote_column(before[each.id])).alias(each.name) for each in now.fields if each.id in before]
+    columns = [f.col(quote_column(before[each.id])).alias(each.name) for each in now.fields if each.id in before]
     schema = spark.table(name).schema
-    renamed = frame.select(*kept)
+    renamed = frame.select(*columns)
     return renamed.select(*fitted_columns(renamed, schema))
 
 
 def _read_view(
-    spark: SparkSession, pin: ReadPin, *, pins: Mapping[Parts, ReadPin], found: dict[Parts, PinnedRead]
+    spark: SparkSession, pin: ReadPin, *, pins: Mapping[Parts, ReadPin], pinned_reads: dict[Parts, PinnedRead]
 ) -> PinnedRead:
     table = pin.table or ()
     view = view_of(spark, table)
@@ -211,9 +218,9 @@ def _read_view(
     named = relations(spark, view.sql)
     below = _tables_of(spark, view)
     for each in below:
-        _read(spark, each, pins=pins, found=found)
-    texts = {parts: found[full].text for full, parts in below.items()}
-    renamed = frozenset(parts for full, parts in below.items() if found[full].is_stand_in)
+        _read(spark, each, pins=pins, pinned_reads=pinned_reads)
+    texts = {parts: pinned_reads[full].text for full, parts in below.items()}
+    renamed = frozenset(parts for full, parts in below.items() if pinned_reads[full].is_stand_in)
     frame = spark.sql(splice_names(view.sql, named, texts=texts, renamed=renamed))
     if view.taken:
         frame = frame.select(*[f.col(quote_column(each)) for each in view.taken])

@@ -91,8 +91,8 @@ def _trees(value: object) -> Iterator[PlanTree]:
 
 
 def _id(node: Json) -> int | None:
-    found = node.get("exprId")
-    return int(found["id"]) if isinstance(found, dict) else None
+    result = node.get("exprId")
+    return int(result["id"]) if isinstance(result, dict) else None
 
 
 def _ids(value: object) -> list[int]:
@@ -143,16 +143,16 @@ class _Tracer:
         """Trace a recursive CTE: repeat until no origins are added."""
         anchor, recursion = tree.children
         env, output = self.plan(anchor, outer)
-        found = [env.get(one, NOWHERE) for one in output]
+        origins = [env.get(one, NOWHERE) for one in output]
         while True:
-            self.shared[int(tree.node["id"])] = found
+            self.shared[int(tree.node["id"])] = origins
             again, output = self.plan(recursion, outer)
-            more = [known | again.get(one, NOWHERE) for known, one in zip(found, output, strict=False)]
-            if more == found:
+            more = [known | again.get(one, NOWHERE) for known, one in zip(origins, output, strict=False)]
+            if more == origins:
                 break
-            found = more
-        given = [int(each["id"]) for each in tree.node["outputAttrIds"]]
-        return env | again | dict(zip(given, found, strict=False)), given
+            origins = more
+        arguments = [int(each["id"]) for each in tree.node["outputAttrIds"]]
+        return env | again | dict(zip(arguments, origins, strict=False)), arguments
 
     def _leaf(self, tree: PlanTree, outer: ColumnEnvironment) -> tuple[ColumnEnvironment, list[int]]:
         attributes = [each.node for each in _trees(tree.node.get("output"))]
@@ -206,7 +206,7 @@ class _Tracer:
     ) -> list[int]:
         """Trace a node's expressions into `env`. Returns the ids of its output columns."""
         node, kind = tree.node, tree.kind
-        made: dict[str, list[Origins]] = {}
+        column_origin: dict[str, list[Origins]] = {}
         for name, value in node.items():
             if name == "output":
                 continue
@@ -215,14 +215,14 @@ class _Tracer:
                 one = _id(each.node)
                 if one is not None and each.kind == "Alias":
                     env[one] = origins
-                made.setdefault(name, []).append(origins)
+                column_origin.setdefault(name, []).append(origins)
         for name, subtype in _CONDITIONS.items():
             word = "JOIN" if kind in {"Join", "LateralJoin"} else subtype
-            self.rows |= _indirect([one for found in made.get(name, ()) for one in found], word)
-        return self._given(tree, env, made=made, output=output)
+            self.rows |= _indirect([one for origins in column_origin.get(name, ()) for one in origins], word)
+        return self._given(tree, env, origins=column_origin, output=output)
 
     def _given(
-        self, tree: PlanTree, env: ColumnEnvironment, *, made: Mapping[str, list[Origins]], output: list[int]
+        self, tree: PlanTree, env: ColumnEnvironment, *, origins: Mapping[str, list[Origins]], output: list[int]
     ) -> list[int]:
         """Return the node's output columns, and trace those that it creates without a named expression."""
         node, kind = tree.node, tree.kind
@@ -234,20 +234,20 @@ class _Tracer:
             return [*output, *_ids(node.get("windowExpressions"))]
         if kind == "Generate":
             fresh = _ids(node.get("generatorOutput"))
-            env |= dict.fromkeys(fresh, _transformed_origins(_all(made.get("generator", ())), TRANSFORMATION))
+            env |= dict.fromkeys(fresh, _transformed_origins(_all(origins.get("generator", ())), TRANSFORMATION))
             dropped = {int(each) for each in node.get("unrequiredChildIndex") or ()}
             return [*(one for at, one in enumerate(output) if at not in dropped), *fresh]
         if kind == "LateralJoin":
             return output + self._lateral(tree, env)
-        given = _ids(node.get("output"))
+        ids = _ids(node.get("output"))
         if kind == "Expand":
-            flat, width = made.get("projections", []), max(1, len(given))
-            for position, one in enumerate(given):
+            flat, width = origins.get("projections", []), max(1, len(ids))
+            for position, one in enumerate(ids):
                 env[one] = frozenset().union(*flat[position::width])
-        elif given:
+        elif ids:
             below = _transformed_origins(_all([env.get(one, NOWHERE) for one in output]), TRANSFORMATION)
-            env |= {one: below for one in given if one not in env}
-        return given or output
+            env |= {one: below for one in ids if one not in env}
+        return ids or output
 
     def _lateral(self, tree: PlanTree, env: ColumnEnvironment) -> list[int]:
         """Trace the right side of a lateral join, which sees the columns of the left side."""
@@ -271,12 +271,12 @@ class _Tracer:
             function, spec = [self.origins(each, env, outer=outer) for each in tree.children]
             subtype = AGGREGATION if tree.children[0].kind == "AggregateExpression" else TRANSFORMATION
             return _transformed_origins(function, subtype) | _indirect(spec, "WINDOW")
-        found = [self.origins(each, env, outer=outer) for each in tree.children]
+        origins = [self.origins(each, env, outer=outer) for each in tree.children]
         if kind in {"CaseWhen", "If"}:
-            return _chosen(kind, found)
+            return _chosen(kind, origins)
         if kind in _DIRECTLY or (kind in _CASTS and _keeps_type(tree)):
-            return _all(found)
-        return _transformed_origins(_all(found), AGGREGATION if kind == "AggregateExpression" else TRANSFORMATION)
+            return _all(origins)
+        return _transformed_origins(_all(origins), AGGREGATION if kind == "AggregateExpression" else TRANSFORMATION)
 
     def _subquery(self, tree: PlanTree, env: ColumnEnvironment, *, outer: ColumnEnvironment) -> Origins:
         """Trace a subquery in an expression, including the values that it is compared with."""
@@ -286,17 +286,17 @@ class _Tracer:
         return _all([inner.get(one, NOWHERE) for one in output])
 
 
-def _all(found: Iterable[Origins]) -> Origins:
-    return frozenset().union(*found)
+def _all(origins: Iterable[Origins]) -> Origins:
+    return frozenset().union(*origins)
 
 
-def _chosen(kind: str, found: Sequence[Origins]) -> Origins:
+def _chosen(kind: str, origins: Sequence[Origins]) -> Origins:
     """Separate values from the conditions of CASE or IF: condition, value, condition, value, …, else."""
-    last = len(found) - 1
-    is_condition = [at == 0 if kind == "If" else at % 2 == 0 and at != last for at in range(len(found))]
-    if kind == "CaseWhen" and len(found) % 2 == 0:
-        is_condition = [at % 2 == 0 for at in range(len(found))]
-    pairs = list(zip(found, is_condition, strict=True))
+    last = len(origins) - 1
+    is_condition = [at == 0 if kind == "If" else at % 2 == 0 and at != last for at in range(len(origins))]
+    if kind == "CaseWhen" and len(origins) % 2 == 0:
+        is_condition = [at % 2 == 0 for at in range(len(origins))]
+    pairs = list(zip(origins, is_condition, strict=True))
     values = _transformed_origins(_all([one for one, decides in pairs if not decides]), TRANSFORMATION)
     return values | _indirect(_all([one for one, decides in pairs if decides]), "CONDITIONAL")
 

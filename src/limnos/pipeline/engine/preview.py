@@ -137,12 +137,12 @@ class _Previewer:
         if body.callable is None:
             raise _UnknownColumns(f"{body.function} was not imported")
         frames: dict[str, Any] = {
-            name: self._spark.table(self._text(given if isinstance(given, tuple) else (given,))).limit(0)
-            for name, given in body.inputs.items()
+            name: self._spark.table(self._text(argument if isinstance(argument, tuple) else (argument,))).limit(0)
+            for name, argument in body.inputs.items()
         }
-        wanted = inspect.signature(body.callable).parameters
-        frames |= {name: value for name, value in self._values.items() if name in wanted and name not in frames}
-        if "spark" in wanted and "spark" not in frames:
+        parameters = inspect.signature(body.callable).parameters
+        frames |= {name: value for name, value in self._values.items() if name in parameters and name not in frames}
+        if "spark" in parameters and "spark" not in frames:
             frames["spark"] = self._spark
         return cast("DataFrame", body.callable(**frames))
 

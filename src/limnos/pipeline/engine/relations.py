@@ -91,9 +91,9 @@ def query_names(spark: SparkSession | None, sql: str) -> QueryNames:
     if not parameters:  # with parameters, a plan would need their values
         grammar.accept(sql)
     clauses = [_with(context, grammar, sql=sql) for context in tree.found("ctes")]
-    found = (_relation(context, grammar, sql=sql) for context in tree.found("identifierReference"))
-    kept = [one for one in found if not _is_bound(one, clauses)]
-    return QueryNames(relations=tuple(sorted(kept, key=lambda one: one.start)), parameters=parameters)
+    result = (_relation(context, grammar, sql=sql) for context in tree.found("identifierReference"))
+    entries = [one for one in result if not _is_bound(one, clauses)]
+    return QueryNames(relations=tuple(sorted(entries, key=lambda one: one.start)), parameters=parameters)
 
 
 def relations(spark: SparkSession | None, sql: str) -> tuple[NamedRelation, ...]:

@@ -92,11 +92,11 @@ class SparkSessions:
     def close(self) -> None:
         """Close the pool's sessions, but not the given one. Sessions of a classic Spark need no closing."""
         with self._lock:
-            made, self._made, self._free = self._made, [], []
+            sessions, self._made, self._free = self._made, [], []
         if self._classic:
             return
         self.give_up()
-        for spark in made:
+        for spark in sessions:
             spark.stop()
         _client_of(self._spark).set_retry_policies(self._policies)
 
@@ -104,15 +104,15 @@ class SparkSessions:
         return self._given_up.is_set() or self._is_stopped()
 
     def _another(self) -> SparkSession:
-        made = self._beside() if self._classic else _cloned(self._spark)
+        session = self._beside() if self._classic else _cloned(self._spark)
         if not self._classic:
-            _patient(made, lambda: not self._is_over())
+            _patient(session, lambda: not self._is_over())
         for name in _catalogs(self._spark.conf.getAll):
             for key, value in _RETRIES.items():
-                made.conf.set(f"spark.sql.catalog.{name}.{key}", value)
+                session.conf.set(f"spark.sql.catalog.{name}.{key}", value)
         with self._lock:
-            self._made.append(made)
-        return made
+            self._made.append(session)
+        return session
 
     def _beside(self) -> SparkSession:
         other = self._spark.newSession()
@@ -136,8 +136,8 @@ def _cloned(spark: SparkSession) -> SparkSession:
     connected: Any = spark
     cloned: Any = connected.cloneSession()
     cloned.release_session_on_close = True  # a clone lacks this flag, and without it is never released
-    made: SparkSession = cloned
-    return made
+    session: SparkSession = cloned
+    return session
 
 
 def _client_of(spark: SparkSession) -> Any:  # noqa: ANN401 - Spark Connect's own

@@ -92,8 +92,8 @@ class SourceOpener:
 
     def _before(self, name: str) -> ReadPin | None:
         """Return the state of the source in the checkpoint of the step's published table."""
-        found = metadata_of(self._spark, self._step.table)
-        newest = None if found is None else checkpoint_snapshot(found)
-        told = (inputs_of_mark(newest) if newest is not None else None) or {}
-        state = told.get(engine.render_spark((name,)))
+        metadata = metadata_of(self._spark, self._step.table)
+        newest = None if metadata is None else checkpoint_snapshot(metadata)
+        entries = (inputs_of_mark(newest) if newest is not None else None) or {}
+        state = entries.get(engine.render_spark((name,)))
         return ReadPin(name=name, fingerprint=state) if isinstance(state, str) else None

@@ -67,12 +67,12 @@ def _text(error: BaseException) -> str:
 
 def _causes(error: Py4JJavaError) -> str:
     """Return the messages of a Java exception and its causes, the innermost first."""
-    found: list[str] = []
+    names: list[str] = []
     cause = error.java_exception
-    while cause is not None and len(found) < 10:
-        found.append(str(cause.toString()))
+    while cause is not None and len(names) < 10:
+        names.append(str(cause.toString()))
         cause = cause.getCause()
-    return "\n".join(reversed(found))
+    return "\n".join(reversed(names))
 
 
 def _shorten_text(text: str) -> str:

@@ -27,11 +27,11 @@ def stage(frame: DataFrame) -> DataFrame:
 @contextmanager
 def staged_rows(frame: DataFrame) -> Iterator[DataFrame]:
     """Stage the rows of `frame` for the body of a `with`."""
-    held = stage(frame)
+    data_frame = stage(frame)
     try:
-        yield held
+        yield data_frame
     finally:
-        release(held)
+        release(data_frame)
 
 
 def release(frame: DataFrame) -> None:

@@ -124,8 +124,8 @@ class _StepExecution:
             with self._phase("expectations"):
                 self.findings += malformed.findings()
         # In one write, because a step may read several such sources and has one branch per table.
-        if kept := [malformed.rows for malformed in inputs.malformed if malformed.keep]:
-            self._write(_aside(self.step, MALFORMED), reduce(lambda one, other: one.unionByName(other), kept))
+        if frames := [malformed.rows for malformed in inputs.malformed if malformed.keep]:
+            self._write(_aside(self.step, MALFORMED), reduce(lambda one, other: one.unionByName(other), frames))
 
     def _judged(self) -> StepOutcome:
         """Return the outcome. Raises DataBroken if a finding forbids publishing."""
@@ -179,11 +179,11 @@ class _StepExecution:
         """Prepare the table and begin its branch. Returns the branch, and the table's columns if known."""
         context = self.context
         with self._phase("planning"):
-            preparation = prepare(self.spark, step, frame=frame, branch=context.branch, there=context.there)
+            preparation = prepare(self.spark, step, frame=frame, branch=context.branch, existing_tables=context.there)
             context.check()
             known = preparation if preparation.is_ready else None
-            begun = begin(self.spark, step, branch=context.branch, found=None if known is None else known.found)
-        self.branches.append(replace(begun, columns_to_drop=preparation.columns_to_drop))
+            branch = begin(self.spark, step, branch=context.branch, metadata=None if known is None else known.found)
+        self.branches.append(replace(branch, columns_to_drop=preparation.columns_to_drop))
         return self.branches[-1], None if known is None else known.schema
 
     def _added(self, written: WriteResult) -> DataFrame | None:
@@ -199,8 +199,8 @@ class _StepExecution:
         return None
 
     def _table_findings(self) -> tuple[ExpectationFinding, ...]:
-        made = {**self.context.made, self.step.table: self.branches[0]}
-        reads = table_texts(self.spark, replace(self.context, made=made))
+        branches = {**self.context.made, self.step.table: self.branches[0]}
+        reads = table_texts(self.spark, replace(self.context, made=branches))
         return table_findings(
             self.spark,
             self.step,
@@ -243,5 +243,5 @@ def _aside(step: StepDeclaration, suffix: str) -> StepDeclaration:
 
 
 def _lineage(inputs: StepInputs) -> QueryLineage:
-    found = lineage_of(inputs.frame)
-    return found if found.inputs else lineage_of_tables(table for table in inputs.pins if len(table) > 1)
+    lineage = lineage_of(inputs.frame)
+    return lineage if lineage.inputs else lineage_of_tables(table for table in inputs.pins if len(table) > 1)

@@ -74,7 +74,7 @@ def preparation(
     *,
     frame: DataFrame,
     branch: str = "",
-    there: frozenset[Parts] = frozenset(),
+    existing_tables: frozenset[Parts] = frozenset(),
 ) -> TablePreparation:
     """Return the changes that the step's table needs for the rows of `frame`. Executes nothing.
 
@@ -83,52 +83,59 @@ def preparation(
         step: The step.
         frame: The step's rows.
         branch: Name of the branch that will be written. A new table gets the run's name from it as a property.
-        there: Tables and namespaces that existed when the run began. They are never created.
+        existing_tables: Tables and namespaces that existed when the run began. They are never created.
 
     Raises:
-        OutputGone: A table in `there` is missing.
+        OutputGone: A table in `existing_tables` is missing.
         BadRequest: A change that the step does not allow: a dropped or narrowed column, or missing keys or partition
             columns.
     """
-    wanted = columns_of(step, frame)
-    require_single_names(wanted)
-    _check_columns(step, wanted)
-    found = metadata_of(spark, step.table)
-    if found is None:
-        if step.table in there:
+    struct_type = columns_of(step, frame)
+    require_single_names(struct_type)
+    _check_columns(step, struct_type)
+    metadata = metadata_of(spark, step.table)
+    if metadata is None:
+        if step.table in existing_tables:
             raise OutputGone(f"{'.'.join(step.table)} was there when the run began and is not any longer")
-        made = storable(wanted)
+        result = storable(struct_type)
         return TablePreparation(
-            is_new=True, columns=made, statements=tuple(_making(step, made, branch=branch, there=there))
+            is_new=True,
+            columns=result,
+            statements=tuple(_making(step, result, branch=branch, existing_tables=existing_tables)),
         )
-    _check_layout(spark, step, found=found)
+    _check_layout(spark, step, metadata=metadata)
     have = spark.table(engine.render_spark(step.table)).schema
-    changes = changes_between(have, wanted)
-    dropped = _allowed_drops(step, changes, found=found)
+    changes = changes_between(have, struct_type)
+    dropped = _allowed_drops(step, changes, metadata=metadata)
     _check_lossy(step, changes)
-    statements = (*_evolving(step, changes, have=have), *_dressing(step, found))
+    statements = (*_evolving(step, changes, have=have), *_dressing(step, metadata))
     return TablePreparation(
         is_new=False,
-        columns=wanted,
+        columns=struct_type,
         changes=changes,
         statements=statements,
         columns_to_drop=tuple(map(dotted_path, dropped)),
-        found=found,
+        found=metadata,
         schema=have,
     )
 
 
 def prepare(
-    spark: SparkSession, step: StepDeclaration, *, frame: DataFrame, branch: str, there: frozenset[Parts] = frozenset()
+    spark: SparkSession,
+    step: StepDeclaration,
+    *,
+    frame: DataFrame,
+    branch: str,
+    existing_tables: frozenset[Parts] = frozenset(),
 ) -> TablePreparation:
     """Execute the DDL that creates or alters the step's table, and return it with what `preparation` found.
 
     Raises as `preparation` does.
     """
-    found = preparation(spark, step, frame=frame, branch=branch, there=there)
-    for statement in found.statements:
+    table_preparation = preparation(spark, step, frame=frame, branch=branch, existing_tables=existing_tables)
+    for statement in table_preparation.statements:
         spark.sql(statement)
-    return found
+    return table_preparation
 
 
 def columns_of(step: StepDeclaration, frame: DataFrame) -> StructType:
@@ -136,12 +143,12 @@ def columns_of(step: StepDeclaration, frame: DataFrame) -> StructType:
     if step.write.mode is not WriteMode.HISTORY:
         return frame.schema
     write = step.write
-    taken = {each.lower() for each in frame.columns} & {
+    names = {each.lower() for each in frame.columns} & {
         each.lower() for each in (write.valid_from, write.valid_to, write.current)
     }
-    if taken:
+    if names:
         raise BadRequest(
-            f"Step {step.name}: the query has a column {min(taken)!r}, which its history makes itself. Give it another "
+            f"Step {step.name}: the query has a column {min(names)!r}, which its history makes itself. Give it another "
             "name in the query, or name the history's with valid_from, valid_to, current."
         )
     when = TimestampType() if write.as_of is None else frame.select(f.expr(write.as_of)).schema.fields[0].dataType
@@ -159,8 +166,8 @@ def literal(text: str) -> str:
     return f"'{escaped}'"
 
 
-def _check_columns(step: StepDeclaration, wanted: StructType) -> None:
-    names = {each.lower() for each in wanted.names}
+def _check_columns(step: StepDeclaration, struct_type: StructType) -> None:
+    names = {each.lower() for each in struct_type.names}
     write = step.write
     if write.mode in {WriteMode.MERGE, WriteMode.HISTORY} and not write.keys:
         raise BadRequest(
@@ -170,28 +177,28 @@ def _check_columns(step: StepDeclaration, wanted: StructType) -> None:
         raise BadRequest(
             f"Step {step.name}: `partitions` replaces partitions, and none are declared. Write `partition:`."
         )
-    told = {"keys": write.keys, "tracked": write.tracked, "columns": tuple(each.name for each in step.columns)}
-    for what, columns in told.items():
+    entries = {"keys": write.keys, "tracked": write.tracked, "columns": tuple(each.name for each in step.columns)}
+    for what, columns in entries.items():
         for name in columns:
             if name.lower() not in names and name.partition(".")[0].lower() not in names:
                 raise BadRequest(
                     f"Step {step.name}: `{what}` names {name!r}, which the query does not give. It gives "
-                    f"{', '.join(wanted.names)}."
+                    f"{', '.join(struct_type.names)}."
                 )
 
 
-def _check_layout(spark: SparkSession, step: StepDeclaration, *, found: TableMetadata) -> None:
-    if step.write.mode is not WriteMode.PARTITIONS or found.head() is None:
+def _check_layout(spark: SparkSession, step: StepDeclaration, *, metadata: TableMetadata) -> None:
+    if step.write.mode is not WriteMode.PARTITIONS or metadata.head() is None:
         return
     name = engine.render_spark(step.table)
-    if _partition_changes(step, found) != ((), ()):
+    if _partition_changes(step, metadata) != ((), ()):
         raise BadRequest(
             f"Step {step.name}: {name} is partitioned otherwise than declared, and `partitions` would leave the rows "
             "of the old partitions beside the new ones. Write the step once with `mode: replace`, or leave `partition` as it was."
         )
-    if len(found.partition_specs) > 1:
+    if len(metadata.partition_specs) > 1:
         specs = {row[0] for row in spark.sql(f"SELECT DISTINCT spec_id FROM {name}.files").collect()}
-        if specs - {found.default_spec_id}:
+        if specs - {metadata.default_spec_id}:
             raise BadRequest(
                 f"Step {step.name}: {name} has rows from before its partitioning was changed, which `partitions` would "
                 "leave beside the new ones. Write the step once with `mode: replace`."
@@ -199,7 +206,7 @@ def _check_layout(spark: SparkSession, step: StepDeclaration, *, found: TableMet
 
 
 def _allowed_drops(
-    step: StepDeclaration, changes: ColumnChanges, *, found: TableMetadata
+    step: StepDeclaration, changes: ColumnChanges, *, metadata: TableMetadata
 ) -> tuple[tuple[str, ...], ...]:
     allowed = {each.lower() for each in step.allowed.drop}
     refused = [path for path in changes.missing if dotted_path(path).lower() not in allowed]
@@ -209,7 +216,7 @@ def _allowed_drops(
             f"Step {step.name}: the table has {names}, which the query does not give (any more). Give it in the query "
             f"(a renamed column is a new one); or, to drop it with its values, write `allow: {{drop: [{names}]}}`."
         )
-    used = {each.column for each in partition_of(found)} | {each.term.column for each in sort_of(found)}
+    used = {each.column for each in partition_of(metadata)} | {each.term.column for each in sort_of(metadata)}
     for path in changes.missing:
         if any(each[: len(path)] == path for each in used):
             raise BadRequest(
@@ -229,13 +236,15 @@ def _check_lossy(step: StepDeclaration, changes: ColumnChanges) -> None:
             )
 
 
-def _making(step: StepDeclaration, wanted: StructType, *, branch: str, there: frozenset[Parts]) -> Iterator[str]:
+def _making(
+    step: StepDeclaration, struct_type: StructType, *, branch: str, existing_tables: frozenset[Parts]
+) -> Iterator[str]:
     for length in range(2, len(step.table)):
-        if step.table[:length] in there:
+        if step.table[:length] in existing_tables:
             continue  # it existed when the run began: if it is missing now, CREATE TABLE must fail
         yield f"CREATE NAMESPACE IF NOT EXISTS {engine.render_spark(step.table[:length])}"
     comments = _comments(step)
-    columns = [_column(each, comments.get((each.name.lower(),))) for each in wanted.fields]
+    columns = [_column(each, comments.get((each.name.lower(),))) for each in struct_type.fields]
     properties = dict(step.properties) | ({MADE_BY: run_of(branch)} if branch else {})
     name = engine.render_spark(step.table)
     yield " ".join(
@@ -258,8 +267,8 @@ def _making(step: StepDeclaration, wanted: StructType, *, branch: str, there: fr
 
 
 def _column(column: StructField, comment: str | None) -> str:
-    told = "" if comment is None else f" COMMENT {literal(comment)}"
-    return f"{quote_column(column.name)} {ddl(column.dataType)}{told}"
+    text = "" if comment is None else f" COMMENT {literal(comment)}"
+    return f"{quote_column(column.name)} {ddl(column.dataType)}{text}"
 
 
 def _evolving(step: StepDeclaration, changes: ColumnChanges, *, have: StructType) -> Iterator[str]:
@@ -274,32 +283,32 @@ def _evolving(step: StepDeclaration, changes: ColumnChanges, *, have: StructType
             yield f"ALTER TABLE {name} ALTER COLUMN {quote_column(path[0])} DROP NOT NULL"
 
 
-def _dressing(step: StepDeclaration, found: TableMetadata) -> Iterator[str]:
+def _dressing(step: StepDeclaration, metadata: TableMetadata) -> Iterator[str]:
     """Yield the statements for layout, properties and comments that differ from the declaration."""
     name = engine.render_spark(step.table)
-    properties = {key: value for key, value in step.properties.items() if _property(found, key) != value}
-    if step.comment is not None and found.properties.get("comment") != step.comment:
+    properties = {key: value for key, value in step.properties.items() if _property(metadata, key) != value}
+    if step.comment is not None and metadata.properties.get("comment") != step.comment:
         properties["comment"] = step.comment
     if properties:
         yield f"ALTER TABLE {name} SET TBLPROPERTIES ({_pairs(properties)})"
-    docs = column_docs(found)
+    docs = column_docs(metadata)
     for path, comment in _comments(step).items():
         if docs.get(path) != comment:
             yield f"ALTER TABLE {name} ALTER COLUMN {engine.render_spark(path)} COMMENT {literal(comment)}"
-    added, dropped = _partition_changes(step, found)
+    added, dropped = _partition_changes(step, metadata)
     yield from (f"ALTER TABLE {name} DROP PARTITION FIELD {each}" for each in dropped)
     yield from (f"ALTER TABLE {name} ADD PARTITION FIELD {each}" for each in added)
-    if step.sort and tuple(map(sort_term, step.sort)) != sort_of(found):
+    if step.sort and tuple(map(sort_term, step.sort)) != sort_of(metadata):
         yield _sorting(step)
 
 
-def _partition_changes(step: StepDeclaration, found: TableMetadata) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _partition_changes(step: StepDeclaration, metadata: TableMetadata) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the partition fields to add and to drop. Without a declared partition the table's stays."""
     if not step.partition:
         return (), ()
-    wanted, have = tuple(map(partition_term, step.partition)), partition_of(found)
-    added = tuple(each.sql() for each in wanted if not any(same_term(each, old) for old in have))
-    dropped = tuple(old.sql() for old in have if not any(same_term(old, each) for each in wanted))
+    expected, have = tuple(map(partition_term, step.partition)), partition_of(metadata)
+    added = tuple(each.sql() for each in expected if not any(same_term(each, old) for old in have))
+    dropped = tuple(old.sql() for old in have if not any(same_term(old, each) for each in expected))
     return added, dropped
 
 
@@ -311,8 +320,8 @@ def _comments(step: StepDeclaration) -> dict[Parts, str]:
     return {tuple(each.name.lower().split(".")): each.comment for each in step.columns if each.comment is not None}
 
 
-def _property(found: TableMetadata, key: str) -> str | None:
-    return str(found.format_version) if key == "format-version" else found.properties.get(key)
+def _property(metadata: TableMetadata, key: str) -> str | None:
+    return str(metadata.format_version) if key == "format-version" else metadata.properties.get(key)
 
 
 def _pairs(values: Mapping[str, str]) -> str:

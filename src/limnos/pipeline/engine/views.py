@@ -54,27 +54,27 @@ def _from_catalog(spark: SparkSession, name: Parts) -> ViewDefinition | None:
     identifier = machine.org.apache.spark.sql.connector.catalog.Identifier.of(levels, name[-1])
     try:
         catalog = spark._jsparkSession.sessionState().catalogManager().catalog(name[0])  # noqa: SLF001
-        found = catalog.loadView(identifier)
+        view = catalog.loadView(identifier)
     except (AnalysisException, Py4JError):
         return None
-    schema = found.schema().fields()
+    schema = view.schema().fields()
     return ViewDefinition(
-        sql=found.query(),
+        sql=view.query(),
         columns=tuple(each.name() for each in schema),
-        taken=tuple(found.queryColumnNames()),
-        catalog=found.currentCatalog() or name[0],
-        namespace=tuple(found.currentNamespace()),
+        taken=tuple(view.queryColumnNames()),
+        catalog=view.currentCatalog() or name[0],
+        namespace=tuple(view.currentNamespace()),
     )
 
 
 def _from_statement(spark: SparkSession, name: Parts) -> ViewDefinition | None:
     text = engine.render_spark(name)
     try:
-        told = {row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE EXTENDED {text}").collect()}
+        entries = {row["col_name"]: row["data_type"] for row in spark.sql(f"DESCRIBE EXTENDED {text}").collect()}
         statement = spark.sql(f"SHOW CREATE TABLE {text}").collect()[0][0]
     except AnalysisException:
         return None
-    if _PLACE not in told:
+    if _PLACE not in entries:
         return None
     return ViewDefinition(
         sql=_query(spark, statement), columns=tuple(spark.table(text).columns), taken=(), catalog=None

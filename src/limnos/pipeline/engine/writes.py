@@ -81,15 +81,15 @@ def write(
         KeyViolation: Before anything is written.
         BadRequest: The plan would write elsewhere. Nothing is written.
     """
-    told = {**marks, **base_mark(branch), PART_MARK: "1 of 1"}
+    entries = {**marks, **base_mark(branch), PART_MARK: "1 of 1"}
     before = branch.head
     columns = schema or spark.table(engine.render_spark(branch.table)).schema
-    with settings(spark, marking(told)):
+    with settings(spark, marking(entries)):
         try:
             _carry_out(step, frame, branch=branch, schema=columns, whole=whole, run_at=run_at)
         except Exception:
-            found = metadata_there(spark, branch.table)
-            if not _has_landed(found, branch=branch, before=before, marks=told):
+            metadata = metadata_there(spark, branch.table)
+            if not _has_landed(metadata, branch=branch, before=before, marks=entries):
                 raise
             logger.info("The answer of a write to %s was lost, and it has landed", branch_identifier(branch))
     return _write_result(metadata_there(spark, branch.table), branch=branch, before=before)
@@ -114,18 +114,18 @@ def _carry_out(
         insert(fit_frame(frame, schema), branch=branch, kind=kind)
 
 
-def _has_landed(found: TableMetadata, *, branch: StepBranch, before: int | None, marks: Mapping[str, str]) -> bool:
-    head = found.snapshot(found.head(branch.name))
+def _has_landed(metadata: TableMetadata, *, branch: StepBranch, before: int | None, marks: Mapping[str, str]) -> bool:
+    head = metadata.snapshot(metadata.head(branch.name))
     if head is None or head.snapshot_id == before:
         return False
     return all(head.summary.get(key) == value for key, value in marks.items())
 
 
-def _write_result(found: TableMetadata, *, branch: StepBranch, before: int | None) -> WriteResult:
-    head = found.head(branch.name)
+def _write_result(metadata: TableMetadata, *, branch: StepBranch, before: int | None) -> WriteResult:
+    head = metadata.head(branch.name)
     if head is None:
         raise NotFound(f"Branch {branch.name} is gone: somebody dropped it. Run the pipeline again.", kind="branch")
-    snapshot = found.snapshot(head)
+    snapshot = metadata.snapshot(head)
     if head == before or snapshot is None:
         return WriteResult(head=head, rows=0, bytes=0)
     summary = snapshot.summary

@@ -49,37 +49,37 @@ def build_pipeline(values: Values, site: NodeSite) -> Pipeline:
 
 
 def _parameters(values: Values, notes: ProblemNotes) -> tuple[Parameter, ...]:
-    found = values.get("parameters", ())
-    for name, _, at in found:
+    result = values.get("parameters", ())
+    for name, _, at in result:
         if name in RUN_PARAMETERS:
             notes.add(f"every run has '{name}' already: choose another name", at)
-    return tuple(dataclasses.replace(parameter, name=name, at=at) for name, parameter, at in found)
+    return tuple(dataclasses.replace(parameter, name=name, at=at) for name, parameter, at in result)
 
 
 def _steps(values: Values, *, parameters: tuple[Parameter, ...], notes: ProblemNotes) -> tuple[StepDeclaration, ...]:
-    given = frozenset((*(one.name for one in parameters), *RUN_PARAMETERS, SESSION))
+    names = frozenset((*(one.name for one in parameters), *RUN_PARAMETERS, SESSION))
     return tuple(
         _build_step(
-            _with_inputs(draft, given, at=at, notes=notes), parts, at=at, catalog=values["catalog"], notes=notes
+            _with_inputs(draft, names, at=at, notes=notes), parts, at=at, catalog=values["catalog"], notes=notes
         )
         for parts, draft, at in values["steps"]
     )
 
 
-def _with_inputs(draft: StepDraft, given: frozenset[str], *, at: SourcePosition, notes: ProblemNotes) -> StepDraft:
+def _with_inputs(draft: StepDraft, entries: frozenset[str], *, at: SourcePosition, notes: ProblemNotes) -> StepDraft:
     """Derive a function's inputs from its arguments, or compare declared inputs with the arguments."""
     body = draft.body
     if not isinstance(body, PythonStep) or draft.arguments is None:
         return draft
     names = [one.name for one in draft.arguments]
     if "inputs" not in draft.values:
-        inputs = {one.name: one.name for one in draft.arguments if one.required and one.name not in given}
+        inputs = {one.name: one.name for one in draft.arguments if one.required and one.name not in entries}
         return dataclasses.replace(draft, body=dataclasses.replace(body, inputs=inputs))
     for name in body.inputs:
         if name not in names:
             notes.add(f"{body.function} has no argument '{name}'{nearest_word(name, names)}", at)
     for one in draft.arguments:
-        if one.required and one.name not in body.inputs and one.name not in given:
+        if one.required and one.name not in body.inputs and one.name not in entries:
             notes.add(f"{body.function} needs '{one.name}', and 'inputs' gives it nothing", at)
     return draft
 
@@ -106,19 +106,19 @@ def _build_step(
 
 def _python_files(values: Values, site: NodeSite) -> tuple[str, ...]:
     """Return the files to ship: the listed ones, and those of the pipeline's functions."""
-    found: dict[str, None] = {}
+    results: dict[str, None] = {}
     for written in values.get("python_files", ()):
         try:
             site.beside.inside(written)
         except ValueError as error:
             site.add(str(error))
-        found[written] = None
+        results[written] = None
     bodies = [draft.body for _, draft, _ in values["steps"]] + [kind for _, (kind, _), _ in values.get("sources", ())]
     for body in bodies:
         if isinstance(body, (PythonStep, PythonSource)):
             shipped = site.beside.shipped(body.function.partition(":")[0])
-            found.update({shipped: None} if shipped else {})
-    return tuple(found)
+            results.update({shipped: None} if shipped else {})
+    return tuple(results)
 
 
 FILE = Record(

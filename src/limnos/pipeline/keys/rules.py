@@ -30,14 +30,14 @@ from limnos.pipeline.yaml import MapNode, ScalarNode, YamlNode
 
 def _rule(kind: RuleKind, fields: Callable[[Values], dict[str, Any]]) -> Callable[[Values, NodeSite], Expectation]:
     def build(values: Values, site: NodeSite) -> Expectation:
-        made = fields(values)
+        results = fields(values)
         return Expectation(
-            name=values.get("name") or _rule_name(kind, made),
+            name=values.get("name") or _rule_name(kind, results),
             kind=kind,
             action=ExpectationAction(values.get("action", "fail")),
             tolerated=values.get("tolerated", 0.0),
             at=_text_place(site.node, kind),
-            **made,
+            **results,
         )
 
     return build
@@ -49,15 +49,17 @@ def _text_place(node: YamlNode, kind: RuleKind) -> SourcePosition:
     return value.text_at if isinstance(value, ScalarNode) else node.at
 
 
-def _rule_name(kind: RuleKind, made: Mapping[str, Any]) -> str:
+def _rule_name(kind: RuleKind, results: Mapping[str, Any]) -> str:
     """Return the default name of a rule: a description of its content."""
     if kind is RuleKind.ROW:
-        return " ".join(str(made["condition"]).split())[:120]
+        return " ".join(str(results["condition"]).split())[:120]
     if kind is RuleKind.EMPTY:
-        return "empty " + " ".join(str(made["query"]).split())[:100]
+        return "empty " + " ".join(str(results["query"]).split())[:100]
     if kind is RuleKind.ROWS:
-        return "rows " + " ".join(f"{word} {made[key]}" for word, key in _BOUNDS.items() if made.get(key) is not None)
-    words = [kind.value, *made.get("columns", ())]
+        return "rows " + " ".join(
+            f"{word} {results[key]}" for word, key in _BOUNDS.items() if results.get(key) is not None
+        )
+    words = [kind.value, *results.get("columns", ())]
     return " ".join(words)
 
 

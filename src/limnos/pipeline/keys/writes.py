@@ -20,18 +20,18 @@ _MISSING = "Keys that the source lacks are {}. The step then reads the whole sou
 
 def _write(mode: WriteMode) -> Callable[[Values, NodeSite], WriteDeclaration]:
     def build(values: Values, site: NodeSite) -> WriteDeclaration:
-        kept = {name: value for name, value in values.items() if name != "mode"}
+        fields = {name: value for name, value in values.items() if name != "mode"}
         for name in ("delete_when", "as_of"):
-            if name in kept:
-                kept[name] = kept[name].text
-        return WriteDeclaration(mode=mode, **kept)
+            if name in fields:
+                fields[name] = fields[name].text
+        return WriteDeclaration(mode=mode, **fields)
 
     return build
 
 
 def _mode(mode: WriteMode, *, keys: Mapping[str, RecordKey]) -> Record:
-    told = RecordKey(Choice((mode.value,)), MODES[mode], f"mode: {mode.value}", required=True)
-    return Record(name=f"'write: {mode.value}'", keys={"mode": told, **keys}, build=_write(mode))
+    key = RecordKey(Choice((mode.value,)), MODES[mode], f"mode: {mode.value}", required=True)
+    return Record(name=f"'write: {mode.value}'", keys={"mode": key, **keys}, build=_write(mode))
 
 
 MODES = {

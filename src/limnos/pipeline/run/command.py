@@ -127,8 +127,8 @@ def diff_run(run: str, *, door: ServerConnection, spark: SparkOptions, rows: int
 
 
 def _project(seen: Run, file: Path | None) -> Project:
-    told = seen.options.get("file")
-    path = file or (Path(told) if isinstance(told, str) else None)
+    option = seen.options.get("file")
+    path = file or (Path(option) if isinstance(option, str) else None)
     if path is None:
         raise BadRequest(f"run {seen.id} was not started from a file: give it, `limnos pipeline resume {seen.id} FILE`")
     if not path.exists():
@@ -142,11 +142,11 @@ def _project(seen: Run, file: Path | None) -> Project:
 def _keys(declaration: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
     """Return the key columns of each table's write declaration."""
     steps = declaration.get("steps")
-    found: dict[str, tuple[str, ...]] = {}
+    results: dict[str, tuple[str, ...]] = {}
     for step in steps if isinstance(steps, list) else ():
         write = step.get("write") or {}
-        found[".".join(step["table"])] = tuple(write.get("keys") or ())
-    return found
+        results[".".join(step["table"])] = tuple(write.get("keys") or ())
+    return results
 
 
 @contextmanager

@@ -145,8 +145,8 @@ def _reraise(error: ValueError) -> NoReturn:
 
 
 def _schema(heads: TableHeads) -> int | None:
-    found = heads.metadata.get("current-schema-id")
-    return found if isinstance(found, int) else None
+    result = heads.metadata.get("current-schema-id")
+    return result if isinstance(result, int) else None
 
 
 def _writer(heads: TableHeads) -> str:

@@ -26,8 +26,8 @@ def json_lines(write: LineWriter) -> Listener:
     def hear(event: RunEvent) -> None:
         fields = {name: getattr(event, name) for name in event.__slots__}
         further = fields.pop("further")
-        kept = {name: value for name, value in fields.items() if value not in (None, ())}
-        write(msgspec.json.encode({**kept, **further}).decode())
+        entry = {name: value for name, value in fields.items() if value not in (None, ())}
+        write(msgspec.json.encode({**entry, **further}).decode())
 
     return hear
 

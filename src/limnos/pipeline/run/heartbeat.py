@@ -57,12 +57,12 @@ class HeartbeatThread:
     def beat(self) -> None:
         """Send one heartbeat, and ask the run to stop if the server says so. Raises ClientError."""
         try:
-            heard = self._client.runs.beat(self._run, self._attempt, progress=self._progress())
+            message = self._client.runs.beat(self._run, self._attempt, progress=self._progress())
         except (ConflictError, NotFoundError) as error:
             if not self._ended.is_set():
                 self._stop.ask(EndReason.SUPERSEDED, superseded_message(self._run, error))
             return
-        if heard.state == "cancelling":
+        if message.state == "cancelling":
             self._stop.ask(EndReason.CANCELLED, "the run was cancelled by `limnos pipeline cancel`")
 
 

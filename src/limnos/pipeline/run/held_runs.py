@@ -37,12 +37,12 @@ def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> RunResul
     if seen.state != "held":
         raise CommitConflict(f"run {run_id} is {seen.state}, and only a held one can be published; {_advice(seen)}")
     branches = _own_branches(seen)
-    found = publish(client, branches, run=run_id, attempt=seen.attempt, again=0, patience=patience)
-    if isinstance(found, PublishResult):
+    result = publish(client, branches, run=run_id, attempt=seen.attempt, again=0, patience=patience)
+    if isinstance(result, PublishResult):
         tables = ", ".join(".".join(branch.table) for branch in branches)
         words = f"published {tables}{_tell_lineage(client, seen)}"
-        return _run_result(seen, "published", why=EndReason.DONE, message=words, revision=found.revision)
-    words = "; ".join(moved.who for moved in found)
+        return _run_result(seen, "published", why=EndReason.DONE, message=words, revision=result.revision)
+    words = "; ".join(moved.who for moved in result)
     advice = f"nothing was published; `limnos pipeline resume {run_id}` runs those steps again on what is there now"
     return _run_result(seen, "held", why=EndReason.MOVED, message=f"{words}; {advice}")
 
@@ -115,8 +115,8 @@ def _own_branches(seen: Run) -> list[StepBranch]:
 def tables_of_run(seen: Run) -> dict[Parts, bool]:
     """Return all tables that may have branches of the run, with whether each was missing when the run began."""
     new = set(_tables(seen, "new"))
-    found = {branch.table: branch.table in new or branch.is_new for branch in branches_of(seen)}
-    return {table: table in new for table in _tables(seen, "tables")} | found
+    results = {branch.table: branch.table in new or branch.is_new for branch in branches_of(seen)}
+    return {table: table in new for table in _tables(seen, "tables")} | results
 
 
 def _tables(seen: Run, key: str) -> list[Parts]:

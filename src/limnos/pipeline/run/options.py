@@ -41,13 +41,13 @@ class RunOptions:
         return {"only": list(self.only), "from": list(self.since), "full": self.full, "hold": self.hold}
 
 
-def options_of(told: Mapping[str, object], *, like: RunOptions) -> RunOptions:
+def options_of(fields: Mapping[str, object], *, like: RunOptions) -> RunOptions:
     """Rebuild the options of a recorded run. Those that are not recorded come from `like`."""
     return RunOptions(
-        only=_names(told.get("only")),
-        since=_names(told.get("from")),
-        full=bool(told.get("full")),
-        hold=bool(told.get("hold")) or like.hold,
+        only=_names(fields.get("only")),
+        since=_names(fields.get("from")),
+        full=bool(fields.get("full")),
+        hold=bool(fields.get("hold")) or like.hold,
         at_once=like.at_once,
         lease_s=like.lease_s,
         wait_s=like.wait_s,

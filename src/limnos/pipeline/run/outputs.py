@@ -59,37 +59,37 @@ def outputs_now(client: Client, tables: Iterable[Parts], *, patience: RetryPolic
     return RunOutputs(uuids=uuids, namespaces=frozenset(path for path, is_there in namespaces.items() if is_there))
 
 
-def outputs_of(told: object) -> RunOutputs:
+def outputs_of(result: object) -> RunOutputs:
     """Read the outputs from a run's record; empty for records of earlier releases."""
-    if not isinstance(told, Mapping):
+    if not isinstance(result, Mapping):
         return RunOutputs()
     return RunOutputs(
-        uuids={tuple(table): str(uuid) for table, uuid in told.get("uuids", ())},
-        namespaces=frozenset(tuple(each) for each in told.get("namespaces", ())),
+        uuids={tuple(table): str(uuid) for table, uuid in result.get("uuids", ())},
+        namespaces=frozenset(tuple(each) for each in result.get("namespaces", ())),
     )
 
 
 def find_gone(
-    client: Client, outputs: RunOutputs, *, written: Iterable[Parts], made: Iterable[StepBranch], message: str
+    client: Client, outputs: RunOutputs, *, written: Iterable[Parts], branches: Iterable[StepBranch], message: str
 ) -> tuple[str, ...]:
     """Explain which tables of a failed step were dropped, renamed or replaced during the run.
 
-    `message` is the step's error. `written` are the tables that the step writes, `made` the branches of earlier steps
+    `message` is the step's error. `written` are the tables that the step writes, `branches` the branches of earlier steps
     that it reads.
     """
-    uuids = {**outputs.uuids, **{branch.table: branch.uuid for branch in made}}
-    found: list[str] = []
-    for table in dict.fromkeys([*uuids.keys() & {each.table for each in made}, *written]):
+    uuids = {**outputs.uuids, **{branch.table: branch.uuid for branch in branches}}
+    names: list[str] = []
+    for table in dict.fromkeys([*uuids.keys() & {each.table for each in branches}, *written]):
         path = ".".join(table)
         heads = heads_of(client, table)
         if heads is not None:
             if uuids.get(table, heads.uuid) != heads.uuid:
-                found.append(f"{path} was dropped and made again during the run")
-        elif gone := next((each for each in _namespaces(table, outputs) if not _is_there(client, each)), None):
-            found.append(f"namespace {'.'.join(gone)} was renamed or dropped during the run")
+                names.append(f"{path} was dropped and made again during the run")
+        elif levels := next((each for each in _namespaces(table, outputs) if not _is_there(client, each)), None):
+            names.append(f"namespace {'.'.join(levels)} was renamed or dropped during the run")
         elif table in uuids or (_NO_FILE.search(message) and table[-1] in message):
-            found.append(f"{path} was dropped or renamed during the run")
-    return tuple(dict.fromkeys(found))
+            names.append(f"{path} was dropped or renamed during the run")
+    return tuple(dict.fromkeys(names))
 
 
 def _namespaces(table: Parts, outputs: RunOutputs) -> list[Parts]:

@@ -24,13 +24,13 @@ def parameter_values(pipeline: Pipeline, values: Mapping[str, object]) -> dict[s
     known = {parameter.name: parameter for parameter in pipeline.parameters}
     for name in values:
         find_parameter(pipeline, name)
-    found: dict[str, Scalar] = {}
+    results: dict[str, Scalar] = {}
     for name, parameter in known.items():
         value = values.get(name, parameter.default)
         if value is None:
             raise BadRequest(f"parameter {name} ({parameter.type.value}) has no default: give it, --param {name}=VALUE")
-        found[name] = typed_value(parameter, value)
-    return found
+        results[name] = typed_value(parameter, value)
+    return results
 
 
 def find_parameter(pipeline: Pipeline, name: str) -> Parameter:
@@ -44,8 +44,8 @@ def find_parameter(pipeline: Pipeline, name: str) -> Parameter:
 def arguments(pipeline: Pipeline, values: Mapping[str, Scalar], *, run: str, at: datetime) -> dict[str, object]:
     """Return Spark's named parameters: each value in its Python type, and the run's id and time."""
     types = {parameter.name: parameter.type for parameter in pipeline.parameters}
-    found = {name: _native(types[name], value) for name, value in values.items()}
-    return {RUN_ID: run, RUN_AT: at, **found}
+    fields = {name: _native(types[name], value) for name, value in values.items()}
+    return {RUN_ID: run, RUN_AT: at, **fields}
 
 
 def typed_value(parameter: Parameter, value: object) -> Scalar:

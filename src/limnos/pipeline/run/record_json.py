@@ -43,11 +43,11 @@ def _plain(value: object) -> object:
 
 def _fields(value: DataclassInstance) -> dict[str, object]:
     defaults = {field.name: field.default for field in fields(value) if field.name not in _UNTOLD}
-    found = {name: getattr(value, name) for name in defaults}
-    said = {name: _plain(each) for name, each in found.items() if each != defaults[name]}
+    result = {name: getattr(value, name) for name in defaults}
+    entries = {name: _plain(each) for name, each in result.items() if each != defaults[name]}
     kind = _KINDS.get(type(value).__name__)
-    kept = {name: each for name, each in said.items() if each not in ([], {})}
-    return kept if kind is None else {"kind": kind, **kept}
+    entry = {name: each for name, each in entries.items() if each not in ([], {})}
+    return entry if kind is None else {"kind": kind, **entry}
 
 
 _KINDS = {
@@ -85,15 +85,15 @@ def encode_pins(pins: Mapping[Parts, ReadPin]) -> list[dict[str, object]]:
     ]
 
 
-def pins_of(told: object) -> dict[Parts, ReadPin]:
+def pins_of(result: object) -> dict[Parts, ReadPin]:
     """Decode the pins of a recorded run."""
-    found: dict[Parts, ReadPin] = {}
-    for each in told if isinstance(told, list) else ():
+    pins: dict[Parts, ReadPin] = {}
+    for each in result if isinstance(result, list) else ():
         table = tuple(each["table"])
-        found[table] = ReadPin(
+        pins[table] = ReadPin(
             name=".".join(table), table=table, snapshot=each["snapshot"], fingerprint=each["fingerprint"]
         )
-    return found
+    return pins
 
 
 class OutcomeRecord(TypedDict, total=False):
@@ -126,16 +126,16 @@ def encode_phases(seconds: Mapping[str, float]) -> dict[str, float]:
 
 def encode_findings(findings: Iterable[ExpectationFinding]) -> list[dict[str, object]]:
     """Encode findings; absent samples are left out."""
-    told = ({field.name: getattr(finding, field.name) for field in fields(finding)} for finding in findings)
-    return [{name: value for name, value in each.items() if value is not None} for each in told]
+    result = ({field.name: getattr(finding, field.name) for field in fields(finding)} for finding in findings)
+    return [{name: value for name, value in each.items() if value is not None} for each in result]
 
 
 def _outputs(outcome: StepOutcome) -> list[dict[str, object]]:
     """Encode the branches. The step's lineage is kept with the first, which is the step's own table."""
-    found = [_output(branch) for branch in outcome.branches]
-    if found and outcome.lineage is not None:
-        found[0]["lineage"] = lineage.encode_lineage(outcome.lineage)
-    return found
+    results = [_output(branch) for branch in outcome.branches]
+    if results and outcome.lineage is not None:
+        results[0]["lineage"] = lineage.encode_lineage(outcome.lineage)
+    return results
 
 
 def _output(branch: StepBranch) -> dict[str, object]:
@@ -152,22 +152,22 @@ def _output(branch: StepBranch) -> dict[str, object]:
     }
 
 
-def branch_of(told: Mapping[str, Any]) -> StepBranch:
+def branch_of(entries: Mapping[str, Any]) -> StepBranch:
     """Decode a branch."""
     return StepBranch(
-        table=tuple(told["table"]),
-        name=told["branch"],
-        uuid=told["uuid"],
-        schema_id=told["schema_id"],
-        base=told["base"],
-        head=told["head"],
-        is_new=told["is_new"],
-        columns_to_drop=tuple(told.get("columns_to_drop", ())),
+        table=tuple(entries["table"]),
+        name=entries["branch"],
+        uuid=entries["uuid"],
+        schema_id=entries["schema_id"],
+        base=entries["base"],
+        head=entries["head"],
+        is_new=entries["is_new"],
+        columns_to_drop=tuple(entries.get("columns_to_drop", ())),
     )
 
 
 def _input(pin: ReadPin) -> dict[str, object]:
-    told: dict[str, object] = {"table" if pin.table else "source": list(pin.table) if pin.table else pin.name}
+    response: dict[str, object] = {"table" if pin.table else "source": list(pin.table) if pin.table else pin.name}
     further = {
         "snapshot": pin.snapshot,
         "branch": pin.branch,
@@ -175,7 +175,7 @@ def _input(pin: ReadPin) -> dict[str, object]:
         "whole_because": pin.whole_because,
         "fingerprint": pin.fingerprint,
     }
-    return told | {name: value for name, value in further.items() if value is not None}
+    return response | {name: value for name, value in further.items() if value is not None}
 
 
 def outcome_of(
@@ -195,14 +195,14 @@ def outcome_of(
     )
 
 
-def _pin_of(told: Mapping[str, Any]) -> ReadPin:
-    table = tuple(told["table"]) if told.get("table") else None
+def _pin_of(entries: Mapping[str, Any]) -> ReadPin:
+    table = tuple(entries["table"]) if entries.get("table") else None
     return ReadPin(
-        name=".".join(table) if table else str(told["source"]),
+        name=".".join(table) if table else str(entries["source"]),
         table=table,
-        snapshot=told.get("snapshot"),
-        branch=told.get("branch"),
-        since=told.get("from_snapshot"),
-        whole_because=told.get("whole_because"),
-        fingerprint=told.get("fingerprint"),
+        snapshot=entries.get("snapshot"),
+        branch=entries.get("branch"),
+        since=entries.get("from_snapshot"),
+        whole_because=entries.get("whole_because"),
+        fingerprint=entries.get("fingerprint"),
     )

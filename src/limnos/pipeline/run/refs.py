@@ -64,15 +64,15 @@ def restart_branches(client: Client, branches: Iterable[StepBranch], *, name: st
 
     Raises RefusedError or ConflictError if a table or a snapshot no longer exists.
     """
-    begun: list[StepBranch] = []
+    entries: list[StepBranch] = []
     operations: list[dict[str, object]] = []
     for branch in branches:
         if branch.head is not None:
             operations.append(_begin(branch, name))
-        begun.append(_rename_branch(branch, name))
+        entries.append(_rename_branch(branch, name))
     if operations:
-        client.transactions.run(begun[0].table[0], operations)
-    return tuple(begun)
+        client.transactions.run(entries[0].table[0], operations)
+    return tuple(entries)
 
 
 def _begin(branch: StepBranch, name: str) -> dict[str, object]:

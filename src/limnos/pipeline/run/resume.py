@@ -45,15 +45,15 @@ def resume(
         BadRequest: The run belongs to another pipeline.
         InvalidPipeline: Another pipeline now declares one of its tables.
     """
-    given = options or RunOptions()
+    run_options = options or RunOptions()
     began = time.monotonic()
-    patience = RetryPolicy(given.away_s, stop=means.stop)
+    patience = RetryPolicy(run_options.away_s, stop=means.stop)
     seen = patience.on(lambda: means.client.runs.load(run_id))
     if seen.pipeline != pipeline.name:
         raise BadRequest(f"run {run_id} is one of pipeline {seen.pipeline}, and the file declares {pipeline.name}")
     reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
-    chosen = options_of(seen.options, like=given)
+    chosen = options_of(seen.options, like=run_options)
     names = _names(seen, pipeline)
     patience.on(lambda: require_own_tables(means.client, pipeline))
     run = patience.on(
@@ -122,10 +122,10 @@ def _pins(
     seen: Run, means: RunMeans, *, reads: Mapping[str, frozenset[Parts]], pipeline: Pipeline
 ) -> tuple[dict[Parts, ReadPin], frozenset[str]]:
     """Return the run's pins and the steps that read renewed ones: snapshots that expired or were not pinned."""
-    made = {step.table for step in pipeline.steps if step.name in reads}
-    wanted = {table for tables in reads.values() for table in tables} - made
-    known = {table: pin for table, pin in record_json.pins_of(seen.options.get("pins")).items() if table in wanted}
-    lost = means.engine.lost(known) | (wanted - set(known))
+    results = {step.table for step in pipeline.steps if step.name in reads}
+    requested = {table for tables in reads.values() for table in tables} - results
+    known = {table: pin for table, pin in record_json.pins_of(seen.options.get("pins")).items() if table in requested}
+    lost = means.engine.lost(known) | (requested - set(known))
     stale = frozenset(name for name, tables in reads.items() if tables & lost)
     return {**known, **(means.engine.pins(lost) if lost else {})}, stale
 
@@ -143,8 +143,8 @@ def _steps_of_changed_sources(
     for read in pins.values():
         new = {name: pin for name, pin in read.items() if (name, pin.fingerprint) not in changed}
         if new:
-            found = means.engine.changed(pipeline, new, directory=directory)
-            changed |= {(name, pin.fingerprint): found.get(name, True) for name, pin in new.items()}
+            results = means.engine.changed(pipeline, new, directory=directory)
+            changed |= {(name, pin.fingerprint): results.get(name, True) for name, pin in new.items()}
     failed = {step.name for step in seen.steps if step.state == "failed"}
     broken = {each.step for each in seen.findings if not each.held and each.action == ExpectationAction.FAIL.value}
     blamed = steps_before(frozenset(failed & broken), needs)
@@ -163,7 +163,7 @@ def _source_pins(step: RunStep) -> dict[str, ReadPin]:
 
 def _finished_outcomes(seen: Run, names: frozenset[str], *, client: Client, name: str) -> dict[str, StepOutcome]:
     """Return outcomes on new branches of this attempt, for steps whose tables are as the run left them."""
-    found: dict[str, StepOutcome] = {}
+    outcomes: dict[str, StepOutcome] = {}
     for step in seen.steps:
         if step.name not in names:
             continue
@@ -174,8 +174,8 @@ def _finished_outcomes(seen: Run, names: frozenset[str], *, client: Client, name
             branches = restart_branches(client, outcome.branches, name=name)
         except (ConflictError, NotFoundError, RefusedError):
             continue
-        found[step.name] = replace(outcome, branches=branches)
-    return found
+        outcomes[step.name] = replace(outcome, branches=branches)
+    return outcomes
 
 
 def _has_moved(client: Client, branch: StepBranch) -> bool:

@@ -129,13 +129,13 @@ class AttemptRunner:
             self.stop.check()
             if self.work.options.hold:
                 return self._end("held", EndReason.DONE, message=f"all steps are done; {self._how_to_publish()}")
-            found = self._publish(again=round_number)
-            if isinstance(found, PublishResult):
-                return self._published(found)
-            gone = [each.who for each in found if each.gone]
-            if gone or round_number == self.work.options.tries:
-                return self._not_published(found, gone=gone)
-            todo = self._again(found)
+            result = self._publish(again=round_number)
+            if isinstance(result, PublishResult):
+                return self._published(result)
+            names = [each.who for each in result if each.gone]
+            if names or round_number == self.work.options.tries:
+                return self._not_published(result, missing_names=names)
+            todo = self._again(result)
         raise AssertionError("the last round returns")
 
     # ------------------------------------------------------------------------------------------ steps
@@ -200,7 +200,7 @@ class AttemptRunner:
         """Return a clearer error if a table of the step was dropped or renamed; Spark only reports missing files."""
         if not isinstance(error, StepFailed):
             return error
-        made = [
+        branches = [
             branch
             for name in self.work.needs[step.name]
             if name in self._outcomes
@@ -208,15 +208,17 @@ class AttemptRunner:
         ]
         written = tables_of(self.work.pipeline, step)
         try:
-            gone = find_gone(self.client, self.work.outputs, written=written, made=made, message=error.message)
+            levels = find_gone(
+                self.client, self.work.outputs, written=written, branches=branches, message=error.message
+            )
         except ClientError as failure:
             logger.debug("nobody can tell what became of the tables of step %s: %s", step.name, failure)
             return error
-        return OutputGone(f"{'; '.join(gone)} ({error.message})") if gone else error
+        return OutputGone(f"{'; '.join(levels)} ({error.message})") if levels else error
 
     def _context(self, again: int) -> StepContext:
         work = self.work
-        made = {outcome.branches[0].table: outcome.branches[0] for outcome in self._outcomes.values()}
+        branches = {outcome.branches[0].table: outcome.branches[0] for outcome in self._outcomes.values()}
         read = {pin.name: pin for outcome in self._outcomes.values() for pin in outcome.pins if pin.table is None}
         return StepContext(
             pipeline=work.pipeline,
@@ -228,7 +230,7 @@ class AttemptRunner:
             parameters=work.parameters,
             pins=work.pins,
             sources=read,
-            made=made,
+            made=branches,
             there=work.outputs.there,
             full=work.options.full,
             check=self.stop.check,
@@ -303,7 +305,7 @@ class AttemptRunner:
     def _publish(self, *, again: int) -> PublishResult | tuple[MovedOutput, ...]:
         began = time.monotonic()
         self.board.tell(RunEvent(run=self.work.run, state="publishing"))
-        found = publish(
+        result = publish(
             self.client,
             self._branches(),
             run=self.work.run,
@@ -312,7 +314,7 @@ class AttemptRunner:
             patience=self.patience,
         )
         self.times.publishing += time.monotonic() - began
-        return found
+        return result
 
     def _again(self, moved: tuple[MovedOutput, ...]) -> frozenset[str]:
         """Return the steps to repeat: those whose tables have moved, and their downstream steps."""
@@ -339,11 +341,11 @@ class AttemptRunner:
             "published", EndReason.DONE, message=f"published {names}", revision=published.revision, rows=rows
         )
 
-    def _not_published(self, moved: tuple[MovedOutput, ...], *, gone: list[str]) -> RunResult:
-        words = "; ".join(gone or [each.who for each in moved])
+    def _not_published(self, moved: tuple[MovedOutput, ...], *, missing_names: list[str]) -> RunResult:
+        words = "; ".join(missing_names or [each.who for each in moved])
         advice = (
             "start a new run, which makes it again"
-            if gone
+            if missing_names
             else f"nothing was published, and the branches are kept; `limnos pipeline resume {self.work.run}` tries again"
         )
         return self._end("failed", EndReason.MOVED, message=f"{words}; {advice}")
@@ -380,9 +382,9 @@ class AttemptRunner:
         """Return the missing grants for these steps as text; empty if none is missing or the server cannot tell."""
         written = [table for name in names for table in tables_of(self.work.pipeline, self._steps[name])]
         read = [pin.table for pin in self.work.pins.values() if pin.table is not None]
-        made = [self._steps[each].table for name in names for each in self.work.needs[name] if each in self._steps]
+        results = [self._steps[each].table for name in names for each in self.work.needs[name] if each in self._steps]
         try:
-            lines = grants_lacking_now(self.client, read=[*read, *made], written=written)
+            lines = grants_lacking_now(self.client, read=[*read, *results], written=written)
         except ClientError as error:
             logger.debug("nobody can tell which rights lack: %s", error)
             return ""

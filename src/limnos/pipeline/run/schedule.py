@@ -83,13 +83,13 @@ def _note(name: str, future: Future[None], *, done: set[str], failed: dict[str, 
 
 def steps_after(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """Return the given steps and all that need them, directly or indirectly."""
-    found = set(names)
+    entries = set(names)
     grown = True
     while grown:
-        more = {name for name, needed in needs.items() if name not in found and needed & found}
-        found |= more
+        more = {name for name, needed in needs.items() if name not in entries and needed & entries}
+        entries |= more
         grown = bool(more)
-    return frozenset(found)
+    return frozenset(entries)
 
 
 def steps_before(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> frozenset[str]:
@@ -97,10 +97,10 @@ def steps_before(names: frozenset[str], needs: Mapping[str, frozenset[str]]) -> 
 
     A given step is included only if another needs it.
     """
-    found: set[str] = set()
+    entries: set[str] = set()
     todo = list(names)
     while todo:
-        more = needs.get(todo.pop(), frozenset()) - found
-        found |= more
+        more = needs.get(todo.pop(), frozenset()) - entries
+        entries |= more
         todo += more
-    return frozenset(found)
+    return frozenset(entries)

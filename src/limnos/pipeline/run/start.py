@@ -89,7 +89,7 @@ def start(
         )
     declared = record_json.encode_declaration(pipeline)
     before = patience.on(lambda: find_declaration(means.client, pipeline.name))
-    patience.on(lambda: put_declaration(means.client, pipeline, told=declared, before=before))
+    patience.on(lambda: put_declaration(means.client, pipeline, declaration=declared, before=before))
     try:
         run, pins, outputs = _begin_run(request, means, patience=patience)
     except RunStopped as error:
@@ -173,8 +173,8 @@ def _begin_run(
     request: _RunRequest, means: RunMeans, *, patience: RetryPolicy
 ) -> tuple[Run, dict[Parts, ReadPin], RunOutputs]:
     """Start the run with fresh pins, as soon as no other run is in progress. Raises ConflictError after `wait_s`."""
-    made = {step.table for step in request.steps}
-    outside = {table for name in request.names for table in request.reads[name]} - made
+    results = {step.table for step in request.steps}
+    outside = {table for name in request.names for table in request.reads[name]} - results
     until = time.monotonic() + request.options.wait_s
     while True:
         means.stop.check()
@@ -226,8 +226,8 @@ def intents(
     needs = needs_of(pipeline, reads)
     names = select_steps(pipeline, options, needs=needs)
     patience.on(lambda: require_own_tables(means.client, pipeline))
-    made = {step.table for step in pipeline.steps if step.name in names}
-    outside = {table for name in names for table in reads[name]} - made
+    results = {step.table for step in pipeline.steps if step.name in names}
+    outside = {table for name in names for table in reads[name]} - results
     pins = found_by_engine(lambda: means.engine.pins(outside), patience=patience)
     ordered = [step for level in order_steps(pipeline, reads) for step in level if step.name in names]
     return tuple(

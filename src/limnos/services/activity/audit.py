@@ -35,45 +35,45 @@ class AuditLinesPage(NamedTuple):
     more: bool
 
 
-async def audit_read(ctx: Context, metalake: str | None, *, wanted: AuditFilter, limit: int) -> AuditLinesPage:
+async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter, limit: int) -> AuditLinesPage:
     """Return audit lines of a metalake, or of the whole server if `metalake` is None.
 
     The owner of the metalake, or a service admin, sees all lines; another user of the metalake sees their own. Raises
     PermissionDenied, NotFound, BadRequest, ServiceUnavailable.
     """
-    if wanted.before is not None and wanted.after is not None:
+    if filters.before is not None and filters.after is not None:
         raise BadRequest("Go on before a line or after one, not both")
     if metalake is None:
         await refuse_former(ctx)
-    seen = await _narrow_to_allowed(ctx, metalake, wanted=wanted)
+    seen = await _narrow_to_allowed(ctx, metalake, filters=filters)
     await audit_catch_up(ctx)
     most = max(1, min(limit, PAGE_MAX))
     while True:
-        found = await ctx.look_up(partial(lines_read, seen, limit=most + 1))
-        if (now := await _narrow_to_allowed(ctx, metalake, wanted=wanted)) == seen:
-            return AuditLinesPage(found[:most], len(found) > most)
+        records = await ctx.look_up(partial(lines_read, seen, limit=most + 1))
+        if (now := await _narrow_to_allowed(ctx, metalake, filters=filters)) == seen:
+            return AuditLinesPage(records[:most], len(records) > most)
         seen = now  # the rights changed while lines were made and read, which may take a while
 
 
-async def _narrow_to_allowed(ctx: Context, metalake: str | None, *, wanted: AuditFilter) -> AuditFilter:
+async def _narrow_to_allowed(ctx: Context, metalake: str | None, *, filters: AuditFilter) -> AuditFilter:
     """Restrict the filter to the lines that the caller may see at this moment. Raises PermissionDenied, NotFound."""
     if metalake is None:
         await ctx.read(RequestScope(), _require_server)
-        return wanted
-    return await ctx.read(RequestScope(metalake), lambda request_view: _narrow_to_caller(request_view, wanted))
+        return filters
+    return await ctx.read(RequestScope(metalake), lambda request_view: _narrow_to_caller(request_view, filters))
 
 
 def _require_server(request_view: RequestView) -> None:
     request_view.require(Action.AUDIT_READ_ALL, ())
 
 
-def _narrow_to_caller(request_view: RequestView, wanted: AuditFilter) -> AuditFilter:
+def _narrow_to_caller(request_view: RequestView, audit_filter: AuditFilter) -> AuditFilter:
     """Restrict the filter to the caller's own lines, unless the caller owns the metalake.
 
     Earlier users of the name do not count.
     """
     request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
-    within = msgspec.structs.replace(wanted, metalake_id=request_view.metalake.id)
+    within = msgspec.structs.replace(audit_filter, metalake_id=request_view.metalake.id)
     if request_view.decide(Action.AUDIT_READ, request_view.settled.outer).allowed:
         return within
     if request_view.subject.user_id is None:

@@ -113,8 +113,8 @@ async def days_run(work: TaskContext, payload: AuditDays) -> tuple[AuditDays, st
     until = over_at(now_ms)
     root = root_of(services.defaults.audit.export)
     services.defaults.allowed.check_root(root)
-    told = await export_run(work, AuditExport(root, payload.next or until - timedelta(days=1), until))
-    return AuditDays(max(until, payload.next or until)), told
+    export = await export_run(work, AuditExport(root, payload.next or until - timedelta(days=1), until))
+    return AuditDays(max(until, payload.next or until)), export
 
 
 async def day_write(work: TaskContext, location: str, *, day: date) -> tuple[int, int]:
@@ -129,15 +129,15 @@ async def day_write(work: TaskContext, location: str, *, day: date) -> tuple[int
 
 async def _lines(work: TaskContext, day: date, *, after: int) -> list[AuditRecord]:
     """Read the next lines of a day, as many as fit in one file."""
-    found: list[AuditRecord] = []
-    while len(found) < LINES_PER_FILE:
-        last = found[-1].id if found else after
-        wanted = AuditFilter(since=begin_of(day), until=begin_of(next_day(day)), after=last)
-        page = await work.submit(lambda tx, wanted=wanted: drive_load(lines_read(wanted, limit=READ_AT_ONCE), tx.rows))  # type: ignore[misc]
-        found += page
+    records: list[AuditRecord] = []
+    while len(records) < LINES_PER_FILE:
+        last = records[-1].id if records else after
+        lines = AuditFilter(since=begin_of(day), until=begin_of(next_day(day)), after=last)
+        page = await work.submit(lambda tx, of=lines: drive_load(lines_read(of, limit=READ_AT_ONCE), tx.rows))  # type: ignore[misc]
+        records += page
         if len(page) < READ_AT_ONCE:
             break
-    return found
+    return records
 
 
 def _write(target: str, beat: Heartbeat, *, lines: list[AuditRecord]) -> None:

@@ -121,30 +121,30 @@ async def page_read(
     """
     for _ in range(ATTEMPTS_MAX):
         home = await ctx.read(scope, _feed_scope)
-        wanted = _positions(home, position, start)
-        strange = wanted.keys() - home.catalogs.keys() - {home.zone}
+        positions = _positions(home, position, start)
+        strange = positions.keys() - home.catalogs.keys() - {home.zone}
         if strange:
             own = await _own_of(ctx, strange, home=home.zone)
-            wanted = {zone: at for zone, at in wanted.items() if zone not in strange or zone in own}
-        part = await ctx.look_up(partial(feed_slice_read, wanted, limit=limit))
+            positions = {zone: at for zone, at in positions.items() if zone not in strange or zone in own}
+        part = await ctx.look_up(partial(feed_slice_read, positions, limit=limit))
         _refuse_lost(position, part)
         try:
-            told = [await _publish(ctx, scope, home, zone=zone, part=part) for zone in part.entries]
+            changes = [await _publish(ctx, scope, home, zone=zone, part=part) for zone in part.entries]
         except ChangesOutdated:
             continue
-        return _page(home, position, part, _in_order(told))
+        return _page(home, position, part, _in_order(changes))
     raise ServiceUnavailable("What changed was moved about faster than it could be told: try again")
 
 
-def _in_order(told: list[list[PublishedChange]]) -> list[PublishedChange]:
+def _in_order(changes: list[list[PublishedChange]]) -> list[PublishedChange]:
     """Merge the changes of several zones by their times; the order within each zone stays, whatever its times."""
-    found: list[tuple[int, PublishedChange]] = []
-    for part in told:
+    results: list[tuple[int, PublishedChange]] = []
+    for part in changes:
         latest = 0
         for each in part:
             latest = max(latest, each.at)
-            found.append((latest, each))
-    return [each for _, each in sorted(found, key=itemgetter(0))]
+            results.append((latest, each))
+    return [each for _, each in sorted(results, key=itemgetter(0))]
 
 
 def _feed_scope(request_view: RequestView) -> _FeedScope:
@@ -156,13 +156,13 @@ def _feed_scope(request_view: RequestView) -> _FeedScope:
     request_view.require(Action.CATALOG_LIST, request_view.settled.outer)
     request_view.require_in_metalake_use()
     metalake_id = request_view.metalake.id
-    found = require_fact(request_view.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
-    shown: Iterable[int] = range(len(found.ids))
+    fact = require_fact(request_view.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
+    positions: Iterable[int] = range(len(fact.ids))
     if request_view.rules.access_enabled:
         seen = list_filter(request_view.subject, Action.CATALOG_LIST, request_view.settled.outer, request_view.owner_of)
-        shown = seen.positions(found.ids, found.owners)
-    catalogs = {found.ids[at]: found.names[at] for at in shown}
-    return _FeedScope(metalake_id, catalogs, frozenset(found.ids) - catalogs.keys())
+        positions = seen.positions(fact.ids, fact.owners)
+    catalogs = {fact.ids[at]: fact.names[at] for at in positions}
+    return _FeedScope(metalake_id, catalogs, frozenset(fact.ids) - catalogs.keys())
 
 
 def _positions(home: _FeedScope, position: FeedPosition | None, start: int) -> dict[int, int]:
@@ -175,8 +175,8 @@ def _positions(home: _FeedScope, position: FeedPosition | None, start: int) -> d
         return dict.fromkeys((home.zone, *home.catalogs), start)
     if position.home != home.zone:
         raise BadRequest("This position is one in the changes of another metalake or catalog: give one of this feed")
-    wanted = dict.fromkeys((home.zone, *home.catalogs), OLDEST)
-    return wanted | {zone: at for zone, at in position.zones.items() if zone not in home.hidden}
+    requested = dict.fromkeys((home.zone, *home.catalogs), OLDEST)
+    return requested | {zone: at for zone, at in position.zones.items() if zone not in home.hidden}
 
 
 async def position_restrict(ctx: Context, position: FeedPosition) -> FeedPosition:
@@ -238,10 +238,10 @@ async def _publish(
         raise ChangesOutdated from None  # it was dropped or renamed, or the caller may no longer use it
 
 
-def _page(home: _FeedScope, position: FeedPosition | None, part: FeedSlice, told: list[PublishedChange]) -> FeedPage:
-    kept = {} if position is None else {zone: at for zone, at in position.zones.items() if zone not in part.reached}
-    zones, behind = kept | part.reached, part.behind
-    for each in told:
+def _page(home: _FeedScope, position: FeedPosition | None, part: FeedSlice, changes: list[PublishedChange]) -> FeedPage:
+    entries = {} if position is None else {zone: at for zone, at in position.zones.items() if zone not in part.reached}
+    zones, behind = entries | part.reached, part.behind
+    for each in changes:
         if each.kind is Kind.CATALOG and each.operation == "create" and each.zone == home.zone and each.id not in zones:
             zones[each.id] = 0  # it was created since, and perhaps dropped already: its changes are delivered too
             behind += 1
@@ -249,4 +249,4 @@ def _page(home: _FeedScope, position: FeedPosition | None, part: FeedSlice, told
     for zone in part.reached.keys() - following:
         if part.clocks[zone].pruned_to == zones[zone]:
             del zones[zone]  # a dropped catalog whose changes are all read and pruned
-    return FeedPage(told, FeedPosition(part.epoch, home.zone, zones), behind, part.reached)
+    return FeedPage(changes, FeedPosition(part.epoch, home.zone, zones), behind, part.reached)

@@ -38,14 +38,14 @@ def position_of(text: str) -> FeedPosition:
         if len(text) > TEXT_MAX:
             raise ValueError
         data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        found = msgspec.msgpack.decode(data, type=FeedPosition)
-        if any(not 0 < zone <= NUMBER_MAX or not 0 <= at <= NUMBER_MAX for zone, at in found.zones.items()):
+        position = msgspec.msgpack.decode(data, type=FeedPosition)
+        if any(not 0 < zone <= NUMBER_MAX or not 0 <= at <= NUMBER_MAX for zone, at in position.zones.items()):
             raise ValueError
     except (ValueError, binascii.Error, msgspec.DecodeError):
         raise BadRequest(
             f"'{text[:50]}' is no position in the changes: give 'next' of the answer before, 'now' or 'oldest'"
         ) from None
-    return found
+    return position
 
 
 def pruned_error(why: str) -> PositionPruned:

@@ -115,7 +115,7 @@ async def home_find(ctx: Context, metalake: str) -> UsableCatalogs:
 
 
 async def lineage_take(
-    ctx: Context, *, metalake: str, home: UsableCatalogs, said: Sequence[EventLineage], authority: str
+    ctx: Context, *, metalake: str, home: UsableCatalogs, events: Sequence[EventLineage], authority: str
 ) -> LineageResult:
     """Store reported lineage, as far as the caller may report it, in one transaction for each catalog.
 
@@ -123,7 +123,7 @@ async def lineage_take(
         ctx: The request.
         metalake: The name of the metalake.
         home: The metalake's id, and its catalogs that the caller may use.
-        said: The events' lineage.
+        events: The events' lineage.
         authority: The host and port by which the caller reached this server: catalogs at that address are ours.
 
     Returns:
@@ -132,41 +132,41 @@ async def lineage_take(
     Raises:
         PermissionDenied: The caller may change none of the targets.
     """
-    if not said:
+    if not events:
         return LineageResult(0, ())
-    named = [each for event in said for each in (*event.sources, *(output.dataset for output in event.outputs))]
-    linked = {link.source for event in said for output in event.outputs for link in output.links}
-    linked |= {output.dataset.key for event in said for output in event.outputs if output.links}
-    found = await datasets_find(ctx, metalake, home=home, datasets=named, authority=authority, linked=linked)
-    desk = _LineageIntake(home.metalake_id, found, now_ms=ctx.services.store.time.now_ms())
-    kept = 0
-    for catalog, items in desk.sort(said).items():
+    named = [each for event in events for each in (*event.sources, *(output.dataset for output in event.outputs))]
+    linked = {link.source for event in events for output in event.outputs for link in output.links}
+    linked |= {output.dataset.key for event in events for output in event.outputs if output.links}
+    datasets = await datasets_find(ctx, metalake, home=home, datasets=named, authority=authority, linked=linked)
+    desk = _LineageIntake(home.metalake_id, datasets, now_ms=ctx.services.store.time.now_ms())
+    count = 0
+    for catalog, items in desk.sort(events).items():
         try:
-            kept += await ctx.write(RequestScope(metalake, catalog), partial(desk.decide, items=items), lineage_put)
+            count += await ctx.write(RequestScope(metalake, catalog), partial(desk.decide, items=items), lineage_put)
         except (_NothingToKeep, NotFound, NotInUse):
             desk.refused = items
         for item in desk.refused:
             desk.leave_out(item.anchor, CHANGE if item.anchor is item.target else SEE)
-    desk.refuse_whole(said)
-    return LineageResult(kept, tuple(desk.left_out))
+    desk.refuse_whole(events)
+    return LineageResult(count, tuple(desk.left_out))
 
 
 class _LineageIntake:
     """The reports of one request, sorted and decided."""
 
-    def __init__(self, metalake_id: int, found: Mapping[LineageKey, ResolvedDataset], *, now_ms: int) -> None:
+    def __init__(self, metalake_id: int, datasets: Mapping[LineageKey, ResolvedDataset], *, now_ms: int) -> None:
         self.metalake_id = metalake_id
         self.now_ms = now_ms
-        self.found = found
+        self.found = datasets
         self.left_out: dict[RejectedDataset, None] = {}
         self.refused: Sequence[_LineageItem] = ()
         """The items that the last decision refused."""
         self._fields: dict[LineageKey, FieldNames] = {}
 
-    def sort(self, said: Sequence[EventLineage]) -> dict[str, list[_LineageItem]]:
+    def sort(self, lineages: Sequence[EventLineage]) -> dict[str, list[_LineageItem]]:
         """Group the reports by the catalog that decides on them; hidden datasets are rejected."""
         sorted_: dict[str, list[_LineageItem]] = {}
-        for event in said:
+        for event in lineages:
             for output in event.outputs:
                 item = self._item(event, output)
                 if item is not None and item.anchor.catalog is not None:
@@ -186,15 +186,15 @@ class _LineageIntake:
             return None  # a hidden target, or no object of ours is involved
         return _LineageItem(event, output, target, sources, anchor)
 
-    def leave_out(self, found: ResolvedDataset, verb: str) -> None:
+    def leave_out(self, dataset: ResolvedDataset, verb: str) -> None:
         """Record that a dataset is rejected."""
         self.left_out[
-            RejectedDataset(found.dataset.key, f"no table or view that you may {verb} has this name or location")
+            RejectedDataset(dataset.dataset.key, f"no table or view that you may {verb} has this name or location")
         ] = None
 
-    def refuse_whole(self, said: Sequence[EventLineage]) -> None:
+    def refuse_whole(self, lineages: Sequence[EventLineage]) -> None:
         """Refuse a request if the caller may change none of its targets. Raises PermissionDenied."""
-        targets = {output.dataset.key for event in said for output in event.outputs}
+        targets = {output.dataset.key for event in lineages for output in event.outputs}
         refused = [each for each in self.left_out if each.dataset in targets and f" {CHANGE} " in each.why]
         if len(refused) == len(targets):
             name = display_name(refused[0].dataset)
@@ -208,9 +208,9 @@ class _LineageIntake:
         require_nodes_cached(
             request_view, {each.node_id for item in items for each in self._here(request_view, item) if each.node_id}
         )
-        judged = list(zip(items, for_each(items, lambda item: self._judge(request_view, item)), strict=True))
-        self.refused = [item for item, found in judged if found is None]
-        allowed = [(item, found) for item, found in judged if found is not None]
+        entries = list(zip(items, for_each(items, lambda item: self._judge(request_view, item)), strict=True))
+        self.refused = [item for item, decisions in entries if decisions is None]
+        allowed = [(item, results) for item, results in entries if results is not None]
         if not allowed:
             raise _NothingToKeep
         command = LineagePuts(self.metalake_id, tuple([self._put(item) for item, _ in allowed]))
@@ -247,11 +247,11 @@ class _LineageIntake:
 
     def _field(self, key: LineageKey, name: str) -> LineageField:
         """Return the field of a column by the name that it had in the event."""
-        found = self.found[key]
+        dataset = self.found[key]
         known = self._fields.get(key)
         if known is None:
-            known = self._fields[key] = NOTHING if found.body is None else field_names(found.body)
-        field_id = known.id_of(name, snapshot=found.dataset.snapshot)
+            known = self._fields[key] = NOTHING if dataset.body is None else field_names(dataset.body)
+        field_id = known.id_of(name, snapshot=dataset.dataset.snapshot)
         return LineageField(UNKNOWN_FIELD if field_id is None else field_id, name)
 
 
@@ -260,8 +260,8 @@ def display_name(key: LineageKey) -> str:
     return f"{key[0]} {key[1]}"[:300]
 
 
-def _end(found: ResolvedDataset) -> LineageEnd:
-    return ExternalDataset(*found.outside) if found.node_id is None else found.node_id
+def _end(dataset: ResolvedDataset) -> LineageEnd:
+    return ExternalDataset(*dataset.outside) if dataset.node_id is None else dataset.node_id
 
 
 def lineage_put(tx: Tx, permit: Permit[LineagePuts]) -> int:
@@ -285,8 +285,8 @@ def _put_one(tx: Tx, put: LineagePut, *, metalake_id: int) -> int:
         for each in put.pairs
         if each.source in ids
     ]
-    kept = tx.lineage.put(id_of(put.target), put.job, sources=set(ids.values()), pairs=pairs)
+    count = tx.lineage.put(id_of(put.target), put.job, sources=set(ids.values()), pairs=pairs)
     if not isinstance(put.target, int):
         for source_id in sorted(end for end in ids if isinstance(end, int)):
             tx.lineage.trim_exports(source_id)
-    return kept
+    return count

@@ -129,7 +129,7 @@ async def _dataset_candidates(
     ctx: Context, metalake: str, *, home: UsableCatalogs, datasets: Sequence[EventDataset], authority: str
 ) -> list[_DatasetCandidate]:
     places = {each.key: _candidate_locations(each) for each in datasets}
-    holders = await ctx.look_up(partial(places_read, {place for found in places.values() for place in found}))
+    holders = await ctx.look_up(partial(places_read, {place for path in places.values() for place in path}))
     node_positions = await ctx.look_up(partial(zones_read, set(holders.values())))
     homes = catalogs_of(holders.values(), node_positions, metalake_id=home.metalake_id)
     clues = []
@@ -220,9 +220,11 @@ async def _resolve_candidates(
 ) -> dict[DatasetKey, ResolvedDataset]:
     """Resolve all candidates at one moment. Raises ChangesOutdated, NotFound, PermissionDenied."""
     ids = {name: catalog_id for catalog_id, name in home.catalogs.items()}
-    wanted = {path[0] for clue in clues for path in clue.paths if path[0] in ids}
-    wanted |= {home.catalogs[clue.at[1]] for clue in clues if clue.at is not None and clue.at[1] in home.catalogs}
-    catalogs = tuple(sorted(wanted))
+    requested_names = {path[0] for clue in clues for path in clue.paths if path[0] in ids}
+    requested_names |= {
+        home.catalogs[clue.at[1]] for clue in clues if clue.at is not None and clue.at[1] in home.catalogs
+    }
+    catalogs = tuple(sorted(requested_names))
 
     def read(request_views: tuple[RequestView, ...]) -> list[ResolvedDataset]:
         by_name = dict(zip(catalogs, request_views, strict=True))
@@ -235,8 +237,8 @@ async def _resolve_candidates(
             )
         return for_each(clues, lambda clue: _look(by_name, home, clue=clue, with_document=clue.dataset.key in linked))
 
-    found = await read_many_scopes(ctx, tuple(RequestScope(metalake, name) for name in catalogs), read)
-    return {each.dataset.key: each for each in found}
+    datasets = await read_many_scopes(ctx, tuple(RequestScope(metalake, name) for name in catalogs), read)
+    return {each.dataset.key: each for each in datasets}
 
 
 def _look(

@@ -149,9 +149,9 @@ def _root(request_view: RequestView, question: GraphQuery) -> tuple[int, bytes |
         if is_view
         else (Kind.TABLE, Action.TABLE_LOAD, Action.TABLE_MAY_PROBE)
     )
-    found = request_view.look_up(kind, levels, action, probe=probe)
+    result = request_view.look_up(kind, levels, action, probe=probe)
     wants_fields = question.column is not None and kind is Kind.TABLE
-    return found.entity.id, body_of(request_view, found.entity.id) if wants_fields else None
+    return result.entity.id, body_of(request_view, result.entity.id) if wants_fields else None
 
 
 def _column_of(node_id: int, question: GraphQuery, *, body: bytes | None) -> GraphPlace:
@@ -208,15 +208,15 @@ class _GraphWalk:
             return [_table_step(edge, up=up) for edge in edges]
         names = self._column_names(visible_objects)
         fields = [(place[0], LineageField(place[1], place[2] or names(place))) for place in at]
-        found = await self.ctx.look_up(partial(columns_read, fields, up=up, limit=ROWS_MAX))
-        self.is_whole = self.is_whole and len(found) < ROWS_MAX
+        column_edge = await self.ctx.look_up(partial(columns_read, fields, up=up, limit=ROWS_MAX))
+        self.is_whole = self.is_whole and len(column_edge) < ROWS_MAX
         steps = []
-        for edge, pair in found:
+        for edge, pair in column_edge:
             source = _place(edge.source_id, pair.source)
             target = _place(edge.target_id, pair.target)
-            there = source if up else target
+            existing = source if up else target
             here = _queried_place(at, target if up else source, names=names)
-            steps += [_GraphStep(place, there, edge, pair.direct, pair.subtype) for place in here]
+            steps += [_GraphStep(place, existing, edge, pair.direct, pair.subtype) for place in here]
         return steps
 
     def _column_names(self, visible_objects: VisibleObjects) -> Callable[[GraphPlace], str]:
@@ -226,11 +226,11 @@ class _GraphWalk:
         return name_of
 
     def _fields(self, node_id: int, visible_objects: VisibleObjects) -> FieldNames:
-        found = self.names.get(node_id)
+        names = self.names.get(node_id)
         visible_object = visible_objects.get(node_id)
-        if found is None and visible_object is not None and visible_object.body is not None:
-            found = self.names[node_id] = field_names(visible_object.body)
-        return NOTHING if found is None else found
+        if names is None and visible_object is not None and visible_object.body is not None:
+            names = self.names[node_id] = field_names(visible_object.body)
+        return NOTHING if names is None else names
 
     async def _look(self, ids: set[int]) -> VisibleObjects:
         """Read which objects are visible, and which ids are external datasets."""
@@ -245,9 +245,9 @@ class _GraphWalk:
         """Replace a column that was reported by name by its present field id, if it has one."""
         node_id, field_id, name = step.there
         if field_id == UNKNOWN_FIELD:
-            found = self._fields(node_id, visible_objects).current.get(name)
-            if found is not None:
-                return step._replace(there=(node_id, found, ""))
+            number = self._fields(node_id, visible_objects).current.get(name)
+            if number is not None:
+                return step._replace(there=(node_id, number, ""))
         return step
 
     def _add(self, steps: Sequence[_GraphStep], visible_objects: VisibleObjects) -> set[GraphPlace]:
@@ -261,7 +261,7 @@ class _GraphWalk:
                 onward.add(step.there)
         for place in onward:
             self.steps.setdefault(place, [])
-        if sum(len(found) for found in self.steps.values()) > ROWS_MAX:
+        if sum(len(steps) for steps in self.steps.values()) > ROWS_MAX:
             self.is_whole = False
             return set()
         return onward
@@ -306,30 +306,30 @@ class _GraphPicture:
         walk, is_whole = self.walk, self.walk.is_whole
         self._vertex(root)
         arcs: dict[tuple[str, str, bool], LineageArc] = {}
-        at, gone = [root], {root}
+        at, removed = [root], {root}
         for depth in range(1, walk.question.depth + 1):
             onward: list[GraphPlace] = []
             for step in [step for place in at for step in walk.steps.get(place, ())]:
-                there = self._vertex(step.there)
-                if there is None:
+                vertex = self._vertex(step.there)
+                if vertex is None:
                     continue
                 if len(arcs) >= EDGES_MAX:
                     return LineageGraphPart(tuple(self.vertices.values()), tuple(arcs.values()), False)
-                self._arc(arcs, step, there=there, depth=depth)
-                if there.kind != "hidden" and step.is_direct and step.there not in gone:
-                    gone.add(step.there)
+                self._arc(arcs, step, neighbour=vertex, depth=depth)
+                if vertex.kind != "hidden" and step.is_direct and step.there not in removed:
+                    removed.add(step.there)
                     onward.append(step.there)
             at = onward
         return LineageGraphPart(tuple(self.vertices.values()), tuple(arcs.values()), is_whole)
 
     def _arc(
-        self, arcs: dict[tuple[str, str, bool], LineageArc], step: _GraphStep, *, there: LineageVertex, depth: int
+        self, arcs: dict[tuple[str, str, bool], LineageArc], step: _GraphStep, *, neighbour: LineageVertex, depth: int
     ) -> None:
         here = self.vertices[self._spot(step.here)]
-        source, target = (there.id, here.id) if self.walk.question.up else (here.id, there.id)
-        key = (source, target, step.is_direct or there.kind == "hidden")
+        source, target = (neighbour.id, here.id) if self.walk.question.up else (here.id, neighbour.id)
+        key = (source, target, step.is_direct or neighbour.kind == "hidden")
         known = arcs.get(key) or LineageArc(source, target, depth, step.is_direct)
-        if there.kind == "hidden":
+        if neighbour.kind == "hidden":
             arcs[key] = LineageArc(source, target, known.depth)  # how a hidden object contributes is not shown either
             return
         edge = step.edge
@@ -357,9 +357,9 @@ class _GraphPicture:
         outside = self.walk.outside.get(node_id)
         if outside is None and node_id not in self.visible_objects:
             return None
-        made = self._made(spot, outside)
-        self.vertices[spot] = made
-        return made
+        vertex = self._made(spot, outside)
+        self.vertices[spot] = vertex
+        return vertex
 
     def _made(self, spot: GraphPlace, outside: ExternalDataset | None) -> LineageVertex:
         visible_object: VisibleObject | None = self.visible_objects.get(spot[0])

@@ -143,17 +143,17 @@ async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | 
         sealed = ctx.services.defaults.storages.keys.sealed_text(SECRET, secret)
         return request_view.permit(WebhookCreate(request_view.metalake.id, url, sealed, position), decision)
 
-    made = await ctx.write(RequestScope(metalake), decide, webhook_insert)
+    webhook = await ctx.write(RequestScope(metalake), decide, webhook_insert)
     ctx.services.wake_deliveries()
-    return msgspec.structs.replace(made, secret=secret)
+    return msgspec.structs.replace(webhook, secret=secret)
 
 
 async def _start(ctx: Context, metalake: str, after: str) -> str:
     """Return a position's text: a given one, the newest, or the oldest. Raises BadRequest, PositionPruned."""
-    given = None if after in (NOW, OLDEST_WORD) else position_of(after)
-    page = await page_read(ctx, RequestScope(metalake), given, limit=1, start=NEWEST)
-    if given is not None:
-        return (await position_restrict(ctx, given)).text()
+    feed_position = None if after in (NOW, OLDEST_WORD) else position_of(after)
+    page = await page_read(ctx, RequestScope(metalake), feed_position, limit=1, start=NEWEST)
+    if feed_position is not None:
+        return (await position_restrict(ctx, feed_position)).text()
     position = page.position
     if after == OLDEST_WORD:
         _, clocks = await ctx.look_up(lambda: clocks_read(position.zones))
@@ -180,10 +180,10 @@ async def webhooks_list(ctx: Context, metalake: str) -> list[WebhookStatus]:
         return request_view.metalake.id
 
     metalake_id = await ctx.read(RequestScope(metalake), read)
-    found = await ctx.look_up(lambda: webhooks_read(metalake_id))
-    zones = {zone for webhook in found for zone in position_of(webhook.position).zones}
+    webhooks = await ctx.look_up(lambda: webhooks_read(metalake_id))
+    zones = {zone for webhook in webhooks for zone in position_of(webhook.position).zones}
     _, clocks = await ctx.look_up(lambda: clocks_read(zones))
-    return [WebhookStatus(webhook, count_revisions_behind(webhook, clocks)) for webhook in found]
+    return [WebhookStatus(webhook, count_revisions_behind(webhook, clocks)) for webhook in webhooks]
 
 
 def count_revisions_behind(webhook: Webhook, clocks: dict[int, ZoneClock]) -> int:
@@ -261,8 +261,8 @@ async def webhook_next(services: NodeServices, webhook: Webhook, position: str, 
         raise NotFound("The metalake was dropped", kind="metalake")
 
     def is_maker(request_view: RequestView) -> bool:
-        found = principal_of(request_view.view, request_view.metalake.id, Kind.USER, webhook.user)
-        return found is not None and found.id == webhook.user_id
+        principal = principal_of(request_view.view, request_view.metalake.id, Kind.USER, webhook.user)
+        return principal is not None and principal.id == webhook.user_id
 
     if services.rules.access_enabled and not await ctx.read(RequestScope(node.name), is_maker):
         raise PermissionDenied(

@@ -137,13 +137,13 @@ def catalogs_list(request_view: RequestView) -> list[Node]:
     request_view.require(Action.CATALOG_LIST, request_view.settled.outer)
     request_view.require_in_metalake_use()
     metalake_id = request_view.metalake.id
-    found = require_fact(request_view.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
-    ids = found.ids
+    fact = require_fact(request_view.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
+    ids = fact.ids
     if request_view.rules.access_enabled:
-        shown = list_filter(
+        output = list_filter(
             request_view.subject, Action.CATALOG_LIST, request_view.settled.outer, request_view.owner_of
         )
-        ids = tuple(ids[position] for position in shown.positions(found.ids, found.owners))
+        ids = tuple(ids[position] for position in output.positions(fact.ids, fact.owners))
     nodes = cast(
         "list[Node]", require_facts(request_view.view, [node_key(node_id) for node_id in ids], zone=metalake_id)
     )
@@ -170,16 +170,16 @@ def catalog_check(
         InvalidName: The name is not allowed.
     """
     check_catalog_name(name)
-    wanted = None if catalog_type is None else _TYPES.get(catalog_type.upper(), catalog_type.upper())
-    provider = provider or _BUILT_IN.get(wanted or "")
+    requested = None if catalog_type is None else _TYPES.get(catalog_type.upper(), catalog_type.upper())
+    provider = provider or _BUILT_IN.get(requested or "")
     if provider is None or provider not in PROVIDERS:
         served = ", ".join(PROVIDERS)
         raise BadRequest(f"Provider {provider} of catalog {name} is not served: use one of {served}")
     expected = PROVIDERS[provider]
-    if wanted not in (None, expected):
-        words = {held: word.lower() for word, held in _TYPES.items()}
-        told = words.get(expected, expected.lower())
-        raise BadRequest(f"A catalog of provider {provider} has type {told}, not {catalog_type}")
+    if requested not in (None, expected):
+        words = {current: word.lower() for word, current in _TYPES.items()}
+        text = words.get(expected, expected.lower())
+        raise BadRequest(f"A catalog of provider {provider} has type {text}, not {catalog_type}")
     check_unmasked(properties)
     check_nested(properties)
     check_scan_mode(properties)
@@ -279,10 +279,10 @@ def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], 
     A caller who changes an address must repeat the secrets, which proves that the caller knows them. Raises BadRequest.
     """
     moved = sorted(key for key in _ADDRESSES if properties.get(key) != record.properties.get(key))
-    kept = sorted(key for key in properties if is_secret(key) and key not in edits.sets)
-    if moved and kept:
+    names = sorted(key for key in properties if is_secret(key) and key not in edits.sets)
+    if moved and names:
         raise BadRequest(
-            f"Property {moved[0]} says to whom this server shows {', '.join(kept)}: change it together with that, saying the secret again"
+            f"Property {moved[0]} says to whom this server shows {', '.join(names)}: change it together with that, saying the secret again"
         )
 
 
@@ -335,12 +335,12 @@ def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
         tx.stale()
     catalog_id = tx.next_id()
     tx.new_zone(catalog_id)
-    made = tx.nodes.create(
+    node = tx.nodes.create(
         kind=Kind.CATALOG, space="catalog", name=command.name, parent_id=command.metalake.id,
         zone=command.metalake.id, record=command.record, owner_id=command.owner_id, node_id=catalog_id,
     )  # fmt: skip
     catalog_locations_claim(tx, catalog_id, record=command.record, warehouse=command.warehouse)
-    return made
+    return node
 
 
 async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: PropertyEdits) -> Node:
@@ -405,8 +405,8 @@ async def catalog_enable(ctx: Context, *, metalake: str, name: str, in_use: bool
 def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
     """Write the catalog's new record, then its new name."""
     command = permit.command
-    held = tx.nodes.confirm(command.catalog)
-    record = cast("CatalogRecord", held.record)
+    node = tx.nodes.confirm(command.catalog)
+    record = cast("CatalogRecord", node.record)
     in_use = record.in_use if command.in_use is None else command.in_use
     changed = replace(
         record,
@@ -414,14 +414,14 @@ def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
         properties=command.keys.sealed(command.edits.over(record.properties)),
         in_use=in_use,
     )
-    refuse_nesting_change(tx, held, before=is_nested(record), after=is_nested(changed), separator=command.separator)
+    refuse_nesting_change(tx, node, before=is_nested(record), after=is_nested(changed), separator=command.separator)
     if command.warehouse:
-        catalog_locations_claim(tx, held.id, record=changed, warehouse=command.warehouse)
+        catalog_locations_claim(tx, node.id, record=changed, warehouse=command.warehouse)
     # decisions below the catalog depend on its roots and its state
-    tx.nodes.write_record(held, changed, moves_access=True)
-    if command.edits.name is not None and command.edits.name != held.name:
-        tx.nodes.move(held, parent_id=held.parent_id, name=command.edits.name, moves_access=True)
-    return tx.nodes.by_id(held.id)
+    tx.nodes.write_record(node, changed, moves_access=True)
+    if command.edits.name is not None and command.edits.name != node.name:
+        tx.nodes.move(node, parent_id=node.parent_id, name=command.edits.name, moves_access=True)
+    return tx.nodes.by_id(node.id)
 
 
 async def catalog_drop(ctx: Context, *, metalake: str, name: str, force: bool) -> None:
@@ -440,12 +440,12 @@ async def catalog_drop(ctx: Context, *, metalake: str, name: str, force: bool) -
 
 def catalog_delete(tx: Tx, permit: Permit[CatalogDrop]) -> None:
     """Drop the catalog's node; objects below it can no longer be reached."""
-    held = tx.nodes.confirm(permit.command.catalog)
+    node = tx.nodes.confirm(permit.command.catalog)
     if not permit.command.force:
-        if cast("CatalogRecord", held.record).in_use and not permit.command.in_use_too:
-            raise InUse(f"Catalog {held.name} is enabled: disable it first, or force the drop", kind="catalog")
+        if cast("CatalogRecord", node.record).in_use and not permit.command.in_use_too:
+            raise InUse(f"Catalog {node.name} is enabled: disable it first, or force the drop", kind="catalog")
         # catalogs of external systems contain only placeholder nodes
-        if cast("CatalogRecord", held.record).provider not in SOURCE_PROVIDERS:
-            tx.nodes.require_empty(held, ", or force the drop")
-    tx.places.clear_roots(held.id)
-    tx.nodes.drop(held)
+        if cast("CatalogRecord", node.record).provider not in SOURCE_PROVIDERS:
+            tx.nodes.require_empty(node, ", or force the drop")
+    tx.places.clear_roots(node.id)
+    tx.nodes.drop(node)

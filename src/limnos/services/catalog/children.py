@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from limnos.formats.iceberg.descriptions import DocumentSummary
     from limnos.model.decisions import SecurableChain
     from limnos.model.entities import Node, Principal
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
 
 PAGE_MAX: Final = 500
 """The most children of one page: the documents of its tables are read together."""
@@ -143,7 +143,7 @@ def children_page(request_view: RequestView, parent: Levels, *, asked: ChildrenR
             continue
         begin = asked.after[1] if asked.after is not None and asked.after[0] is kind else ""
         page = PageRequest(begin, asked.size + 1 - len(found))
-        listed = ids_of(request_view, _LISTS[kind], kind=kind, chain=chain, asked=page)
+        listed = ids_of(request_view, _LISTS[kind], kind=kind, chain=chain, page_request=page)
         found += [(kind, name, node_id) for name, node_id in listed.found]
         if len(found) > asked.size:
             break

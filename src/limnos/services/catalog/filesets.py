@@ -133,30 +133,30 @@ def fileset_delete(tx: Tx, permit: Permit[NamespaceObjectDrop]) -> None:
     fileset_bury(tx, tx.nodes.confirm(permit.command.node), keep_ms=permit.command.keep_ms)
 
 
-def fileset_bury(tx: Tx, held: Node, *, keep_ms: int) -> None:
+def fileset_bury(tx: Tx, node: Node, *, keep_ms: int) -> None:
     """Drop a confirmed fileset within a transaction.
 
     `keep_ms` is how long it can be restored; 0 deletes it for good.
     """
-    managed = not cast("FilesetRecord", held.record).external
+    managed = not cast("FilesetRecord", node.record).external
     if not keep_ms:
-        locations_release(tx, held.id)
+        locations_release(tx, node.id)
         if managed:
-            fileset_purge_later(tx, catalog=held.zone, fileset=held.id)
-    tx.nodes.drop(held, keep_ms=keep_ms, purges=managed)
+            fileset_purge_later(tx, catalog=node.zone, fileset=node.id)
+    tx.nodes.drop(node, keep_ms=keep_ms, purges=managed)
 
 
 def _record(request_view: RequestView, path: Levels, *, request: FilesetRequest, uuid: str) -> FilesetRecord:
     place, properties = catalog_storage_of(request_view), dict(request.properties)
     namespace, _ = request_view.find(path[:-1], Kind.NAMESPACE)
     above = {} if namespace is None else cast("NamespaceRecord", namespace.record).properties
-    wanted = request.locations or _inherited_locations(request_view.catalog_record, above, path=path)
-    if not wanted and request.external:
+    requested = request.locations or _inherited_locations(request_view.catalog_record, above, path=path)
+    if not requested and request.external:
         raise BadRequest("An external fileset has a location: give storageLocation or storageLocations")
     holes = _placeholder_values(
         request_view, path, properties=(request_view.catalog_record.properties, above, properties)
     )
-    locations = {name: place.normal_location(_fill_template(text, holes), "") for name, text in wanted.items()}
+    locations = {name: place.normal_location(_fill_template(text, holes), "") for name, text in requested.items()}
     locations = locations or {UNKNOWN: place.own_location(uuid)}
     if len(locations) > NAMES_MAX or not all(name.strip() for name in locations):
         raise BadRequest(f"A fileset has at most {NAMES_MAX} locations, each with a name")
@@ -178,20 +178,20 @@ def _inherited_locations(catalog: CatalogRecord, schema: Mapping[str, str], *, p
     The names below that schema or catalog are appended to a location without placeholders.
     """
     for properties, rest in ((schema, path[-1:]), (catalog.properties, path)):
-        found = named_locations(properties)
-        if found:
+        results = named_locations(properties)
+        if results:
             return {
                 name: text if _PLACEHOLDER_PATTERN.search(text) else "/".join((text.rstrip("/"), *rest))
-                for name, text in found.items()
+                for name, text in results.items()
             }
     return {}
 
 
 def named_locations(properties: Mapping[str, str]) -> dict[str, str]:
     """Return the locations that properties name: `location`, and `location-NAME`."""
-    found = {UNKNOWN: properties[_LOCATION]} if properties.get(_LOCATION) else {}
+    results = {UNKNOWN: properties[_LOCATION]} if properties.get(_LOCATION) else {}
     named = {key.removeprefix(_NAMED): value for key, value in properties.items() if key.startswith(_NAMED) and value}
-    return found | named
+    return results | named
 
 
 def _placeholder_values(
@@ -200,14 +200,14 @@ def _placeholder_values(
     """Return the values of placeholders: the names of the fileset and its parents, the user, and the `placeholder-`
     properties.
     """
-    given = {
+    arguments = {
         key.removeprefix(_PLACEHOLDER): value
         for each in properties
         for key, value in each.items()
         if key.startswith(_PLACEHOLDER)
     }
     return {
-        **given,
+        **arguments,
         "catalog": request_view.catalog.name,
         "schema": path[-2],
         "fileset": path[-1],
@@ -221,14 +221,14 @@ def _fill_template(text: str, holes: Mapping[str, str]) -> str:
     Raises BadRequest for one without a value, or whose value cannot be part of a path.
     """
 
-    def fill(found: re.Match[str]) -> str:
-        value = holes.get(found[1])
+    def fill(match: re.Match[str]) -> str:
+        value = holes.get(match[1])
         if value is None:
             raise BadRequest(
-                f"Location {text}: nothing is known of {found[0]}: set the property {_PLACEHOLDER}{found[1]}"
+                f"Location {text}: nothing is known of {match[0]}: set the property {_PLACEHOLDER}{match[1]}"
             )
         if not _VALUE_PATTERN.fullmatch(value) or not value.strip("."):
-            raise BadRequest(f"Location {text}: the value of {found[0]} cannot be part of a path: {value}")
+            raise BadRequest(f"Location {text}: the value of {match[0]} cannot be part of a path: {value}")
         return value
 
     return _PLACEHOLDER_PATTERN.sub(fill, text)
@@ -251,13 +251,13 @@ def fileset_path(
     request_view.defaults.location_conflicts.refuse(node.id, what="fileset")
     if sub_path is None:
         raise BadRequest("Query parameter sub_path is missing: name the file within the fileset, or / for all of it")
-    wanted, place = location_name(record, name), catalog_storage_of(request_view)
-    if wanted not in record.locations:
+    expected, place = location_name(record, name), catalog_storage_of(request_view)
+    if expected not in record.locations:
         raise NotFound(
-            f"Fileset {render(path)} has no location {wanted}: it has {', '.join(record.locations)}",
+            f"Fileset {render(path)} has no location {expected}: it has {', '.join(record.locations)}",
             kind="location_name",
         )
-    base, rest = record.locations[wanted], sub_path.strip("/")
+    base, rest = record.locations[expected], sub_path.strip("/")
     place.check(base)  # the catalog's roots may have changed since the fileset was created
     location = f"{base}/{rest}" if rest else base
     if not is_within(normalise(location), [base]):

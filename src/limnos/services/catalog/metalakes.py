@@ -146,8 +146,8 @@ async def metalake_set(ctx: Context, *, name: str, in_use: bool) -> Node:
 def metalake_update(tx: Tx, permit: Permit[MetalakeAlter]) -> Node:
     """Write the metalake's new record, then its new name."""
     command = permit.command
-    held = tx.nodes.confirm(command.metalake)
-    record = cast("MetalakeRecord", held.record)
+    node = tx.nodes.confirm(command.metalake)
+    record = cast("MetalakeRecord", node.record)
     in_use = record.in_use if command.in_use is None else command.in_use
     changed = replace(
         record,
@@ -155,10 +155,10 @@ def metalake_update(tx: Tx, permit: Permit[MetalakeAlter]) -> Node:
         properties=command.edits.over(record.properties),
         in_use=in_use,
     )
-    tx.nodes.write_record(held, changed, moves_access=in_use != record.in_use)
-    if command.edits.name is not None and command.edits.name != held.name:
-        tx.nodes.move(held, parent_id=ROOT_ID, name=command.edits.name, moves_access=True)
-    return tx.nodes.by_id(held.id)
+    tx.nodes.write_record(node, changed, moves_access=in_use != record.in_use)
+    if command.edits.name is not None and command.edits.name != node.name:
+        tx.nodes.move(node, parent_id=ROOT_ID, name=command.edits.name, moves_access=True)
+    return tx.nodes.by_id(node.id)
 
 
 async def metalake_drop(ctx: Context, *, name: str, force: bool) -> None:
@@ -177,10 +177,10 @@ async def metalake_drop(ctx: Context, *, name: str, force: bool) -> None:
 
 def metalake_delete(tx: Tx, permit: Permit[MetalakeDrop]) -> None:
     """Drop the metalake's node; objects below it can no longer be reached."""
-    held = tx.nodes.confirm(permit.command.metalake)
+    node = tx.nodes.confirm(permit.command.metalake)
     if not permit.command.force:
-        if cast("MetalakeRecord", held.record).in_use:
-            raise InUse(f"Metalake {held.name} is enabled: disable it first, or force the drop", kind="metalake")
-        tx.nodes.require_empty(held, ", or force the drop")
-    tx.places.clear_metalake(held.id)
-    tx.nodes.drop(held)
+        if cast("MetalakeRecord", node.record).in_use:
+            raise InUse(f"Metalake {node.name} is enabled: disable it first, or force the drop", kind="metalake")
+        tx.nodes.require_empty(node, ", or force the drop")
+    tx.places.clear_metalake(node.id)
+    tx.nodes.drop(node)

@@ -103,10 +103,10 @@ async def version_load(
 
 
 async def _version_of(ctx: Context, model: Node, *, path: Levels, which: ModelVersionReference) -> ModelVersion:
-    found = await ctx.look_up(lambda: model_version_read(model.id, which))
-    if found is None:
+    version = await ctx.look_up(lambda: model_version_read(model.id, which))
+    if version is None:
         raise _missing(path, which)
-    return found
+    return version
 
 
 async def version_uri(
@@ -124,18 +124,18 @@ async def version_uri(
         return model, record.properties.get(DEFAULT_URI) or request_view.catalog_record.properties.get(DEFAULT_URI)
 
     model, default = await ctx.read(scope, read)
-    found = await _version_of(ctx, model, path=path, which=which)
-    wanted = name or found.properties.get(DEFAULT_URI) or default
-    if wanted is None:
-        if len(found.uris) > 1:
-            names = ", ".join(found.uris)
+    version = await _version_of(ctx, model, path=path, which=which)
+    expected = name or version.properties.get(DEFAULT_URI) or default
+    if expected is None:
+        if len(version.uris) > 1:
+            names = ", ".join(version.uris)
             raise BadRequest(
                 f"{version_label(path, which)} has several URIs: name one of {names}, or set {DEFAULT_URI}"
             )
-        wanted = next(iter(found.uris))
-    if wanted not in found.uris:
-        raise NotFound(f"URI {wanted} does not exist in {version_label(path, which)}", kind="model_version_uri")
-    return found.uris[wanted]
+        expected = next(iter(version.uris))
+    if expected not in version.uris:
+        raise NotFound(f"URI {expected} does not exist in {version_label(path, which)}", kind="model_version_uri")
+    return version.uris[expected]
 
 
 async def version_link(
@@ -154,8 +154,8 @@ async def version_link(
     version = ModelVersion(0, comment, properties, uris, _checked_version(aliases))
 
     def decide(request_view: RequestView) -> Permit[VersionLink]:
-        found = namespace_object_find(request_view, path, kind=Kind.MODEL, action=Action.MODEL_LINK)
-        return request_view.permit(VersionLink(found.entity, version), found.decision)
+        namespace_object = namespace_object_find(request_view, path, kind=Kind.MODEL, action=Action.MODEL_LINK)
+        return request_view.permit(VersionLink(namespace_object.entity, version), namespace_object.decision)
 
     return await ctx.write(scope, decide, version_insert)
 
@@ -178,14 +178,14 @@ def _check_uri(uri: str) -> None:
 
 def version_insert(tx: Tx, permit: Permit[VersionLink]) -> int:
     """Insert the version under the next number; numbers are never reused."""
-    held = tx.nodes.confirm(permit.command.model)
-    record = cast("ModelRecord", held.record)
+    node = tx.nodes.confirm(permit.command.model)
+    record = cast("ModelRecord", node.record)
     number = record.next_version
-    tx.nodes.write_record(held, replace(record, next_version=number + 1))
+    tx.nodes.write_record(node, replace(record, next_version=number + 1))
     version = msgspec.structs.replace(permit.command.version, version=number)
-    taken = tx.models.insert(held.id, version)
-    if taken is not None:
-        raise _alias_taken_error(taken, held)
+    name = tx.models.insert(node.id, version)
+    if name is not None:
+        raise _alias_taken_error(name, node)
     return number
 
 
@@ -203,8 +203,10 @@ async def version_alter(
         _check_uri(uri)
 
     def decide(request_view: RequestView) -> Permit[VersionAlter]:
-        found = namespace_object_find(request_view, path, kind=Kind.MODEL, action=Action.MODEL_ALTER)
-        return request_view.permit(VersionAlter(found.entity, path, which, checked), found.decision)
+        namespace_object = namespace_object_find(request_view, path, kind=Kind.MODEL, action=Action.MODEL_ALTER)
+        return request_view.permit(
+            VersionAlter(namespace_object.entity, path, which, checked), namespace_object.decision
+        )
 
     return await ctx.write(scope, decide, version_update)
 
@@ -212,21 +214,21 @@ async def version_alter(
 def version_update(tx: Tx, permit: Permit[VersionAlter]) -> ModelVersion:
     """Write the edited version and its aliases. This counts as a change of the model."""
     command, edits = permit.command, permit.command.edits
-    held = tx.nodes.confirm(command.model)
-    found = tx.models.read(held.id, command.which)
-    if found is None:
+    node = tx.nodes.confirm(command.model)
+    version = tx.models.read(node.id, command.which)
+    if version is None:
         raise _missing(command.path, command.which)
     changed = msgspec.structs.replace(
-        found, comment=edits.edits.edited_comment(found.comment), properties=edits.edits.over(found.properties),
-        uris=_uris_over(found.uris, edits),
+        version, comment=edits.edits.edited_comment(version.comment), properties=edits.edits.over(version.properties),
+        uris=_uris_over(version.uris, edits),
     )  # fmt: skip
-    tx.models.update(held.id, changed)
-    tx.models.unname(held.id, found.version, aliases=edits.unnames)
-    taken = tx.models.name(held.id, found.version, aliases=edits.names)
-    if taken is not None:
-        raise _alias_taken_error(taken, held)
-    tx.nodes.write_record(held, held.record)
-    again = tx.models.at(held.id, found.version)
+    tx.models.update(node.id, changed)
+    tx.models.unname(node.id, version.version, aliases=edits.unnames)
+    name = tx.models.name(node.id, version.version, aliases=edits.names)
+    if name is not None:
+        raise _alias_taken_error(name, node)
+    tx.nodes.write_record(node, node.record)
+    again = tx.models.at(node.id, version.version)
     return changed if again is None else again
 
 
@@ -236,29 +238,29 @@ def _uris_over(uris: Mapping[str, str], edits: VersionEdits) -> dict[str, str]:
     Raises BadRequest for adding an existing name, for changing or removing a missing one, and for removing the last
     URI.
     """
-    kept = dict(uris)
+    entries = dict(uris)
     for name in edits.removes:
-        if kept.pop(name, None) is None:
+        if entries.pop(name, None) is None:
             raise BadRequest(f"The version has no URI {name} to remove: it has {', '.join(uris)}")
     for name, uri in edits.updates.items():
-        if name not in kept:
-            raise BadRequest(f"The version has no URI {name} to change: it has {', '.join(kept)}; add it instead")
-        kept[name] = uri
+        if name not in entries:
+            raise BadRequest(f"The version has no URI {name} to change: it has {', '.join(entries)}; add it instead")
+        entries[name] = uri
     for name, uri in edits.adds.items():
-        if name in kept:
+        if name in entries:
             raise BadRequest(f"The version has a URI {name} already: change it instead")
-        kept[name] = uri
-    if not kept:
+        entries[name] = uri
+    if not entries:
         raise BadRequest("A version has at least one URI: delete the version instead")
-    return kept
+    return entries
 
 
 async def version_delete(ctx: Context, scope: RequestScope, *, path: Levels, which: ModelVersionReference) -> None:
     """Delete a version of a model, and its aliases. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[VersionDelete]:
-        found = namespace_object_find(request_view, path, kind=Kind.MODEL, action=Action.MODEL_ALTER)
-        return request_view.permit(VersionDelete(found.entity, path, which), found.decision)
+        namespace_object = namespace_object_find(request_view, path, kind=Kind.MODEL, action=Action.MODEL_ALTER)
+        return request_view.permit(VersionDelete(namespace_object.entity, path, which), namespace_object.decision)
 
     await ctx.write(scope, decide, version_remove)
 
@@ -266,12 +268,12 @@ async def version_delete(ctx: Context, scope: RequestScope, *, path: Levels, whi
 def version_remove(tx: Tx, permit: Permit[VersionDelete]) -> None:
     """Delete the version. This counts as a change of the model."""
     command = permit.command
-    held = tx.nodes.confirm(command.model)
-    found = tx.models.read(held.id, command.which)
-    if found is None:
+    node = tx.nodes.confirm(command.model)
+    version = tx.models.read(node.id, command.which)
+    if version is None:
         raise _missing(command.path, command.which)
-    tx.models.delete(held.id, found.version)
-    tx.nodes.write_record(held, held.record)
+    tx.models.delete(node.id, version.version)
+    tx.nodes.write_record(node, node.record)
 
 
 def uris_of(uri: str | None, uris: Mapping[str, str] | None, *, name: str | None = None) -> dict[str, str]:

@@ -117,7 +117,7 @@ def namespace_load_home(request_view: RequestView, levels: Levels, *, action: Ac
     return node, namespace_location(node, namespace_base_location(request_view, chain[1:]))
 
 
-def namespaces_list(request_view: RequestView, parent: Levels, asked: PageRequest = ALL_NAMES) -> NamePage:
+def namespaces_list(request_view: RequestView, parent: Levels, page_request: PageRequest = ALL_NAMES) -> NamePage:
     """Return a page of the child namespaces that the caller sees; of the catalog's if `parent` is empty.
 
     A namespace is listed by name if the caller may use something below it. Raises NotFound for a missing parent. Raises
@@ -133,7 +133,7 @@ def namespaces_list(request_view: RequestView, parent: Levels, asked: PageReques
         node, chain = request_view.find(parent, Kind.NAMESPACE)
         if node is None:
             raise request_view.missing(Kind.NAMESPACE, parent)
-    return page_of(request_view, Action.NAMESPACE_LIST, kind=Kind.NAMESPACE, chain=chain, asked=asked)
+    return page_of(request_view, Action.NAMESPACE_LIST, kind=Kind.NAMESPACE, chain=chain, page_request=page_request)
 
 
 async def namespace_create(
@@ -189,9 +189,9 @@ def namespace_create_of(
     _check_parts(request_view, levels)
     nearest, lacking, chain = None, levels, request_view.settled.outer
     for size in range(len(levels) - 1, 0, -1):
-        node, found = request_view.find(levels[:size], Kind.NAMESPACE)
+        node, links = request_view.find(levels[:size], Kind.NAMESPACE)
         if node is not None:
-            nearest, lacking, chain = node, levels[size:], found
+            nearest, lacking, chain = node, levels[size:], links
             break
     absent = [ChainLink.absent(Kind.NAMESPACE, name) for name in reversed(lacking[:-1])]
     decision = request_view.require(
@@ -257,8 +257,8 @@ def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
     parent = tx.nodes.confirm(command.parent)
     for position, name in enumerate(command.names, 1):
         last = position == len(command.names)
-        taken = None if last else tx.nodes.find(parent.id, command.space, name)
-        if taken is not None and taken.kind is Kind.NAMESPACE:
+        node = None if last else tx.nodes.find(parent.id, command.space, name)
+        if node is not None and node.kind is Kind.NAMESPACE:
             tx.stale()  # a parent was created meanwhile: decide on it
         parent = tx.nodes.create(
             kind=Kind.NAMESPACE, space=command.space, name=name, parent_id=parent.id, zone=permit.zone,
@@ -295,13 +295,13 @@ async def namespace_edit(
 def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
     """Write the namespace's edited record; without a difference, write nothing."""
     command = permit.command
-    held = tx.nodes.confirm(command.namespace)
-    before = cast("NamespaceRecord", held.record)
+    node = tx.nodes.confirm(command.namespace)
+    before = cast("NamespaceRecord", node.record)
     after = command.edit(before)
     if after == before:
-        return held
-    tx.nodes.write_record(held, check_new_location(before, after, command.place))
-    return tx.nodes.by_id(held.id)
+        return node
+    tx.nodes.write_record(node, check_new_location(before, after, command.place))
+    return tx.nodes.by_id(node.id)
 
 
 async def namespace_drop(ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
@@ -318,9 +318,9 @@ def namespace_drop_of(request_view: RequestView, levels: Levels) -> Permit[Names
 def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
     """Drop the namespace if it is empty. Raises NotEmpty."""
     command = permit.command
-    held = tx.nodes.confirm(command.namespace)
-    tx.nodes.require_empty(held, named=render(command.levels) if command.levels else "")
-    tx.nodes.drop(held, keep_ms=command.keep_ms)
+    node = tx.nodes.confirm(command.namespace)
+    tx.nodes.require_empty(node, named=render(command.levels) if command.levels else "")
+    tx.nodes.drop(node, keep_ms=command.keep_ms)
 
 
 async def namespace_move(ctx: Context, scope: RequestScope, *, source: Levels, target: Levels) -> None:
@@ -365,12 +365,12 @@ def parent_of(request_view: RequestView, levels: Levels) -> tuple[Node, Securabl
 def namespace_reparent(tx: Tx, permit: Permit[NamespaceMove]) -> None:
     """Move the namespace to its new parent and name."""
     command = permit.command
-    held = tx.nodes.confirm(command.namespace)
+    node = tx.nodes.confirm(command.namespace)
     into = tx.nodes.confirm(command.into)
-    if tx.nodes.is_below(into.id, held.id):
-        raise BadRequest(f"Namespace {held.name} cannot be moved into itself or below itself: choose another target")
-    if held.parent_id != into.id and not command.frees:
-        tx.protection.refuse_move(held)
-    if command.room is not None and tx.nodes.height(held.id) > command.room:
-        raise BadRequest(f"Moved there, what lies in namespace {held.name} would be deeper than {PARTS_MAX} levels")
-    tx.nodes.move(held, parent_id=into.id, name=command.name, moves_access=True)
+    if tx.nodes.is_below(into.id, node.id):
+        raise BadRequest(f"Namespace {node.name} cannot be moved into itself or below itself: choose another target")
+    if node.parent_id != into.id and not command.frees:
+        tx.protection.refuse_move(node)
+    if command.room is not None and tx.nodes.height(node.id) > command.room:
+        raise BadRequest(f"Moved there, what lies in namespace {node.name} would be deeper than {PARTS_MAX} levels")
+    tx.nodes.move(node, parent_id=into.id, name=command.name, moves_access=True)

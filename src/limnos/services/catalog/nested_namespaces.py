@@ -31,9 +31,9 @@ def refuse_nesting_change(tx: Tx, catalog: Node, *, before: bool, after: bool, s
     Raises IllegalName, BadRequest.
     """
     if after and not before:
-        found = tx.nesting.conflicts(catalog.id, separator, after=0, limit=NAMES_SHOWN_MAX + 1)
-        if found:
-            raise separator_in_names_error(catalog.name, separator, names=[each.name for each in found])
+        conflicts = tx.nesting.conflicts(catalog.id, separator, after=0, limit=NAMES_SHOWN_MAX + 1)
+        if conflicts:
+            raise separator_in_names_error(catalog.name, separator, names=[each.name for each in conflicts])
     if before and not after and (inner := tx.nesting.nested_one(catalog.id)) is not None:
         raise BadRequest(
             f"Namespaces of catalog {catalog.name} cannot be flat: {render(inner)} lies in another one. Move or drop what is nested"
@@ -45,17 +45,17 @@ def separator_check(tx: Tx, *, separator: str, policy: str) -> None:
 
     Raises CannotStart if one does.
     """
-    held = [
+    entries = [
         (node.name, count, name)
         for zone, count, name in tx.nesting.conflicts_anywhere(separator)
         if (node := tx.nodes.live(zone)) is not None
         and (policy == "restricted" or is_nested(cast("CatalogRecord", node.record)))
     ]
-    if not held:
+    if not entries:
         tx.nesting.free_of(separator_check_key(separator, policy))
         return
-    catalog, count, name = held[0]
-    others = f", and so do names of {len(held) - 1} other catalogs" if len(held) > 1 else ""
+    catalog, count, name = entries[0]
+    others = f", and so do names of {len(entries) - 1} other catalogs" if len(entries) > 1 else ""
     raise CannotStart(
         f"The separator {quote_for_message(separator)} cannot be used",
         why=f"{count} names of namespaces in catalog {catalog} hold it, such as {quote_for_message(name)}, and would read as several{others}",
@@ -71,9 +71,9 @@ def separator_check_key(separator: str, policy: str) -> str:
 
 def separator_in_names_error(catalog: str, separator: str, *, names: Sequence[str]) -> IllegalName:
     """Return the error for names that contain the separator, which prevents nesting."""
-    shown = ", ".join(map(quote_for_message, names[:NAMES_SHOWN_MAX])) + (", …" if len(names) > NAMES_SHOWN_MAX else "")
+    text = ", ".join(map(quote_for_message, names[:NAMES_SHOWN_MAX])) + (", …" if len(names) > NAMES_SHOWN_MAX else "")
     return IllegalName(
         f"Namespaces of catalog {catalog} cannot nest: names hold the separator {quote_for_message(separator)} and would read as several: "
-        f"{shown}. See all with 'limnos names check {catalog}', and have them changed with 'limnos names plan {catalog}'; or "
+        f"{text}. See all with 'limnos names check {catalog}', and have them changed with 'limnos names plan {catalog}'; or "
         "choose another separator",
     )

@@ -83,15 +83,15 @@ async def nesting_check(
     ctx: Context, scope: RequestScope, *, separator: str | None, limit: int = SHOWN_MAX
 ) -> NestingCheck:
     """Find the namespace names that contain a separator: the given one, else the server's. Raises InvalidName."""
-    asked = _separator(ctx, separator)
+    requested = _separator(ctx, separator)
     catalog = await ctx.read(scope, _catalog)
-    count, found = await ctx.look_up(lambda: conflicts_read(catalog.id, asked, limit=limit))
+    count, conflicts = await ctx.look_up(lambda: conflicts_read(catalog.id, requested, limit=limit))
     free = []
     for other in SEPARATORS_ALLOWED if count else ():
-        held, _ = await ctx.look_up(lambda other=other: conflicts_read(catalog.id, other, limit=1))  # type: ignore[misc]
-        free += [] if held else [other]
+        current, _ = await ctx.look_up(lambda other=other: conflicts_read(catalog.id, other, limit=1))  # type: ignore[misc]
+        free += [] if current else [other]
     nested = is_nested(cast("CatalogRecord", catalog.record))
-    return NestingCheck(nested, asked, count, tuple(each.name for each in found), tuple(free))
+    return NestingCheck(nested, requested, count, tuple(each.name for each in conflicts), tuple(free))
 
 
 async def nesting_load(
@@ -100,9 +100,9 @@ async def nesting_load(
     """Return the progress of a catalog's migration, and a page of its renames. Raises NotFound if there is none."""
     catalog = await ctx.read(scope, _catalog)
     progress = await _progress(ctx, catalog)
-    found = await ctx.look_up(lambda: changes_read(catalog.id, after=after, limit=limit))
+    rows = await ctx.look_up(lambda: changes_read(catalog.id, after=after, limit=limit))
     return progress, [
-        PlannedRename(each.old_name, each.new_name, each.path, _STEPS[each.step], each.node_id) for each in found
+        PlannedRename(each.old_name, each.new_name, each.path, _STEPS[each.step], each.node_id) for each in rows
     ]
 
 
@@ -125,13 +125,13 @@ async def nesting_plan(
         BadRequest: A migration runs or could be undone, or the replacement is not allowed.
         InvalidName: The separator is not allowed.
     """
-    asked = _separator(ctx, separator)
-    _check_replacement(replacement, asked)
+    requested = _separator(ctx, separator)
+    _check_replacement(replacement, requested)
 
     def decide(request_view: RequestView) -> Permit[NestingBegin]:
         step, decision = _step(request_view, "planned")
         flat = not is_nested(request_view.catalog_record)
-        return request_view.permit(NestingBegin(step, asked, replacement, nested and flat), decision)
+        return request_view.permit(NestingBegin(step, requested, replacement, nested and flat), decision)
 
     return await ctx.write(scope, decide, nesting_begin)
 
@@ -178,10 +178,10 @@ def _step(request_view: RequestView, to: str) -> tuple[NestingStep, Decision]:
 
 
 async def _progress(ctx: Context, catalog: Node) -> NestingProgress:
-    found = await ctx.look_up(lambda: migration_read(catalog.id))
-    if found is None:
+    result = await ctx.look_up(lambda: migration_read(catalog.id))
+    if result is None:
         raise no_plan(catalog)
-    return progress_of(*found)
+    return progress_of(*result)
 
 
 def _separator(ctx: Context, separator: str | None) -> str:

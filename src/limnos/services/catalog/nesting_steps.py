@@ -125,114 +125,114 @@ def no_plan(catalog: Node) -> NotFound:
 def nesting_begin(tx: Tx, permit: Permit[NestingBegin]) -> NestingProgress:
     """Begin a plan, with its first batch."""
     command = permit.command
-    held = tx.nodes.confirm(command.step.catalog)
-    found = tx.nesting.read(held.id)
-    if found is not None and (found.state not in ("planned", "planning") or found.goes_on):
+    node = tx.nodes.confirm(command.step.catalog)
+    migration = tx.nesting.read(node.id)
+    if migration is not None and (migration.state not in ("planned", "planning") or migration.goes_on):
         raise BadRequest(
-            f"Names of catalog {held.name} were changed or are being changed ({found.state}): first undo that with 'limnos names "
-            f"undo {held.name}', or let it stand with 'limnos names confirm {held.name}'"
+            f"Names of catalog {node.name} were changed or are being changed ({migration.state}): first undo that with 'limnos names "
+            f"undo {node.name}', or let it stand with 'limnos names confirm {node.name}'"
         )
-    tx.nesting.begin(held.id, separator=command.separator, replacement=command.replacement, nests=command.nests)
+    tx.nesting.begin(node.id, separator=command.separator, replacement=command.replacement, nests=command.nests)
     return nesting_batch(tx, permit.about(command.step))
 
 
 def nesting_end(tx: Tx, permit: Permit[NestingEnd]) -> None:
     """Delete the plan if no migration runs. Raises NotFound, BadRequest."""
-    held = tx.nodes.confirm(permit.command.catalog)
-    found = tx.nesting.read(held.id)
-    if found is None:
-        raise no_plan(held)
-    if found.state not in (*_RESTS, "planning") or found.goes_on:
+    node = tx.nodes.confirm(permit.command.catalog)
+    migration = tx.nesting.read(node.id)
+    if migration is None:
+        raise no_plan(node)
+    if migration.state not in (*_RESTS, "planning") or migration.goes_on:
         raise BadRequest(
-            f"Names of catalog {held.name} are being changed ({found.state}): let it come to its end with 'limnos names migrate "
-            f"{held.name}', or undo it"
+            f"Names of catalog {node.name} are being changed ({migration.state}): let it come to its end with 'limnos names migrate "
+            f"{node.name}', or undo it"
         )
-    tx.nesting.end(held.id)
+    tx.nesting.end(node.id)
 
 
 def nesting_batch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
     """Do one batch towards the goal, and record the progress."""
     command = permit.command
-    held = tx.nodes.confirm(command.catalog)
-    found = _enter_goal(tx, held, command=command)
-    if found.state in _BATCHES and found.state != GOALS[command.to].end:
-        _BATCHES[found.state](tx, found, command=command)
-    return _reach_goal(tx, held)
+    node = tx.nodes.confirm(command.catalog)
+    migration = _enter_goal(tx, node, command=command)
+    if migration.state in _BATCHES and migration.state != GOALS[command.to].end:
+        _BATCHES[migration.state](tx, migration, command=command)
+    return _reach_goal(tx, node)
 
 
 def nesting_switch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
     """Switch the catalog's namespaces to nested or back to flat. Newly found names are planned first."""
     command = permit.command
-    held = tx.nodes.confirm(command.catalog)
-    found = _enter_goal(tx, held, command=command)
-    if found.state in SWITCHES:  # another caller may have done it already
-        _switch(tx, held, command=command, migration=found)
-    return _reach_goal(tx, held)
+    node = tx.nodes.confirm(command.catalog)
+    migration = _enter_goal(tx, node, command=command)
+    if migration.state in SWITCHES:  # another caller may have done it already
+        _switch(tx, node, command=command, migration=migration)
+    return _reach_goal(tx, node)
 
 
-def _enter_goal(tx: Tx, held: Node, *, command: NestingStep) -> NameMigration:
+def _enter_goal(tx: Tx, node: Node, *, command: NestingStep) -> NameMigration:
     """Return the migration, moved to the first state of its way to the goal.
 
     Raises NotFound, BadRequest if there is no way.
     """
-    found = tx.nesting.read(held.id)
-    if found is None:
-        raise no_plan(held)
+    migration = tx.nesting.read(node.id)
+    if migration is None:
+        raise no_plan(node)
     goal = GOALS[command.to]
-    if goal.entry is not None and found.state in goal.after:
+    if goal.entry is not None and migration.state in goal.after:
         if command.to == "undone":
-            _refuse_unspellable(held, found, separator=command.separator)
-        tx.nesting.enter(held.id, goal.entry)
-        return found._replace(state=goal.entry)
-    if found.state != goal.end and not goal.is_reachable_from(found):
+            _refuse_unspellable(node, migration, separator=command.separator)
+        tx.nesting.enter(node.id, goal.entry)
+        return migration._replace(state=goal.entry)
+    if migration.state != goal.end and not goal.is_reachable_from(migration):
         raise BadRequest(
-            f"Names of catalog {held.name} cannot be {command.to} now: their change is {found.state}. See 'limnos names show "
-            f"{held.name}'"
+            f"Names of catalog {node.name} cannot be {command.to} now: their change is {migration.state}. See 'limnos names show "
+            f"{node.name}'"
         )
-    return found
+    return migration
 
 
-def _refuse_unspellable(held: Node, migration: NameMigration, *, separator: str) -> None:
+def _refuse_unspellable(node: Node, migration: NameMigration, *, separator: str) -> None:
     """Refuse to restore names that contain the separator if namespaces nest and the server uses that separator now."""
-    if is_nested(cast("CatalogRecord", held.record)) and not migration.nests and migration.separator == separator:
+    if is_nested(cast("CatalogRecord", node.record)) and not migration.nests and migration.separator == separator:
         raise BadRequest(
             f"The old names hold {quote_for_message(separator)}, by which this server separates names now: they would read as several. "
             "Start it with another separator to undo this"
         )
 
 
-def _reach_goal(tx: Tx, held: Node) -> NestingProgress:
-    found = tx.nesting.read(held.id)
-    if found is None:
-        raise no_plan(held)
-    return progress_of(found, tx.nesting.counts(held.id))
+def _reach_goal(tx: Tx, node: Node) -> NestingProgress:
+    migration = tx.nesting.read(node.id)
+    if migration is None:
+        raise no_plan(node)
+    return progress_of(migration, tx.nesting.counts(node.id))
 
 
-def _switch(tx: Tx, held: Node, *, command: NestingStep, migration: NameMigration) -> None:
-    record = cast("CatalogRecord", held.record)
+def _switch(tx: Tx, node: Node, *, command: NestingStep, migration: NameMigration) -> None:
+    record = cast("CatalogRecord", node.record)
     after = migration.state == "switching"
-    come = tx.nesting.conflicts(held.id, command.separator, after=0, limit=1) if after else []
+    come = tx.nesting.conflicts(node.id, command.separator, after=0, limit=1) if after else []
     if come and command.separator != migration.separator:
-        raise separator_in_names_error(held.name, command.separator, names=[each.name for each in come])
+        raise separator_in_names_error(node.name, command.separator, names=[each.name for each in come])
     if come:
-        tx.nesting.enter(held.id, "planning", goes_on=True)
+        tx.nesting.enter(node.id, "planning", goes_on=True)
         return
-    refuse_nesting_change(tx, held, before=is_nested(record), after=after, separator=command.separator)
+    refuse_nesting_change(tx, node, before=is_nested(record), after=after, separator=command.separator)
     properties = {**record.properties, NESTED: "true" if after else "false"}
-    tx.nodes.write_record(held, replace(record, properties=properties), moves_access=True)
-    tx.nesting.enter(held.id, "nesting" if after else "unrenaming")
+    tx.nodes.write_record(node, replace(record, properties=properties), moves_access=True)
+    tx.nesting.enter(node.id, "nesting" if after else "unrenaming")
 
 
 def _plan(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
     catalog = command.catalog
-    found = tx.nesting.conflicts(catalog.id, migration.separator, after=migration.planned_to, limit=BATCH)
-    for each in found:
+    conflicts = tx.nesting.conflicts(catalog.id, migration.separator, after=migration.planned_to, limit=BATCH)
+    for each in conflicts:
         path = _path(each.name, migration.separator) if migration.nests and each.parent_id == catalog.id else None
-        wanted = _shorten_name(each.name.replace(migration.separator, migration.replacement))
-        name = _free_name(tx, command, node_id=each.node_id, parent_id=each.parent_id, wanted=wanted)
+        expected = _shorten_name(each.name.replace(migration.separator, migration.replacement))
+        name = _free_name(tx, command, node_id=each.node_id, parent_id=each.parent_id, base_name=expected)
         tx.nesting.add(catalog.id, each, new_name=name, path=path)
-    if len(found) == BATCH:
-        tx.nesting.enter(catalog.id, "planning", goes_on=migration.goes_on, planned_to=found[-1].node_id)
+    if len(conflicts) == BATCH:
+        tx.nesting.enter(catalog.id, "planning", goes_on=migration.goes_on, planned_to=conflicts[-1].node_id)
     else:
         tx.nesting.enter(catalog.id, "renaming" if migration.goes_on else "planned")
 
@@ -251,15 +251,15 @@ def _path(name: str, separator: str) -> Levels | None:
         return None
 
 
-def _free_name(tx: Tx, command: NestingStep, *, node_id: int, parent_id: int, wanted: str) -> str:
+def _free_name(tx: Tx, command: NestingStep, *, node_id: int, parent_id: int, base_name: str) -> str:
     """Return a free name: the wanted one, else with a number.
 
     Names that other renames of the plan will use are not free.
     """
-    name, number = wanted, 1
+    name, number = base_name, 1
     while tx.nesting.is_taken(command.catalog.id, node_id, parent_id=parent_id, space=command.space, name=name):
         number += 1
-        name = f"{wanted}_{number}"
+        name = f"{base_name}_{number}"
     return name
 
 
@@ -270,7 +270,7 @@ def _rename(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
         if node is None:
             tx.nesting.put(command.catalog.id, row._replace(step=LEFT))
             continue
-        name = _free_name(tx, command, node_id=row.node_id, parent_id=row.parent_id, wanted=row.new_name)
+        name = _free_name(tx, command, node_id=row.node_id, parent_id=row.parent_id, base_name=row.new_name)
         tx.nodes.move(node, parent_id=row.parent_id, name=name, moves_access=True)
         tx.nesting.put(command.catalog.id, row._replace(step=RENAMED, new_name=name))
     if len(rows) < BATCH:
@@ -301,17 +301,17 @@ def _place(tx: Tx, path: Levels, *, command: NestingStep) -> int | None:
     """
     at = command.catalog.id
     for depth, name in enumerate(path, 1):
-        found = tx.nodes.find(at, command.space, name)
+        node = tx.nodes.find(at, command.space, name)
         if depth == len(path):
-            return at if found is None else None
-        if found is not None and found.kind is not Kind.NAMESPACE:
+            return at if node is None else None
+        if node is not None and node.kind is not Kind.NAMESPACE:
             return None
-        if found is None:
-            found = tx.nodes.create(
+        if node is None:
+            node = tx.nodes.create(
                 kind=Kind.NAMESPACE, space=command.space, name=name, parent_id=at, zone=command.catalog.id,
                 record=BLANK_NAMESPACE, implicit=True, owner_id=command.owner_id,
             )  # fmt: skip
-        at = found.id
+        at = node.id
     return None
 
 
@@ -324,7 +324,7 @@ def _unnest(tx: Tx, migration: NameMigration, *, command: NestingStep) -> None:
             continue
         name = row.new_name
         if node.parent_id != row.parent_id:
-            name = _free_name(tx, command, node_id=row.node_id, parent_id=row.parent_id, wanted=row.new_name)
+            name = _free_name(tx, command, node_id=row.node_id, parent_id=row.parent_id, base_name=row.new_name)
             tx.nodes.move(node, parent_id=row.parent_id, name=name, moves_access=True)
             _drop_empty(tx, node.parent_id, catalog_id=command.catalog.id)
         tx.nesting.put(command.catalog.id, row._replace(step=RENAMED, new_name=name, into_id=None))

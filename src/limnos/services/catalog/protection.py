@@ -73,13 +73,13 @@ async def protection_load(ctx: Context, *, metalake: str, kind: Kind, full_name:
         ctx, scope, reader=read, otherwise=lambda request_view, chain: (chain, request_view.catalog.id)
     )
     links = {link.id: (link.kind, name) for link, name in zip(chain, display_names(chain), strict=True)}
-    found = await ctx.look_up(lambda: protection_read(node_id))
-    if found is None or found.node_id not in links:
+    protection = await ctx.look_up(lambda: protection_read(node_id))
+    if protection is None or protection.node_id not in links:
         return ProtectionView(None)
     # the catalog's protection does not cover objects of its external system
-    if chain[0].id != node_id and not found.below:
+    if chain[0].id != node_id and not protection.below:
         return ProtectionView(None)
-    return ProtectionView(links[found.node_id], found.below, found.set_by, found.set_at)
+    return ProtectionView(links[protection.node_id], protection.below, protection.set_by, protection.set_at)
 
 
 async def protection_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, below: bool) -> None:

@@ -39,10 +39,10 @@ async def table_scan_mode(ctx: Context, document: MetadataDocument, *, propertie
     """Return a table's scan mode, from the table or else its catalog; empty if neither has one."""
     own = ""
     if _MARK in document.body:
-        (found,) = (
+        (data,) = (
             await ctx.services.chores.do("iceberg-scan-mode", document.body)
             if is_heavy(document)
             else scan_mode(document.body)
         )
-        own = found.decode()
+        own = data.decode()
     return own or catalog_scan_mode(properties)

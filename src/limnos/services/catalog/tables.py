@@ -92,7 +92,7 @@ class TableMove(msgspec.Struct, frozen=True):
 
 
 def table_find(
-    request_view: RequestView, namespace: Levels, name: str, action: Action, *, wanted: str | None = ICEBERG
+    request_view: RequestView, namespace: Levels, name: str, action: Action, *, required_format: str | None = ICEBERG
 ) -> AuthorizedObject[Node]:  # fmt: skip
     """Find a table for a caller who may do the action on it.
 
@@ -101,7 +101,7 @@ def table_find(
         namespace: The levels of the table's namespace.
         name: The table's name.
         action: The action on the table.
-        wanted: The format that the table must have; None for any.
+        required_format: The format that the table must have; None for any.
 
     Raises:
         NotFound: The table is missing or has another format, and the caller may know that.
@@ -110,14 +110,14 @@ def table_find(
     """
     request_view.require_in_use()
     try:
-        found = request_view.look_up(_TABLE, (*namespace, name), action, probe=_MAY_PROBE)
+        result = request_view.look_up(_TABLE, (*namespace, name), action, probe=_MAY_PROBE)
     except NotFound:
         refuse_federated(request_view)
         raise
-    if wanted is not None and found.entity.format != wanted:
+    if required_format is not None and result.entity.format != required_format:
         refuse_federated(request_view)
-        raise other_format_error((*namespace, name), found.entity.format)
-    return found
+        raise other_format_error((*namespace, name), result.entity.format)
+    return result
 
 
 def table_exists(request_view: RequestView, namespace: Levels, name: str) -> None:
@@ -144,47 +144,47 @@ def table_find_through_views(request_view: RequestView, path: Levels, *, action:
         return table_find(request_view, path[:-1], path[-1], action).entity
     thing = LoadTarget(_TABLE, path, action, _MAY_PROBE)
     try:
-        found = look_up_through(request_view, thing, through).entity
+        node = look_up_through(request_view, thing, through).entity
     except NotFound:
         refuse_federated(request_view)
         raise
-    if found.format != ICEBERG:
+    if node.format != ICEBERG:
         refuse_federated(request_view)
-        raise other_format_error(path, found.format)
-    return found
+        raise other_format_error(path, node.format)
+    return node
 
 
-def tables_list(request_view: RequestView, namespace: Levels, asked: PageRequest = ALL_NAMES) -> NamePage:
+def tables_list(request_view: RequestView, namespace: Levels, page_request: PageRequest = ALL_NAMES) -> NamePage:
     """Return a page of the Iceberg tables of a namespace that the caller sees. Raises NotFound, PermissionDenied."""
     request_view.require_in_use()
     try:
-        found = request_view.look_up(Kind.NAMESPACE, namespace, Action.TABLE_LIST)
+        result = request_view.look_up(Kind.NAMESPACE, namespace, Action.TABLE_LIST)
     except NotFound:
         refuse_federated(request_view)
         raise
     refuse_federated(request_view)
     if format_of(request_view) != ICEBERG:
         return EMPTY_PAGE
-    return page_of(request_view, Action.TABLE_LIST, kind=Kind.TABLE, chain=found.chain, asked=asked)
+    return page_of(request_view, Action.TABLE_LIST, kind=Kind.TABLE, chain=result.chain, page_request=page_request)
 
 
-def name_taken_error(path: Levels, *, wanted: Kind, holder: str) -> AlreadyExists:
+def name_taken_error(path: Levels, *, kind: Kind, holder: str) -> AlreadyExists:
     """Return the error for a taken name of a new table or view; tables and views of a namespace share their names."""
-    same = "" if holder == wanted.word else " with same name"
+    same = "" if holder == kind.word else " with same name"
     return AlreadyExists(f"{holder.capitalize()}{same} already exists: {render(path)}", kind=holder)
 
 
-def require_free(request_view: RequestView, parent_id: int, path: Levels, *, wanted: Kind) -> None:
+def require_free(request_view: RequestView, parent_id: int, path: Levels, *, kind: Kind) -> None:
     """Raise AlreadyExists if a name is known to be taken; the mutation checks again."""
-    holder = request_view.holder_of(parent_id, wanted, path[-1])
+    holder = request_view.holder_of(parent_id, kind, path[-1])
     if holder is not None:
-        raise name_taken_error(path, wanted=wanted, holder=holder.word)
+        raise name_taken_error(path, kind=kind, holder=holder.word)
 
 
 def name_conflict(source: Levels, target: Levels, *, holder: Kind) -> AlreadyExists:
     """Return the error for a taken target name of a table or view."""
-    told = f"Cannot rename {render(source)} to {render(target)}. {holder.word.capitalize()} already exists"
-    return AlreadyExists(told, kind=holder.word)
+    text = f"Cannot rename {render(source)} to {render(target)}. {holder.word.capitalize()} already exists"
+    return AlreadyExists(text, kind=holder.word)
 
 
 class NewTable(NamedTuple):
@@ -227,7 +227,7 @@ def new_table_of(request_view: RequestView, namespace: Levels, name: str, action
         refuse_federated(request_view)
         raise
     require_format(request_view, ICEBERG)
-    require_free(request_view, node.id, (*namespace, name), wanted=Kind.TABLE)
+    require_free(request_view, node.id, (*namespace, name), kind=Kind.TABLE)
     permit = request_view.permit(None, decision)
     return NewTable(
         permit,
@@ -289,34 +289,34 @@ def table_drop_of(request_view: RequestView, namespace: Levels, name: str, *, pu
 def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
     """Drop the table, and create the purge task if there is one. The document stays while the table can be restored."""
     command = permit.command
-    held = tx.nodes.confirm(command.table)
+    node = tx.nodes.confirm(command.table)
     if command.purge is not None:
-        document = tx.documents.read(held.id)
+        document = tx.documents.read(node.id)
         stated = msgspec.json.decode(command.purge)
         if document is not None and document.metadata_location != stated["metadata-location"]:
             tx.stale()  # a commit came between: its files must be purged too
         tx.tasks.create(PURGE, command.purge)
     if not command.keep_ms:
-        tx.documents.delete(held.id)
+        tx.documents.delete(node.id)
         if command.purge is None:
-            locations_release(tx, held.id)
+            locations_release(tx, node.id)
         else:
-            locations_mark_deleting(tx, held.id)
-    tx.nodes.drop(held, keep_ms=command.keep_ms)
+            locations_mark_deleting(tx, node.id)
+    tx.nodes.drop(node, keep_ms=command.keep_ms)
 
 
 class TableUnregister(msgspec.Struct, frozen=True):
-    """Remove a table and keep its files; the mutation appends its last document to `taken`."""
+    """Remove a table and keep its files; the mutation appends its last document to `documents`."""
 
     table: Node
     taken: list[MetadataDocument]
 
 
 async def table_unregister(
-    ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, taken: list[MetadataDocument]
+    ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, documents: list[MetadataDocument]
 ) -> MetadataDocument:
     """Remove a table for good, keep all of its files, and return its document at that moment, which is also appended to
-    `taken`.
+    `documents`.
 
     The table does not go to the trash: its files, and maybe its location, are for a new owner. Raises NotFound,
     PermissionDenied, ProtectedObject.
@@ -324,39 +324,41 @@ async def table_unregister(
 
     def decide(request_view: RequestView) -> Permit[TableUnregister]:
         node, _, decision = table_find(request_view, namespace, name, Action.TABLE_DROP)
-        return request_view.permit(TableUnregister(node, taken), decision)
+        return request_view.permit(TableUnregister(node, documents), decision)
 
     await ctx.write(scope, decide, table_forget)
-    return taken[-1]
+    return documents[-1]
 
 
 def table_forget(tx: Tx, permit: Permit[TableUnregister]) -> None:
     """Drop the table for good, and return its last document: no commit can follow."""
-    held = tx.nodes.confirm(permit.command.table)
-    document = tx.documents.read(held.id)
+    node = tx.nodes.confirm(permit.command.table)
+    document = tx.documents.read(node.id)
     if document is None:
         tx.stale()
-    tx.documents.delete(held.id)
-    tx.places.clear(held.id)
-    tx.nodes.drop(held)
+    tx.documents.delete(node.id)
+    tx.places.clear(node.id)
+    tx.nodes.drop(node)
     permit.command.taken.append(document)
 
 
 async def table_move(
-    ctx: Context, scope: RequestScope, *, source: Levels, target: Levels, wanted: str | None = None
+    ctx: Context, scope: RequestScope, *, source: Levels, target: Levels, required_format: str | None = None
 ) -> None:  # fmt: skip
     """Rename a table, or move it to another namespace of its catalog.
 
-    `wanted` is the only format that may be moved, None for any. Raises NotFound, AlreadyExists, BadRequest,
+    `required_format` is the only format that may be moved, None for any. Raises NotFound, AlreadyExists, BadRequest,
     PermissionDenied, ProtectedObject.
     """
     await ctx.write(
-        scope, lambda request_view: table_move_of(request_view, source, target, wanted=wanted), table_reparent
+        scope,
+        lambda request_view: table_move_of(request_view, source, target, required_format=required_format),
+        table_reparent,
     )
 
 
 def table_move_of(
-    request_view: RequestView, source: Levels, target: Levels, *, wanted: str | None = None
+    request_view: RequestView, source: Levels, target: Levels, *, required_format: str | None = None
 ) -> Permit[TableMove]:  # fmt: skip
     """Decide on renaming or moving a table. Raises NotFound, AlreadyExists, PermissionDenied, BadRequest."""
     if min(len(source), len(target)) < least_levels(request_view):
@@ -368,14 +370,14 @@ def table_move_of(
     _, (other, _) = for_each(
         (source, target), lambda path: request_view.find(path, _TABLE)
     )  # load all missing facts at once
-    node, chain, decision = table_find(request_view, source[:-1], source[-1], action, wanted=wanted)
+    node, chain, decision = table_find(request_view, source[:-1], source[-1], action, required_format=required_format)
     into, above = parent_of(request_view, target)
     decisions = [decision]
     if not stays:
         decisions.append(request_view.require(Action.TABLE_CREATE, above))
     if other is not None and other.id != node.id:
         if other.kind is Kind.TABLE:
-            raise name_taken_error(target, wanted=Kind.TABLE, holder=other.kind.word)
+            raise name_taken_error(target, kind=Kind.TABLE, holder=other.kind.word)
         raise name_conflict(source, target, holder=other.kind)
     frees = stays or request_view.decide(Action.UNPROTECT, chain).allowed
     return request_view.permit(TableMove(node, into, target[-1], frees), *decisions)
@@ -387,8 +389,8 @@ def table_reparent(tx: Tx, permit: Permit[TableMove]) -> None:
     Its grants belong to its id and move with it; a new parent changes who has rights by inheritance.
     """
     nodes = tx.nodes
-    held = nodes.confirm(permit.command.table)
+    node = nodes.confirm(permit.command.table)
     into = nodes.confirm(permit.command.into)
-    if held.parent_id != into.id and not permit.command.frees:
-        tx.protection.refuse_move(held)
-    nodes.move(held, parent_id=into.id, name=permit.command.name, moves_access=held.parent_id != into.id)
+    if node.parent_id != into.id and not permit.command.frees:
+        tx.protection.refuse_move(node)
+    nodes.move(node, parent_id=into.id, name=permit.command.name, moves_access=node.parent_id != into.id)

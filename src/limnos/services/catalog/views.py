@@ -100,12 +100,12 @@ def view_load(request_view: RequestView, namespace: Levels, name: str, through: 
     return request_view.document(view_find(request_view, namespace, name, Action.VIEW_LOAD).entity.id)
 
 
-def views_list(request_view: RequestView, namespace: Levels, asked: PageRequest = ALL_NAMES) -> NamePage:
+def views_list(request_view: RequestView, namespace: Levels, request: PageRequest = ALL_NAMES) -> NamePage:
     """Return a page of the views of a namespace that the caller sees. Raises NotFound, PermissionDenied."""
     request_view.require_in_use()
     refuse_sourced(request_view, Kind.NAMESPACE, levels=namespace, action=Action.VIEW_LIST)
-    found = request_view.look_up(Kind.NAMESPACE, namespace, Action.VIEW_LIST)
-    return page_of(request_view, Action.VIEW_LIST, kind=Kind.VIEW, chain=found.chain, asked=asked)
+    result = request_view.look_up(Kind.NAMESPACE, namespace, Action.VIEW_LIST)
+    return page_of(request_view, Action.VIEW_LIST, kind=Kind.VIEW, chain=result.chain, page_request=request)
 
 
 def writer_of(request_view: RequestView) -> int:
@@ -124,7 +124,7 @@ def new_view_of(request_view: RequestView, namespace: Levels, name: str) -> NewT
     refuse_sourced(request_view, Kind.NAMESPACE, levels=namespace, action=Action.VIEW_CREATE)
     node, chain, decision = request_view.look_up(Kind.NAMESPACE, namespace, Action.VIEW_CREATE)
     require_format(request_view, ICEBERG)
-    require_free(request_view, node.id, (*namespace, name), wanted=Kind.VIEW)
+    require_free(request_view, node.id, (*namespace, name), kind=Kind.VIEW)
     permit = request_view.permit(None, decision)
     return NewTable(
         permit,
@@ -166,11 +166,11 @@ def view_drop_of(request_view: RequestView, namespace: Levels, name: str) -> Per
 
 def view_delete(tx: Tx, permit: Permit[ViewDrop]) -> None:
     """Drop the view; its document stays while it can be restored."""
-    held = tx.nodes.confirm(permit.command.view)
+    node = tx.nodes.confirm(permit.command.view)
     if not permit.command.keep_ms:
-        tx.documents.delete(held.id)
-        locations_release(tx, held.id)
-    tx.nodes.drop(held, keep_ms=permit.command.keep_ms)
+        tx.documents.delete(node.id)
+        locations_release(tx, node.id)
+    tx.nodes.drop(node, keep_ms=permit.command.keep_ms)
 
 
 async def view_move(ctx: Context, scope: RequestScope, *, source: Levels, target: Levels) -> ViewState:
@@ -193,9 +193,9 @@ def view_move_of(request_view: RequestView, source: Levels, target: Levels) -> P
     decisions = [decision]
     if not stays:
         decisions.append(request_view.require(Action.VIEW_CREATE, above))
-    taken, _ = request_view.find(target, Kind.VIEW)
-    if taken is not None and taken.id != node.id:
-        raise name_conflict(source, target, holder=taken.kind)
+    used, _ = request_view.find(target, Kind.VIEW)
+    if used is not None and used.id != node.id:
+        raise name_conflict(source, target, holder=used.kind)
     frees = stays or request_view.decide(Action.UNPROTECT, chain).allowed
     return request_view.permit(ViewMove(node, into, target[-1], frees), *decisions)
 
@@ -205,12 +205,12 @@ def view_reparent(tx: Tx, permit: Permit[ViewMove]) -> ViewState:
 
     Its grants belong to its id and move with it; a new parent changes who has rights by inheritance.
     """
-    held = tx.nodes.confirm(permit.command.view)
+    node = tx.nodes.confirm(permit.command.view)
     into = tx.nodes.confirm(permit.command.into)
-    if held.parent_id != into.id and not permit.command.frees:
-        tx.protection.refuse_move(held)
-    tx.nodes.move(held, parent_id=into.id, name=permit.command.name, moves_access=held.parent_id != into.id)
-    document = tx.documents.read(held.id)
+    if node.parent_id != into.id and not permit.command.frees:
+        tx.protection.refuse_move(node)
+    tx.nodes.move(node, parent_id=into.id, name=permit.command.name, moves_access=node.parent_id != into.id)
+    document = tx.documents.read(node.id)
     if document is None:
         tx.stale()
-    return ViewState(tx.nodes.by_id(held.id), document)
+    return ViewState(tx.nodes.by_id(node.id), document)

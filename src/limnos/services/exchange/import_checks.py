@@ -79,21 +79,23 @@ def with_record_number(number: int) -> Iterator[None]:
         raise BadRequest(f"Record {number}: {error.message}") from error
 
 
-async def record_check(ctx: Context, found: CheckedRecord, *, catalogs: Mapping[int, CatalogRecord]) -> CheckedRecord:
+async def record_check(
+    ctx: Context, checked_record: CheckedRecord, *, catalogs: Mapping[int, CatalogRecord]
+) -> CheckedRecord:
     """Check one record; `catalogs` are the catalogs known so far, by their ids in the file. Raises BadRequest."""
-    record = found.record
-    with with_record_number(found.number):
+    record = checked_record.record
+    with with_record_number(checked_record.number):
         word = record.WhichOneof("record")
         if word == "catalog":
-            return found._replace(stored=catalogs[record.catalog.id])
+            return checked_record._replace(stored=catalogs[record.catalog.id])
         if word == "namespace":
             place = _place(ctx, record.namespace.catalog_id, catalogs=catalogs)
-            return found._replace(stored=_namespace(record.namespace, place, unknown=record.unknown))
+            return checked_record._replace(stored=_namespace(record.namespace, place, unknown=record.unknown))
         if word == "table":
-            return await _table(ctx, found, place=_place(ctx, record.table.catalog_id, catalogs=catalogs))
+            return await _table(ctx, checked_record, place=_place(ctx, record.table.catalog_id, catalogs=catalogs))
         if word == "entity":
-            return await _entity(ctx, found, catalogs=catalogs)
-    return found
+            return await _entity(ctx, checked_record, catalogs=catalogs)
+    return checked_record
 
 
 def catalog_of(number: int, record: ExportRecord, *, defaults: RequestDefaults, metalake: str) -> CatalogRecord:
@@ -136,16 +138,16 @@ def _namespace(message: Namespace, place: CatalogStorage, *, unknown: bytes) -> 
     )
 
 
-async def _table(ctx: Context, found: CheckedRecord, *, place: CatalogStorage) -> CheckedRecord:
-    record = found.record
+async def _table(ctx: Context, checked_record: CheckedRecord, *, place: CatalogStorage) -> CheckedRecord:
+    record = checked_record.record
     message, pointer = record.table, record.pointer
     check_part(message.name)
     if not record.HasField("pointer") or not pointer.location:
         raise BadRequest(f"table {message.name} says nothing of where it lies")
-    wanted = TABLE_FORMATS.get(place.catalog.provider)
-    if message.format != wanted:
+    expected = TABLE_FORMATS.get(place.catalog.provider)
+    if message.format != expected:
         raise BadRequest(
-            f"table {message.name} is of format '{message.format[:20]}', and its catalog holds {wanted or 'none'}"
+            f"table {message.name} is of format '{message.format[:20]}', and its catalog holds {expected or 'none'}"
         )
     paths: tuple[str, ...] = ()
     if message.format == ICEBERG:
@@ -163,7 +165,9 @@ async def _table(ctx: Context, found: CheckedRecord, *, place: CatalogStorage) -
     if message.HasField("comment"):
         rest.comment = message.comment
     rest.version.CopyFrom(message.version)
-    return found._replace(stored=TableRecord.read(rest.SerializeToString()), document=document, data_paths=paths)
+    return checked_record._replace(
+        stored=TableRecord.read(rest.SerializeToString()), document=document, data_paths=paths
+    )
 
 
 def _check_uuid(document: MetadataDocument, uuid: str) -> None:
@@ -173,8 +177,10 @@ def _check_uuid(document: MetadataDocument, uuid: str) -> None:
         )
 
 
-async def _entity(ctx: Context, found: CheckedRecord, *, catalogs: Mapping[int, CatalogRecord]) -> CheckedRecord:
-    record = found.record
+async def _entity(
+    ctx: Context, checked_record: CheckedRecord, *, catalogs: Mapping[int, CatalogRecord]
+) -> CheckedRecord:
+    record = checked_record.record
     message: Entity = record.entity
     kind = KINDS.get(message.kind)
     if kind is None:
@@ -188,12 +194,12 @@ async def _entity(ctx: Context, found: CheckedRecord, *, catalogs: Mapping[int, 
             ctx, _place(ctx, message.catalog_id, catalogs=catalogs), metadata_location=record.pointer.metadata_location
         )
         _check_uuid(document, record.pointer.uuid)
-        return found._replace(stored=stored, document=document)
+        return checked_record._replace(stored=stored, document=document)
     if kind is Kind.FILESET:
-        held, place = cast("FilesetRecord", stored), _place(ctx, message.catalog_id, catalogs=catalogs)
-        locations = {name: place.normal_location(text, "") for name, text in held.locations.items()}
-        stored = replace(held, locations=locations)
-    return found._replace(stored=stored)
+        fileset_record, place = cast("FilesetRecord", stored), _place(ctx, message.catalog_id, catalogs=catalogs)
+        locations = {name: place.normal_location(text, "") for name, text in fileset_record.locations.items()}
+        stored = replace(fileset_record, locations=locations)
+    return checked_record._replace(stored=stored)
 
 
 def is_lance(table_format: str) -> bool:

@@ -83,9 +83,9 @@ def named_ids(record: ExportRecord) -> Iterator[int]:
 class ImportPart:
     """A batch of an import's records, in order, to be written as rows."""
 
-    def __init__(self, tx: Tx, held: MetalakeImport, *, separator: str, warehouse: str) -> None:
+    def __init__(self, tx: Tx, metalake_import: MetalakeImport, *, separator: str, warehouse: str) -> None:
         self._tx = tx
-        self._held = held
+        self._held = metalake_import
         self._separator = separator
         self._refs: dict[int, ImportedObject] = {}
         self._fresh: dict[int, ImportedObject] = {}
@@ -133,10 +133,10 @@ class ImportPart:
         self._numbers = {new: numbers[old] for old, new in self._ids.items()}
 
     def _keep_ids(self, numbers: Mapping[int, int]) -> None:
-        taken = self._tx.imports.taken(list(numbers))
-        if taken is not None:
+        count = self._tx.imports.taken(list(numbers))
+        if count is not None:
             raise BadRequest(
-                f"Record {numbers[taken]}: id {taken} is or was something else's in this store, and ids are never used twice: import with --ids map"
+                f"Record {numbers[count]}: id {count} is or was something else's in this store, and ids are never used twice: import with --ids map"
             )
         self._tx.session.pass_ids(max(numbers))
 
@@ -211,8 +211,8 @@ class ImportPart:
         self._node(ready, new, parent_id=self._held.metalake_id, name=message.name, audit=message.audit_info)
         self._tx.new_zone(new.new_id)
         if ready.record.masked:
-            told = tuple(f"{message.name}: {key}" for key in ready.record.masked)
-            self._held = self._held._replace(masked=(*self._held.masked, *told))
+            names = tuple(f"{message.name}: {key}" for key in ready.record.masked)
+            self._held = self._held._replace(masked=(*self._held.masked, *names))
 
     def namespace(self, ready: CheckedRecord) -> None:
         """Add a namespace below its catalog or another namespace."""
@@ -369,7 +369,10 @@ class ImportPart:
         message = ready.record.restriction
         target = self._require(message.object_id, Kind.TABLE, Kind.NAMESPACE)
         terms = terms_of(
-            message, lambda ids: tuple([found.new_id for each in ids if (found := self._refs.get(each)) is not None])
+            message,
+            lambda ids: tuple(
+                [imported_object.new_id for each in ids if (imported_object := self._refs.get(each)) is not None]
+            ),
         )
         self._alone(imports.RESTRICTION, {
             "id": target.new_id, "name": check_part(message.name), "zone": self._zone(target), "terms": msgspec.json.encode(terms).decode(),
@@ -409,16 +412,16 @@ class ImportPart:
         return above
 
     def _require(self, old: int, *kinds: Kind) -> ImportedObject:
-        found = self._refs.get(old)
-        if found is None:
+        imported_object = self._refs.get(old)
+        if imported_object is None:
             raise BadRequest(
                 f"it names {old}, which no record before it defines: that is missing in the file, comes later, or the two lie in each other"
             )
-        if kinds and found.kind not in kinds:
+        if kinds and imported_object.kind not in kinds:
             raise BadRequest(
-                f"it names {old} as a {' or '.join(kind.word for kind in kinds)}, which is a {found.kind.word}"
+                f"it names {old} as a {' or '.join(kind.word for kind in kinds)}, which is a {imported_object.kind.word}"
             )
-        return found
+        return imported_object
 
     def _zone(self, ref: ImportedObject) -> int:
         return ref.catalog_id if ref.kind.home is ZoneKind.CATALOG else self._held.metalake_id
@@ -519,10 +522,10 @@ class ImportPart:
 
     def trailer(self, ready: CheckedRecord) -> None:
         """Verify the trailer's record count and mark the import complete. Raises BadRequest for another count."""
-        said = ready.record.trailer.records
-        if said != ready.number:
+        records = ready.record.trailer.records
+        if records != ready.number:
             raise BadRequest(
-                f"the file says that it has {said} records, and this one is the last: some are missing, or were added"
+                f"the file says that it has {records} records, and this one is the last: some are missing, or were added"
             )
         self._tx.imports.end(self._held.id)
         self._held = self._held._replace(state=imports.WHOLE)
@@ -537,9 +540,9 @@ def _field_id(sent: int) -> int:
 
 def _check_held(kind: Kind, above: ImportedObject) -> None:
     """Refuse an object that a catalog of this provider cannot hold. Raises BadRequest."""
-    wanted = HELD.get(above.provider)
+    expected = HELD.get(above.provider)
     fits = is_in_any_catalog(kind) or (
-        wanted is kind if above.provider in HELD or kind in HELD.values() else kind in _IN_ICEBERG
+        expected is kind if above.provider in HELD or kind in HELD.values() else kind in _IN_ICEBERG
     )
     if not fits:
         raise BadRequest(f"a catalog of provider {above.provider} holds no {kind.word}s")

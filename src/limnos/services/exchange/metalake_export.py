@@ -131,8 +131,8 @@ class _MetalakeExport:
         rows = await self._moment.rows(exports.nodes_query([self._metalake_id]))
         if not rows:
             raise NotFound("The metalake was dropped just now", kind="metalake")
-        found = exports.export_node_of(rows[0])
-        return found.node, found.owner_id
+        node = exports.export_node_of(rows[0])
+        return node.node, node.owner_id
 
     async def _tree(self) -> AsyncGenerator[Callable[[], list[ExportRecord]], None]:
         async for ids in self._moment.pages((exports.TREE, self._params), IDS_AT_ONCE):
@@ -144,17 +144,19 @@ class _MetalakeExport:
         by_id = {row[0]: row for row in rows}
         return [self._node(exports.export_node_of(by_id[node_id])) for node_id in ids]
 
-    def _node(self, found: exports.ExportNode) -> ExportRecord:
-        record = found.node.record
+    def _node(self, node: exports.ExportNode) -> ExportRecord:
+        record = node.node.record
         if isinstance(record, CatalogRecord):
-            shown, masked = self._shown(record)
-            own = f"{self._warehouse}/{found.node.id}"
+            entries, masked = self._shown(record)
+            own = f"{self._warehouse}/{node.node.id}"
             warehouse = warehouse_of(record, own) if record.provider in PROVIDERS_WITH_WAREHOUSE else ""
-            made = messages.catalog(found.node, properties=shown, masked=masked, warehouse=mask_passwords(warehouse))
+            export_record = messages.catalog(
+                node.node, properties=entries, masked=masked, warehouse=mask_passwords(warehouse)
+            )
         else:
-            made = messages.node_record(found.node, found.document)
-        made.owner_id = found.owner_id or 0
-        return made
+            export_record = messages.node_record(node.node, node.document)
+        export_record.owner_id = node.owner_id or 0
+        return export_record
 
     def _shown(self, record: CatalogRecord) -> tuple[dict[str, str], list[str]]:
         """Return a catalog's properties without secrets, and the names of the omitted ones."""
@@ -167,7 +169,7 @@ class _MetalakeExport:
         """Yield the attachments of objects and the links between them."""
         async for rows in self._moment.pages((exports.MODEL_VERSIONS, self._params), NODES_AT_ONCE):
             versions = await exports.model_versions_of(self._moment, rows)
-            yield partial(_each, versions, lambda found: messages.model_version(*found))
+            yield partial(_each, versions, lambda result: messages.model_version(*result))
         async for rows in self._moment.pages((exports.TAGGED, self._params), ROWS_AT_ONCE):
             yield partial(_tag_record, rows, await exports.tag_values_of(self._moment, rows))
         plain: tuple[tuple[Sql, Callable[[Row], ExportRecord]], ...] = (

@@ -134,10 +134,10 @@ async def import_load(ctx: Context, import_id: int) -> MetalakeImport:
     """Return an open import. Raises NotFound, also for one that was published or abandoned, and PermissionDenied."""
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _may)
-    found = await ctx.look_up(lambda: import_read(import_id))
-    if found is None or found.state not in (OPEN, WHOLE):
+    metalake_import = await ctx.look_up(lambda: import_read(import_id))
+    if metalake_import is None or metalake_import.state not in (OPEN, WHOLE):
         raise no_import(import_id)
-    return found
+    return metalake_import
 
 
 def no_import(import_id: int | str) -> NotFound:
@@ -168,17 +168,17 @@ async def import_feed(
         BadRequest: A record is refused; the message has its number.
         PermissionDenied: The caller is no service admin.
     """
-    found = await import_load(ctx, import_id)
+    metalake_import = await import_load(ctx, import_id)
     if after is None:
         raise BadRequest("after says how many records of the file came before these: a number")
-    _require_at(found, after)
+    _require_at(metalake_import, after)
     data = await body()
-    form: Form = "json" if found.form == "json" else "proto"
+    form: Form = "json" if metalake_import.form == "json" else "proto"
     records = decode_records(data, form, first=after + 1)
     if not 0 < len(records) <= RECORDS_MAX:
         raise BadRequest(f"One request brings 1 to {RECORDS_MAX} records, not {len(records)}")
     ready = await _records_check(
-        ctx, found, given=[CheckedRecord(number, each) for number, each in enumerate(records, after + 1)]
+        ctx, metalake_import, records=[CheckedRecord(number, each) for number, each in enumerate(records, after + 1)]
     )
     command = ImportFeed(
         import_id, after, tuple(ready), ctx.services.defaults.separator, ctx.services.defaults.warehouse
@@ -190,32 +190,40 @@ async def import_feed(
     return await ctx.write(RequestScope(), decide, import_take)
 
 
-def _require_at(found: MetalakeImport, after: int) -> None:
-    if found.state == WHOLE:
+def _require_at(metalake_import: MetalakeImport, after: int) -> None:
+    if metalake_import.state == WHOLE:
         raise BadRequest("The import has its last record: finish it, or give it up")
-    if found.records != after:
-        raise CommitConflict(f"The import has {found.records} records: send those that follow, not those after {after}")
+    if metalake_import.records != after:
+        raise CommitConflict(
+            f"The import has {metalake_import.records} records: send those that follow, not those after {after}"
+        )
 
 
-async def _records_check(ctx: Context, found: MetalakeImport, *, given: Sequence[CheckedRecord]) -> list[CheckedRecord]:
+async def _records_check(
+    ctx: Context, metalake_import: MetalakeImport, *, records: Sequence[CheckedRecord]
+) -> list[CheckedRecord]:
     """Check each record by itself. Reads the metadata files of tables here, before the transaction."""
-    catalogs = await _catalogs(ctx, found, given=given)
-    return await map_concurrently(given, lambda each: record_check(ctx, each, catalogs=catalogs), at_once=FILES_AT_ONCE)
+    catalogs = await _catalogs(ctx, metalake_import, records=records)
+    return await map_concurrently(
+        records, lambda each: record_check(ctx, each, catalogs=catalogs), at_once=FILES_AT_ONCE
+    )
 
 
 async def _catalogs(
-    ctx: Context, found: MetalakeImport, *, given: Sequence[CheckedRecord]
+    ctx: Context, metalake_import: MetalakeImport, *, records: Sequence[CheckedRecord]
 ) -> Mapping[int, CatalogRecord]:
     """Return the catalogs of the records, by their ids in the file: those in these records, and those taken before."""
     own: dict[int, CatalogRecord] = {}
-    wanted: set[int] = set()
-    for number, record, *_ in given:
+    requested: set[int] = set()
+    for number, record, *_ in records:
         word = record.WhichOneof("record")
         if word == "catalog":
-            own[record.catalog.id] = catalog_of(number, record, defaults=ctx.services.defaults, metalake=found.name)
+            own[record.catalog.id] = catalog_of(
+                number, record, defaults=ctx.services.defaults, metalake=metalake_import.name
+            )
         elif word in ("namespace", "table", "entity"):
-            wanted.add(getattr(record, word).catalog_id)
-    refs = await ctx.look_up(partial(refs_read, found.id, sorted(wanted - set(own))))
+            requested.add(getattr(record, word).catalog_id)
+    refs = await ctx.look_up(partial(refs_read, metalake_import.id, sorted(requested - set(own))))
     for old, ref in refs.items():
         node = await ctx.look_up(partial(node_read, ref.new_id))
         if node is not None and isinstance(node.record, CatalogRecord):
@@ -229,59 +237,66 @@ def import_take(tx: Tx, permit: Permit[ImportFeed]) -> MetalakeImport:
     The import's clock is locked, so feeds run one at a time.
     """
     command = permit.command
-    found = tx.imports.read(command.import_id)
-    if found is None or found.state not in (OPEN, WHOLE):
+    metalake_import = tx.imports.read(command.import_id)
+    if metalake_import is None or metalake_import.state not in (OPEN, WHOLE):
         raise no_import(command.import_id)
-    _require_at(found, command.after)
-    return ImportPart(tx, found, separator=command.separator, warehouse=command.warehouse).take(command.records)
+    _require_at(metalake_import, command.after)
+    return ImportPart(tx, metalake_import, separator=command.separator, warehouse=command.warehouse).take(
+        command.records
+    )
 
 
 async def import_finish(ctx: Context, import_id: int) -> FinishedImport:
     """Publish the metalake with everything in it. Raises BadRequest if the file is incomplete, AlreadyExists."""
-    found = await import_load(ctx, import_id)
+    metalake_import = await import_load(ctx, import_id)
 
     def decide(request_view: RequestView) -> Permit[ImportEnd]:
-        decision = request_view.require(Action.METALAKE_IMPORT, (ChainLink.absent(Kind.METALAKE, found.name),))
-        _require_free(request_view, found.name)
+        decision = request_view.require(
+            Action.METALAKE_IMPORT, (ChainLink.absent(Kind.METALAKE, metalake_import.name),)
+        )
+        _require_free(request_view, metalake_import.name)
         return request_view.permit(ImportEnd(import_id, request_view.rules.service_admins), decision)
 
-    shown = await ctx.write(RequestScope(), decide, import_show)
+    finished_import = await ctx.write(RequestScope(), decide, import_show)
     ctx.services.wake_worker()
-    return shown
+    return finished_import
 
 
 def import_show(tx: Tx, permit: Permit[ImportEnd]) -> FinishedImport:
     """Give the metalake its name. Without an owner in the file, the importing user becomes its owner."""
-    found = _open(tx, permit)
-    if found.state != WHOLE:
+    metalake_import = _open(tx, permit)
+    if metalake_import.state != WHOLE:
         raise BadRequest(
-            f"The import has {found.records} records and not the file's last one: send the rest. A file without a last record was cut: export again"
+            f"The import has {metalake_import.records} records and not the file's last one: send the rest. A file without a last record was cut: export again"
         )
-    if tx.nodes.find(ROOT_ID, "metalake", found.name) is not None:
+    if tx.nodes.find(ROOT_ID, "metalake", metalake_import.name) is not None:
         raise AlreadyExists(
-            f"Metalake {found.name} already exists: give this up and import under another name", kind="metalake"
+            f"Metalake {metalake_import.name} already exists: give this up and import under another name",
+            kind="metalake",
         )
-    tx.imports.show(found, owner_id=_owner(tx, found, admins=permit.command.admins))
-    tx.tasks.create(PRUNE_IMPORT, _import_view(found.id))
-    return FinishedImport(found.name, found.records, found.masked)
+    tx.imports.show(metalake_import, owner_id=_owner(tx, metalake_import, admins=permit.command.admins))
+    tx.tasks.create(PRUNE_IMPORT, _import_view(metalake_import.id))
+    return FinishedImport(metalake_import.name, metalake_import.records, metalake_import.masked)
 
 
-def _owner(tx: Tx, found: MetalakeImport, *, admins: frozenset[str]) -> int:
+def _owner(tx: Tx, metalake_import: MetalakeImport, *, admins: frozenset[str]) -> int:
     """Return the id of the metalake's owner. Raises BadRequest if the file does not define the owner that it names."""
-    if found.owner_id:
-        ref = tx.imports.refs(found.id, [found.owner_id]).get(found.owner_id)
+    if metalake_import.owner_id:
+        ref = tx.imports.refs(metalake_import.id, [metalake_import.owner_id]).get(metalake_import.owner_id)
         if ref is None or ref.kind not in (Kind.USER, Kind.GROUP):
-            raise BadRequest(f"Record 2: the metalake's owner {found.owner_id} is no user or group of the file")
+            raise BadRequest(
+                f"Record 2: the metalake's owner {metalake_import.owner_id} is no user or group of the file"
+            )
         owner = ref.new_id
     else:
         drafts = list(tx.drafts)
-        user = tx.principals.find(found.metalake_id, Kind.USER, tx.actor)
+        user = tx.principals.find(metalake_import.metalake_id, Kind.USER, tx.actor)
         if user is None:
             check_new_user(tx, tx.actor, admins=admins)
-            user = principal_create(tx, found.metalake_id, kind=Kind.USER, name=tx.actor)
+            user = principal_create(tx, metalake_import.metalake_id, kind=Kind.USER, name=tx.actor)
         owner = user.id
         tx.drafts = drafts  # the user's change precedes the metalake's name, so no reader can miss it
-    tx.owners.insert(found.metalake_id, owner)
+    tx.owners.insert(metalake_import.metalake_id, owner)
     return owner
 
 
@@ -300,16 +315,16 @@ async def import_give_up(ctx: Context, import_id: int) -> None:
 
 def import_abandon(tx: Tx, permit: Permit[ImportEnd]) -> None:
     """Close the import, and create the task that deletes its rows."""
-    found = _open(tx, permit)
-    tx.imports.give_up(found.id)
-    tx.tasks.create(PRUNE_IMPORT, _import_view(found.id))
+    metalake_import = _open(tx, permit)
+    tx.imports.give_up(metalake_import.id)
+    tx.tasks.create(PRUNE_IMPORT, _import_view(metalake_import.id))
 
 
 def _open(tx: Tx, permit: Permit[ImportEnd]) -> MetalakeImport:
-    found = tx.imports.read(permit.command.import_id)
-    if found is None or found.state not in (OPEN, WHOLE):
+    metalake_import = tx.imports.read(permit.command.import_id)
+    if metalake_import is None or metalake_import.state not in (OPEN, WHOLE):
         raise no_import(permit.command.import_id)
-    return found
+    return metalake_import
 
 
 def _import_view(import_id: int) -> str:

@@ -80,12 +80,12 @@ async def endpoints_of_source(ctx: Context, scope: RequestScope) -> frozenset[st
         return catalog_source_of(request_view)
 
     origin = await ctx.read(scope, decide)
-    return await ask_source(ctx, origin, of=with_rest, question=lambda found: found.endpoints())
+    return await ask_source(ctx, origin, of=with_rest, question=lambda catalog: catalog.endpoints())
 
 
 async def _exchange(ctx: Context, origin: CatalogSource, *, call: RestCall) -> RestReply:
     return await ask_source(
-        ctx, origin, of=with_rest, question=lambda found: found.exchange(call), changes=call.changes
+        ctx, origin, of=with_rest, question=lambda catalog: catalog.exchange(call), changes=call.changes
     )
 
 
@@ -98,8 +98,8 @@ async def forward_list(ctx: Context, scope: RequestScope, *, kind: Kind, call: R
         return namespace_objects_visible(request_view, call.namespace, kind=kind, action=Action(f"{kind.word}_list"))
 
     seen = await ctx.read(scope, decide)
-    found = await ask_source(ctx, seen.origin, of=with_rest, question=lambda source: source.names(call))
-    return SourceNames(seen.of(found.names), found.token)
+    result = await ask_source(ctx, seen.origin, of=with_rest, question=lambda source: source.names(call))
+    return SourceNames(seen.of(result.names), result.token)
 
 
 async def forward_request(

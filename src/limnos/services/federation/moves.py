@@ -78,11 +78,11 @@ def decide_placeholder_move(
 
     Raises as `decide_move` does.
     """
-    found = decide_move(request_view, kind, source=source, target=target)
+    decision = decide_move(request_view, kind, source=source, target=target)
     command = PlaceholderMove(
-        found.source_lookup.node, request_view.catalog, path_steps(request_view, kind, path=target)
+        decision.source_lookup.node, request_view.catalog, path_steps(request_view, kind, path=target)
     )
-    return found.source_lookup, request_view.permit(command, *found.decisions, zone=request_view.catalog.id)
+    return decision.source_lookup, request_view.permit(command, *decision.decisions, zone=request_view.catalog.id)
 
 
 async def placeholder_follow(ctx: Context, permit: Permit[PlaceholderMove]) -> None:
@@ -98,17 +98,17 @@ def placeholder_move(tx: Tx, permit: Permit[PlaceholderMove]) -> None:
     catalog = tx.nodes.live(command.catalog.id)
     if catalog is None:
         return
-    at, held = catalog, None if command.node is None else tx.nodes.live(command.node.id)
+    at, node = catalog, None if command.node is None else tx.nodes.live(command.node.id)
     for kind, space, name in command.steps[:-1]:
-        found = tx.nodes.find(at.id, space, name)
-        if found is None and held is None:
+        result = tx.nodes.find(at.id, space, name)
+        if result is None and node is None:
             return  # no placeholder node exists for the new parent or the object
-        at = found or tx.nodes.create(
+        at = result or tx.nodes.create(
             kind=kind, space=space, name=name, parent_id=at.id, zone=permit.zone, record=BLANK_NAMESPACE, owner_id=None
         )
     _, space, name = command.steps[-1]
     stale = tx.nodes.find(at.id, space, name)
-    if stale is not None and (held is None or stale.id != held.id):
+    if stale is not None and (node is None or stale.id != node.id):
         tx.nodes.drop(stale)
-    if held is not None:
-        tx.nodes.move(held, parent_id=at.id, name=name, moves_access=True)
+    if node is not None:
+        tx.nodes.move(node, parent_id=at.id, name=name, moves_access=True)

@@ -159,16 +159,20 @@ async def check_existence_probe(ctx: Context, source_lookup: SourceLookup) -> No
 async def is_in_source(ctx: Context, origin: CatalogSource, *, kind: Kind, path: Levels) -> bool:
     """Ask the source whether it has an object."""
     if kind is Kind.NAMESPACE:
-        return await ask_source(ctx, origin, of=with_schemas, question=lambda found: found.schema_exists(path))
+        return await ask_source(
+            ctx, origin, of=with_schemas, question=lambda namespaces: namespaces.schema_exists(path)
+        )
     if kind is Kind.TOPIC:
         return await ask_source(
-            ctx, origin, of=with_topics, question=lambda found: found.topic_exists(path[0], path[1])
+            ctx, origin, of=with_topics, question=lambda catalog: catalog.topic_exists(path[0], path[1])
         )
     if kind is Kind.VIEW:
         return await ask_source(
-            ctx, origin, of=with_views, question=lambda found: found.view_exists(path[:-1], path[-1])
+            ctx, origin, of=with_views, question=lambda catalog: catalog.view_exists(path[:-1], path[-1])
         )
-    return await ask_source(ctx, origin, of=with_tables, question=lambda found: found.table_exists(path[:-1], path[-1]))
+    return await ask_source(
+        ctx, origin, of=with_tables, question=lambda catalog: catalog.table_exists(path[:-1], path[-1])
+    )
 
 
 def with_placeholders(
@@ -213,9 +217,9 @@ async def read_attached(
             return await ctx.read(scope, reader)
         except MissingPlaceholder as lacking:
             path, missing = await _first_existing_path(ctx, lacking), lacking
-        found = await ctx.read(scope, partial(_read_unattached, missing=missing, path=path, otherwise=otherwise))
-        if found is not None:
-            return found[0]
+        result = await ctx.read(scope, partial(_read_unattached, missing=missing, path=path, otherwise=otherwise))
+        if result is not None:
+            return result[0]
     raise ServiceUnavailable("The object changed faster than it could be read: try again")
 
 
@@ -352,11 +356,11 @@ def placeholder_insert(tx: Tx, permit: Permit[PlaceholderCreate]) -> Node:
     at = tx.nodes.confirm(command.parent)
     for position, (kind, space, name) in enumerate(command.steps, 1):
         last = position == len(command.steps)
-        found = tx.nodes.find(at.id, space, name)
-        if found is not None and (found.kind is not kind or (last and command.renews)):
-            tx.nodes.drop(found)
-            found = None
-        at = found or tx.nodes.create(
+        node = tx.nodes.find(at.id, space, name)
+        if node is not None and (node.kind is not kind or (last and command.renews)):
+            tx.nodes.drop(node)
+            node = None
+        at = node or tx.nodes.create(
             kind=kind, space=space, name=name, parent_id=at.id, zone=permit.zone,
             node_format=SOURCE if kind in (Kind.TABLE, Kind.VIEW) else "",
             record=command.record if last else _RECORDS[kind], owner_id=command.owner_id if last else None,

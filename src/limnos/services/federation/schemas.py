@@ -54,16 +54,21 @@ def schemas_visible(request_view: RequestView, parent: Levels = ()) -> VisibleSo
 async def schemas_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
     """Return the schemas that the source has and the caller sees."""
     return seen.of(
-        await ask_source(ctx, seen.origin, of=with_schemas, question=lambda found: found.schema_names(seen.path))
+        await ask_source(
+            ctx, seen.origin, of=with_schemas, question=lambda namespaces: namespaces.schema_names(seen.path)
+        )
     )
 
 
 async def schema_load(ctx: Context, source_lookup: SourceLookup) -> FederatedSchema:
     """Return a schema after its decision. Raises NotFound."""
-    told = await ask_source(
-        ctx, source_lookup.origin, of=with_schemas, question=lambda found: found.schema_load(source_lookup.path)
+    source = await ask_source(
+        ctx,
+        source_lookup.origin,
+        of=with_schemas,
+        question=lambda namespaces: namespaces.schema_load(source_lookup.path),
     )
-    return FederatedSchema(told, source_lookup.node, source_lookup.origin.catalog)
+    return FederatedSchema(source, source_lookup.node, source_lookup.origin.catalog)
 
 
 async def schema_create(
@@ -75,10 +80,10 @@ async def schema_create(
     """
     origin, node = await create_in_source(
         ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_CREATE, of=with_schemas,
-        question=lambda found: found.schema_create(path, comment=comment, properties=properties),
+        question=lambda namespaces: namespaces.schema_create(path, comment=comment, properties=properties),
     )  # fmt: skip
-    told = await ask_source(ctx, origin, of=with_schemas, question=lambda found: found.schema_load(path))
-    return FederatedSchema(told, node, origin.catalog)
+    source = await ask_source(ctx, origin, of=with_schemas, question=lambda namespaces: namespaces.schema_load(path))
+    return FederatedSchema(source, node, origin.catalog)
 
 
 async def schema_alter(
@@ -96,7 +101,7 @@ async def schema_alter(
         ctx,
         source_lookup.origin,
         of=with_schemas,
-        question=lambda found: found.schema_alter(path, sets=sets, removes=removes),
+        question=lambda namespaces: namespaces.schema_alter(path, sets=sets, removes=removes),
         changes=True,
     )
     return await schema_load(ctx, source_lookup)
@@ -109,5 +114,5 @@ async def schema_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> Non
     """
     await drop_in_source(
         ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_DROP, of=with_schemas,
-        question=lambda found: found.schema_drop(path),
+        question=lambda namespaces: namespaces.schema_drop(path),
     )  # fmt: skip

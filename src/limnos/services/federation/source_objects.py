@@ -65,7 +65,9 @@ def visible_names_of_container(
     request_view: RequestView, path: Levels, *, chain: SecurableChain, kind: Kind, action: Action
 ) -> VisibleSourceNames:
     """Return which names of a kind in a container the caller sees, before the source lists them."""
-    listed = page_of(request_view, action, kind=kind, chain=chain, asked=ALL_NAMES) if chain[0].id > 0 else EMPTY_PAGE
+    listed = (
+        page_of(request_view, action, kind=kind, chain=chain, page_request=ALL_NAMES) if chain[0].id > 0 else EMPTY_PAGE
+    )
     known = list_all_names(request_view, kind=kind, chain=chain) if chain[0].id > 0 else ()
     others = request_view.decide(ITEMS[action], (ChainLink.absent(kind, "…"), *chain)).allowed
     return VisibleSourceNames(
@@ -151,9 +153,9 @@ async def drop_in_source(
 
 async def refuse_protected(ctx: Context, source_lookup: SourceLookup) -> None:
     """Refuse to drop an object that is protected, or lies below a protected one. Raises ProtectedObject."""
-    found = await ctx.look_up(lambda: protection_read(source_lookup.nearest))
-    if found is not None and (
-        found.below or (source_lookup.node is not None and found.node_id == source_lookup.node.id)
+    protection = await ctx.look_up(lambda: protection_read(source_lookup.nearest))
+    if protection is not None and (
+        protection.below or (source_lookup.node is not None and protection.node_id == source_lookup.node.id)
     ):
         raise ProtectedObject(
             f"{source_lookup.path[-1]} lies in what is protected with all that is below: end that protection first",
@@ -180,6 +182,6 @@ async def placeholder_drop(ctx: Context, permit: Permit[Node] | None) -> None:
 
 
 def _drop(tx: Tx, permit: Permit[Node]) -> None:
-    held = tx.nodes.live(permit.command.id)
-    if held is not None:
-        tx.nodes.drop(held)
+    node = tx.nodes.live(permit.command.id)
+    if node is not None:
+        tx.nodes.drop(node)

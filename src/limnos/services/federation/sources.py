@@ -111,19 +111,19 @@ class SourceConnectors:
             raise SourceFailed(error.message) from None
 
     def _connector(self, origin: CatalogSource) -> BaseCatalog:
-        held = self._open.pop(origin.catalog.id, None)
-        if held is not None and held.properties != origin.properties:
-            held.connector.close()
-            held = None
-        if held is None:
+        connector = self._open.pop(origin.catalog.id, None)
+        if connector is not None and connector.properties != origin.properties:
+            connector.connector.close()
+            connector = None
+        if connector is None:
             check_usable(origin.properties)
-            held = _OpenConnector(
+            connector = _OpenConnector(
                 dict(origin.properties), open_source(origin.provider, origin.properties, limits=self.limits)
             )
-        self._open[origin.catalog.id] = held  # the end of the dictionary is the most recently used
+        self._open[origin.catalog.id] = connector  # the end of the dictionary is the most recently used
         if len(self._open) > OPEN_MAX:
             self._open.pop(next(iter(self._open))).connector.close()
-        return held.connector
+        return connector.connector
 
     def close(self) -> None:
         """Close all connectors."""

@@ -51,20 +51,22 @@ def tables_visible(request_view: RequestView, schema: Levels) -> VisibleSourceNa
 async def tables_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
     """Return the tables that the source has in a schema and the caller sees. Raises NotFound for the schema."""
     return seen.of(
-        await ask_source(ctx, seen.origin, of=with_tables, question=lambda found: found.table_names(seen.path))
+        await ask_source(ctx, seen.origin, of=with_tables, question=lambda catalog: catalog.table_names(seen.path))
     )
 
 
 async def table_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTable:
     """Return a table after its decision. Raises NotFound."""
     schema, name = source_lookup.path[:-1], source_lookup.path[-1]
-    told = await ask_source(
-        ctx, source_lookup.origin, of=with_tables, question=lambda found: found.table_load(schema, name)
+    source = await ask_source(
+        ctx, source_lookup.origin, of=with_tables, question=lambda catalog: catalog.table_load(schema, name)
     )
-    return FederatedTable(told, source_lookup.node, source_lookup.origin.catalog)
+    return FederatedTable(source, source_lookup.node, source_lookup.origin.catalog)
 
 
-async def table_create(ctx: Context, scope: RequestScope, *, path: Levels, asked: GravitinoCreate) -> FederatedTable:
+async def table_create(
+    ctx: Context, scope: RequestScope, *, path: Levels, definition: GravitinoCreate
+) -> FederatedTable:
     """Create a table in the source; the caller owns its placeholder node.
 
     Raises AlreadyExists, NotFound (the schema), BadRequest, UnsupportedOperation, PermissionDenied.
@@ -72,10 +74,10 @@ async def table_create(ctx: Context, scope: RequestScope, *, path: Levels, asked
     schema, name = path[:-1], path[-1]
     origin, node = await create_in_source(
         ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_CREATE, of=with_tables,
-        question=lambda found: found.table_create(schema, name, asked=asked),
+        question=lambda catalog: catalog.table_create(schema, name, definition=definition),
     )  # fmt: skip
-    told = await ask_source(ctx, origin, of=with_tables, question=lambda found: found.table_load(schema, name))
-    return FederatedTable(told, node, origin.catalog)
+    source = await ask_source(ctx, origin, of=with_tables, question=lambda catalog: catalog.table_load(schema, name))
+    return FederatedTable(source, node, origin.catalog)
 
 
 async def table_alter(
@@ -93,7 +95,7 @@ async def table_alter(
         ctx,
         source_lookup.origin,
         of=with_tables,
-        question=lambda found: found.table_alter(schema, name, changes=changes),
+        question=lambda catalog: catalog.table_alter(schema, name, changes=changes),
         changes=True,
     )
     return await table_load(ctx, source_lookup)
@@ -112,7 +114,7 @@ async def table_rename(ctx: Context, scope: RequestScope, *, path: Levels, targe
         ctx,
         source_lookup.origin,
         of=with_tables,
-        question=lambda found: found.table_rename(path[:-1], path[-1], target=target),
+        question=lambda catalog: catalog.table_rename(path[:-1], path[-1], target=target),
         changes=True,
     )
     await placeholder_follow(ctx, permit)
@@ -128,5 +130,5 @@ async def table_drop(ctx: Context, scope: RequestScope, *, path: Levels, purge: 
     """
     await drop_in_source(
         ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_DROP, of=with_tables,
-        question=lambda found: found.table_drop(path[:-1], path[-1], purge=purge),
+        question=lambda catalog: catalog.table_drop(path[:-1], path[-1], purge=purge),
     )  # fmt: skip

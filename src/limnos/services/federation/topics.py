@@ -58,17 +58,17 @@ def topics_visible(request_view: RequestView, schema: Levels) -> VisibleSourceNa
 async def topics_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
     """Return the topics that the source has in a schema and the caller sees. Raises NotFound for the schema."""
     return seen.of(
-        await ask_source(ctx, seen.origin, of=with_topics, question=lambda found: found.topic_names(seen.path[0]))
+        await ask_source(ctx, seen.origin, of=with_topics, question=lambda catalog: catalog.topic_names(seen.path[0]))
     )
 
 
 async def topic_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTopic:
     """Return a topic after its decision. Raises NotFound."""
     schema, name = source_lookup.path
-    told = await ask_source(
-        ctx, source_lookup.origin, of=with_topics, question=lambda found: found.topic_load(schema, name)
+    source = await ask_source(
+        ctx, source_lookup.origin, of=with_topics, question=lambda catalog: catalog.topic_load(schema, name)
     )
-    return FederatedTopic(told, source_lookup.node, source_lookup.origin.catalog)
+    return FederatedTopic(source, source_lookup.node, source_lookup.origin.catalog)
 
 
 async def topic_create(
@@ -81,10 +81,10 @@ async def topic_create(
     schema, name = path
     origin, node = await create_in_source(
         ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_CREATE, of=with_topics,
-        question=lambda found: found.topic_create(schema, name, properties=properties), record=TopicRecord(comment, {}),
+        question=lambda catalog: catalog.topic_create(schema, name, properties=properties), record=TopicRecord(comment, {}),
     )  # fmt: skip
-    told = await ask_source(ctx, origin, of=with_topics, question=lambda found: found.topic_load(schema, name))
-    return FederatedTopic(told, node, origin.catalog)
+    source = await ask_source(ctx, origin, of=with_topics, question=lambda catalog: catalog.topic_load(schema, name))
+    return FederatedTopic(source, node, origin.catalog)
 
 
 async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits: PropertyEdits) -> FederatedTopic:
@@ -95,15 +95,15 @@ async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits:
     schema, name = path
 
     def decide(request_view: RequestView) -> tuple[SourceLookup, Permit[tuple[PlaceholderCreate, PropertyEdits]]]:
-        found = find_source_object(request_view, Kind.TOPIC, path=path, action=Action.TOPIC_ALTER)
-        permit = placeholder_permit(request_view, Kind.TOPIC, path=path, decision=found.decision, made_here=False)
-        return found, permit.about((permit.command, edits))
+        lookup = find_source_object(request_view, Kind.TOPIC, path=path, action=Action.TOPIC_ALTER)
+        permit = placeholder_permit(request_view, Kind.TOPIC, path=path, decision=lookup.decision, made_here=False)
+        return lookup, permit.about((permit.command, edits))
 
     source_lookup, permit = await ctx.read(scope, decide)
     if edits.sets or edits.removes:
         await ask_source(
             ctx, source_lookup.origin, of=with_topics,
-            question=lambda found: found.topic_alter(schema, name, sets=edits.sets, removes=edits.removes), changes=True,
+            question=lambda catalog: catalog.topic_alter(schema, name, sets=edits.sets, removes=edits.removes), changes=True,
         )  # fmt: skip
     loaded = await topic_load(ctx, source_lookup)
     if edits.comment is None and not edits.clears_comment:
@@ -114,12 +114,12 @@ async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits:
 def topic_annotate(tx: Tx, permit: Permit[tuple[PlaceholderCreate, PropertyEdits]]) -> Node | None:
     """Write the comment to the topic's placeholder node."""
     command, edits = permit.command
-    held = placeholder_insert_current(tx, permit.about(command))
-    if held is None:
+    node = placeholder_insert_current(tx, permit.about(command))
+    if node is None:
         return None
-    record = cast("TopicRecord", held.record)
-    tx.nodes.write_record(held, replace(record, comment=edits.edited_comment(record.comment)))
-    return tx.nodes.by_id(held.id)
+    record = cast("TopicRecord", node.record)
+    tx.nodes.write_record(node, replace(record, comment=edits.edited_comment(record.comment)))
+    return tx.nodes.by_id(node.id)
 
 
 async def topic_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
@@ -130,5 +130,5 @@ async def topic_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None
     schema, name = path
     await drop_in_source(
         ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_DROP, of=with_topics,
-        question=lambda found: found.topic_drop(schema, name),
+        question=lambda catalog: catalog.topic_drop(schema, name),
     )  # fmt: skip

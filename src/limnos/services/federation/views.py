@@ -45,7 +45,7 @@ def views_visible(request_view: RequestView, schema: Levels) -> VisibleSourceNam
 async def views_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
     """Return the views that the source has in a schema and the caller sees. Raises NotFound for the schema."""
     return seen.of(
-        await ask_source(ctx, seen.origin, of=with_views, question=lambda found: found.view_names(seen.path))
+        await ask_source(ctx, seen.origin, of=with_views, question=lambda catalog: catalog.view_names(seen.path))
     )
 
 
@@ -61,13 +61,15 @@ async def view_load(ctx: Context, source_lookup: SourceLookup) -> FederatedView:
     """Return a view after its decision. Raises NotFound, PermissionDenied."""
     await check_existence_probe(ctx, source_lookup)
     schema, name = source_lookup.path[:-1], source_lookup.path[-1]
-    told = await ask_source(
-        ctx, source_lookup.origin, of=with_views, question=lambda found: found.view_load(schema, name)
+    source = await ask_source(
+        ctx, source_lookup.origin, of=with_views, question=lambda catalog: catalog.view_load(schema, name)
     )
-    return FederatedView(told, source_lookup.node, source_lookup.origin.catalog)
+    return FederatedView(source, source_lookup.node, source_lookup.origin.catalog)
 
 
-async def view_create(ctx: Context, scope: RequestScope, *, path: Levels, asked: IcebergViewCreate) -> FederatedView:
+async def view_create(
+    ctx: Context, scope: RequestScope, *, path: Levels, definition: IcebergViewCreate
+) -> FederatedView:
     """Create a view in the source; the caller owns its placeholder node.
 
     Raises AlreadyExists, NotFound (the schema), BadRequest, UnsupportedOperation, PermissionDenied.
@@ -75,10 +77,10 @@ async def view_create(ctx: Context, scope: RequestScope, *, path: Levels, asked:
     schema, name = path[:-1], path[-1]
     origin, node = await create_in_source(
         ctx, scope, kind=Kind.VIEW, path=path, action=Action.VIEW_CREATE, of=with_views,
-        question=lambda found: found.view_create(schema, name, asked=asked),
+        question=lambda catalog: catalog.view_create(schema, name, definition=definition),
     )  # fmt: skip
-    told = await ask_source(ctx, origin, of=with_views, question=lambda found: found.view_load(schema, name))
-    return FederatedView(told, node, origin.catalog)
+    source = await ask_source(ctx, origin, of=with_views, question=lambda catalog: catalog.view_load(schema, name))
+    return FederatedView(source, node, origin.catalog)
 
 
 async def view_alter(ctx: Context, scope: RequestScope, *, path: Levels, updates: Sequence[object]) -> FederatedView:
@@ -92,7 +94,7 @@ async def view_alter(ctx: Context, scope: RequestScope, *, path: Levels, updates
         ctx,
         source_lookup.origin,
         of=with_views,
-        question=lambda found: found.view_alter(schema, name, updates=updates),
+        question=lambda catalog: catalog.view_alter(schema, name, updates=updates),
         changes=True,
     )
     return await view_load(ctx, source_lookup)
@@ -110,7 +112,7 @@ async def view_rename(ctx: Context, scope: RequestScope, *, path: Levels, target
         ctx,
         source_lookup.origin,
         of=with_views,
-        question=lambda found: found.view_rename(path[:-1], path[-1], target=target),
+        question=lambda catalog: catalog.view_rename(path[:-1], path[-1], target=target),
         changes=True,
     )
     await placeholder_follow(ctx, permit)
@@ -121,5 +123,5 @@ async def view_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
     """Drop a view in the source, and its placeholder node. Raises NotFound, ProtectedObject, PermissionDenied."""
     await drop_in_source(
         ctx, scope, kind=Kind.VIEW, path=path, action=Action.VIEW_DROP, of=with_views,
-        question=lambda found: found.view_drop(path[:-1], path[-1]),
+        question=lambda catalog: catalog.view_drop(path[:-1], path[-1]),
     )  # fmt: skip

@@ -99,8 +99,8 @@ def attachment_point_require(request_view: RequestView, on: AttachmentTarget, *,
     Raises IllegalObject, NotFound, PermissionDenied.
     """
     if on.kind not in HOLDERS:
-        taken = ", ".join(each.word for each in HOLDERS)
-        raise IllegalObject(f"A {on.kind.word} takes no {PLURAL[kind]}: attach them to a {taken}")
+        name = ", ".join(each.word for each in HOLDERS)
+        raise IllegalObject(f"A {on.kind.word} takes no {PLURAL[kind]}: attach them to a {name}")
     request_view.require_in_metalake_use()
     if on.kind is Kind.COLUMN:
         column = column_require(request_view, on.full_name, action=Action.METADATA_LOAD)
@@ -128,9 +128,9 @@ async def attachments_list(ctx: Context, on: AttachmentTarget, *, kind: Kind) ->
 
 async def attachment_load(ctx: Context, on: AttachmentTarget, *, kind: Kind, name: str) -> ObjectAttachment:
     """Return one attachment of an object. Raises NotFound if neither the object nor an ancestor has it."""
-    for found in await attachments_list(ctx, on, kind=kind):
-        if found.node.name == name:
-            return found
+    for attachment in await attachments_list(ctx, on, kind=kind):
+        if attachment.node.name == name:
+            return attachment
     word = kind.word.capitalize()
     raise NotFound(f"{word} {name} is not on {on.kind.word} {on.full_name}, or you may not know of it", kind=kind.word)
 
@@ -155,9 +155,9 @@ def attachments_of(
             places.setdefault(each.attached_id, (depth > 0, each.values))
     nodes = require_facts(request_view.view, [node_key(attached_id) for attached_id in places], zone=zone)
     pairs = zip(nodes, places.values(), strict=True)
-    found = [ObjectAttachment(node, *rest) for node, rest in pairs if node is not None]
-    seen = for_each(found, lambda each: _may_load(request_view, each.node))
-    return [each for each, shown in zip(found, seen, strict=True) if shown]
+    attachments = [ObjectAttachment(node, *rest) for node, rest in pairs if node is not None]
+    seen = for_each(attachments, lambda each: _may_load(request_view, each.node))
+    return [each for each, is_shown in zip(attachments, seen, strict=True) if is_shown]
 
 
 def _may_load(request_view: RequestView, node: Node) -> bool:
@@ -198,8 +198,8 @@ async def attachments_associate(
     def decide(request_view: RequestView) -> Permit[AttachmentsChange]:
         request_view.require_in_metalake_use()
         apply = Action(f"{kind.word}_apply")
-        found = for_each((*added, *removed), lambda name: request_view.look_up(kind, (name,), apply))
-        nodes, decisions = tuple(each.entity for each in found), [each.decision for each in found]
+        results = for_each((*added, *removed), lambda name: request_view.look_up(kind, (name,), apply))
+        nodes, decisions = tuple(each.entity for each in results), [each.decision for each in results]
         place = attachment_point_require(
             request_view, on, kind=kind
         )  # after the names: a caller who may not apply one learns nothing of the object
@@ -221,8 +221,8 @@ def visible_ids_of(
     """Return the ids that a response about an object may show: those the caller may load, and those the request
     named.
     """
-    there = attachments_of(request_view, place.chain, kind=kind, field_id=place.field_id)
-    return frozenset([each.node.id for each in there] + [node.id for node in named])
+    attachments = attachments_of(request_view, place.chain, kind=kind, field_id=place.field_id)
+    return frozenset([each.node.id for each in attachments] + [node.id for node in named])
 
 
 def attachments_change(tx: Tx, permit: Permit[AttachmentsChange]) -> tuple[str, ...]:
@@ -234,20 +234,20 @@ def attachments_change(tx: Tx, permit: Permit[AttachmentsChange]) -> tuple[str, 
             raise already_attached_error(node, target, field_id=command.field_id)
     for node in command.detached:
         rows.detach(tx.nodes.confirm(node).id, target.id, field_id=command.field_id)
-    return names_on(tx, target, kind=command.kind, field_id=command.field_id, shown=command.shown)
+    return names_on(tx, target, kind=command.kind, field_id=command.field_id, visible_ids=command.shown)
 
 
 def already_attached_error(node: Node, target: Node, *, field_id: int, how: str = "") -> AlreadyExists:
     """Return the error for an existing attachment."""
     where = f"{'' if field_id == OWN else 'a column of '}{target.kind.word} {target.name}"
-    told = f"{node.kind.word.capitalize()} {node.name} is on {where} already{how}"
-    return AlreadyExists(told, kind=f"{node.kind.word}_attachment")
+    text = f"{node.kind.word.capitalize()} {node.name} is on {where} already{how}"
+    return AlreadyExists(text, kind=f"{node.kind.word}_attachment")
 
 
-def names_on(tx: Tx, target: Node, *, kind: Kind, field_id: int, shown: frozenset[int]) -> tuple[str, ...]:
+def names_on(tx: Tx, target: Node, *, kind: Kind, field_id: int, visible_ids: frozenset[int]) -> tuple[str, ...]:
     """Return the names of an object's or column's own attachments that may be shown, by name."""
-    found = tx.attachments(kind).on(target.id, field_id=field_id)
-    return tuple([name for attached_id, name in found if attached_id in shown])
+    results = tx.attachments(kind).on(target.id, field_id=field_id)
+    return tuple([name for attached_id, name in results if attached_id in visible_ids])
 
 
 async def attached_objects_list(
@@ -284,26 +284,26 @@ class _AttachmentRow(NamedTuple):
 def _known_row(places: list[_AttachmentRow], request_views: dict[str, RequestView]) -> list[AttachedObject]:
     columns: dict[tuple[str, ...], dict[int, str]] = {}
     """The columns' names by field id, for each table's path; read once."""
-    told = for_each(places, lambda each: _attached_object(request_views[each.path[0]], each, columns=columns))
-    return sorted([each for each in told if each is not None], key=lambda each: each[::-1])
+    objects = for_each(places, lambda each: _attached_object(request_views[each.path[0]], each, columns=columns))
+    return sorted([each for each in objects if each is not None], key=lambda each: each[::-1])
 
 
 def _attached_object(
-    request_view: RequestView, found: _AttachmentRow, *, columns: dict[tuple[str, ...], dict[int, str]]
+    request_view: RequestView, row: _AttachmentRow, *, columns: dict[tuple[str, ...], dict[int, str]]
 ) -> AttachedObject | None:
     """Return an object that the caller may know; None for others, and for one that was renamed or dropped since."""
-    if found.kind is Kind.CATALOG:
+    if row.kind is Kind.CATALOG:
         return (
-            AttachedObject(*found[:2])
+            AttachedObject(*row[:2])
             if request_view.decide(Action.METADATA_LOAD, request_view.settled.outer).allowed
             else None
         )
-    node, chain = request_view.find(found.path[1:], found.kind)
+    node, chain = request_view.find(row.path[1:], row.kind)
     if node is None or not request_view.decide(Action.METADATA_LOAD, chain).allowed:
         return None
-    if found.field_id == OWN:
-        return AttachedObject(*found[:2])
-    if found.path not in columns:
-        columns[found.path] = {field_id: name for name, field_id in field_ids(request_view, node).items()}
-    name = columns[found.path].get(found.field_id)
-    return None if name is None else AttachedObject(Kind.COLUMN, (*found.path, name))
+    if row.field_id == OWN:
+        return AttachedObject(*row[:2])
+    if row.path not in columns:
+        columns[row.path] = {field_id: name for name, field_id in field_ids(request_view, node).items()}
+    name = columns[row.path].get(row.field_id)
+    return None if name is None else AttachedObject(Kind.COLUMN, (*row.path, name))

@@ -83,11 +83,11 @@ async def policy_alter(
     text = None if content is None else content_text(content.policy_type, content.content)
 
     def decide(request_view: RequestView) -> Permit[PolicyAlter]:
-        found = metalake_object_find(request_view, Kind.POLICY, name=name, action=Action.POLICY_ALTER)
-        record = cast("PolicyRecord", found.entity.record)
+        metalake_object = metalake_object_find(request_view, Kind.POLICY, name=name, action=Action.POLICY_ALTER)
+        record = cast("PolicyRecord", metalake_object.entity.record)
         if content is not None and text is not None:
             _require_same(record, content.policy_type, text=text)
-        return request_view.permit(PolicyAlter(found.entity, edits, text, enabled), found.decision)
+        return request_view.permit(PolicyAlter(metalake_object.entity, edits, text, enabled), metalake_object.decision)
 
     try:
         return await ctx.write(RequestScope(metalake), decide, policy_update)
@@ -112,13 +112,13 @@ def _require_same(record: PolicyRecord, policy_type: str, *, text: str) -> None:
 def policy_update(tx: Tx, permit: Permit[PolicyAlter]) -> Node:
     """Write the edited record, then the new name."""
     command = permit.command
-    held = tx.nodes.confirm(command.policy)
-    record = cast("PolicyRecord", held.record)
+    node = tx.nodes.confirm(command.policy)
+    record = cast("PolicyRecord", node.record)
     if command.content is not None:
         record = replace(record, content=command.content)
     if command.enabled is not None:
         record = replace(record, enabled=command.enabled)
-    return metalake_object_edit(tx, msgspec.structs.replace(held, record=record), edits=command.edits)
+    return metalake_object_edit(tx, msgspec.structs.replace(node, record=record), edits=command.edits)
 
 
 async def policies_associate(
@@ -132,8 +132,8 @@ async def policies_associate(
 
     def check(policy: Node) -> None:
         record = cast("PolicyRecord", policy.record)
-        taken = supported_types(record.policy_type, record.content)
-        if word not in taken:
-            raise IllegalObject(f"Policy {policy.name} is for {', '.join(taken)}: it cannot be attached to a {word}")
+        levels = supported_types(record.policy_type, record.content)
+        if word not in levels:
+            raise IllegalObject(f"Policy {policy.name} is for {', '.join(levels)}: it cannot be attached to a {word}")
 
     return await attachments_associate(ctx, on, kind=Kind.POLICY, adds=adds, removes=removes, check=check)

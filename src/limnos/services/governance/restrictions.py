@@ -105,18 +105,20 @@ async def restrictions_list(ctx: Context, on: RestrictionTarget) -> list[Restric
 
     def read(request_view: RequestView) -> list[RestrictionView]:
         target = _target(request_view, on)
-        held = require_fact(request_view.view, restrictions_key(request_view.zone), zone=request_view.zone).by_object
+        restrictions = require_fact(
+            request_view.view, restrictions_key(request_view.zone), zone=request_view.zone
+        ).by_object
         places = list(zip(target.chain, display_names(target.chain), strict=True))
         return [
             _restriction_view(request_view, each, on=(link.kind, name))
             for link, name in places
-            for each in held.get(link.id, ())
+            for each in restrictions.get(link.id, ())
         ]
 
     return await ctx.read(_scope(on), read)
 
 
-async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, wanted: RestrictionRequest) -> None:
+async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, request: RestrictionRequest) -> None:
     """Set a restriction, which replaces one of the same name.
 
     Raises NotFound, PermissionDenied, BadRequest for a restriction that does not fit the table.
@@ -124,17 +126,17 @@ async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, wan
     check_part(name)
     # before any work is done for a caller who may not restrict
     await ctx.read(_scope(on), lambda request_view: _target(request_view, on))
-    row_filter = await _filter_of(ctx, wanted.filter)
-    if len(wanted.masks) > MASKS_MAX:
-        raise BadRequest(f"A restriction has at most {MASKS_MAX} masks, not {len(wanted.masks)}")
-    masks = tuple([ColumnMask(column, check_action(action)) for column, action in wanted.masks.items()])
+    row_filter = await _filter_of(ctx, request.filter)
+    if len(request.masks) > MASKS_MAX:
+        raise BadRequest(f"A restriction has at most {MASKS_MAX} masks, not {len(request.masks)}")
+    masks = tuple([ColumnMask(column, check_action(action)) for column, action in request.masks.items()])
     if not row_filter and not masks:
         raise BadRequest("A restriction has a filter, a mask or both: without any it restricts nothing")
 
     def decide(request_view: RequestView) -> Permit[RestrictionSet]:
         target = _target(request_view, on)
         node = _node_of(target)
-        terms = RestrictionTerms(row_filter, masks, _ids(request_view, wanted.to), _ids(request_view, wanted.unless))
+        terms = RestrictionTerms(row_filter, masks, _ids(request_view, request.to), _ids(request_view, request.unless))
         if node.kind is Kind.TABLE:
             terms = terms_bound(terms, schema_of(request_view.document(node.id).body))
         decision = request_view.require(Action.RESTRICT, target.chain)
@@ -143,16 +145,16 @@ async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, wan
     await ctx.write(_scope(on), decide, restriction_put)
 
 
-async def _filter_of(ctx: Context, asked: object) -> str:
+async def _filter_of(ctx: Context, request: object) -> str:
     """Parse a filter: JSON here, since it is bounded, and text as offloaded work. Raises BadRequest."""
-    if asked is None:
+    if request is None:
         return ""
-    if not isinstance(asked, str):
-        return msgspec.json.encode(filter_read(asked)).decode()
-    if len(asked) > FILTER_TEXT_MAX:
+    if not isinstance(request, str):
+        return msgspec.json.encode(filter_read(request)).decode()
+    if len(request) > FILTER_TEXT_MAX:
         raise BadRequest(f"A filter has at most {FILTER_TEXT_MAX} characters")
-    (found,) = await ctx.services.chores.do("iceberg-filter", asked.encode())
-    return found.decode()
+    (data,) = await ctx.services.chores.do("iceberg-filter", request.encode())
+    return data.decode()
 
 
 async def restriction_remove(ctx: Context, on: RestrictionTarget, *, name: str) -> bool:
@@ -206,15 +208,18 @@ def _ids(request_view: RequestView, who: RestrictionPrincipals) -> tuple[int, ..
     """Return the ids of a restriction's principals. Raises NotFound, BadRequest."""
     if sum(map(len, who)) > NAMED_MAX:
         raise BadRequest(f"A restriction names at most {NAMED_MAX} users, groups and roles: name a role that they hold")
-    found = [principal_require(request_view, Kind.USER, name).id for name in who.users]
-    found += [principal_require(request_view, Kind.GROUP, name).id for name in who.groups]
-    found += [role_require(request_view, name).id for name in who.roles]
-    return tuple(sorted(set(found)))
+    results = [principal_require(request_view, Kind.USER, name).id for name in who.users]
+    results += [principal_require(request_view, Kind.GROUP, name).id for name in who.groups]
+    results += [role_require(request_view, name).id for name in who.roles]
+    return tuple(sorted(set(results)))
 
 
-def _restriction_view(request_view: RequestView, found: Restriction, *, on: tuple[Kind, str]) -> RestrictionView:
+def _restriction_view(request_view: RequestView, restriction: Restriction, *, on: tuple[Kind, str]) -> RestrictionView:
     return RestrictionView(
-        found, on, _principal_names(request_view, found.terms.to), _principal_names(request_view, found.terms.unless)
+        restriction,
+        on,
+        _principal_names(request_view, restriction.terms.to),
+        _principal_names(request_view, restriction.terms.unless),
     )
 
 

@@ -79,13 +79,13 @@ def _find_statistics_target(request_view: RequestView, on: AttachmentTarget, *, 
         request_view.require_in_use()
         return _StatisticsTarget(column.table, column.chain[1:], column.field_id)
     is_table = on.kind is Kind.TABLE
-    found = target_require(
+    target = target_require(
         request_view, on.kind, on.full_name, codec_of(request_view), action if is_table else Action.METADATA_LOAD
     )
-    if not is_table or found.node is None:
+    if not is_table or target.node is None:
         raise UnsupportedOperation(f"Statistics are kept of tables and columns, not of a {on.kind.word}")
     request_view.require_in_use()
-    return _StatisticsTarget(found.node, found.chain, OWN)
+    return _StatisticsTarget(target.node, target.chain, OWN)
 
 
 def _of_partitions(on: AttachmentTarget) -> None:
@@ -111,8 +111,10 @@ async def _read_statistics_target(ctx: Context, on: AttachmentTarget) -> _Statis
 
 async def statistics_list(ctx: Context, on: AttachmentTarget) -> list[Statistic]:
     """Return a table's or column's own statistics, by name. Raises NotFound, PermissionDenied, UnsupportedOperation."""
-    kept = await _read_statistics_target(ctx, on)
-    return [] if kept is None else await ctx.look_up(lambda: statistics_read(kept.table.id, field_id=kept.field_id))
+    target = await _read_statistics_target(ctx, on)
+    return (
+        [] if target is None else await ctx.look_up(lambda: statistics_read(target.table.id, field_id=target.field_id))
+    )
 
 
 async def partition_statistics_list(ctx: Context, on: AttachmentTarget, *, within: PartitionRange) -> list[Statistic]:
@@ -120,16 +122,16 @@ async def partition_statistics_list(ctx: Context, on: AttachmentTarget, *, withi
 
     Raises BadRequest without a range, or for more than one response can hold, and as `statistics_list` does.
     """
-    kept = await _read_statistics_target(ctx, on)
+    target = await _read_statistics_target(ctx, on)
     _of_partitions(on)
     if within.above is None and within.below is None:
         raise BadRequest("Which partitions are meant: give from, to or both")
-    if kept is None:
+    if target is None:
         return []
-    found = await ctx.look_up(lambda: partition_statistics_read(kept.table.id, within, limit=READ_MAX + 1))
-    if len(found) > READ_MAX:
+    statistics = await ctx.look_up(lambda: partition_statistics_read(target.table.id, within, limit=READ_MAX + 1))
+    if len(statistics) > READ_MAX:
         raise BadRequest(f"The range has more than {READ_MAX} statistics: ask for fewer partitions at once")
-    return found
+    return statistics
 
 
 async def statistics_update(
@@ -147,11 +149,11 @@ async def statistics_update(
 @with_placeholders
 async def _update(ctx: Context, on: AttachmentTarget, *, texts: tuple[tuple[str, str, str], ...]) -> None:
     def decide(request_view: RequestView) -> Permit[StatisticsUpdate]:
-        kept = _find_statistics_target(request_view, on, action=Action.TABLE_ALTER)
+        target = _find_statistics_target(request_view, on, action=Action.TABLE_ALTER)
         if any(partition for partition, _, _ in texts):
             _of_partitions(on)
-        decision = request_view.require(Action.TABLE_ALTER, kept.chain)
-        return request_view.permit(StatisticsUpdate(kept.table, kept.field_id, texts), decision)
+        decision = request_view.require(Action.TABLE_ALTER, target.chain)
+        return request_view.permit(StatisticsUpdate(target.table, target.field_id, texts), decision)
 
     await ctx.write(on.scope, decide, statistics_put)
 
@@ -164,19 +166,19 @@ def statistics_put(tx: Tx, permit: Permit[StatisticsUpdate]) -> None:
 
 async def statistics_drop(ctx: Context, on: AttachmentTarget, *, names: Iterable[tuple[str, str]]) -> bool:
     """Drop statistics by partition and name. Returns whether any existed. Raises as `statistics_update` does."""
-    gone = tuple([(partition, _checked_statistic(name)) for partition, name in names])
-    _check_count(len(gone))
-    return await _drop(ctx, on, gone=gone)
+    removed = tuple([(partition, _checked_statistic(name)) for partition, name in names])
+    _check_count(len(removed))
+    return await _drop(ctx, on, statistic_names=removed)
 
 
 @with_placeholders
-async def _drop(ctx: Context, on: AttachmentTarget, *, gone: tuple[tuple[str, str], ...]) -> bool:
+async def _drop(ctx: Context, on: AttachmentTarget, *, statistic_names: tuple[tuple[str, str], ...]) -> bool:
     def decide(request_view: RequestView) -> Permit[StatisticsDrop]:
-        kept = _find_statistics_target(request_view, on, action=Action.TABLE_ALTER)
-        if any(partition for partition, _ in gone):
+        target = _find_statistics_target(request_view, on, action=Action.TABLE_ALTER)
+        if any(partition for partition, _ in statistic_names):
             _of_partitions(on)
-        decision = request_view.require(Action.TABLE_ALTER, kept.chain)
-        return request_view.permit(StatisticsDrop(kept.table, kept.field_id, gone), decision)
+        decision = request_view.require(Action.TABLE_ALTER, target.chain)
+        return request_view.permit(StatisticsDrop(target.table, target.field_id, statistic_names), decision)
 
     return await ctx.write(on.scope, decide, statistics_delete)
 

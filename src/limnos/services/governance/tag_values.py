@@ -101,21 +101,21 @@ async def pairs_associate(
         NotFound: The object or a tag is missing.
         PermissionDenied: The caller may not apply a tag, or may not know the object.
     """
-    wanted = _by_name(adds, removes)
+    by_name = _by_name(adds, removes)
 
     def decide(request_view: RequestView) -> Permit[TagPairsChange]:
         request_view.require_in_metalake_use()
-        found = for_each(tuple(wanted), lambda name: request_view.look_up(Kind.TAG, (name,), Action.TAG_APPLY))
-        tags = tuple(TagPairs(each.entity, *wanted[name]) for name, each in zip(wanted, found, strict=True))
+        results = for_each(tuple(by_name), lambda name: request_view.look_up(Kind.TAG, (name,), Action.TAG_APPLY))
+        tags = tuple(TagPairs(each.entity, *by_name[name]) for name, each in zip(by_name, results, strict=True))
         place = attachment_point_require(
             request_view, on, kind=Kind.TAG
         )  # after the tags: a caller who may not apply one learns nothing of the object
         here = request_view.require(Action.METADATA_LOAD, place.chain)
         for tag in tags:
             _check_allowed(tag)
-        shown = visible_ids_of(request_view, place, kind=Kind.TAG, named=[tag.tag for tag in tags])
-        command = TagPairsChange(place.node, place.field_id, tags, shown)
-        return request_view.permit(command, *(each.decision for each in found), here, zone=request_view.metalake.id)
+        visible_ids = visible_ids_of(request_view, place, kind=Kind.TAG, named=[tag.tag for tag in tags])
+        command = TagPairsChange(place.node, place.field_id, tags, visible_ids)
+        return request_view.permit(command, *(each.decision for each in results), here, zone=request_view.metalake.id)
 
     return await ctx.write(on.scope, decide, pairs_change)
 
@@ -131,18 +131,18 @@ def _by_name(
         )
     both = next(iter(added.keys() & removed.keys()), None)
     if both is not None:
-        told = "without a value" if both.value is None else f"with value {both.value}"
-        raise BadRequest(f"Tag {both.name} {told} is to be added and removed at once: leave one of them out")
-    wanted: dict[str, tuple[tuple[str | None, ...], tuple[str | None, ...]]] = {}
+        text = "without a value" if both.value is None else f"with value {both.value}"
+        raise BadRequest(f"Tag {both.name} {text} is to be added and removed at once: leave one of them out")
+    requested: dict[str, tuple[tuple[str | None, ...], tuple[str | None, ...]]] = {}
     for name in dict.fromkeys(pair.name for pair in (*added, *removed)):
-        some, gone = (tuple(each.value for each in pairs if each.name == name) for pairs in (added, removed))
+        some, dropped = (tuple(each.value for each in pairs if each.name == name) for pairs in (added, removed))
         if None in some and len(some) > 1:
             raise BadRequest(f"Tag {name} is to be added with a value and without one: choose")
-        for value in (*some, *gone):
+        for value in (*some, *dropped):
             if value is not None:
                 check_value(value)
-        wanted[name] = some, gone
-    return wanted
+        requested[name] = some, dropped
+    return requested
 
 
 def _check_allowed(tag: TagPairs) -> None:
@@ -151,8 +151,8 @@ def _check_allowed(tag: TagPairs) -> None:
         return
     for value in tag.adds:
         if value is not None and value not in allowed:
-            told = f"one of {', '.join(allowed[:10])}{', …' if len(allowed) > 10 else ''}" if allowed else "no value"
-            raise BadRequest(f"Tag {tag.tag.name} takes {told}, not {value}")
+            text = f"one of {', '.join(allowed[:10])}{', …' if len(allowed) > 10 else ''}" if allowed else "no value"
+            raise BadRequest(f"Tag {tag.tag.name} takes {text}, not {value}")
 
 
 def pairs_change(tx: Tx, permit: Permit[TagPairsChange]) -> tuple[str, ...]:
@@ -176,8 +176,8 @@ def pairs_change(tx: Tx, permit: Permit[TagPairsChange]) -> tuple[str, ...]:
             raise BadRequest(f"Tag {tag.tag.name} would have {len(after)} values there; {VALUES_MAX} are taken")
         is_new = rows.attach(tag_id, target.id, field_id=field_id)
         if after != (before or ()):
-            rows.set_values(tag_id, target.id, values=after, field_id=field_id, told=is_new)
-    return names_on(tx, target, kind=Kind.TAG, field_id=field_id, shown=command.shown)
+            rows.set_values(tag_id, target.id, values=after, field_id=field_id, is_change_written=is_new)
+    return names_on(tx, target, kind=Kind.TAG, field_id=field_id, visible_ids=command.shown)
 
 
 def apply_pairs(
@@ -187,8 +187,8 @@ def apply_pairs(
 
     Also None if the tag is to be added without a value while values remain, which is not allowed.
     """
-    kept = [value for value in before or () if value not in removes]
-    kept += [value for value in adds if value is not None and value not in kept]
+    names = [value for value in before or () if value not in removes]
+    names += [value for value in adds if value is not None and value not in names]
     if None in adds:
-        return None if kept else ()
-    return tuple(kept) if kept or (before == () and None not in removes) else None
+        return None if names else ()
+    return tuple(names) if names or (before == () and None not in removes) else None

@@ -111,12 +111,12 @@ class _AddedFilesCheck:
         manifests = list(snapshot.manifests)
         if snapshot.manifest_list is not None:
             try:
-                found, _ = await files.manifests(snapshot.manifest_list)
+                result, _ = await files.manifests(snapshot.manifest_list)
             except TooLarge as error:
                 return self.left_out(error.message, 1)
             except LimnosError as error:
                 raise _file_refusal(error, snapshot, what="manifest list", location=snapshot.manifest_list) from error
-            manifests = [each.path for each in found if each.snapshot_id is None or each.snapshot_id in ids]
+            manifests = [each.path for each in result if each.snapshot_id is None or each.snapshot_id in ids]
         for number, manifest in enumerate(manifests):
             if self.files_left <= 0:
                 return self.left_out("setting iceberg.check_added_files_max", len(manifests) - number)
@@ -148,8 +148,8 @@ class _AddedFilesCheck:
 async def _added_of(ctx: Context, commit: CommitFiles) -> AddedSnapshots:
     if commit.raw is None:
         return added_snapshots(commit.updates)
-    (found,) = await ctx.services.chores.do("iceberg-added", commit.raw)
-    return msgspec.json.decode(found, type=AddedSnapshots)
+    (data,) = await ctx.services.chores.do("iceberg-added", commit.raw)
+    return msgspec.json.decode(data, type=AddedSnapshots)
 
 
 async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots) -> tuple[str, ...] | None:
@@ -159,11 +159,11 @@ async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots
     commit sets must lie below a root of the catalog; otherwise the result is None, too.
     """
     document = commit.document
-    found: list[str] = []
+    names: list[str] = []
     if document is not None:
         if document.node_id in ctx.services.defaults.location_conflicts.ids:
             return None
-        found += await own_locations(ctx, document)
+        names += await own_locations(ctx, document)
     brought = added.new_places if commit.location is None else (*added.new_places, commit.location)
     if document is None and not brought:
         return None  # the server chooses a location, which no writer knows yet
@@ -176,8 +176,8 @@ async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots
         near = await ctx.look_up(partial(rivals_read, key, but=0 if document is None else document.node_id))
         if any(each.claim.kind not in ROOTS for each in near):
             return None
-        found.append(location)
-    return tuple(found)
+        names.append(location)
+    return tuple(names)
 
 
 def _file_refusal(error: LimnosError, snapshot: SnapshotFiles, *, what: str, location: str) -> LimnosError:

@@ -188,13 +188,13 @@ async def table_commit(
             guard,
         )
 
-    asked = TableCommitRequest(ctx, scope, look, CommitChange([] if raw else requirements, updates, raw), proof)
-    base = await asked.base()
-    await check_added_files(ctx, [commit_files_of(asked.change, document=base.document, place=base.place)])
-    made = await _commit_in_queue(asked, base)
-    if made.built is not None:
-        await delete_old_metadata_files(ctx, made.document, built=made.built, place=base.place)
-    return made.document, base.place.catalog
+    request = TableCommitRequest(ctx, scope, look, CommitChange([] if raw else requirements, updates, raw), proof)
+    base = await request.base()
+    await check_added_files(ctx, [commit_files_of(request.change, document=base.document, place=base.place)])
+    result = await _commit_in_queue(request, base)
+    if result.built is not None:
+        await delete_old_metadata_files(ctx, result.document, built=result.built, place=base.place)
+    return result.document, base.place.catalog
 
 
 def commit_files_of(change: CommitChange, *, document: MetadataDocument | None, place: CatalogStorage) -> CommitFiles:
@@ -202,37 +202,37 @@ def commit_files_of(change: CommitChange, *, document: MetadataDocument | None, 
     return CommitFiles(change.updates, change.raw, document, place)
 
 
-async def _commit_in_queue(asked: TableCommitRequest, base: CommitBase) -> CommitResult:
+async def _commit_in_queue(request: TableCommitRequest, base: CommitBase) -> CommitResult:
     """Wait in the table's queue on this node, then commit. A commit whose requirements fail already does not wait."""
-    services, number = asked.ctx.services, base.table.id
+    services, number = request.ctx.services, base.table.id
     if services.lines.is_free(number):
         async with services.lines.turn(number):
-            return await _commit_until_won(asked, base)
-    requirements, updates = asked.change.requirements, asked.change.updates
+            return await _commit_until_won(request, base)
+    requirements, updates = request.change.requirements, request.change.updates
     if requirements and not is_heavy(base.document):
         check_unless_applied(_metadata(RECENT_METADATA.of(services), base.document), requirements, updates)
     async with services.lines.turn(number):
-        return await _commit_until_won(asked, await asked.base())
+        return await _commit_until_won(request, await request.base())
 
 
-async def _commit_until_won(asked: TableCommitRequest, base: CommitBase) -> CommitResult:
+async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> CommitResult:
     """Build and swap, and retry until no other commit came first or the patience ends. Raises CommitConflict."""
-    recent, loop = RECENT_METADATA.of(asked.ctx.services), asyncio.get_running_loop()
+    recent, loop = RECENT_METADATA.of(request.ctx.services), asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     for attempt in count():
         built = await change_apply(
-            asked.ctx.services, asked.change, commit_state_of(recent, base.document, asked.change)
+            request.ctx.services, request.change, commit_state_of(recent, base.document, request.change)
         )
         if built is None:
             return CommitResult(base.document, None)
-        old, whole = built[0], await add_metadata_scheme(asked.ctx.services.chores, built[1])
+        old, whole = built[0], await add_metadata_scheme(request.ctx.services.chores, built[1])
         new = whole.metadata
-        lock = check_dataset_commit(base.guard, asked.proof, before=old, after=new)
+        lock = check_dataset_commit(base.guard, request.proof, before=old, after=new)
         document, data = document_of(whole, previous=base.document, node_id=base.table.id, place=base.place, before=old)
-        removed = find_removed_snapshots(asked.ctx.services, [asked.change], before=base.document, after=document)
+        removed = find_removed_snapshots(request.ctx.services, [request.change], before=base.document, after=document)
         paths = new_data_paths(new, before=old, place=base.place)
         news = CommitEffects(removed, paths)
-        if await _swap(asked, base, document=document, data=data, brought=news, lock=lock):
+        if await _swap(request, base, document=document, data=data, brought=news, lock=lock):
             if whole.body is None:
                 recent.put(document, new)
             return CommitResult(document, (old, new))
@@ -240,7 +240,7 @@ async def _commit_until_won(asked: TableCommitRequest, base: CommitBase) -> Comm
         if loop.time() > until:
             break
         await lost_race_pause(attempt)
-        base = await asked.base()
+        base = await request.base()
     raise CommitConflict("Too many commits to this table at once: read it again and retry")
 
 
@@ -294,7 +294,7 @@ async def change_create(services: NodeServices, change: CommitChange) -> NewMeta
 
 
 async def _swap(
-    asked: TableCommitRequest,
+    request: TableCommitRequest,
     base: CommitBase,
     *,
     document: MetadataDocument,
@@ -317,16 +317,16 @@ async def _swap(
         )
 
     def decide(request_view: RequestView) -> Permit[TableCommit]:
-        now = asked.look(request_view)
+        now = request.look(request_view)
         if now.document != base.document or now.place != base.place or now.guard != base.guard:
             raise LostRace
         return command(now)
 
-    services = asked.ctx.services
+    services = request.ctx.services
     view, epoch = services.view, services.view.epoch
     try:
         async with services.files.written(document.metadata_location, data, base.place.catalog.properties):
-            revision = await asked.ctx.write(asked.scope, decide, document_swap, first=command(base))
+            revision = await request.ctx.write(request.scope, decide, document_swap, first=command(base))
     except LostRace:
         return False
     if len(document.body) <= OFFERED_BYTES_MAX:
@@ -383,15 +383,15 @@ async def delete_old_metadata_files(
 
     `built` is the metadata before and after. Errors are only logged, since the commit is done.
     """
-    gone = iceberg_updates.removed_metadata_files(*built) if iceberg_metadata.deletes_old_files(built[1]) else []
-    if not gone:
+    names = iceberg_updates.removed_metadata_files(*built) if iceberg_metadata.deletes_old_files(built[1]) else []
+    if not names:
         return
     try:
         claims = await ctx.look_up(lambda: claims_read(document.location))
     except LimnosError as error:
         log.warning("old metadata files are kept", location=document.location, error=error.message)
         return
-    own, elsewhere = split_own_locations(document.location, gone)
+    own, elsewhere = split_own_locations(document.location, names)
     rivals = [at for node_id, at in claims if node_id != document.node_id]  # older releases allowed nested locations
     if elsewhere or rivals:
         log.warning(

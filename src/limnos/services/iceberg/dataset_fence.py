@@ -150,12 +150,12 @@ def _is_row_change(before: Json, after: Json) -> bool:
 
 
 def _check_kept(guard: DatasetGuard, form: StorageForm, *, before: Json, after: Json) -> None:
-    told = stored.broken_schema(
+    broken_schema = stored.broken_schema(
         form, before=iceberg_metadata.current_schema(before), after=iceberg_metadata.current_schema(after)
     )
-    if told is not None:
+    if broken_schema is not None:
         raise OutsideWriter(
-            f"{shown(guard.path)} is a dataset of SQL++, and this would change {told}. Optional columns can be added; for anything "
+            f"{shown(guard.path)} is a dataset of SQL++, and this would change {broken_schema}. Optional columns can be added; for anything "
             "else make a dataset of another type and INSERT this one's objects into it"
         )
     old, new = _properties(before), _properties(after)

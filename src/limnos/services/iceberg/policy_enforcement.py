@@ -58,12 +58,12 @@ class RestrictedPlan(NamedTuple):
     plan: str
 
 
-def narrow_request(asked: ScanRequest, bound: BoundRestrictions) -> ScanRequest:
+def narrow_request(request: ScanRequest, bound: BoundRestrictions) -> ScanRequest:
     """Return the request to plan for a restricted user: the same snapshots, with the restrictions' row filter instead
     of the user's.
     """
     planned = ScanRequest(
-        snapshot_id=asked.snapshot_id, start_snapshot_id=asked.start_snapshot_id, end_snapshot_id=asked.end_snapshot_id
+        snapshot_id=request.snapshot_id, start_snapshot_id=request.start_snapshot_id, end_snapshot_id=request.end_snapshot_id
     )  # fmt: skip
     if bound.row_filter is None:
         return planned
@@ -91,24 +91,24 @@ async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
         ctx, scanned, shape=shape, into=directory.location, residual=residual, quota_meter=quota_meter
     )
     try:
-        found = await _rewrite_plan(scanned, scan=scan, restricted_rewrite=restricted_rewrite)
+        rewrite = await _rewrite_plan(scanned, scan=scan, restricted_rewrite=restricted_rewrite)
     except BaseException:
         await asyncio.shield(_abandon_plan(ctx, scanned, bound=bound, plan=plan, quota_meter=quota_meter))
         raise
     await quota_meter.settle()
-    return RestrictedPlan(ScanTasks(b",".join(filter(None, found)), b"", 0), directory.location, plan)
+    return RestrictedPlan(ScanTasks(b",".join(filter(None, rewrite)), b"", 0), directory.location, plan)
 
 
 async def _rewrite_plan(scanned: ScanTarget, *, scan: TableScan, restricted_rewrite: _RestrictedRewrite) -> list[bytes]:
     """Rewrite the files of a plan, some manifests at a time."""
-    found: list[bytes] = []
+    results: list[bytes] = []
     with _hide_file_names(scanned):
         needed = await scan.needed()
     for part in scan.parts(needed):
         with _hide_file_names(scanned):
-            told = await scan.tasks(part)
-        found.append(await restricted_rewrite.files(told))
-    return found
+            tasks = await scan.tasks(part)
+        results.append(await restricted_rewrite.files(tasks))
+    return results
 
 
 async def _abandon_plan(
@@ -129,8 +129,8 @@ async def _shape(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions,
     """Return how to read and restrict the table's files. `query` is a salt that is unique to the query."""
     document = scanned.document
     if is_heavy(document):
-        (told,) = await ctx.services.chores.do("iceberg-reading-shape", document.body)
-        metadata: Json = msgspec.json.decode(told)
+        (data,) = await ctx.services.chores.do("iceberg-reading-shape", document.body)
+        metadata: Json = msgspec.json.decode(data)
     else:
         metadata = reading_shape(iceberg_metadata.decode(document.body))
     salt = query if bound.is_local else ""
@@ -178,20 +178,20 @@ class _RestrictedRewrite:
         self._wanted = {ids[each] for each in scanned.asked.stats_fields or () if each in ids}
         self._told_bytes = 0
 
-    async def files(self, told: ScanTasks) -> bytes:
+    async def files(self, scan_tasks: ScanTasks) -> bytes:
         """Rewrite every file of a part of a plan, and return their tasks as JSON.
 
         Raises UnsupportedOperation, StorageFailed, ServiceUnavailable.
         """
-        tasks: list[Json] = msgspec.json.decode(b"[" + told.files + b"]")
-        deletes: list[Json] = msgspec.json.decode(b"[" + told.deletes + b"]")
+        tasks: list[Json] = msgspec.json.decode(b"[" + scan_tasks.files + b"]")
+        deletes: list[Json] = msgspec.json.decode(b"[" + scan_tasks.deletes + b"]")
         self._tell(len(tasks) * len(bytes(self._residual)))
 
         async def show(task: Json) -> Json:
             return await self._show(task, deletes)
 
-        found = await map_concurrently(tasks, show, at_once=AT_ONCE)
-        return b",".join([self._task(each) for each in found if each["record-count"]])
+        results = await map_concurrently(tasks, show, at_once=AT_ONCE)
+        return b",".join([self._task(each) for each in results if each["record-count"]])
 
     def _tell(self, size: int) -> None:
         """Count the bytes of the response before it is built. Raises UnsupportedOperation above the limit."""
@@ -217,24 +217,24 @@ class _RestrictedRewrite:
             return answer
 
         key = (self._into.encode(), name.encode())  # plans that need the same file share one rewrite
-        found: Json = msgspec.json.decode(await REWRITES.of(self._ctx.services).ask(key, rewrite))
-        return found
+        fields: Json = msgspec.json.decode(await REWRITES.of(self._ctx.services).ask(key, rewrite))
+        return fields
 
-    def _task(self, found: Json) -> bytes:
+    def _task(self, fields: Json) -> bytes:
         """Encode a rewritten file as a scan task, with the reader's filter and the requested statistics."""
         file: Json = {
-            "spec-id": 0, "content": "data", "file-path": found["file-path"], "file-format": "parquet", "partition": [],
-            "file-size-in-bytes": found["file-size-in-bytes"], "record-count": found["record-count"],
+            "spec-id": 0, "content": "data", "file-path": fields["file-path"], "file-format": "parquet", "partition": [],
+            "file-size-in-bytes": fields["file-size-in-bytes"], "record-count": fields["record-count"],
         }  # fmt: skip
         for name in _STATISTICS:
-            values = found.get(name)
-            kept = (
+            values = fields.get(name)
+            entries = (
                 [each for each in zip(values["keys"], values["values"], strict=True) if each[0] in self._wanted]
                 if isinstance(values, dict)
                 else []
             )
-            if kept:
-                keys, spelled = zip(*kept, strict=True)
+            if entries:
+                keys, spelled = zip(*entries, strict=True)
                 file[name] = {"keys": keys, "values": spelled}
         return msgspec.json.encode({"data-file": file, "residual-filter": self._residual})
 
@@ -249,11 +249,11 @@ def require_warehouse(scanned: ScanTarget) -> None:
 
 async def restricted_credentials(ctx: Context, scanned: ScanTarget, *, into: str) -> VendedCredentials | None:
     """Return credentials that can only read the rewritten files; None if the catalog vends no credentials."""
-    wanted = credential_request_of(scanned.place, into, rights=READS, open_to_writers=())
-    if wanted is None:
+    request = credential_request_of(scanned.place, into, rights=READS, open_to_writers=())
+    if request is None:
         return None
-    found = await VENDOR.of(ctx.services).given(wanted)
-    return VendedCredentials(found, into, READS, scanned.place.catalog.properties)
+    result = await VENDOR.of(ctx.services).given(request)
+    return VendedCredentials(result, into, READS, scanned.place.catalog.properties)
 
 
 REWRITES: ComponentKey[RequestCoalescer] = ComponentKey("rewrites", lambda _: RequestCoalescer())

@@ -94,17 +94,17 @@ async def report_take(
     """
 
     def look(request_view: RequestView) -> tuple[int, str] | None:
-        found = table_find(request_view, namespace, name, Action.TABLE_EXISTS)
+        table = table_find(request_view, namespace, name, Action.TABLE_EXISTS)
         return (
-            (found.entity.id, request_view.user)
-            if request_view.decide(Action.TABLE_LOAD, found.chain).allowed
+            (table.entity.id, request_view.user)
+            if request_view.decide(Action.TABLE_LOAD, table.chain).allowed
             else None
         )
 
-    found = await ctx.read(scope, look)
-    if found is not None:
+    result = await ctx.read(scope, look)
+    if result is not None:
         now_ms = ctx.services.store.time.now_ms()
-        REPORTS.of(ctx.services).take(MetricsReportRow(0, found[0], kind, found[1], now_ms, snapshot_id, body))
+        REPORTS.of(ctx.services).take(MetricsReportRow(0, result[0], kind, result[1], now_ms, snapshot_id, body))
 
 
 def catalog_require(request_view: RequestView) -> None:

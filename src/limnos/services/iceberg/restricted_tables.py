@@ -52,11 +52,11 @@ def table_visibility(request_view: RequestView, path: Levels, *, through: ViewCh
 
 def restricted_visibility(request_view: RequestView, path: Levels) -> TableVisibility:
     """Return a table's document and its restrictions for a restricted user. Raises NotFound, PermissionDenied."""
-    found = table_find(request_view, path[:-1], path[-1], Action.TABLE_SCAN)
-    document = request_view.document(found.entity.id)
+    table = table_find(request_view, path[:-1], path[-1], Action.TABLE_SCAN)
+    document = request_view.document(table.entity.id)
     applying = [
         (each.restriction.name, each.restriction.terms)
-        for each in request_view.bindings_of(request_view.user, found.chain)
+        for each in request_view.bindings_of(request_view.user, table.chain)
     ]
     return TableVisibility(document, bound_of(applying, schema_of(document.body)))
 

@@ -68,8 +68,8 @@ class RunningPlans:
             flight.timer = asyncio.get_running_loop().call_later(self._idle_s, self.end, plan_id)
             return None
         self._held.pop(plan_id, None)
-        found: T = flight.task.result()
-        return found
+        result: T = flight.task.result()
+        return result
 
     def _begun(self, plan_id: str, begin: Callable[[], Coroutine[object, object, T]], *, caller: str) -> _RunningPlan:
         own = sum(each.caller == caller for each in self._held.values())

@@ -70,16 +70,16 @@ async def plan_begin(ctx: Context, scanned: ScanTarget) -> ScanPlanView:
     """
     scan, plan_id = await scan_of(ctx, scanned), token_hex(_ID_LENGTH // 2)
     await PLAN_PINS.of(ctx.services).hold(ctx, scanned, aim=scan.aim, plan_id=plan_id)
-    found = await _work_out(ctx, scan, plan_id=plan_id)
-    if found is None or found.told is None:
-        kept = ScanPlan(
+    result = await _work_out(ctx, scan, plan_id=plan_id)
+    if result is None or result.told is None:
+        plan = ScanPlan(
             plan_id,
             msgspec.json.encode(_StoredPlan(scan.aim, scanned.asked)),
-            "" if found is None else str(found.parts),
+            "" if result is None else str(result.parts),
         )
-        await _store_plan(ctx, scanned, plan=kept, snapshots=snapshots_of_scan(scan.aim))
-        return _plan_view(plan_id, found)
-    return _plan_view(whole_plan_id(plan_id), found)
+        await _store_plan(ctx, scanned, plan=plan, snapshots=snapshots_of_scan(scan.aim))
+        return _plan_view(plan_id, result)
+    return _plan_view(whole_plan_id(plan_id), result)
 
 
 def whole_plan_id(plan_id: str = "") -> str:
@@ -92,19 +92,19 @@ async def plan_load(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanP
 
     Raises NotFound (no such plan), PermissionDenied, and as `plan_begin` does.
     """
-    kept = await _find(ctx, scanned, plan_id=plan_id)
-    if kept is None:
+    plan = await _find(ctx, scanned, plan_id=plan_id)
+    if plan is None:
         raise _no_plan()
-    if kept.is_cancelled:
+    if plan.is_cancelled:
         return ScanPlanView(plan_id, is_cancelled=True)
-    scan = _scan(ctx, scanned, kept=kept)  # refuses a caller to whom a restriction applies by now
-    if kept.parts:
-        return _plan_view(plan_id, _PlanResult(None, int(kept.parts)))
-    found = await _work_out(ctx, scan, plan_id=plan_id)
-    if found is not None and found.parts:
-        parts = str(found.parts)
+    scan = _scan(ctx, scanned, plan_record=plan)  # refuses a caller to whom a restriction applies by now
+    if plan.parts:
+        return _plan_view(plan_id, _PlanResult(None, int(plan.parts)))
+    result = await _work_out(ctx, scan, plan_id=plan_id)
+    if result is not None and result.parts:
+        parts = str(result.parts)
         await ctx.services.store.submit(_PERMIT, lambda tx: tx.scan_plans.tell(plan_id, parts))
-    return _plan_view(plan_id, found)
+    return _plan_view(plan_id, result)
 
 
 async def plan_cancel(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> None:
@@ -119,8 +119,8 @@ async def plan_cancel(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> Non
             ctx, table_id=scanned.document.node_id, plan_id=plan_id.removeprefix(_TOLD_WHOLE)
         )
         return
-    kept = await _find(ctx, scanned, plan_id=plan_id)
-    if kept is None:
+    plan = await _find(ctx, scanned, plan_id=plan_id)
+    if plan is None:
         raise _no_plan()
     RUNNING_PLANS.of(ctx.services).end(plan_id)
 
@@ -139,17 +139,17 @@ async def tasks_load(ctx: Context, scanned: ScanTarget, *, task: str) -> ScanTas
     Raises NotFound (no such task, or its plan was cancelled), MissingFile, InvalidTable, ServiceUnavailable.
     """
     plan_id, _, number = task.partition("-")
-    kept = (
+    plan = (
         await _find(ctx, scanned, plan_id=plan_id)
         if number.isascii() and number.isdigit() and len(number) < 10
         else None
     )
-    if kept is None or kept.is_cancelled or not kept.parts or int(number) >= int(kept.parts):
+    if plan is None or plan.is_cancelled or not plan.parts or int(number) >= int(plan.parts):
         raise NotFound(
             "There is no such plan task of yours for this table: its plan has ended or was cancelled, or this server did not give it. Plan the scan anew",
             kind="plan-task",
         )
-    scan = _scan(ctx, scanned, kept=kept)
+    scan = _scan(ctx, scanned, plan_record=plan)
     parts = scan.parts(await scan.needed())
     if int(number) >= len(parts):
         return ScanTasks(b"", b"", 0)  # a node with other settings made fewer tasks, which contain all files
@@ -167,16 +167,16 @@ async def _work_out(ctx: Context, scan: TableScan, *, plan_id: str) -> _PlanResu
     )
 
 
-def _plan_view(plan_id: str, found: _PlanResult | None) -> ScanPlanView:
-    if found is None:
+def _plan_view(plan_id: str, result: _PlanResult | None) -> ScanPlanView:
+    if result is None:
         return ScanPlanView(plan_id)
-    return ScanPlanView(plan_id, found.told, tuple(f"{plan_id}-{number}" for number in range(found.parts)))
+    return ScanPlanView(plan_id, result.told, tuple(f"{plan_id}-{number}" for number in range(result.parts)))
 
 
-def _scan(ctx: Context, scanned: ScanTarget, *, kept: ScanPlan) -> TableScan:
+def _scan(ctx: Context, scanned: ScanTarget, *, plan_record: ScanPlan) -> TableScan:
     """Return the scan as it was when its plan began, whatever happened to the table since."""
-    told = msgspec.json.decode(kept.scan, type=_StoredPlan)
-    return TableScan(ctx, scanned._replace(asked=told.asked), aim=told.aim)
+    stored_plan = msgspec.json.decode(plan_record.scan, type=_StoredPlan)
+    return TableScan(ctx, scanned._replace(asked=stored_plan.asked), aim=stored_plan.aim)
 
 
 async def _find(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanPlan | None:

@@ -69,7 +69,9 @@ class ScanTasks(NamedTuple):
     sure_rows: int
 
 
-def scan_look(request_view: RequestView, path: Levels, *, asked: ScanRequest, through: ViewChain = ()) -> ScanTarget:
+def scan_look(
+    request_view: RequestView, path: Levels, *, scan_request: ScanRequest, through: ViewChain = ()
+) -> ScanTarget:
     """Decide on a scan for a caller who may read the table's rows, if need be by the definer's rights of views.
 
     A restricted user gets a target with restrictions. Raises NotFound, PermissionDenied.
@@ -81,8 +83,8 @@ def scan_look(request_view: RequestView, path: Levels, *, asked: ScanRequest, th
         if not is_restricted(refused):
             raise
         document, bound = restricted_visibility(request_view, path)
-        return ScanTarget(asker, document, catalog_storage_of(request_view), asked, bound)
-    return ScanTarget(asker, request_view.document(node.id), catalog_storage_of(request_view), asked)
+        return ScanTarget(asker, document, catalog_storage_of(request_view), scan_request, bound)
+    return ScanTarget(asker, request_view.document(node.id), catalog_storage_of(request_view), scan_request)
 
 
 class TableScan:
@@ -131,8 +133,8 @@ class TableScan:
             return ScanTasks(b"", b"", 0)
         async with self._turn():
             files = await self._read([each.path for each in (*needed.data, *needed.deletes)])
-            found = await self._do("scan-tasks", msgspec.json.encode(needed), *files)
-        return ScanTasks(found[0], found[1], int(found[2]))
+            results = await self._do("scan-tasks", msgspec.json.encode(needed), *files)
+        return ScanTasks(results[0], results[1], int(results[2]))
 
     async def _do(self, name: str, *parts: bytes) -> list[bytes]:
         return await self._chores.do(name, self._aim, self._asked, *parts, caller=self.asker.name)
@@ -141,13 +143,13 @@ class TableScan:
         return self._turns.turn((("caller", self.asker.name),))
 
     async def _read(self, locations: Sequence[str]) -> list[bytes]:
-        held = 0
+        current = 0
 
         async def read(location: str) -> bytes:
-            nonlocal held
+            nonlocal current
             data = await self._read_one(location)
-            held += len(data)
-            if held > READ_BYTES_MAX:
+            current += len(data)
+            if current > READ_BYTES_MAX:
                 raise UnsupportedOperation(
                     f"One step of this scan reads over {READ_BYTES_MAX} bytes of manifests or their lists: ask for fewer snapshots, or plan it where it is read"
                 )

@@ -59,8 +59,8 @@ class _SnapshotIds(msgspec.Struct):
 
 def snapshot_ids(body: bytes) -> frozenset[int]:
     """Return the ids of the snapshots in a table's metadata."""
-    found = msgspec.json.decode(body, type=_SnapshotIds, strict=False).snapshots or ()
-    return frozenset([each.snapshot_id for each in found])
+    results = msgspec.json.decode(body, type=_SnapshotIds, strict=False).snapshots or ()
+    return frozenset([each.snapshot_id for each in results])
 
 
 def removes_snapshots(updates: Sequence[object], raw: bytes | None) -> bool:
@@ -114,26 +114,26 @@ class _RunOptions(msgspec.Struct):
 async def pins_of_options(ctx: Context, metalake: str, *, options: str) -> PinnedSnapshots:
     """Return the snapshots that a run's options name as its input, of tables that the caller may load."""
     with suppress(msgspec.ValidationError, msgspec.DecodeError):
-        return await _resolve_pins(ctx, metalake, told=msgspec.json.decode(options, type=_RunOptions).pins)
+        return await _resolve_pins(ctx, metalake, options=msgspec.json.decode(options, type=_RunOptions).pins)
     return {}
 
 
 async def pins_of_outputs(ctx: Context, metalake: str, *, outputs: str) -> PinnedSnapshots:
     """Return the snapshots that a step started from and wrote, of tables that the caller may load."""
     with suppress(msgspec.ValidationError, msgspec.DecodeError):
-        return await _resolve_pins(ctx, metalake, told=msgspec.json.decode(outputs, type=list[_PinOption]))
+        return await _resolve_pins(ctx, metalake, options=msgspec.json.decode(outputs, type=list[_PinOption]))
     return {}
 
 
-async def _resolve_pins(ctx: Context, metalake: str, *, told: Sequence[_PinOption]) -> PinnedSnapshots:
+async def _resolve_pins(ctx: Context, metalake: str, *, options: Sequence[_PinOption]) -> PinnedSnapshots:
     """Find the tables by their present names.
 
     Missing tables, and those that the caller may not load, are not pinned.
     """
-    found: PinnedSnapshots = {}
+    results: PinnedSnapshots = {}
     if not ctx.services.defaults.keep_pinned:
-        return found
-    for each in told[:PINS_MAX]:
+        return results
+    for each in options[:PINS_MAX]:
         snapshots = [one for one in (each.snapshot, each.base, each.head) if one is not None]
         if len(each.table) < 2 or not snapshots:
             continue
@@ -143,8 +143,8 @@ async def _resolve_pins(ctx: Context, metalake: str, *, told: Sequence[_PinOptio
             return table_find(request_view, levels[:-1], levels[-1], Action.TABLE_LOAD)[0].id
 
         with suppress(NotFound, PermissionDenied, BadRequest, UnsupportedOperation):
-            found.setdefault(await ctx.read(RequestScope(metalake, each.table[0]), find), []).extend(snapshots)
-    return found
+            results.setdefault(await ctx.read(RequestScope(metalake, each.table[0]), find), []).extend(snapshots)
+    return results
 
 
 # ------------------------------------------------------------------------------------------------ plans
@@ -177,35 +177,33 @@ class PlanPins:
         if not snapshots or not ctx.services.defaults.keep_pinned:
             return
         now_ms, key = ctx.services.store.time.now_ms(), (scanned.document.node_id, snapshots)
-        held = self._held.get(key)
-        if held is None or held.expires_ms - now_ms < keep_ms // 2:
+        pin = self._held.get(key)
+        if pin is None or pin.expires_ms - now_ms < keep_ms // 2:
             self._forget(now_ms)
-            name = held.name if held is not None else f"{self._node}-{token_hex(8)}"
+            name = pin.name if pin is not None else f"{self._node}-{token_hex(8)}"
             await _pin(ctx, scanned, name=name, snapshots=snapshots)
-            held = self._held.setdefault(key, held or _NodePin(name, 0))
-            held.expires_ms = now_ms + keep_ms
-        if len(held.plans) < PINS_MAX:
-            held.plans.add(plan_id)
+            pin = self._held.setdefault(key, pin or _NodePin(name, 0))
+            pin.expires_ms = now_ms + keep_ms
+        if len(pin.plans) < PINS_MAX:
+            pin.plans.add(plan_id)
             self._by_plan[plan_id] = key
 
     async def release(self, ctx: Context, *, table_id: int, plan_id: str) -> None:
         """End a plan. Its pin is deleted if no other plan of this node needs it."""
         key = self._by_plan.get(plan_id)
-        held = None if key is None else self._held.get(key)
-        if key is None or held is None or key[0] != table_id:
+        pin = None if key is None else self._held.get(key)
+        if key is None or pin is None or key[0] != table_id:
             return
         del self._by_plan[plan_id]
-        counted_all = len(held.plans) < PINS_MAX
-        held.plans.discard(plan_id)
-        if not held.plans and counted_all:
+        counted_all = len(pin.plans) < PINS_MAX
+        pin.plans.discard(plan_id)
+        if not pin.plans and counted_all:
             del self._held[key]
-            await ctx.services.store.submit(_PERMIT, lambda tx: tx.snapshot_pins.plan_drop(held.name))
+            await ctx.services.store.submit(_PERMIT, lambda tx: tx.snapshot_pins.plan_drop(pin.name))
 
     def _forget(self, now_ms: int) -> None:
         """Forget expired pins, and all while there are too many."""
-        for key in [
-            key for key, held in self._held.items() if held.expires_ms <= now_ms or len(self._held) > _KNOWN_MAX
-        ]:
+        for key in [key for key, pin in self._held.items() if pin.expires_ms <= now_ms or len(self._held) > _KNOWN_MAX]:
             for plan_id in self._held.pop(key).plans:
                 self._by_plan.pop(plan_id, None)
 
@@ -222,17 +220,17 @@ async def _pin(ctx: Context, scanned: ScanTarget, *, name: str, snapshots: tuple
     keep_ms = ctx.services.defaults.scan_keep_ms
 
     def mutation(tx: Tx) -> bool:
-        there = has_snapshots(tx, scanned, snapshots=snapshots)
-        if there:
+        exists = has_snapshots(tx, scanned, snapshots=snapshots)
+        if exists:
             tx.snapshot_pins.plan_set(name, table_id=scanned.document.node_id, snapshots=snapshots, keep_ms=keep_ms)
-        return there
+        return exists
 
     try:
-        there = await ctx.services.store.submit(_PERMIT, mutation)
+        exists = await ctx.services.store.submit(_PERMIT, mutation)
     except LimnosError as error:
         log.warning("a plan's snapshot is not pinned", node_id=scanned.document.node_id, error=error.message)
         return
-    if not there:
+    if not exists:
         raise ServiceUnavailable("A snapshot that the scan reads has been removed meanwhile: plan it again")
 
 

@@ -121,11 +121,11 @@ async def table_check(
     files = TableFiles(ctx, place, places=await own_locations(ctx, document))
     async with SCAN_QUEUE.of(ctx.services).turn((("caller", user),)):
         check = _SliceCheck(files, files_max=files_max, every=every)
-        found = await ctx.services.chores.do("iceberg-snapshots", document.body)
+        results = await ctx.services.chores.do("iceberg-snapshots", document.body)
         if position == _START:
-            await check.begin(document, msgspec.json.decode(found[1], type=list[ListedFile]))
-        snapshots = msgspec.json.decode(found[0], type=list[SnapshotFiles])
-        left = _remaining_snapshots(snapshots, current=msgspec.json.decode(found[2]), every=every, position=position)
+            await check.begin(document, msgspec.json.decode(results[1], type=list[ListedFile]))
+        snapshots = msgspec.json.decode(results[0], type=list[SnapshotFiles])
+        left = _remaining_snapshots(snapshots, current=msgspec.json.decode(results[2]), every=every, position=position)
         return await check.run(left, position=position)
 
 
@@ -133,12 +133,12 @@ def _position_of(after: str | None) -> _SlicePosition:
     if not after:
         return _START
     try:
-        found = _SlicePosition(*map(int, after.split(".")))
+        position = _SlicePosition(*map(int, after.split(".")))
     except (TypeError, ValueError):
-        found = _START
-    if len(after) > 100 or min(found.manifest, found.file) < 0 or found == _START:
+        position = _START
+    if len(after) > 100 or min(position.manifest, position.file) < 0 or position == _START:
         raise BadRequest(f"'{after[:50]}' is no place in a check: send what 'after' of the last answer says")
-    return found
+    return position
 
 
 def _remaining_snapshots(
@@ -146,11 +146,11 @@ def _remaining_snapshots(
 ) -> list[tuple[SnapshotFiles, SnapshotFiles | None]]:
     """Return the snapshots that are still to be checked, oldest first, each with the one before it."""
     if not every:
-        wanted = current if position == _START else position.snapshot_id
-        chosen = [each for each in snapshots if each.snapshot_id == wanted]
+        requested = current if position == _START else position.snapshot_id
+        chosen = [each for each in snapshots if each.snapshot_id == requested]
         if position != _START and not chosen:
             raise BadRequest(
-                f"Snapshot {wanted} was removed while it was checked: begin the check anew, without 'after'"
+                f"Snapshot {requested} was removed while it was checked: begin the check anew, without 'after'"
             )
         return [(each, None) for each in chosen]
     at = (position.timestamp_ms, position.snapshot_id)
@@ -234,7 +234,7 @@ class _SliceCheck:
 
         Returns the file at which the slice ended; None if the manifest is done.
         """
-        told = ListedFile(manifest.path, manifest.size)
+        file = ListedFile(manifest.path, manifest.size)
         if not skip:
             self._counted(1)
         try:
@@ -242,7 +242,7 @@ class _SliceCheck:
                 manifest.path, only_added=False, skip=skip, limit=max(self.files_left, 1)
             )
         except LimnosError as error:
-            self.findings.append(self._finding(error, told, kind="manifest", snapshot=snapshot))
+            self.findings.append(self._finding(error, file, kind="manifest", snapshot=snapshot))
             return None
         if not skip and manifest.size not in (None, size):
             self.findings.append(
@@ -271,7 +271,9 @@ class _SliceCheck:
             )
 
         self._counted(len(files))
-        self.findings += [found for found in await map_concurrently(files, look, at_once=AT_ONCE) if found is not None]
+        self.findings += [
+            result for result in await map_concurrently(files, look, at_once=AT_ONCE) if result is not None
+        ]
 
     def _counted(self, count: int) -> None:
         self.count += count

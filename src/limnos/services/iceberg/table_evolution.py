@@ -50,11 +50,11 @@ async def table_evolve(
         return EvolvedTable(node, request_view.document(node.id))
 
     for attempt in range(TRIES_MAX):
-        found = await ctx.read(scope, look)
-        requirements, updates = build(found.document)
+        table = await ctx.read(scope, look)
+        requirements, updates = build(table.document)
         if not updates:
-            return found
-        mine: list[object] = [{"type": "assert-table-uuid", "uuid": found.document.uuid}, *requirements]
+            return table
+        mine: list[object] = [{"type": "assert-table-uuid", "uuid": table.document.uuid}, *requirements]
         try:
             document, _ = await table_commit(
                 ctx, scope, namespace=path[:-1], name=path[-1], requirements=mine, updates=updates
@@ -62,5 +62,5 @@ async def table_evolve(
         except CommitConflict:
             await lost_race_pause(attempt)
             continue
-        return EvolvedTable(found.node, document)
+        return EvolvedTable(table.node, document)
     raise CommitConflict("Too many commits to this table at once: read it again and retry")

@@ -110,12 +110,12 @@ async def table_verify(ctx: Context, document: MetadataDocument, catalog: Catalo
     if location is None:
         return
     files = ctx.services.files
-    there = (
+    exists = (
         files.exists_now(location)
         if is_local(location)
         else await files.exists(location, ctx.services.defaults.storages.usable(catalog.properties))
     )
-    if not there:
+    if not exists:
         raise MissingFile(f"Failed to open input stream for file: {location}")
 
 
@@ -134,7 +134,7 @@ async def table_stage(
         path = (*namespace, request.name)
         other, _ = request_view.find(path, Kind.TABLE)  # no mutation will check the name again
         if other is not None:
-            raise name_taken_error(path, wanted=Kind.TABLE, holder=other.kind.word)
+            raise name_taken_error(path, kind=Kind.TABLE, holder=other.kind.word)
         return draft
 
     draft = await ctx.read(scope, look)
@@ -254,8 +254,8 @@ async def table_make(
 
     async with ctx.services.files.written(document.metadata_location, data, catalog.properties, first=True):
         first = draft.command(name, document, data_paths=paths)
-        made = await _insert_table(ctx, scope, decide, (*namespace, name), first=first)
-    return made, catalog
+        metadata_document = await _insert_table(ctx, scope, decide, (*namespace, name), first=first)
+    return metadata_document, catalog
 
 
 async def _insert_table(
@@ -266,7 +266,7 @@ async def _insert_table(
     try:
         return await ctx.write(scope, decide, table_insert, first=first)
     except AlreadyExists as error:
-        raise name_taken_error(path, wanted=Kind.TABLE, holder=error.kind) from None
+        raise name_taken_error(path, kind=Kind.TABLE, holder=error.kind) from None
 
 
 def add_location_scheme(metadata: Json) -> Json:
@@ -316,10 +316,10 @@ def document_of(
     packs = iceberg_metadata.wants_gzip(metadata)
     table_uuid, location = _uuid_of(metadata), cast("str", metadata["location"])
     stays = previous is not None and location == previous.location
-    taken = location if stays else place.normal_location(location, table_uuid)
+    name = location if stays else place.normal_location(location, table_uuid)
     directory = _directory(metadata, before)
     document = MetadataDocument(
-        node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=taken,
+        node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=name,
         metadata_location=f"{directory}/{iceberg_metadata.file_name(version, uuid=new_uuid(_now_ms()), gzip=packs)}",
         body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
     )  # fmt: skip
@@ -335,7 +335,7 @@ def new_data_paths(metadata: Json, *, before: Json | None, place: CatalogStorage
     if not stated:
         return ()
     earlier = {} if before is None else iceberg_metadata.outside_paths(before)
-    location, found = cast("str", metadata["location"]), []
+    location, names = cast("str", metadata["location"]), []
     for key, path in stated.items():
         if earlier.get(key) == path:
             continue
@@ -344,8 +344,8 @@ def new_data_paths(metadata: Json, *, before: Json | None, place: CatalogStorage
         except (BadRequest, OutsideRoots) as error:
             raise BadRequest(f"Property '{key}' of the table: {error.message}") from error
         if not is_within(normal, [location]):
-            found.append(normal)
-    return tuple(dict.fromkeys(found))
+            names.append(normal)
+    return tuple(dict.fromkeys(names))
 
 
 def _uuid_of(metadata: Json) -> str:
@@ -388,14 +388,14 @@ async def table_register(
     """
 
     def look(request_view: RequestView) -> tuple[CatalogStorage, MetadataDocument | None, DatasetGuard | None]:
-        taken, chain = request_view.find((*namespace, name), Kind.TABLE)
-        if taken is not None and taken.kind is Kind.TABLE and overwrite:
+        node, chain = request_view.find((*namespace, name), Kind.TABLE)
+        if node is not None and node.kind is Kind.TABLE and overwrite:
             request_view.require_in_use()
             if not request_view.decide(Action.TABLE_DROP, chain).allowed:
                 request_view.require(Action.TABLE_REGISTER, chain[1:])  # the same words as for a free name
             request_view.require(Action.TABLE_DROP, chain)
-            guard, _ = dataset_guard_of(request_view, taken, chain=chain, path=(*namespace, name))
-            return catalog_storage_of(request_view), request_view.document(taken.id), guard
+            guard, _ = dataset_guard_of(request_view, node, chain=chain, path=(*namespace, name))
+            return catalog_storage_of(request_view), request_view.document(node.id), guard
         return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).place, None, None
 
     place, replaced, guard = await ctx.read(scope, look)
@@ -463,16 +463,16 @@ async def _registrable_table(ctx: Context, data: bytes) -> NewMetadata:
 def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
     """Replace the table's document."""
     command = permit.command
-    held = tx.nodes.confirm(command.table)
-    tx.protection.refuse(held)
+    node = tx.nodes.confirm(command.table)
+    tx.protection.refuse(node)
     locations_lock(tx, documents=(command.document,), locations=command.data_paths)
     if not tx.documents.swap(command.document, expected=command.expected):
         tx.stale()
     pins_check(tx, command.table.id, removed=command.removed)
-    location_move(tx, LocationKind.TABLE, owner_id=held.id, catalog_id=permit.zone, location=command.document.location)
+    location_move(tx, LocationKind.TABLE, owner_id=node.id, catalog_id=permit.zone, location=command.document.location)
     if command.data_paths:
         locations_claim(
-            tx, LocationKind.DATA_PATH, owner_id=held.id, catalog_id=permit.zone, locations=command.data_paths
+            tx, LocationKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths
         )
-    tx.nodes.committed(held)
+    tx.nodes.committed(node)
     return command.document

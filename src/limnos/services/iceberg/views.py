@@ -149,7 +149,7 @@ async def _insert(ctx: Context, scope: RequestScope, path: Levels, document: Met
     try:
         return await ctx.write(scope, decide, view_insert)
     except AlreadyExists as error:
-        raise name_taken_error(path, wanted=Kind.VIEW, holder=error.kind) from None
+        raise name_taken_error(path, kind=Kind.VIEW, holder=error.kind) from None
 
 
 async def view_register(
@@ -187,7 +187,7 @@ async def _registrable_view(ctx: Context, data: bytes) -> NewMetadata:
     return NewMetadata(metadata)
 
 
-async def view_replace(ctx: Context, scope: RequestScope, asked: ViewReplaceRequest) -> ViewState:
+async def view_replace(ctx: Context, scope: RequestScope, request: ViewReplaceRequest) -> ViewState:
     """Apply updates to a view.
 
     Raises CommitConflict (a requirement failed, or too many replaces), BadRequest, NotFound, PermissionDenied.
@@ -196,7 +196,7 @@ async def view_replace(ctx: Context, scope: RequestScope, asked: ViewReplaceRequ
     """
 
     def look(request_view: RequestView) -> ViewReplaceBase:
-        node, _, decision = view_find(request_view, asked.namespace, asked.name, Action.VIEW_ALTER)
+        node, _, decision = view_find(request_view, request.namespace, request.name, Action.VIEW_ALTER)
         permit = request_view.permit(None, decision)
         return ViewReplaceBase(
             permit,
@@ -204,7 +204,7 @@ async def view_replace(ctx: Context, scope: RequestScope, asked: ViewReplaceRequ
             request_view.document(node.id),
             catalog_storage_of(request_view),
             writer_of(request_view),
-            asked.used(request_view),
+            request.used(request_view),
         )
 
     base = await ctx.read(scope, look)
@@ -214,28 +214,28 @@ async def view_replace(ctx: Context, scope: RequestScope, asked: ViewReplaceRequ
         while loop.time() < until:
             base = await ctx.read(scope, look)
             try:
-                return await _replace(ctx, scope, asked, base)
+                return await _replace(ctx, scope, request, base)
             except _LostReplaceRace:
                 await asyncio.sleep(0)
     raise CommitConflict("Cannot commit: too many replaces of this view at once; read it again and retry")
 
 
-async def _replace(ctx: Context, scope: RequestScope, asked: ViewReplaceRequest, base: ViewReplaceBase) -> ViewState:
+async def _replace(ctx: Context, scope: RequestScope, request: ViewReplaceRequest, base: ViewReplaceBase) -> ViewState:
     """Build and swap once. Raises _LostReplaceRace."""
-    built, writes_text = await view_rebuild(ctx, asked, base.document)
+    built, writes_text = await view_rebuild(ctx, request, base.document)
     adopted = view_record_for_writer(base.view, base.writer_id) if writes_text else None
     if built is None:
         if adopted is None and base.used is None:
             return ViewState(base.view, base.document)
         return await _swap(
-            ctx, scope, asked, base, ViewReplace(base.view, None, base.document.version, False, adopted, base.used)
+            ctx, scope, request, base, ViewReplace(base.view, None, base.document.version, False, adopted, base.used)
         )
     old, whole = built[0], await add_metadata_scheme(ctx.services.chores, built[1])
     document, data = document_of(whole, previous=base.document, node_id=base.view.id, place=base.place, before=old)
     relocates = document.location != base.document.location
     command = ViewReplace(base.view, document, base.document.version, relocates, adopted, base.used)
     async with ctx.services.files.written(document.metadata_location, data, base.place.catalog.properties):
-        return await _swap(ctx, scope, asked, base, command)
+        return await _swap(ctx, scope, request, base, command)
 
 
 def view_record_for_writer(view: Node, writer_id: int) -> ViewRecord | None:
@@ -246,31 +246,31 @@ def view_record_for_writer(view: Node, writer_id: int) -> ViewRecord | None:
 
 
 async def view_rebuild(
-    ctx: Context, asked: ViewReplaceRequest, document: MetadataDocument
+    ctx: Context, request: ViewReplaceRequest, document: MetadataDocument
 ) -> tuple[tuple[Json, NewMetadata] | None, bool]:
     """Build the new metadata, None if nothing changes, and return whether the updates write text.
 
     Large changes run as offloaded work, which can be cancelled.
     """
     now_ms, ahead_ms = ctx.services.store.time.now_ms(), ctx.services.defaults.clock_ahead_ms
-    if asked.raw is None and not is_heavy(document):
+    if request.raw is None and not is_heavy(document):
         base = iceberg_metadata.decode(document.body)
-        view_updates.check(base, asked.requirements)
-        new = view_updates.apply(base, asked.updates, now_ms=now_ms, ahead_ms=ahead_ms)
-        return None if new is base else (base, NewMetadata(new)), view_updates.writes_text(asked.updates)
-    raw = asked.raw or msgspec.json.encode({"requirements": asked.requirements, "updates": asked.updates})
+        view_updates.check(base, request.requirements)
+        new = view_updates.apply(base, request.updates, now_ms=now_ms, ahead_ms=ahead_ms)
+        return None if new is base else (base, NewMetadata(new)), view_updates.writes_text(request.updates)
+    raw = request.raw or msgspec.json.encode({"requirements": request.requirements, "updates": request.updates})
     terms = msgspec.json.encode(CommitTerms(document.uuid, now_ms, document.metadata_location, ahead_ms))
-    told, *parts = await ctx.services.chores.do("iceberg-view-commit", document.body, raw, terms)
-    return (msgspec.json.decode(parts[0]), new_metadata_of(parts[1:])) if parts else None, told == b"text"
+    data, *parts = await ctx.services.chores.do("iceberg-view-commit", document.body, raw, terms)
+    return (msgspec.json.decode(parts[0]), new_metadata_of(parts[1:])) if parts else None, data == b"text"
 
 
 async def _swap(
-    ctx: Context, scope: RequestScope, asked: ViewReplaceRequest, base: ViewReplaceBase, command: ViewReplace
+    ctx: Context, scope: RequestScope, request: ViewReplaceRequest, base: ViewReplaceBase, command: ViewReplace
 ) -> ViewState:
     """Swap the document. If only access changed, the new metadata is still right."""
 
     def decide(request_view: RequestView) -> Permit[ViewReplace]:
-        node, _, decision = view_find(request_view, asked.namespace, asked.name, Action.VIEW_ALTER)
+        node, _, decision = view_find(request_view, request.namespace, request.name, Action.VIEW_ALTER)
         now = request_view.document(node.id)
         if (
             ViewReplaceBase(
@@ -279,7 +279,7 @@ async def _swap(
                 now,
                 catalog_storage_of(request_view),
                 writer_of(request_view),
-                asked.used(request_view),
+                request.used(request_view),
             )
             != base
         ):
@@ -296,8 +296,8 @@ def view_swap(tx: Tx, permit: Permit[ViewReplace]) -> Node:
     if command.document is not None and command.relocates:
         locations_lock(tx, documents=(command.document,))
     if command.document is None:
-        held = tx.nodes.confirm(command.view)
-        current = tx.documents.read(held.id)
+        node = tx.nodes.confirm(command.view)
+        current = tx.documents.read(node.id)
         if current is None or current.version != command.expected:
             tx.stale()
     elif not tx.documents.swap(

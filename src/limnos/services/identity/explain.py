@@ -54,22 +54,22 @@ async def access_explain(
         PermissionDenied: The caller may not explain another user's access.
         BadRequest: The action, kind and path do not fit together.
     """
-    wanted = kind or _kind_for(action, path, metalake)
-    _require_fit(action, wanted, path, metalake)
+    expected = kind or _kind_for(action, path, metalake)
+    _require_fit(action, expected, path, metalake)
     if through and action not in DEFINER_ACTIONS:
         raise BadRequest(f"Views lend {' and '.join(DEFINER_ACTIONS)} alone, not {action.word}")
 
     def read(request_view: RequestView) -> tuple[Decision, list[str]]:
         request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])  # a stranger learns only this
-        chain = _chain(request_view, wanted, path)
+        chain = _chain(request_view, expected, path)
         if user is not None and user != request_view.user:
             request_view.require(Action.EXPLAIN_OTHERS, chain)
         decision = request_view.decide_for(user or request_view.user, action, chain)
         if through and not decision.allowed:
-            decision = explain_through(request_view, LoadTarget(wanted, path[1:], action, action), through, decision)
+            decision = explain_through(request_view, LoadTarget(expected, path[1:], action, action), through, decision)
         return decision, _missing(request_view, action, chain) or suggest(decision)
 
-    named = bool(path) and _is_in_tree(wanted)
+    named = bool(path) and _is_in_tree(expected)
     known = named and await ctx.read(RequestScope(metalake), lambda request_view: _has_catalog(request_view, path[0]))
     return await ctx.read(RequestScope(metalake, path[0] if known else None), read)
 
@@ -163,8 +163,10 @@ def _missing(request_view: RequestView, action: Action, chain: SecurableChain) -
     if is_sourced(request_view):
         return []  # this server does not know the objects of another system
     absent = [position for position, link in enumerate(chain) if link.id == ABSENT_ID]
-    asked = (action, Action.EXPLAIN_OTHERS)
-    if not absent or not any(request_view.decide(each, chain).allowed for each in asked if chain[0].kind in each.kinds):
+    request = (action, Action.EXPLAIN_OTHERS)
+    if not absent or not any(
+        request_view.decide(each, chain).allowed for each in request if chain[0].kind in each.kinds
+    ):
         return []
     kind, name = chain[absent[-1]].kind, display_names(chain)[absent[-1]]
     return [escape_percent(f"There is no {kind.word.replace('_', ' ')} {name}: look at the spelling of the path.")]

@@ -181,12 +181,12 @@ async def privileges_grant(
     def decide(request_view: RequestView) -> Permit[RulesChange]:
         request_view.require_in_metalake_use()
         codec = codec_of(request_view)
-        found = _bind_privileges(
+        grants = _bind_privileges(
             target_require(request_view, wish.kind, wish.full_name, codec, Action.PRIVILEGE_GRANT), wish
         )
-        decision = request_view.require(Action.PRIVILEGE_GRANT, found.target.chain)
+        decision = request_view.require(Action.PRIVILEGE_GRANT, grants.target.chain)
         entity = role_require(request_view, role)
-        command = RulesChange(entity, found.target.node, found.grants, grants_them)
+        command = RulesChange(entity, grants.target.node, grants.grants, grants_them)
         return request_view.permit(command, decision, zone=request_view.metalake.id)
 
     return await ctx.write(scope_for(metalake, wish.kind, wish.full_name), decide, rules_change)
@@ -228,14 +228,14 @@ async def rules_override(
     """
     check_privilege_requests(wishes)
     refuse_duplicates(wishes)
-    found = await privilege_requests_resolve(ctx, metalake, wishes, Action.ROLE_ASSIGN)
+    resolved_grants = await privilege_requests_resolve(ctx, metalake, wishes, Action.ROLE_ASSIGN)
 
     def decide(request_view: RequestView) -> Permit[RulesReplace]:
         request_view.require_in_use()
         decision = request_view.require(Action.ROLE_ASSIGN, request_view.settled.outer)
-        held = tuple(each.target.node for each in found if each.target.node is not None)
-        grants = tuple(grant for each in found for grant in each.grants)
-        return request_view.permit(RulesReplace(role_require(request_view, role), held, grants), decision)
+        nodes = tuple(each.target.node for each in resolved_grants if each.target.node is not None)
+        grants = tuple(grant for each in resolved_grants for grant in each.grants)
+        return request_view.permit(RulesReplace(role_require(request_view, role), nodes, grants), decision)
 
     return await ctx.write(RequestScope(metalake), decide, rules_replace)
 
@@ -250,10 +250,10 @@ def rules_replace(tx: Tx, permit: Permit[RulesReplace]) -> RoleWithRules:
 
 
 def _confirm_role(tx: Tx, role: RoleEntity) -> RoleEntity:
-    found = tx.roles.find(role.metalake_id, role.name)
-    if found is None or found.id != role.id:
+    entity = tx.roles.find(role.metalake_id, role.name)
+    if entity is None or entity.id != role.id:
         tx.stale()
-    return found
+    return entity
 
 
 async def roles_give(
@@ -278,19 +278,19 @@ async def roles_give(
 
 
 def _known_role(request_view: RequestView, name: str) -> RoleEntity:
-    found = role_find(request_view, name)
-    if found is None:
+    entity = role_find(request_view, name)
+    if entity is None:
         raise IllegalRole(f"Role {name} does not exist in metalake {request_view.metalake.name}: create it first")
-    return found
+    return entity
 
 
 def roles_change(tx: Tx, permit: Permit[RolesChange]) -> RoleHolder:
     """Write or delete the assignments, if the principal and the roles still exist."""
     principal = tx.principals.by_id(permit.command.principal.id) or tx.stale()
     for role in permit.command.roles:
-        held = _confirm_role(tx, role)
+        entity = _confirm_role(tx, role)
         if permit.command.gives:
-            tx.roles.give(held, principal)
+            tx.roles.give(entity, principal)
         else:
-            tx.roles.take(held, principal)
+            tx.roles.take(entity, principal)
     return RoleHolder(principal, tx.roles.held_by(principal))

@@ -47,8 +47,8 @@ def members_list(request_view: RequestView, group: str) -> tuple[str, ...]:
 
     Raises NotFound, PermissionDenied.
     """
-    found = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_LOAD).entity
-    return require_fact(request_view.view, members_key(found.id), zone=request_view.zone)
+    principal = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_LOAD).entity
+    return require_fact(request_view.view, members_key(principal.id), zone=request_view.zone)
 
 
 async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[str, ...]) -> tuple[str, ...]:
@@ -60,9 +60,9 @@ async def members_add(ctx: Context, *, metalake: str, group: str, users: tuple[s
         raise BadRequest(f"{len(users)} users in one request are more than the {MEMBERS_MAX} that are taken at once")
 
     def decide(request_view: RequestView) -> Permit[MembersAdd]:
-        found, _, decision = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_MEMBERS)
+        principal, _, decision = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_MEMBERS)
         members = tuple(for_each(users, lambda name: principal_require(request_view, Kind.USER, name)))
-        return request_view.permit(MembersAdd(found, members), decision)
+        return request_view.permit(MembersAdd(principal, members), decision)
 
     return await ctx.write(RequestScope(metalake), decide, members_insert)
 
@@ -79,9 +79,9 @@ async def member_remove(ctx: Context, *, metalake: str, group: str, user: str) -
     """Remove a user from a group. Returns whether the user was a member. Raises NotFound, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[MemberRemove]:
-        found, _, decision = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_MEMBERS)
+        principal, _, decision = principal_look_up(request_view, Kind.GROUP, group, Action.GROUP_MEMBERS)
         member = principal_require(request_view, Kind.USER, user)
-        return request_view.permit(MemberRemove(found, member), decision)
+        return request_view.permit(MemberRemove(principal, member), decision)
 
     return await ctx.write(RequestScope(metalake), decide, member_delete)
 

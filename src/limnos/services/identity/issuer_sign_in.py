@@ -56,9 +56,9 @@ async def sign_in(
     """
     authenticator = services.authenticator
     async with SIGN_INS.of(services).turn(hash(header)):
-        found = authenticator.credential(header)
-        if found is not None:
-            return found
+        result = authenticator.credential(header)
+        if result is not None:
+            return result
         identity = await ISSUER.of(services).identity(header[len("bearer ") :].strip().decode("latin-1"))
         credential = Credential(identity.user, expires_ms=identity.expires_ms)
         ctx = Context(services, credential, request_id, asker=asker)
@@ -122,8 +122,10 @@ async def _write_user(ctx: Context, metalake: str, *, identity: IssuerIdentity) 
 
 def _known_groups(request_view: RequestView, names: tuple[str, ...]) -> tuple[Principal, ...]:
     """Return the groups that exist in the metalake; the issuer's other groups are ignored."""
-    found = for_each(names, lambda name: principal_of(request_view.view, request_view.metalake.id, Kind.GROUP, name))
-    return tuple(group for group in found if group is not None)
+    principals = for_each(
+        names, lambda name: principal_of(request_view.view, request_view.metalake.id, Kind.GROUP, name)
+    )
+    return tuple(group for group in principals if group is not None)
 
 
 def user_sign_in(tx: Tx, permit: Permit[UserSignIn]) -> None:

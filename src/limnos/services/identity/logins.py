@@ -157,8 +157,8 @@ async def _verify(ctx: Context, user: str, *, password: str, known: Password | N
     services = ctx.services
     with TRIES.of(services).one(user=user, address=address) as right:
         against = DUMMY_HASH if known is None else known.hash
-        found = await HASHING.of(services).run(partial(is_password, password, against))
-        if not found or known is None:
+        is_found = await HASHING.of(services).run(partial(is_password, password, against))
+        if not is_found or known is None:
             raise AuthenticationFailed(_WRONG)
         right()
 

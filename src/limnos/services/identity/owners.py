@@ -72,8 +72,8 @@ def owner_write(tx: Tx, permit: Permit[OwnerSet]) -> None:
     target, principal = permit.command.target, permit.command.principal
     space, name = "", None
     if target.node is not None:
-        held = tx.nodes.confirm(target.node)
-        space, name = held.name_space, held.name
+        node = tx.nodes.confirm(target.node)
+        space, name = node.name_space, node.name
     elif not tx.roles.is_alive(target.id):
         tx.stale()
     if tx.principals.by_id(principal.id) is None:

@@ -91,12 +91,12 @@ def roles_list(request_view: RequestView) -> list[RoleEntity]:
 
 def _visible(request_view: RequestView) -> list[RoleEntity]:
     """Return all roles that the caller may load, from one fact, however many there are."""
-    found = require_fact(request_view.view, all_roles_key(request_view.metalake.id), zone=request_view.zone)
+    fact = require_fact(request_view.view, all_roles_key(request_view.metalake.id), zone=request_view.zone)
     if not request_view.rules.access_enabled:
-        return [role for role, _ in found]
-    shown = list_filter(request_view.subject, Action.ROLE_LIST, request_view.settled.outer, request_view.owner_of)
-    positions = shown.positions([role.id for role, _ in found], [owner for _, owner in found])
-    return [found[position][0] for position in positions]
+        return [role for role, _ in fact]
+    output = list_filter(request_view.subject, Action.ROLE_LIST, request_view.settled.outer, request_view.owner_of)
+    positions = output.positions([role.id for role, _ in fact], [owner for _, owner in fact])
+    return [fact[position][0] for position in positions]
 
 
 class RoleObject(NamedTuple):
@@ -107,19 +107,19 @@ class RoleObject(NamedTuple):
     grants: tuple[Grant, ...]
 
 
-async def role_objects(ctx: Context, found: RoleWithRules) -> AsyncGenerator[list[RoleObject], None]:
+async def role_objects(ctx: Context, rules: RoleWithRules) -> AsyncGenerator[list[RoleObject], None]:
     """Yield the existing objects of a role's rules in the order of their paths; rules on dropped objects are omitted.
 
     Each list has at most PART_MAX objects, and other requests run between two lists.
     """
-    if not found.in_parts:
-        known = found.nodes
-        yield _live_objects(found.grants, await _ancestry(ctx, found.role) if known is None else known)
+    if not rules.in_parts:
+        known = rules.nodes
+        yield _live_objects(rules.grants, await _ancestry(ctx, rules.role) if known is None else known)
         return
     parts: list[list[RoleObject]] = []
     after, goes_on = 0, True
     while goes_on:
-        grants, nodes, goes_on = await ctx.look_up(partial(role_part_read, found.role.id, after))
+        grants, nodes, goes_on = await ctx.look_up(partial(role_part_read, rules.role.id, after))
         if grants:
             after = grants[-1].object_id
             parts.append(_live_objects(grants, nodes))
@@ -147,9 +147,9 @@ def _live_objects(rules: tuple[Grant, ...], nodes: Ancestry) -> list[RoleObject]
     return sorted(objects, key=_sort_key)
 
 
-def _sort_key(found: RoleObject) -> tuple[bool, tuple[str, ...], Kind]:
+def _sort_key(role_object: RoleObject) -> tuple[bool, tuple[str, ...], Kind]:
     """Return the sort key of an object among those of a role."""
-    return found.kind is not Kind.METALAKE, found.path, found.kind
+    return role_object.kind is not Kind.METALAKE, role_object.path, role_object.kind
 
 
 async def roles_on_object(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> tuple[str, ...]:
@@ -181,9 +181,9 @@ def roles_on(request_view: RequestView, object_id: int) -> tuple[str, ...]:
         visible = {role.name for role in _visible(request_view)}
         return tuple([name for name in names if name in visible])
     roles = require_facts(request_view.view, [role_key(zone, name) for name in names], zone=zone)
-    found = [role for role in roles if role is not None]
-    require_facts(request_view.view, [owner_key(role.id) for role in found], zone=zone)
-    links = [ChainLink(role.id, Kind.ROLE, role.name) for role in found]
+    entities = [role for role in roles if role is not None]
+    require_facts(request_view.view, [owner_key(role.id) for role in entities], zone=zone)
+    links = [ChainLink(role.id, Kind.ROLE, role.name) for role in entities]
     return tuple(
         [
             each.name
@@ -215,7 +215,7 @@ async def role_create(
     check_principal_name(name, Kind.ROLE)
     check_privilege_requests(wishes)
     refuse_duplicates(wishes)
-    found = await privilege_requests_resolve(ctx, metalake, wishes, Action.ROLE_CREATE)
+    resolved_grants = await privilege_requests_resolve(ctx, metalake, wishes, Action.ROLE_CREATE)
 
     def decide(request_view: RequestView) -> Permit[RoleCreate]:
         request_view.require_in_use()
@@ -223,10 +223,10 @@ async def role_create(
         if role_find(request_view, name) is not None:
             raise AlreadyExists(f"Role {name} already exists in metalake {metalake}", kind="role")
         check_new_name(name, Kind.ROLE)
-        grants = tuple(grant for each in found for grant in each.grants)
-        held = tuple(each.target.node for each in found if each.target.node is not None)
+        grants = tuple(grant for each in resolved_grants for grant in each.grants)
+        nodes = tuple(each.target.node for each in resolved_grants if each.target.node is not None)
         return request_view.permit(
-            RoleCreate(request_view.metalake.id, name, properties, grants, held, request_view.maker_id), decision
+            RoleCreate(request_view.metalake.id, name, properties, grants, nodes, request_view.maker_id), decision
         )
 
     return await ctx.write(RequestScope(metalake), decide, role_insert)
@@ -257,7 +257,7 @@ async def role_drop(ctx: Context, *, metalake: str, name: str) -> None:
 
 def role_delete(tx: Tx, permit: Permit[RoleDrop]) -> None:
     """Drop the role if it is still the one that was decided on."""
-    found = tx.roles.find(permit.command.role.metalake_id, permit.command.role.name)
-    if found is None or found.id != permit.command.role.id:
+    entity = tx.roles.find(permit.command.role.metalake_id, permit.command.role.name)
+    if entity is None or entity.id != permit.command.role.id:
         tx.stale()
-    tx.roles.drop(found)
+    tx.roles.drop(entity)

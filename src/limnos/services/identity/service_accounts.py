@@ -140,15 +140,15 @@ async def secret_end(ctx: Context, *, user: str, secret_id: int) -> bool:
     """
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _manage)
-    found = await ctx.look_up(partial(token_read, secret_id))
-    if found is None or found.user != user or found.purpose is not TokenPurpose.CLIENT:
+    token = await ctx.look_up(partial(token_read, secret_id))
+    if token is None or token.user != user or token.purpose is not TokenPurpose.CLIENT:
         raise NotFound(
             f"{escape_percent(user)} has no secret {secret_id}: 'limnos user secret list' shows those there are",
             kind="secret",
         )
 
     def decide(request_view: RequestView) -> Permit[SecretEnd]:
-        return request_view.permit(SecretEnd(found), _manage(request_view))
+        return request_view.permit(SecretEnd(token), _manage(request_view))
 
     return await ctx.write(RequestScope(), decide, secret_update)
 
@@ -167,13 +167,13 @@ async def token_by_secret(ctx: Context, *, client: str, text: str) -> IssuedToke
 
     An empty `client` accepts any user. Raises AuthenticationFailed.
     """
-    found = await _find_token(ctx, text)
-    if found is None or found.purpose is not TokenPurpose.CLIENT:
+    token = await _find_token(ctx, text)
+    if token is None or token.purpose is not TokenPurpose.CLIENT:
         access = await _same_token(ctx, text)
         _check_client(client, access.user)
         return access
-    _check_client(client, found.user)
-    return await _open(ctx, found)
+    _check_client(client, token.user)
+    return await _open(ctx, token)
 
 
 def _check_client(client: str, user: str) -> None:
@@ -186,10 +186,10 @@ def _check_client(client: str, user: str) -> None:
 async def token_exchange(ctx: Context, *, text: str) -> IssuedToken:
     """Exchange a valid token: a service account's for a new one, any other for itself. Raises AuthenticationFailed."""
     access = await _same_token(ctx, text)
-    found = await _find_token(ctx, text)
-    if found is None or found.purpose is not TokenPurpose.ACCESS:
+    token = await _find_token(ctx, text)
+    if token is None or token.purpose is not TokenPurpose.ACCESS:
         return access
-    secret = await ctx.look_up(partial(token_read, found.root_id))
+    secret = await ctx.look_up(partial(token_read, token.root_id))
     if secret is None:
         raise AuthenticationFailed(_OVER, was_right=True)
     return await _open(ctx, secret)
@@ -205,8 +205,8 @@ async def _find_token(ctx: Context, text: str) -> Token | None:
     credential = ctx.services.authenticator.credential(f"Bearer {text}".encode("utf-8", "replace"))
     if credential is None or credential.user is not None:
         return None
-    found = await ctx.look_up(partial(token_read, credential.token_id))
-    return found if found is not None and hmac.compare_digest(found.secret_hash, credential.secret_hash) else None
+    token = await ctx.look_up(partial(token_read, credential.token_id))
+    return token if token is not None and hmac.compare_digest(token.secret_hash, credential.secret_hash) else None
 
 
 async def _open(ctx: Context, secret: Token) -> IssuedToken:

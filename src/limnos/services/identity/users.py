@@ -72,10 +72,10 @@ class UserEnable(msgspec.Struct, frozen=True):
 
 def principal_require(request_view: RequestView, kind: Kind, name: str) -> Principal:
     """Return a user or group by name. Raises NotFound."""
-    found = principal_of(request_view.view, request_view.metalake.id, kind, name)
-    if found is None:
+    principal = principal_of(request_view.view, request_view.metalake.id, kind, name)
+    if principal is None:
         raise request_view.missing(kind, (name,))
-    return found
+    return principal
 
 
 def principal_look_up(request_view: RequestView, kind: Kind, name: str, action: Action) -> AuthorizedObject[Principal]:
@@ -107,18 +107,18 @@ def principals_list(request_view: RequestView, kind: Kind) -> list[Principal]:
     request_view.require_in_use()
     action = _ACTIONS[kind][2]
     request_view.require(action, request_view.settled.outer)
-    found = require_fact(request_view.view, principals_key(request_view.metalake.id, kind), zone=request_view.zone)
-    shown = list_filter(request_view.subject, action, request_view.settled.outer, request_view.owner_of)
-    positions = shown.positions([each.id for each in found], [None] * len(found))
-    return [found[position] for position in positions]
+    principals = require_fact(request_view.view, principals_key(request_view.metalake.id, kind), zone=request_view.zone)
+    output = list_filter(request_view.subject, action, request_view.settled.outer, request_view.owner_of)
+    positions = output.positions([each.id for each in principals], [None] * len(principals))
+    return [principals[position] for position in positions]
 
 
 def holders_list(request_view: RequestView, kind: Kind) -> list[RoleHolder]:
     """Return the users or groups that the caller may see, with their roles."""
-    shown = principals_list(request_view, kind)
+    principals = principals_list(request_view, kind)
     fact = require_fact(request_view.view, holders_key(request_view.metalake.id, kind), zone=request_view.zone)
     roles = dict(fact)
-    return [RoleHolder(each, roles.get(each.id, ())) for each in shown]
+    return [RoleHolder(each, roles.get(each.id, ())) for each in principals]
 
 
 def check_sign_in(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
@@ -187,11 +187,11 @@ async def principal_add(
 def principal_insert(tx: Tx, permit: Permit[PrincipalAdd]) -> RoleHolder:
     """Insert the user or group."""
     command = permit.command
-    found = principal_create(
+    principal = principal_create(
         tx, command.metalake_id, kind=command.kind, name=command.name, external_id=command.external_id,
         enabled=command.enabled,
     )  # fmt: skip
-    return RoleHolder(found, ())
+    return RoleHolder(principal, ())
 
 
 async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str) -> None:
@@ -200,20 +200,20 @@ async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str
     def decide(request_view: RequestView) -> Permit[PrincipalRemove]:
         request_view.require_in_use()
         decision = request_view.require(_ACTIONS[kind][0], request_view.settled.outer)
-        found = principal_require(request_view, kind, name)
-        if request_view.owner_of(request_view.settled.outer[-1]) == found.id:
+        principal = principal_require(request_view, kind, name)
+        if request_view.owner_of(request_view.settled.outer[-1]) == principal.id:
             raise BadRequest(f"{kind.word.capitalize()} {name} owns metalake {metalake}: give it another owner first")
-        return request_view.permit(PrincipalRemove(found), decision)
+        return request_view.permit(PrincipalRemove(principal), decision)
 
     await ctx.write(RequestScope(metalake), decide, principal_delete)
 
 
 def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
     """Remove the user or group if it is still the one that was decided on."""
-    found = tx.principals.by_id(permit.command.principal.id)
-    if found is None:
+    principal = tx.principals.by_id(permit.command.principal.id)
+    if principal is None:
         tx.stale()
-    tx.principals.drop(found)
+    tx.principals.drop(principal)
 
 
 async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) -> Principal:
@@ -225,18 +225,18 @@ async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) 
     def decide(request_view: RequestView) -> Permit[UserEnable]:
         request_view.require_in_use()
         decision = request_view.require(Action.USER_MANAGE, request_view.settled.outer)
-        found = principal_require(request_view, Kind.USER, name)
-        if not enabled and request_view.owner_of(request_view.settled.outer[-1]) == found.id:
+        principal = principal_require(request_view, Kind.USER, name)
+        if not enabled and request_view.owner_of(request_view.settled.outer[-1]) == principal.id:
             raise BadRequest(f"User {name} owns metalake {metalake}: give it another owner before disabling the user")
-        return request_view.permit(UserEnable(found, enabled), decision)
+        return request_view.permit(UserEnable(principal, enabled), decision)
 
     return await ctx.write(RequestScope(metalake), decide, user_update)
 
 
 def user_update(tx: Tx, permit: Permit[UserEnable]) -> Principal:
     """Write the user's state."""
-    found = tx.principals.by_id(permit.command.user.id)
-    if found is None:
+    principal = tx.principals.by_id(permit.command.user.id)
+    if principal is None:
         tx.stale()
-    tx.principals.enable(found, enabled=permit.command.enabled)
-    return tx.principals.by_id(found.id) or tx.stale()
+    tx.principals.enable(principal, enabled=permit.command.enabled)
+    return tx.principals.by_id(principal.id) or tx.stale()

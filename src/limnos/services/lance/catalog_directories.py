@@ -81,46 +81,48 @@ def _require_within(visible_object: CatalogDirectory, location: str) -> None:
         )
 
 
-def namespaces_in(found: DirectoryContents, levels: Levels, *, asked: PageRequest) -> DirectoryPage:
+def namespaces_in(contents: DirectoryContents, levels: Levels, *, page_request: PageRequest) -> DirectoryPage:
     """Return a page of the namespaces directly in a namespace. Raises NotFound."""
-    properties_in(found, levels)
-    names = [each.path[-1] for each in found.namespaces if each.path[:-1] == levels]
-    return _page(names, asked)
+    properties_in(contents, levels)
+    names = [each.path[-1] for each in contents.namespaces if each.path[:-1] == levels]
+    return _page(names, page_request)
 
 
-def tables_in(found: DirectoryContents, levels: Levels, *, asked: PageRequest, declared: bool) -> DirectoryPage:
+def tables_in(
+    contents: DirectoryContents, levels: Levels, *, page_request: PageRequest, declared: bool
+) -> DirectoryPage:
     """Return a page of the tables directly in a namespace; without `declared` only those with data.
 
     Raises NotFound (the namespace).
     """
-    properties_in(found, levels)
-    tables = [each for each in found.tables if each.path[:-1] == levels and (declared or not each.declared)]
-    return _page([each.path[-1] for each in tables], asked)
+    properties_in(contents, levels)
+    tables = [each for each in contents.tables if each.path[:-1] == levels and (declared or not each.declared)]
+    return _page([each.path[-1] for each in tables], page_request)
 
 
-def properties_in(found: DirectoryContents, levels: Levels) -> dict[str, str]:
+def properties_in(contents: DirectoryContents, levels: Levels) -> dict[str, str]:
     """Return a namespace's properties. Raises NotFound."""
     if not levels:
         return {}
-    for each in found.namespaces:
+    for each in contents.namespaces:
         if each.path == levels:
             return each.properties
     raise NotFound(f"Namespace does not exist: {render(levels)}", kind="namespace")
 
 
-def _page(names: list[str], asked: PageRequest) -> DirectoryPage:
-    left = sorted(name for name in names if name > asked.after)
-    shown = left if asked.size is None else left[: asked.size]
-    return DirectoryPage(shown, shown[-1] if shown and len(shown) < len(left) else None)
+def _page(names: list[str], request: PageRequest) -> DirectoryPage:
+    left = sorted(name for name in names if name > request.after)
+    texts = left if request.size is None else left[: request.size]
+    return DirectoryPage(texts, texts[-1] if texts and len(texts) < len(left) else None)
 
 
 async def table_in(
     ctx: Context, visible_object: CatalogDirectory, *, levels: Levels
 ) -> tuple[LanceTable, DirectoryTableEntry]:
     """Find a table of a directory. Raises NotFound for its namespace or itself, OutsideRoots."""
-    found = await directory_open(ctx, visible_object)
-    properties_in(found, levels[:-1])
-    for each in found.tables:
+    contents = await directory_open(ctx, visible_object)
+    properties_in(contents, levels[:-1])
+    for each in contents.tables:
         if each.path == levels:
             _require_within(visible_object, each.location)
             record = TableRecord(None, each.properties, declared=each.declared)
@@ -137,15 +139,15 @@ async def find_readable_table(
 
     Raises NotFound, InvalidTable for a folder that is no table, PermissionDenied.
     """
-    found = await ctx.read(
+    result = await ctx.read(
         scope,
         lambda request_view: (
             catalog_directory_of(request_view, action) or lance_load(request_view, levels, action=action)
         ),
     )
-    if not isinstance(found, CatalogDirectory):
-        return found
-    table, lain = await table_in(ctx, found, levels=levels)
+    if not isinstance(result, CatalogDirectory):
+        return result
+    table, lain = await table_in(ctx, result, levels=levels)
     if not lain.declared and not await has_data(ctx, table.location, place=table.place):
         raise not_a_table_error(table)
     return table

@@ -80,7 +80,7 @@ class VersionDraft(NamedTuple):
         return VersionCreate(table, self.row, self.before[-1].version if self.before else 0, self.anew)
 
 
-async def version_create(ctx: Context, scope: RequestScope, *, levels: Levels, asked: NewVersion) -> VersionView:
+async def version_create(ctx: Context, scope: RequestScope, *, levels: Levels, new_version: NewVersion) -> VersionView:
     """Commit a staged version, which must follow the newest one. Repeating the same commit succeeds.
 
     Raises CommitConflict for any other number, BadRequest if it is no staged manifest of the table, NotFound,
@@ -88,27 +88,31 @@ async def version_create(ctx: Context, scope: RequestScope, *, levels: Levels, a
     """
     table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
     if not table.record.managed:
-        return await _create_in_storage(ctx, scope, levels=levels, asked=asked)
+        return await _create_in_storage(ctx, scope, levels=levels, new_version=new_version)
     async with ctx.services.lines.turn(table.node.id):
-        draft = await version_draft_of(ctx, table, asked=asked)
+        draft = await version_draft_of(ctx, table, new_version=new_version)
 
         def decide(request_view: RequestView) -> Permit[VersionCreate]:
             node, _, decision = lance_find(request_view, levels, action=Action.TABLE_COMMIT)
             return request_view.permit(draft.command(node), decision)
 
-        made = draft.row if draft.done else await ctx.write(scope, decide, version_insert)
-        return await publish_manifest(draft._replace(row=made))
+        lance_version = draft.row if draft.done else await ctx.write(scope, decide, version_insert)
+        return await publish_manifest(draft._replace(row=lance_version))
 
 
-async def version_draft_of(ctx: Context, table: LanceTable, *, asked: NewVersion) -> VersionDraft:
+async def version_draft_of(ctx: Context, table: LanceTable, *, new_version: NewVersion) -> VersionDraft:
     """Check the staged version of a managed table, and complete earlier commits. Raises BadRequest, InvalidTable."""
-    manifests = manifests_for(ctx, table, branch=check_branch(asked.branch))
-    name = manifests.staged_name(asked.path)
+    manifests = manifests_for(ctx, table, branch=check_branch(new_version.branch))
+    name = manifests.staged_name(new_version.path)
     before, anew = await _settle_pending(ctx, table, manifests=manifests)
-    done = None if anew else await _find_repeated_commit(ctx, table, manifests=manifests, asked=asked, name=name)
+    done = (
+        None
+        if anew
+        else await _find_repeated_commit(ctx, table, manifests=manifests, new_version=new_version, name=name)
+    )
     if done is not None:
         return VersionDraft(manifests, done, before, done=True)
-    row = await new_row(ctx, manifests, asked=asked, name=name)
+    row = await new_row(ctx, manifests, new_version=new_version, name=name)
     return VersionDraft(manifests, row, before, anew)
 
 
@@ -130,25 +134,25 @@ async def _settle_pending(
 
 
 async def _find_repeated_commit(
-    ctx: Context, table: LanceTable, *, manifests: BranchManifests, asked: NewVersion, name: str
+    ctx: Context, table: LanceTable, *, manifests: BranchManifests, new_version: NewVersion, name: str
 ) -> LanceVersion | None:
     """Return the version that an earlier equal request has committed, by the staged file's name or its bytes; None
     without one.
     """
-    if not 0 < asked.version <= VERSION_MAX:
+    if not 0 < new_version.version <= VERSION_MAX:
         return None
-    row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=asked.version))
+    row = await ctx.look_up(partial(lance_version_read, table.node.id, manifests.branch, version=new_version.version))
     if row is None:
         return None
     return row if row.staged == name or await manifests.is_same(name, row) else None
 
 
-async def new_row(ctx: Context, manifests: BranchManifests, *, asked: NewVersion, name: str) -> LanceVersion:
+async def new_row(ctx: Context, manifests: BranchManifests, *, new_version: NewVersion, name: str) -> LanceVersion:
     """Return the row of a version whose staged manifest exists. Raises BadRequest."""
-    size = await manifests.check_staged(name, version=asked.version, size=asked.size)
+    size = await manifests.check_staged(name, version=new_version.version, size=new_version.size)
     stated = staged_version(name)
     return LanceVersion(
-        manifests.branch, asked.version, V2 if stated is None else stated.scheme, name, size, asked.e_tag, asked.metadata,
+        manifests.branch, new_version.version, V2 if stated is None else stated.scheme, name, size, new_version.e_tag, new_version.metadata,
         ctx.services.store.time.now_ms(), settled=False,
     )  # fmt: skip
 
@@ -162,7 +166,7 @@ async def publish_manifest(draft: VersionDraft) -> VersionView:
     access to the table completes it. Until then the returned path is that of the staged manifest.
     """
     manifests, row = draft.manifests, draft.row
-    shown = version_view_of(manifests, row)
+    view = version_view_of(manifests, row)
     try:
         await manifests.settle(row)
         for each in draft.before:
@@ -175,8 +179,8 @@ async def publish_manifest(draft: VersionDraft) -> VersionView:
             version=row.version,
             error=error.message,
         )
-        return shown._replace(path=manifests.path_of(row.staged)) if row.staged else shown
-    return shown
+        return view._replace(path=manifests.path_of(row.staged)) if row.staged else view
+    return view
 
 
 def version_insert(tx: Tx, permit: Permit[VersionCreate]) -> LanceVersion:
@@ -187,9 +191,9 @@ def version_insert(tx: Tx, permit: Permit[VersionCreate]) -> LanceVersion:
         versions.delete_branch(node.id, version.branch)
     top = versions.top(node.id, version.branch)
     if top is not None and version.version != top.version + 1:
-        found = versions.find(node.id, version.branch, version=version.version)
-        if found is not None and found.staged == version.staged:
-            return found
+        lance_version = versions.find(node.id, version.branch, version=version.version)
+        if lance_version is not None and lance_version.staged == version.staged:
+            return lance_version
         raise version_conflict(node.name, version.version, top=top.version)
     if top is None and not version.branch and version.version != 1:
         raise version_conflict(node.name, version.version, top=0)
@@ -208,23 +212,25 @@ def version_conflict(table: str, version: int, *, top: int) -> CommitConflict:
     )
 
 
-async def _create_in_storage(ctx: Context, scope: RequestScope, *, levels: Levels, asked: NewVersion) -> VersionView:
+async def _create_in_storage(
+    ctx: Context, scope: RequestScope, *, levels: Levels, new_version: NewVersion
+) -> VersionView:
     """Commit a version to a table whose files define its versions: its manifest gets its final name, if that is
     free.
     """
     table = await ctx.read(scope, lambda request_view: lance_load(request_view, levels, action=Action.TABLE_COMMIT))
-    manifests = manifests_for(ctx, table, branch=check_branch(asked.branch))
-    row = await new_row(ctx, manifests, asked=asked, name=manifests.staged_name(asked.path))
-    there = await manifests.names()
+    manifests = manifests_for(ctx, table, branch=check_branch(new_version.branch))
+    row = await new_row(ctx, manifests, new_version=new_version, name=manifests.staged_name(new_version.path))
+    names = await manifests.names()
     look = FinalCheck(ctx, scope, table=table, levels=levels)
-    top = max(there, default=0)
-    if asked.version not in there and asked.version != top + 1 and (there or not manifests.branch):
-        raise version_conflict(table.node.name, asked.version, top=top)
+    top = max(names, default=0)
+    if new_version.version not in names and new_version.version != top + 1 and (names or not manifests.branch):
+        raise version_conflict(table.node.name, new_version.version, top=top)
     await look()
     try:
         await manifests.publish(row)
     except (AlreadyExists, MissingFile):
-        raise version_conflict(table.node.name, asked.version, top=top) from None
+        raise version_conflict(table.node.name, new_version.version, top=top) from None
     await manifests.drop_staged(row)
     await look.announce()
     return version_view_of(manifests, row)

@@ -46,17 +46,17 @@ async def debris_run(work: TaskContext, *, now_ms: int, dry: bool = False) -> li
     """Delete the files that no version of any Lance table refers to; with `dry` only list them. Returns the files."""
     if not work.debris_ms:
         return []
-    gone: list[str] = []
+    names: list[str] = []
     after = ""
     while page := await work.submit(partial(_page, after)):
         after = page[-1][1]
         for node_id, location, metadata in page:
             if not metadata:
                 table = await work.submit(partial(_table, node_id=node_id, location=location, work=work))
-                gone += (
+                names += (
                     [] if table is None else await _tidy_table(work, table, before_ms=now_ms - work.debris_ms, dry=dry)
                 )
-    return gone
+    return names
 
 
 def _page(after: str, tx: Tx) -> list[tuple[int, str, str]]:
@@ -80,14 +80,14 @@ def _table(tx: Tx, *, node_id: int, location: str, work: TaskContext) -> DebrisT
 async def _tidy_table(work: TaskContext, table: DebrisTable, *, before_ms: int, dry: bool) -> list[str]:
     try:
         table.place.allowed.check_use(table.place.catalog.properties)
-        gone = await work.apart(partial(delete_debris, table, before_ms=before_ms, dry=dry))
+        names = await work.apart(partial(delete_debris, table, before_ms=before_ms, dry=dry))
     except LimnosError as error:
         log.warning("debris of a table was not looked for", location=table.location, error=error.message)
         return []
-    if gone and not dry:
-        REMOVED[()] += len(gone)
-        log.info("debris of a Lance table taken away", location=table.location, files=len(gone), first=gone[:5])
-    return [f"{table.location}/{name}" for name in gone]
+    if names and not dry:
+        REMOVED[()] += len(names)
+        log.info("debris of a Lance table taken away", location=table.location, files=len(names), first=names[:5])
+    return [f"{table.location}/{name}" for name in names]
 
 
 def delete_debris(table: DebrisTable, beat: Heartbeat, *, before_ms: int, dry: bool = False) -> list[str]:
@@ -98,18 +98,18 @@ def delete_debris(table: DebrisTable, beat: Heartbeat, *, before_ms: int, dry: b
         for name in OWN
         for each in store.entries(f"{table.location}/{name}", deep=True)
     ]
-    found = sort_files(files, before_ms=before_ms, staged=table.staged)
+    kind = sort_files(files, before_ms=before_ms, staged=table.staged)
 
     def read(name: str) -> bytes:
         beat(read_so_far.__next__())
         return store.read(f"{table.location}/{name}", bytes_max=MANIFEST_BYTES_MAX)
 
     read_so_far = iter(range(1 << 62))
-    lost = _find_unknown_files(found.marked, found.transactions, manifests=found.manifests, read=read)
-    gone = [*found.unowned, *lost]
+    lost = _find_unknown_files(kind.marked, kind.transactions, manifests=kind.manifests, read=read)
+    names = [*kind.unowned, *lost]
     if not dry:
-        _delete(store, table.location, names=gone, beat=beat)
-    return gone
+        _delete(store, table.location, names=names, beat=beat)
+    return names
 
 
 def _find_unknown_files(

@@ -88,9 +88,9 @@ async def versions_prune(
         node, _, decision = lance_find(request_view, levels, action=Action.TABLE_COMMIT)
         return request_view.permit(VersionsDelete(node, version_deletion.branch, version_deletion.spans), decision)
 
-    gone = await ctx.write(scope, decide, versions_delete)
+    removed_count = await ctx.write(scope, decide, versions_delete)
     await version_deletion.drop_files()
-    return gone
+    return removed_count
 
 
 async def version_deletion_of(
@@ -104,16 +104,16 @@ async def version_deletion_of(
     if table.record.managed:
         newest = await latest_version(ctx, table, branch=manifests.branch)
         top = 0 if newest is None else newest.version
-        there = await manifests.names()
+        existing = await manifests.names()
     else:
-        there = await manifests.names()
-        top = max(there, default=0)
+        existing = await manifests.names()
+        top = max(existing, default=0)
     if manifests.branch and not top:
         raise NotFound(branch, kind="branch")
-    wanted = _checked_spans(spans, top=top)
-    _refuse_kept(wanted, manifests.branch, top=top, found=await references_of(ctx, table))
-    names = {version: name for version, name in there.items() if _is_in_spans(wanted, version)}
-    return VersionDeletion(manifests, wanted, names)
+    checked_spans = _checked_spans(spans, top=top)
+    _refuse_kept(checked_spans, manifests.branch, top=top, references=await references_of(ctx, table))
+    names = {version: name for version, name in existing.items() if _is_in_spans(checked_spans, version)}
+    return VersionDeletion(manifests, checked_spans, names)
 
 
 def _checked_spans(spans: Sequence[VersionSpan], *, top: int) -> tuple[VersionSpan, ...]:
@@ -131,20 +131,20 @@ def _is_in_spans(spans: Sequence[VersionSpan], version: int) -> bool:
     return any(span.start <= version < span.end for span in spans)
 
 
-def _refuse_kept(spans: Sequence[VersionSpan], branch: str, *, top: int, found: TableReferences) -> None:
+def _refuse_kept(spans: Sequence[VersionSpan], branch: str, *, top: int, references: TableReferences) -> None:
     """Raise InUse if a span contains a version that must stay."""
     if top and _is_in_spans(spans, top):
         raise InUse(
             f"Version {top} is the newest, and a table keeps that one: let the range end before it, or drop the table",
             kind="version",
         )
-    for name, tag in found.tags.items():
+    for name, tag in references.tags.items():
         if (tag.branch or "") == branch and _is_in_spans(spans, tag.version):
             raise InUse(
                 f"Version {tag.version} has the tag {name}: delete the tag first, or leave the version out",
                 kind="version",
             )
-    for name, child in found.branches.items():
+    for name, child in references.branches.items():
         if (child.parent_branch or "") == branch and _is_in_spans(spans, child.parent_version):
             raise InUse(
                 f"Branch {name} begins at version {child.parent_version}: delete the branch first, or leave the version out",
@@ -162,7 +162,9 @@ def versions_delete(tx: Tx, permit: Permit[VersionsDelete]) -> int:
             f"Version {top.version} is the newest, and a table keeps that one: let the range end before it",
             kind="version",
         )
-    gone = sum(versions.delete(node.id, command.branch, start=span.start, end=span.end) for span in command.spans)
-    if gone:
+    removed_count = sum(
+        versions.delete(node.id, command.branch, start=span.start, end=span.end) for span in command.spans
+    )
+    if removed_count:
         tx.nodes.committed(node)
-    return gone
+    return removed_count

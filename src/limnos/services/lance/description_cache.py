@@ -78,18 +78,18 @@ class DescriptionCache:
         """Return the cached description if the directory, the newest manifest and, for a managed table, `top` are
         unchanged.
         """
-        kept = self._kept.get(directory_snapshot.key)
-        if kept is None:
+        description = self._kept.get(directory_snapshot.key)
+        if description is None:
             return None
         if (
-            kept.directory != directory_snapshot.directory
-            or not _is_same(kept.top, top)
-            or self._mark(kept.manifest_at) != kept.manifest
+            description.directory != directory_snapshot.directory
+            or not _is_same(description.top, top)
+            or self._mark(description.manifest_at) != description.manifest
         ):
             self._drop(directory_snapshot.key)
             return None
         self._kept[directory_snapshot.key] = self._kept.pop(directory_snapshot.key)
-        return kept.described
+        return description.described
 
     def keep(
         self, directory_snapshot: DirectorySnapshot, described: LanceDescription, *, top: LanceVersion | None
@@ -113,28 +113,28 @@ class DescriptionCache:
                 directory_snapshot.key, CachedDescription(directory_snapshot.directory, at, manifest, top, described)
             )
 
-    def _put(self, key: DescriptionKey, kept: CachedDescription) -> None:
+    def _put(self, key: DescriptionKey, description: CachedDescription) -> None:
         self._drop(key)
-        self._kept[key] = kept
-        self._bytes += _size(kept)
+        self._kept[key] = description
+        self._bytes += _size(description)
         while self._bytes > self._bytes_max:
             self._drop(next(iter(self._kept)))
 
     def _drop(self, key: DescriptionKey) -> None:
-        kept = self._kept.pop(key, None)
-        if kept is not None:
-            self._bytes -= _size(kept)
+        description = self._kept.pop(key, None)
+        if description is not None:
+            self._bytes -= _size(description)
 
 
-def _is_same(kept: LanceVersion | None, top: LanceVersion | None) -> bool:
+def _is_same(version: LanceVersion | None, top: LanceVersion | None) -> bool:
     """Return whether two rows are of the same commit, whether or not its manifest is in place."""
-    if kept is None or top is None:
-        return kept is top
-    return (kept.version, kept.staged) == (top.version, top.staged)
+    if version is None or top is None:
+        return version is top
+    return (version.version, version.staged) == (top.version, top.staged)
 
 
-def _size(kept: CachedDescription) -> int:
-    described = kept.described
+def _size(description: CachedDescription) -> int:
+    described = description.described
     texts = sum(
         len(key) + len(value) for each in (described.metadata, described.schema_metadata) for key, value in each.items()
     )

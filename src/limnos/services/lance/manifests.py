@@ -53,10 +53,10 @@ async def find_manifests(
         for each in below
         if f"/{VERSIONS}/" in each
     }
-    found: list[LanceVersion] = []
+    versions: list[LanceVersion] = []
     for branch in ("", *sorted(branches)):
-        found += await BranchManifests(files, location, branch=branch, place=place).versions(now_ms=now_ms)
-    return tuple(found)
+        versions += await BranchManifests(files, location, branch=branch, place=place).versions(now_ms=now_ms)
+    return tuple(versions)
 
 
 class BranchManifests:
@@ -187,12 +187,12 @@ class BranchManifests:
 
     async def versions(self, *, now_ms: int) -> list[LanceVersion]:
         """Return the versions that exist here, as rows for the store."""
-        found = [(entry, manifest_of(entry.name)) for entry in await self.entries()]
+        results = [(entry, manifest_of(entry.name)) for entry in await self.entries()]
         return [
             LanceVersion(
                 self.branch, *manifest, "", entry.size, None, "{}", entry.modified_ms or now_ms, settled=True
             )
-            for entry, manifest in found
+            for entry, manifest in results
             if manifest is not None
         ]  # fmt: skip
 
@@ -204,8 +204,8 @@ class BranchManifests:
         """Return the names of the files in the directory; a local disk is not asked for details of each."""
         names: list[str] = []
 
-        def note(found: list[str]) -> Sequence[str]:
-            names.extend(found)
+        def note(entries: list[str]) -> Sequence[str]:
+            names.extend(entries)
             return ()
 
         await self.chosen(note)

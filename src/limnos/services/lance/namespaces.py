@@ -149,34 +149,34 @@ async def lance_namespace_drop(ctx: Context, scope: RequestScope, *, levels: Lev
     """
     if not levels:
         return await _drop_catalog(ctx, scope, cascade=cascade)
-    shown: dict[str, str] = {}
+    entries: dict[str, str] = {}
 
     def decide(request_view: RequestView) -> Permit[NamespaceEmpty]:
-        nonlocal shown
+        nonlocal entries
         node, _, decision = namespace_find(request_view, levels, Action.NAMESPACE_DROP)
-        shown = record_properties(cast("NamespaceRecord", node.record))
+        entries = record_properties(cast("NamespaceRecord", node.record))
         return request_view.permit(
             NamespaceEmpty(node, request_view.defaults.keep_dropped_ms, takes_all=cascade), decision
         )
 
     await ctx.write(scope, decide, namespace_empty)
     ctx.services.wake_worker()
-    return shown
+    return entries
 
 
 def namespace_empty(tx: Tx, permit: Permit[NamespaceEmpty]) -> None:
     """Drop the objects in the namespace, the deepest first, then itself; then create it anew if the command says so."""
     command = permit.command
-    held = tx.nodes.confirm(command.namespace)
-    below = tx.nodes.below(held.id, limit=BELOW_MAX + 1) if command.takes_all else []
+    node = tx.nodes.confirm(command.namespace)
+    below = tx.nodes.below(node.id, limit=BELOW_MAX + 1) if command.takes_all else []
     if len(below) > BELOW_MAX:
         raise BadRequest(
-            f"More than {BELOW_MAX} objects lie in namespace {held.name}: drop some of what is in it first"
+            f"More than {BELOW_MAX} objects lie in namespace {node.name}: drop some of what is in it first"
         )
     for each in below:
         _drop(tx, each, keep_ms=command.keep_ms)
-    tx.nodes.require_empty(held)
-    tx.nodes.drop(held, keep_ms=command.keep_ms)
+    tx.nodes.require_empty(node)
+    tx.nodes.drop(node, keep_ms=command.keep_ms)
     if command.again is not None:
         namespace_insert(tx, cast("Permit[NamespaceCreate]", permit.about(command.again)))
 
@@ -195,23 +195,23 @@ def _drop(tx: Tx, node: Node, *, keep_ms: int) -> None:
 
 async def _drop_catalog(ctx: Context, scope: RequestScope, *, cascade: bool) -> dict[str, str]:
     """Drop a catalog of Lance tables if it is empty. With `cascade` its objects are dropped first, in batches."""
-    shown: dict[str, str] = {}
+    entries: dict[str, str] = {}
 
     def decide(request_view: RequestView) -> Permit[CatalogDrop]:
-        nonlocal shown
+        nonlocal entries
         decision = request_view.require(Action.CATALOG_DROP, request_view.settled.outer)
         if request_view.catalog_record.provider != GENERIC_PROVIDER:
             raise UnsupportedOperation(
                 f"Catalog {request_view.catalog.name} holds Iceberg tables: drop it over Gravitino REST, or with 'limnos drop'"
             )
-        shown = record_properties(cast("CatalogRecord", catalog_load(request_view).record))
+        entries = record_properties(cast("CatalogRecord", catalog_load(request_view).record))
         command = CatalogDrop(request_view.catalog, force=False, in_use_too=True)
         return request_view.permit(command, decision, zone=request_view.metalake.id)
 
     if cascade:
         await _empty_catalog(ctx, scope)
     await ctx.write(scope, decide, catalog_delete)
-    return shown
+    return entries
 
 
 async def _empty_catalog(ctx: Context, scope: RequestScope) -> None:

@@ -48,16 +48,16 @@ async def lance_purge_run(work: TaskContext, payload: LancePurgePayload) -> str 
     claims = await work.submit(lambda tx: rivals_of(tx, at))
     if place is None:
         return KEPT_REASON
-    told = PurgePayload(metadata_location=at, roots=place.roots, catalog=payload.catalog, location=at)
-    purge = LancePurge(told, place.catalog.properties, rivals=claims, allowed=place.allowed)
-    found = await work.apart(purge.run)
-    log.info("purged", task=work.task_id, location=at, files=found.deleted)
-    await location_mark_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=found.is_reached)
-    if not found.kept:
+    purge_payload = PurgePayload(metadata_location=at, roots=place.roots, catalog=payload.catalog, location=at)
+    purge = LancePurge(purge_payload, place.catalog.properties, rivals=claims, allowed=place.allowed)
+    result = await work.apart(purge.run)
+    log.info("purged", task=work.task_id, location=at, files=result.deleted)
+    await location_mark_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=result.is_reached)
+    if not result.kept:
         return None
     reason = "another table lies there" if claims else "they are not below the table's own location"
-    log.warning("files of a dropped table are kept", task=work.task_id, location=at, files=found.kept, reason=reason)
-    return f"deleted {found.deleted} files; kept {found.kept}, as {reason}"
+    log.warning("files of a dropped table are kept", task=work.task_id, location=at, files=result.kept, reason=reason)
+    return f"deleted {result.deleted} files; kept {result.kept}, as {reason}"
 
 
 class LancePurge(TablePurge):

@@ -25,13 +25,13 @@ async def references_of(ctx: Context, table: LanceTable) -> TableReferences:
     """
     if table.record.managed and await latest_version(ctx, table, branch="") is None:
         return TableReferences({}, {})
-    found = await answer_question(
+    references = await answer_question(
         ctx,
         worker_task_of(ctx, References(table.location, storage_options_of(table.place.catalog.properties)), quick=True),
         shape=TableReferences,
     )
     if not table.record.managed:
-        return found
+        return references
     known = set(await ctx.look_up(partial(lance_branches_read, table.node.id)))
-    tags = {name: tag for name, tag in found.tags.items() if (tag.branch or "") in known}
-    return TableReferences(tags, {name: branch for name, branch in found.branches.items() if name in known})
+    tags = {name: tag for name, tag in references.tags.items() if (tag.branch or "") in known}
+    return TableReferences(tags, {name: branch for name, branch in references.branches.items() if name in known})

@@ -60,10 +60,10 @@ async def references_list(ctx: Context, scope: RequestScope, *, levels: Levels) 
 
 async def tag_find(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> TagReference:
     """Return the version of a tag. Raises NotFound, PermissionDenied."""
-    found = (await references_list(ctx, scope, levels=levels)).tags.get(name)
-    if found is None:
+    reference = (await references_list(ctx, scope, levels=levels)).tags.get(name)
+    if reference is None:
         raise NotFound(name, kind="tag")
-    return found
+    return reference
 
 
 async def tag_put(
@@ -186,8 +186,8 @@ async def _change(
     return look
 
 
-def names_of(found: Iterable[str], *, after: str, limit: int | None) -> tuple[list[str], str | None]:
+def names_of(names: Iterable[str], *, after: str, limit: int | None) -> tuple[list[str], str | None]:
     """Return a page of names, and the name to continue after; None at the end."""
-    left = sorted(name for name in found if name > after)
+    left = sorted(name for name in names if name > after)
     page = left if limit is None else left[:limit]
     return page, page[-1] if page and len(page) < len(left) else None

@@ -138,10 +138,10 @@ async def _change(
     """Return the worker task of a change; for a managed table with its newest versions and the callbacks that
     commit.
     """
-    kept = await newest_versions_of(ctx, table, branch=question.branch, version=question.version)
-    calls = None if kept is None else VersionCallbacks(ctx, scope, levels=levels)
+    versions = await newest_versions_of(ctx, table, branch=question.branch, version=question.version)
+    calls = None if versions is None else VersionCallbacks(ctx, scope, levels=levels)
     look = final_check_of(ctx, scope, table=table, decide=decide)
-    return worker_task_of(ctx, msgspec.structs.replace(question, kept=kept), settled=look, calls=calls)
+    return worker_task_of(ctx, msgspec.structs.replace(question, kept=versions), settled=look, calls=calls)
 
 
 async def rows_query(
@@ -178,8 +178,8 @@ async def query_explain(
 ) -> str:
     """Explain how a query would run; with `runs` run it, and explain how it ran. Raises as `ask_files`."""
     table, at = await table_for_rows(ctx, scope, levels=levels, at=at)
-    asked = cast("Query", bind_question(table, query, at=at))
-    question = Explain(asked.location, asked.options, query=asked, verbose=verbose, runs=runs)
+    request = cast("Query", bind_question(table, query, at=at))
+    question = Explain(request.location, request.options, query=request, verbose=verbose, runs=runs)
     return await answer_question(ctx, worker_task_of(ctx, question), shape=str)
 
 

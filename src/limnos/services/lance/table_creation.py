@@ -85,61 +85,61 @@ class LanceAlter(msgspec.Struct, frozen=True):
 
 
 async def table_create(
-    ctx: Context, scope: RequestScope, *, wanted: TableCreateRequest, body: AsyncGenerator[bytes, None]
+    ctx: Context, scope: RequestScope, *, request: TableCreateRequest, body: AsyncGenerator[bytes, None]
 ) -> CreatedTable:
     """Create a table from the rows in a body; it becomes visible only when all of them are written.
 
     Raises NotFound (the namespace), AlreadyExists, OutsideRoots, PermissionDenied, and what writing rows raises.
     """
-    draft, held = await ctx.read(scope, lambda request_view: _decide_create(request_view, wanted))
-    if held is None:
-        return await _create_new(ctx, scope, wanted=wanted, draft=draft, body=body)
-    if wanted.mode == EXIST_OK:
+    draft, table = await ctx.read(scope, lambda request_view: _decide_create(request_view, request))
+    if table is None:
+        return await _create_new(ctx, scope, request=request, draft=draft, body=body)
+    if request.mode == EXIST_OK:
         await body.aclose()
-        return CreatedTable(held, None)
-    if wanted.mode == CREATE and await has_table_data(ctx, held):
-        raise name_taken_error(wanted.levels, wanted=Kind.TABLE, holder=Kind.TABLE.word)
-    return await _overwrite_rows(ctx, scope, wanted=wanted, held=held, body=body)
+        return CreatedTable(table, None)
+    if request.mode == CREATE and await has_table_data(ctx, table):
+        raise name_taken_error(request.levels, kind=Kind.TABLE, holder=Kind.TABLE.word)
+    return await _overwrite_rows(ctx, scope, request=request, lance_table=table, body=body)
 
 
-def _decide_create(request_view: RequestView, wanted: TableCreateRequest) -> tuple[LanceTableDraft, LanceTable | None]:
+def _decide_create(request_view: RequestView, request: TableCreateRequest) -> tuple[LanceTableDraft, LanceTable | None]:
     """Decide on creating a table, and on the mode's effect on an existing one of the name."""
-    draft, _ = lance_draft_replacing(request_view, wanted.levels, action=Action.TABLE_CREATE)
-    holder, _ = request_view.find(wanted.levels, Kind.TABLE)
+    draft, _ = lance_draft_replacing(request_view, request.levels, action=Action.TABLE_CREATE)
+    holder, _ = request_view.find(request.levels, Kind.TABLE)
     if holder is None:
         return draft, None
-    taken = name_taken_error(wanted.levels, wanted=Kind.TABLE, holder=holder.kind.word)
+    exists = name_taken_error(request.levels, kind=Kind.TABLE, holder=holder.kind.word)
     if holder.kind is not Kind.TABLE:
-        raise taken
-    find = lance_load if wanted.mode == EXIST_OK else table_to_change
+        raise exists
+    find = lance_load if request.mode == EXIST_OK else table_to_change
     try:
-        return draft, find(request_view, wanted.levels, action=_NEEDED[wanted.mode])
+        return draft, find(request_view, request.levels, action=_NEEDED[request.mode])
     except PermissionDenied:
-        if wanted.mode != CREATE:
+        if request.mode != CREATE:
             raise
-        raise taken from None  # a caller who may create tables may know that the name is taken
+        raise exists from None  # a caller who may create tables may know that the name is taken
 
 
 async def _create_new(
     ctx: Context,
     scope: RequestScope,
     *,
-    wanted: TableCreateRequest,
+    request: TableCreateRequest,
     draft: LanceTableDraft,
     body: AsyncGenerator[bytes, None],
 ) -> CreatedTable:
     """Write the rows to an unused location, then add the table to the tree."""
-    record = TableRecord(None, dict(wanted.properties), managed=draft.is_managed(wanted.properties))
+    record = TableRecord(None, dict(request.properties), managed=draft.is_managed(request.properties))
     versions: tuple[LanceVersion, ...] = ()
-    document = draft.document(wanted.location, now_ms=ctx.services.store.time.now_ms())
+    document = draft.document(request.location, now_ms=ctx.services.store.time.now_ms())
     if await has_data(ctx, document.location, place=draft.place):
         raise AlreadyExists(f"At {document.location} lies a table already: register it", kind="table")
-    if wanted.delegates:  # before anything is written
+    if request.delegates:  # before anything is written
         await new_table_credentials(ctx, document.location, place=draft.place, table_format=LANCE)
 
     def decide(request_view: RequestView) -> Permit[LanceCreate]:
-        again = lance_draft_of(request_view, wanted.levels, action=Action.TABLE_CREATE)
-        return again.command(wanted.levels[-1], document, record=record, versions=versions, mark=mark)
+        again = lance_draft_of(request_view, request.levels, action=Action.TABLE_CREATE)
+        return again.command(request.levels[-1], document, record=record, versions=versions, mark=mark)
 
     async def settled() -> None:
         await ctx.read(scope, decide)
@@ -147,21 +147,21 @@ async def _create_new(
     table = LanceTable(draft.parent, record, document.location, draft.place)
     mark = (
         await _leave_cleanup_task(ctx, document.location, catalog_id=draft.permit.zone)
-        if wanted.location is None
+        if request.location is None
         else None
     )
     question = Write("", {}, mode=CREATE, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
     worker_task = worker_task_of(ctx, bind_question(table, question), settled=settled)
     try:
-        told = await WORKERS.of(ctx.services).feed(worker_task, body)
+        data = await WORKERS.of(ctx.services).feed(worker_task, body)
         ctx.submitted = False  # what was written is not visible yet
         versions = await versions_of(ctx, document, place=draft.place, record=record)
-        node = await lance_table_make(ctx, scope, decide=decide, levels=wanted.levels)
+        node = await lance_table_make(ctx, scope, decide=decide, levels=request.levels)
     except BaseException:
-        if wanted.location is None and not ctx.submitted:
+        if request.location is None and not ctx.submitted:
             ctx.services.files.beside(_delete_leftovers(ctx, table, mark=mark))
         raise
-    return CreatedTable(table._replace(node=node), msgspec.json.decode(told, type=LanceWriteResult))
+    return CreatedTable(table._replace(node=node), msgspec.json.decode(data, type=LanceWriteResult))
 
 
 async def _leave_cleanup_task(ctx: Context, location: str, *, catalog_id: int) -> int | None:
@@ -196,31 +196,37 @@ async def _overwrite_rows(
     ctx: Context,
     scope: RequestScope,
     *,
-    wanted: TableCreateRequest,
-    held: LanceTable,
+    request: TableCreateRequest,
+    lance_table: LanceTable,
     body: AsyncGenerator[bytes, None],
 ) -> CreatedTable:
     """Write the rows as an existing table's next or first version, then update its properties."""
 
     def decide(request_view: RequestView) -> LanceTable:
-        _, table = _decide_create(request_view, wanted)
-        return held._replace(location="") if table is None else table  # the table no longer exists
+        _, table = _decide_create(request_view, request)
+        return lance_table._replace(location="") if table is None else table  # the table no longer exists
 
-    question = Write("", {}, mode=wanted.mode, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
-    told = await write_body(
-        ctx, scope, table=held, levels=wanted.levels, question=bind_question(held, question), decide=decide, body=body
+    question = Write("", {}, mode=request.mode, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
+    result = await write_body(
+        ctx,
+        scope,
+        table=lance_table,
+        levels=request.levels,
+        question=bind_question(lance_table, question),
+        decide=decide,
+        body=body,
     )
-    kept = {} if wanted.mode == OVERWRITE else held.record.properties
-    record = replace(held.record, properties={**kept, **wanted.properties})
-    if record == held.record:
-        return CreatedTable(held, told)
+    entries = {} if request.mode == OVERWRITE else lance_table.record.properties
+    record = replace(lance_table.record, properties={**entries, **request.properties})
+    if record == lance_table.record:
+        return CreatedTable(lance_table, result)
 
     def altering(request_view: RequestView) -> Permit[LanceAlter]:
-        found = lance_find(request_view, wanted.levels, action=Action.TABLE_COMMIT)
-        return request_view.permit(LanceAlter(found.entity, record), found.decision)
+        lance = lance_find(request_view, request.levels, action=Action.TABLE_COMMIT)
+        return request_view.permit(LanceAlter(lance.entity, record), lance.decision)
 
     await ctx.write(scope, altering, lance_alter)
-    return CreatedTable(held._replace(record=record), told)
+    return CreatedTable(lance_table._replace(record=record), result)
 
 
 def lance_alter(tx: Tx, permit: Permit[LanceAlter]) -> None:

@@ -71,13 +71,13 @@ async def table_describe(
         StorageFailed: The storage does not answer.
         PermissionDenied: The caller may not load the table.
     """
-    found = await ctx.read(
+    result = await ctx.read(
         scope,
         lambda request_view: catalog_directory_of(request_view, Action.TABLE_LOAD) or lance_load(request_view, levels),
     )
-    if isinstance(found, CatalogDirectory):
-        return await _describe_in_directory(ctx, found, levels=levels, at=at, detailed=detailed)
-    return await _describe(ctx, found, at=at, detailed=detailed, looks=looks)
+    if isinstance(result, CatalogDirectory):
+        return await _describe_in_directory(ctx, result, levels=levels, at=at, detailed=detailed)
+    return await _describe(ctx, result, at=at, detailed=detailed, looks=looks)
 
 
 async def _describe(
@@ -97,13 +97,13 @@ async def _describe_newest(ctx: Context, table: LanceTable, *, detailed: bool) -
     if directory_snapshot is None:
         return await _describe_state(ctx, table, at=VersionReference(), detailed=detailed)
     top = await ctx.look_up(partial(lance_top_read, table.node.id, "")) if table.record.managed else None
-    found = None if table.record.managed and top is None else descriptions.find(directory_snapshot, top=top)
-    if found is not None:
-        return TableDescription(table, False, found if detailed else None)
-    told = await _describe_state(ctx, table, at=VersionReference(), detailed=detailed)
-    if told.found is not None:
-        descriptions.keep(directory_snapshot, told.found, top=top)
-    return told
+    description = None if table.record.managed and top is None else descriptions.find(directory_snapshot, top=top)
+    if description is not None:
+        return TableDescription(table, False, description if detailed else None)
+    table_description = await _describe_state(ctx, table, at=VersionReference(), detailed=detailed)
+    if table_description.found is not None:
+        descriptions.keep(directory_snapshot, table_description.found, top=top)
+    return table_description
 
 
 async def _describe_state(ctx: Context, table: LanceTable, *, at: VersionReference, detailed: bool) -> TableDescription:
@@ -114,25 +114,25 @@ async def _describe_state(ctx: Context, table: LanceTable, *, at: VersionReferen
         return TableDescription(table, True, None)
     if not detailed:
         return TableDescription(table, False, None)
-    found = await _read(ctx, table, at=state)
-    return TableDescription(table, found is None, found)
+    description = await _read(ctx, table, at=state)
+    return TableDescription(table, description is None, description)
 
 
 async def table_exists(ctx: Context, scope: RequestScope, *, levels: Levels, version: int | None) -> None:
     """Check that a table exists, and has the version if one is given. Raises NotFound, PermissionDenied."""
-    found = await ctx.read(
+    result = await ctx.read(
         scope,
         lambda request_view: (
             catalog_directory_of(request_view, Action.TABLE_EXISTS)
             or lance_load(request_view, levels, action=Action.TABLE_EXISTS)
         ),
     )
-    if isinstance(found, CatalogDirectory):
+    if isinstance(result, CatalogDirectory):
         await _describe_in_directory(
-            ctx, found, levels=levels, at=VersionReference(version), detailed=version is not None
+            ctx, result, levels=levels, at=VersionReference(version), detailed=version is not None
         )
         return
-    table = found
+    table = result
     if version is None:
         return
     state = await state_of(ctx, table, at=VersionReference(version))
@@ -151,10 +151,10 @@ async def _describe_in_directory(
         if detailed:
             _refuse_past(at)
         return TableDescription(table, lain.declared, None)
-    found = await _read(ctx, table, at=at)
-    if found is None:
+    description = await _read(ctx, table, at=at)
+    if description is None:
         raise not_a_table_error(table)
-    return TableDescription(table, False, found)
+    return TableDescription(table, False, description)
 
 
 async def state_of(ctx: Context, table: LanceTable, *, at: VersionReference) -> VersionReference | None:
@@ -183,10 +183,10 @@ async def _resolve_tag(ctx: Context, table: LanceTable, *, at: VersionReference)
     """Return the version of a managed table's tag. Raises NotFound, BadRequest if a version or branch is given too."""
     if at.version is not None or at.branch is not None:
         raise BadRequest("A tag says which version of which branch is meant: leave out version and branch, or the tag")
-    found = (await references_of(ctx, table)).tags.get(cast("str", at.tag))
-    if found is None:
+    reference = (await references_of(ctx, table)).tags.get(cast("str", at.tag))
+    if reference is None:
         raise NotFound(cast("str", at.tag), kind="tag")
-    return VersionReference(found.version, branch=found.branch)
+    return VersionReference(reference.version, branch=reference.branch)
 
 
 async def _read(ctx: Context, table: LanceTable, *, at: VersionReference) -> LanceDescription | None:

@@ -54,7 +54,7 @@ class _TablesPage(NamedTuple):
     declared: dict[str, LanceTable]
 
 
-def tables_page(request_view: RequestView, levels: Levels, *, asked: PageRequest) -> NamePage:
+def tables_page(request_view: RequestView, levels: Levels, *, page_request: PageRequest) -> NamePage:
     """Return a page of the Lance tables that the caller sees in a namespace, or directly in the catalog.
 
     Raises NotFound, NotInUse, PermissionDenied.
@@ -68,55 +68,57 @@ def tables_page(request_view: RequestView, levels: Levels, *, asked: PageRequest
         request_view.require(Action.TABLE_LIST, chain)
     if format_of(request_view) != LANCE:
         return EMPTY_PAGE
-    return page_of(request_view, Action.TABLE_LIST, kind=Kind.TABLE, chain=chain, asked=asked)
+    return page_of(request_view, Action.TABLE_LIST, kind=Kind.TABLE, chain=chain, page_request=page_request)
 
 
 async def tables_list(
-    ctx: Context, scope: RequestScope, *, levels: Levels, asked: PageRequest, declared: bool
+    ctx: Context, scope: RequestScope, *, levels: Levels, page_request: PageRequest, declared: bool
 ) -> TableNamesPage:
     """List the tables of a namespace; without `declared` only those that hold data. Raises as `tables_page`."""
     first = await ctx.read(
         scope,
         lambda request_view: (
-            catalog_directory_of(request_view, Action.TABLE_LIST) or tables_page(request_view, levels, asked=asked)
+            catalog_directory_of(request_view, Action.TABLE_LIST)
+            or tables_page(request_view, levels, page_request=page_request)
         ),
     )
     if isinstance(first, CatalogDirectory):
-        shown = tables_in(await directory_open(ctx, first), levels, asked=asked, declared=declared)
-        return TableNamesPage(shown.names, shown.last)
+        page = tables_in(await directory_open(ctx, first), levels, page_request=page_request, declared=declared)
+        return TableNamesPage(page.names, page.last)
     if declared:
         return TableNamesPage(first.texts(), first.last)
-    found: list[str] = []
-    after: str | None = asked.after
+    entries: list[str] = []
+    after: str | None = page_request.after
     while after is not None:
-        part = PageRequest(after, None if asked.size is None else asked.size - len(found))
-        names, after = await _with_data(ctx, scope, levels=levels, asked=part)
-        found += names
-        if asked.size is not None and len(found) >= asked.size:
+        part = PageRequest(after, None if page_request.size is None else page_request.size - len(entries))
+        names, after = await _with_data(ctx, scope, levels=levels, page_request=part)
+        entries += names
+        if page_request.size is not None and len(entries) >= page_request.size:
             break
-    return TableNamesPage(found, after)
+    return TableNamesPage(entries, after)
 
 
 async def lance_namespaces_list(
-    ctx: Context, scope: RequestScope, *, levels: Levels, asked: PageRequest
+    ctx: Context, scope: RequestScope, *, levels: Levels, page_request: PageRequest
 ) -> TableNamesPage:
     """List the namespaces directly in a namespace, or in the catalog."""
-    found = await ctx.read(
+    result = await ctx.read(
         scope,
         lambda request_view: (
-            catalog_directory_of(request_view, Action.TABLE_LIST) or _tree_namespaces(request_view, levels, asked=asked)
+            catalog_directory_of(request_view, Action.TABLE_LIST)
+            or _tree_namespaces(request_view, levels, page_request=page_request)
         ),
     )
-    if isinstance(found, CatalogDirectory):
-        shown = namespaces_in(await directory_open(ctx, found), levels, asked=asked)
-        return TableNamesPage(shown.names, shown.last)
-    return TableNamesPage(found.texts(), found.last)
+    if isinstance(result, CatalogDirectory):
+        page = namespaces_in(await directory_open(ctx, result), levels, page_request=page_request)
+        return TableNamesPage(page.names, page.last)
+    return TableNamesPage(result.texts(), result.last)
 
 
-def _tree_namespaces(request_view: RequestView, levels: Levels, *, asked: PageRequest) -> NamePage:
+def _tree_namespaces(request_view: RequestView, levels: Levels, *, page_request: PageRequest) -> NamePage:
     """List the tree's namespaces; a catalog of another system has none for Lance."""
     try:
-        return namespaces_list(request_view, levels, asked)
+        return namespaces_list(request_view, levels, page_request)
     except ExternalCatalogError:
         return EMPTY_PAGE
 
@@ -128,16 +130,16 @@ async def lance_namespace_load(ctx: Context, scope: RequestScope, *, levels: Lev
         visible_object = catalog_directory_of(request_view, Action.TABLE_LIST) if levels else None
         return visible_object or lance_namespace_properties(request_view, levels)
 
-    found = await ctx.read(scope, read)
-    return properties_in(await directory_open(ctx, found), levels) if isinstance(found, CatalogDirectory) else found
+    result = await ctx.read(scope, read)
+    return properties_in(await directory_open(ctx, result), levels) if isinstance(result, CatalogDirectory) else result
 
 
-async def _with_data(ctx: Context, scope: RequestScope, *, levels: Levels, asked: PageRequest) -> TableNamesPage:
+async def _with_data(ctx: Context, scope: RequestScope, *, levels: Levels, page_request: PageRequest) -> TableNamesPage:
     def read(request_view: RequestView) -> _TablesPage:
-        page = tables_page(request_view, levels, asked=asked)
-        found = for_each(page.texts(), lambda name: _find_declared(request_view, (*levels, name)))
+        page = tables_page(request_view, levels, page_request=page_request)
+        tables = for_each(page.texts(), lambda name: _find_declared(request_view, (*levels, name)))
         return _TablesPage(
-            page, {name: each for name, each in zip(page.texts(), found, strict=True) if each is not None}
+            page, {name: each for name, each in zip(page.texts(), tables, strict=True) if each is not None}
         )
 
     seen = await ctx.read(scope, read)
@@ -190,8 +192,8 @@ async def _walk_namespace(
     for child in children:
         if first is None or child >= first:
             rest = cast("Levels", after)[1:] if child == first else None
-            async for found in _walk_namespace(ctx, scope, levels=(*levels, child), after=rest, declared=declared):
-                yield found
+            async for path in _walk_namespace(ctx, scope, levels=(*levels, child), after=rest, declared=declared):
+                yield path
 
 
 async def _tables(
@@ -199,7 +201,9 @@ async def _tables(
 ) -> AsyncIterator[str]:
     last: str | None = after
     while last is not None:
-        names, last = await tables_list(ctx, scope, levels=levels, asked=PageRequest(last, PAGE), declared=declared)
+        names, last = await tables_list(
+            ctx, scope, levels=levels, page_request=PageRequest(last, PAGE), declared=declared
+        )
         for name in names:
             yield name
 
@@ -207,4 +211,4 @@ async def _tables(
 async def _child_namespaces(ctx: Context, scope: RequestScope, *, levels: Levels) -> list[str]:
     if await ctx.read(scope, format_of) != LANCE:
         return []
-    return (await lance_namespaces_list(ctx, scope, levels=levels, asked=ALL_NAMES)).names
+    return (await lance_namespaces_list(ctx, scope, levels=levels, page_request=ALL_NAMES)).names

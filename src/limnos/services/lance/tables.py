@@ -152,7 +152,7 @@ def lance_find(request_view: RequestView, levels: Levels, *, action: Action) -> 
         raise NotFound(f"Table does not exist: {request_view.scope.catalog} names a catalog", kind="table")
     refuse_directory_request(request_view, action)
     try:
-        return table_find(request_view, levels[:-1], levels[-1], action, wanted=LANCE)
+        return table_find(request_view, levels[:-1], levels[-1], action, required_format=LANCE)
     except NotFound as error:
         raise _missing_namespace_error(request_view, levels, error=error) from None
 
@@ -185,7 +185,7 @@ def lance_draft_of(request_view: RequestView, levels: Levels, *, action: Action,
     """
     draft, _ = (_draft_with_parents if dry else lance_draft_replacing)(request_view, levels, action=action)
     if draft.missing is None:
-        require_free(request_view, draft.parent.id, levels, wanted=Kind.TABLE)
+        require_free(request_view, draft.parent.id, levels, kind=Kind.TABLE)
     return draft
 
 
@@ -329,41 +329,41 @@ def _decide_register(
     )
     if draft.missing is not None:
         return draft, None
-    taken, chain = request_view.find(levels, Kind.TABLE)
-    if taken is None or not overwrite or taken.kind is not Kind.TABLE:
-        require_free(request_view, draft.parent.id, levels, wanted=Kind.TABLE)
+    node, chain = request_view.find(levels, Kind.TABLE)
+    if node is None or not overwrite or node.kind is not Kind.TABLE:
+        require_free(request_view, draft.parent.id, levels, kind=Kind.TABLE)
         return draft, None
     dropping = request_view.require(Action.TABLE_DROP, chain)
-    return draft._replace(permit=request_view.permit(None, decision, dropping)), taken
+    return draft._replace(permit=request_view.permit(None, decision, dropping)), node
 
 
 async def lance_table_make(
     ctx: Context, scope: RequestScope, *, decide: object, levels: Levels, dry: bool = False
 ) -> Node:
     """Add a table to the tree; with `dry` only check that it could be. Raises AlreadyExists with the whole path."""
-    made: list[Node] = []
+    nodes: list[Node] = []
 
     def checked(tx: Tx, permit: Permit[LanceCreate]) -> Node:
-        made.append(lance_insert(tx, permit))
+        nodes.append(lance_insert(tx, permit))
         raise DryRunComplete
 
     try:
         return await ctx.write(scope, decide, checked if dry else lance_insert)  # type: ignore[arg-type]  # returns a permit for a request view
     except DryRunComplete:
-        return made[-1]
+        return nodes[-1]
     except AlreadyExists as error:
-        raise name_taken_error(levels, wanted=Kind.TABLE, holder=error.kind) from None
+        raise name_taken_error(levels, kind=Kind.TABLE, holder=error.kind) from None
 
 
 def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
     """Insert the table with its owner and its location; first drop the table that it replaces."""
     command = permit.command
     if command.instead is not None:
-        held = tx.nodes.confirm(command.instead)
-        tx.documents.delete(held.id)
-        locations_release(tx, held.id, claimant_id=tx.actor_id)
-        tx.lance_versions.delete_all(held.id)
-        tx.nodes.drop(held)
+        confirm = tx.nodes.confirm(command.instead)
+        tx.documents.delete(confirm.id)
+        locations_release(tx, confirm.id, claimant_id=tx.actor_id)
+        tx.lance_versions.delete_all(confirm.id)
+        tx.nodes.drop(confirm)
     node = tx.nodes.create(
         kind=Kind.TABLE, space=command.space, name=command.name, parent_id=command.parent.id, zone=permit.zone,
         record=command.record, owner_id=command.owner_id, node_format=LANCE, under=command.parent,
@@ -403,18 +403,18 @@ def lance_delete(tx: Tx, permit: Permit[LanceDrop]) -> None:
     lance_drop_confirmed(tx, tx.nodes.confirm(command.table), keep_ms=command.keep_ms, purges=command.purges)
 
 
-def lance_drop_confirmed(tx: Tx, held: Node, *, keep_ms: int, purges: bool) -> None:
+def lance_drop_confirmed(tx: Tx, node: Node, *, keep_ms: int, purges: bool) -> None:
     """Drop a confirmed table within a transaction."""
     if not keep_ms:
-        document = tx.documents.read(held.id)
+        document = tx.documents.read(node.id)
         if not purges:
-            tx.places.clear(held.id)  # its files and its location are free for others
+            tx.places.clear(node.id)  # its files and its location are free for others
         elif document is not None:
-            tx.tasks.create(LANCE_PURGE, lance_purge_of(held.zone, document.location))
-            locations_mark_deleting(tx, held.id)
-        tx.documents.delete(held.id)
-        tx.lance_versions.delete_all(held.id)
-    tx.nodes.drop(held, keep_ms=keep_ms)
+            tx.tasks.create(LANCE_PURGE, lance_purge_of(node.zone, document.location))
+            locations_mark_deleting(tx, node.id)
+        tx.documents.delete(node.id)
+        tx.lance_versions.delete_all(node.id)
+    tx.nodes.drop(node, keep_ms=keep_ms)
 
 
 async def table_rename(ctx: Context, scope: RequestScope, *, source: Levels, target: Levels) -> None:
@@ -426,7 +426,7 @@ async def table_rename(ctx: Context, scope: RequestScope, *, source: Levels, tar
     def decide(request_view: RequestView) -> Permit[TableMove]:
         refuse_directory_request(request_view, Action.TABLE_RENAME)
         try:
-            return table_move_of(request_view, source, target, wanted=LANCE)
+            return table_move_of(request_view, source, target, required_format=LANCE)
         except NotFound as error:
             raise _missing_namespace_error(request_view, source, error=error) from None
 

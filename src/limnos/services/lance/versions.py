@@ -127,34 +127,34 @@ async def versions_list(
     manifests = manifests_for(ctx, table, branch=branch)
     if window.descending and window.limit == 1 and window.after is None:
         return [version_view_of(manifests, top)], top.version if top.version > 1 else None
-    found = {
+    views = {
         each.version: each for each in await _stored_versions(ctx, table, manifests=manifests, top=top, window=window)
     }
-    page, after = _version_page(list(found), window)
-    return [found[version] for version in page], after
+    page, after = _version_page(list(views), window)
+    return [views[version] for version in page], after
 
 
 async def _stored_versions(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests, top: LanceVersion, window: VersionWindow
 ) -> list[VersionView]:
     """Read versions up to the newest one, without those whose manifests a cleanup has deleted."""
-    there = {**await manifests.names(), top.version: ""}
-    wanted = None if window.limit is None else window.limit + 1
-    shown: list[VersionView] = []
+    existing = {**await manifests.names(), top.version: ""}
+    requested = None if window.limit is None else window.limit + 1
+    views: list[VersionView] = []
     after: int | None = window.after
-    while wanted is None or len(shown) < wanted:
+    while requested is None or len(views) < requested:
         read = partial(lance_versions_read, table.node.id, manifests.branch)
         rows = await ctx.look_up(partial(read, after=after, descending=window.descending, limit=CHUNK))
-        shown += [
+        views += [
             version_view_of(manifests, each)
             for each in rows
             if each.version <= top.version
-            and (each.version in there or (not each.settled and await manifests.settle(each)))
+            and (each.version in existing or (not each.settled and await manifests.settle(each)))
         ]
         if len(rows) < CHUNK:
             break
         after = rows[-1].version
-    return shown
+    return views
 
 
 def _version_page(versions: list[int], window: VersionWindow) -> tuple[list[int], int | None]:
@@ -184,21 +184,21 @@ async def _in_storage(
     without manifests.
     """
     manifests = manifests_for(ctx, table, branch=branch)
-    there: dict[int, str] = {}
+    existing: dict[int, str] = {}
 
     def choose(names: list[str]) -> list[str]:
-        there.update(manifests_of(names))
-        return [there[version] for version in _version_page(list(there), window)[0]]
+        existing.update(manifests_of(names))
+        return [existing[version] for version in _version_page(list(existing), window)[0]]
 
     entries = await manifests.chosen(choose)
-    if branch and not there:
+    if branch and not existing:
         raise NotFound(branch, kind="branch")
-    shown = [
+    views = [
         VersionView(manifest.version, manifests.path_of(entry.name), entry.size, None, entry.modified_ms or None)
         for entry in entries
         if (manifest := manifest_of(entry.name)) is not None
     ]
-    return shown, _version_page(list(there), window)[1]
+    return views, _version_page(list(existing), window)[1]
 
 
 async def version_describe(
@@ -212,10 +212,10 @@ async def version_describe(
     table = await find_readable_table(ctx, scope, levels=levels)
     if not table.record.managed:
         window = NEWEST if version is None else VersionWindow(after=version - 1, limit=1)
-        found, _ = await _in_storage(ctx, table, branch=branch, window=window)
-        if not found or version not in (None, found[0].version):
+        views, _ = await _in_storage(ctx, table, branch=branch, window=window)
+        if not views or version not in (None, views[0].version):
             raise _no_version(version)
-        return found[0]
+        return views[0]
     top = await latest_version(ctx, table, branch=branch)
     if top is None:
         raise NotFound(branch, kind="branch") if branch else _no_version(version)

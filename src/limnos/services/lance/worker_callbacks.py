@@ -60,9 +60,9 @@ class VersionCallbacks:
 
     async def answer(self, name: str, about: bytes) -> list[bytes]:
         """Answer a question: `done` and a map, or `refused` with its kind and message."""
-        asked = msgspec.json.decode(about, type=CallbackRequest)
+        request = msgspec.json.decode(about, type=CallbackRequest)
         try:
-            told = await self._answered(name, asked)
+            fields = await self._answered(name, request)
         except CommitConflict as error:
             return [b"refused", b"conflict", error.message.encode()]
         except NotFound as error:
@@ -72,24 +72,24 @@ class VersionCallbacks:
         except LimnosError as error:
             self.failure = error
             return [b"refused", b"other", error.message.encode()]
-        return [b"done", msgspec.json.encode(told)]
+        return [b"done", msgspec.json.encode(fields)]
 
-    async def _answered(self, name: str, asked: CallbackRequest) -> dict[str, object]:
-        ctx, scope, levels, branch = self._ctx, self._scope, self._levels, asked.branch or ""
+    async def _answered(self, name: str, request: CallbackRequest) -> dict[str, object]:
+        ctx, scope, levels, branch = self._ctx, self._scope, self._levels, request.branch or ""
         if name == "list":
-            window = VersionWindow(None, asked.limit, asked.descending)
-            found, _ = await versions_list(ctx, scope, levels=levels, branch=branch, window=window)
-            return {"versions": [library_version_of(each) for each in found]}
+            window = VersionWindow(None, request.limit, request.descending)
+            views, _ = await versions_list(ctx, scope, levels=levels, branch=branch, window=window)
+            return {"versions": [library_version_of(each) for each in views]}
         if name == "describe":
-            version = await version_describe(ctx, scope, levels=levels, branch=branch, version=asked.version)
+            version = await version_describe(ctx, scope, levels=levels, branch=branch, version=request.version)
             return {"version": library_version_of(version)}
-        metadata = msgspec.json.encode(asked.metadata or {}, order="sorted").decode()
+        metadata = msgspec.json.encode(request.metadata or {}, order="sorted").decode()
         new = NewVersion(
-            asked.version or 0, asked.manifest_path, asked.manifest_size, asked.e_tag, metadata, branch
+            request.version or 0, request.manifest_path, request.manifest_size, request.e_tag, metadata, branch
         )  # fmt: skip
-        made = await version_create(ctx, scope, levels=levels, asked=new)
-        self.made = made.version
-        return {"version": library_version_of(made)}
+        view = await version_create(ctx, scope, levels=levels, new_version=new)
+        self.made = view.version
+        return {"version": library_version_of(view)}
 
 
 def library_version_of(version: VersionView) -> ManagedVersion:
@@ -108,11 +108,11 @@ async def newest_versions_of(
         return None
     if version is not None:
         await version_require(ctx, table, manifests=manifests_for(ctx, table, branch=branch or ""), version=version)
-    found: dict[str, ManagedVersion] = {}
+    versions: dict[str, ManagedVersion] = {}
     for name in dict.fromkeys(("", branch or "")):
         top = await latest_version(ctx, table, branch=name)
         if top is not None:
-            found[name] = library_version_of(version_view_of(manifests_for(ctx, table, branch=name), top))
+            versions[name] = library_version_of(version_view_of(manifests_for(ctx, table, branch=name), top))
         elif name:
             raise NotFound(name, kind="branch")
-    return found
+    return versions

@@ -194,12 +194,12 @@ def worker_task_of(
 async def answer_question(ctx: Context, worker_task: WorkerTask, *, shape: type[T]) -> T:
     """Answer a question, decoded as `shape`; equal quick questions share one answer."""
     ask = partial(WORKERS.of(ctx.services).ask, worker_task)
-    told = (
+    data = (
         await COALESCER.of(ctx.services).ask((worker_task.name, worker_task.question), ask)
         if worker_task.is_quick
         else await ask()
     )
-    return msgspec.json.decode(told, type=shape)
+    return msgspec.json.decode(data, type=shape)
 
 
 def storage_options_of(properties: Mapping[str, str]) -> dict[str, str]:
@@ -214,12 +214,12 @@ def connection_options_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 def _stated_options(properties: Mapping[str, str]) -> dict[str, str]:
     stands = {option: find_property(properties, names) for option, names in _OPTIONS.items()}
-    found = {option: value for option, value in stands.items() if value is not None}
-    if found.get("aws_endpoint", "").startswith("http://"):
-        found["allow_http"] = "true"
+    results = {option: value for option, value in stands.items() if value is not None}
+    if results.get("aws_endpoint", "").startswith("http://"):
+        results["allow_http"] = "true"
     if (find_property(properties, PATH_STYLE) or "").lower() == "false":
-        found["aws_virtual_hosted_style_request"] = "true"
-    return found
+        results["aws_virtual_hosted_style_request"] = "true"
+    return results
 
 
 WORKERS: ComponentKey[LanceWorkers] = ComponentKey("workers", lambda _: NoLanceWorkers())

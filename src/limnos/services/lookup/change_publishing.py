@@ -60,9 +60,9 @@ def publish_changes(
 ) -> list[PublishedChange]:
     """Return the changes of a zone that the caller may see. Raises CacheMiss, ChangesOutdated."""
     teller = _ChangePublisher(request_view, node_positions)
-    kept = tuple(entries)
-    teller.gather(kept)
-    return [told for entry in kept if (told := teller.tell(entry)) is not None]
+    cached = tuple(entries)
+    teller.gather(cached)
+    return [change for entry in cached if (change := teller.tell(entry)) is not None]
 
 
 def publish_dropped_catalog_changes(
@@ -111,14 +111,14 @@ class _ChangePublisher:
 
     def gather(self, entries: tuple[FeedEntry, ...]) -> None:
         """Raise one CacheMiss for all nodes that the view lacks, so that one statement reads them."""
-        zone, wanted = self.request_view.zone, set[int]()
+        zone, requested = self.request_view.zone, set[int]()
         for entry in entries:
             change = entry.change
             ids = (change.node_id, change.old_parent, change.new_parent) if change.kind.is_node else ()
-            wanted.update(
+            requested.update(
                 i for i in ids if i is not None and i in self.node_positions and self.node_positions[i].zone == zone
             )
-        missing = [i for i in wanted - self.chains.keys() if self.request_view.view.get(node_key(i)) is ABSENT]
+        missing = [i for i in requested - self.chains.keys() if self.request_view.view.get(node_key(i)) is ABSENT]
         if missing:
             raise CacheMiss({nodes_key(zone, tuple(sorted(missing))): zone})
 
@@ -130,17 +130,17 @@ class _ChangePublisher:
         chain = self.chain(change.node_id)
         old = self._end(change, change.old_parent, change.old_name)
         new = self._end(change, change.new_parent, change.new_name)
-        told = chain is not None and self._sees(chain)
+        is_reported = chain is not None and self._sees(chain)
         was = old is not None and change.new_name is not None and self._sees_at(old, chain)
         if chain is None and old is not None and change.old_name is not None:
             was = self._sees_at(old, chain)
-        if not told and not was:
+        if not is_reported and not was:
             return None
         return _published_change(
             entry,
-            path=path_of(chain) if told and chain is not None else None,
+            path=path_of(chain) if is_reported and chain is not None else None,
             old=path_of(old) if old is not None and self._sees_at(old, chain) else None,
-            new=path_of(new) if new is not None and told and self._sees_at(new, chain) else None,
+            new=path_of(new) if new is not None and is_reported and self._sees_at(new, chain) else None,
         )
 
     def _tell_apart(self, entry: FeedEntry) -> PublishedChange | None:
@@ -163,24 +163,24 @@ class _ChangePublisher:
         """Return the chain from a node up, as it is or was when dropped; None if it is no longer known."""
         if node_id in self.chains:
             return self.chains[node_id]
-        node_position, found = self.node_positions.get(node_id), self.request_view.view.get(node_key(node_id))
+        node_position, result = self.node_positions.get(node_id), self.request_view.view.get(node_key(node_id))
         if node_position is not None and node_position.zone != self.request_view.zone:
             return None
         if node_position is not None and not node_position.alive:
-            if found is not ABSENT and found is not None:
+            if result is not ABSENT and result is not None:
                 raise ChangesOutdated
             above, link = (
                 self.chain(node_position.parent_id),
                 ChainLink(node_id, node_position.kind, node_position.name),
             )
-        elif found is ABSENT:
+        elif result is ABSENT:
             raise CacheMiss({node_key(node_id): self.request_view.zone})
-        elif found is None:
+        elif result is None:
             if node_position is not None:
                 raise ChangesOutdated
             return None
         else:
-            above, link = self.chain(found.parent_id), ChainLink(node_id, found.kind, found.name)
+            above, link = self.chain(result.parent_id), ChainLink(node_id, result.kind, result.name)
         self.chains[node_id] = chain = None if above is None else (link, *above)
         return chain
 
@@ -195,10 +195,10 @@ class _ChangePublisher:
         """Return whether the caller may load the first object of the chain at its present place; cached for each
         object.
         """
-        found = self.seen.get(chain[0].id)
-        if found is None:
-            found = self.seen[chain[0].id] = self.request_view.decide(Action.METADATA_LOAD, chain).allowed
-        return found
+        is_found = self.seen.get(chain[0].id)
+        if is_found is None:
+            is_found = self.seen[chain[0].id] = self.request_view.decide(Action.METADATA_LOAD, chain).allowed
+        return is_found
 
     def _sees_at(self, end: SecurableChain, chain: SecurableChain | None) -> bool:
         """Return whether the caller may load the object at another place than its present one."""

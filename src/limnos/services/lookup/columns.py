@@ -43,16 +43,16 @@ def column_require(request_view: RequestView, full_name: str, *, action: Action)
     codec = codec_of(request_view)
     readings = list(fullname.candidates(full_name, fullname.COLUMN, codec=codec))
     columns = for_each(readings, lambda reading: _find_column(request_view, reading))
-    found = {reading: column for reading, column in zip(readings, columns, strict=True) if column is not None}
-    if len(found) > 1:  # only callers who may know the columns learn that a name is ambiguous
+    targets = {reading: column for reading, column in zip(readings, columns, strict=True) if column is not None}
+    if len(targets) > 1:  # only callers who may know the columns learn that a name is ambiguous
         known = {
             reading: each
-            for reading, each in found.items()
+            for reading, each in targets.items()
             if request_view.decide(action, _action_chain(action, each.chain)).allowed
         }
-        found = known or dict([next(iter(found.items()))])
-    chosen = fullname.choose(full_name, found, codec=codec)
-    column = None if chosen is None else found[chosen]
+        targets = known or dict([next(iter(targets.items()))])
+    chosen = fullname.choose(full_name, targets, codec=codec)
+    column = None if chosen is None else targets[chosen]
     chain = _missing_chain(request_view, readings) if column is None else column.chain
     request_view.require(action, _action_chain(action, chain))
     if format_of(request_view) != ICEBERG:

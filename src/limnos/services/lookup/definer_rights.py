@@ -87,8 +87,8 @@ def look_up_through(request_view: RequestView, thing: LoadTarget, through: ViewC
         try:
             return _find_by_definer(request_view, thing, through, cast("Decision", refused.decision))
         except _BrokenViewChain as broken:
-            told = f"{refused.message}. The views that it is read through lend no right: {broken}"
-            raise PermissionDenied(told, decision=refused.decision) from None
+            text = f"{refused.message}. The views that it is read through lend no right: {broken}"
+            raise PermissionDenied(text, decision=refused.decision) from None
 
 
 def explain_through(request_view: RequestView, thing: LoadTarget, through: ViewChain, own: Decision) -> Decision:
@@ -141,15 +141,15 @@ def _step(
     node, chain = request_view.find(path, kind)
     if node is None or node.kind is not kind:
         chain = (ChainLink.absent(kind, path[-1]), *(chain if node is None else chain[1:]))
-    shown = render(path)
+    text = render(path)
     if lender.view is None:
         if not request_view.decide_for(lender.user, action, chain).allowed:
-            raise _BrokenViewChain(f"{lender.user} may not load view {shown}, or there is none")
+            raise _BrokenViewChain(f"{lender.user} may not load view {text}, or there is none")
         return chain
     if not names(lender.document, path, request_view.catalog.name, room=room):
-        raise _BrokenViewChain(f"the text of view {render(lender.view)} does not name {shown}")
+        raise _BrokenViewChain(f"the text of view {render(lender.view)} does not name {text}")
     if not request_view.decide_for(lender.user, action, chain).allowed:
-        raise _BrokenViewChain(f"who wrote view {render(lender.view)} may not load {shown}")
+        raise _BrokenViewChain(f"who wrote view {render(lender.view)} may not load {text}")
     return chain
 
 

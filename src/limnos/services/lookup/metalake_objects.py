@@ -69,9 +69,9 @@ def metalake_objects_list(request_view: RequestView, kind: Kind) -> list[Node]:
     request_view.require_in_metalake_use()
     chain, action = request_view.settled.outer[-1:], Action(f"{kind.word}_list")
     request_view.require(action, chain)
-    names = page_of(request_view, action, kind=kind, chain=chain, asked=ALL_NAMES).texts()
-    found = for_each(names, lambda name: request_view.find_outside(kind, (name,))[0])
-    return [node for node in found if node is not None]
+    names = page_of(request_view, action, kind=kind, chain=chain, page_request=ALL_NAMES).texts()
+    nodes = for_each(names, lambda name: request_view.find_outside(kind, (name,))[0])
+    return [node for node in nodes if node is not None]
 
 
 async def metalake_object_create(
@@ -122,8 +122,8 @@ async def metalake_object_alter(ctx: Context, *, metalake: str, kind: Kind, name
         check_gravitino_name(edits.name, kind=kind.word.upper())
 
     def decide(request_view: RequestView) -> Permit[MetalakeObjectAlter]:
-        found = metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_alter"))
-        return request_view.permit(MetalakeObjectAlter(found.entity, edits), found.decision)
+        metalake_object = metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_alter"))
+        return request_view.permit(MetalakeObjectAlter(metalake_object.entity, edits), metalake_object.decision)
 
     try:
         return await ctx.write(RequestScope(metalake), decide, metalake_object_update)
@@ -140,8 +140,8 @@ async def metalake_object_drop(ctx: Context, *, metalake: str, kind: Kind, name:
     """Drop a metalake object. Raises NotFound, NotInUse, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[MetalakeObjectDrop]:
-        found = metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_drop"))
-        return request_view.permit(MetalakeObjectDrop(found.entity), found.decision)
+        metalake_object = metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_drop"))
+        return request_view.permit(MetalakeObjectDrop(metalake_object.entity), metalake_object.decision)
 
     await ctx.write(RequestScope(metalake), decide, metalake_object_delete)
 

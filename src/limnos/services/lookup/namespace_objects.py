@@ -83,8 +83,8 @@ def namespace_object_names(request_view: RequestView, namespace: Levels, *, kind
     request_view.require_in_use()
     action = Action(f"{kind.word}_list")
     refuse_sourced(request_view, Kind.NAMESPACE, levels=namespace, action=action)
-    found = request_view.look_up(Kind.NAMESPACE, namespace, action)
-    return page_of(request_view, action, kind=kind, chain=found.chain, asked=ALL_NAMES).texts()
+    result = request_view.look_up(Kind.NAMESPACE, namespace, action)
+    return page_of(request_view, action, kind=kind, chain=result.chain, page_request=ALL_NAMES).texts()
 
 
 def namespace_objects_list(request_view: RequestView, namespace: Levels, *, kind: Kind) -> list[Node]:
@@ -92,11 +92,11 @@ def namespace_objects_list(request_view: RequestView, namespace: Levels, *, kind
 
     Raises NotFound, NotInUse, PermissionDenied.
     """
-    found = for_each(
+    nodes = for_each(
         namespace_object_names(request_view, namespace, kind=kind),
         lambda name: request_view.find((*namespace, name), kind)[0],
     )
-    return [node for node in found if node is not None]
+    return [node for node in nodes if node is not None]
 
 
 async def namespace_object_create(
@@ -165,8 +165,8 @@ async def namespace_object_alter(
         check_gravitino_name(edits.name, kind=kind.word.upper())
 
     def decide(request_view: RequestView) -> Permit[NamespaceObjectAlter]:
-        found = namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_alter"))
-        return request_view.permit(NamespaceObjectAlter(found.entity, edits), found.decision)
+        namespace_object = namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_alter"))
+        return request_view.permit(NamespaceObjectAlter(namespace_object.entity, edits), namespace_object.decision)
 
     try:
         return await ctx.write(scope, decide, namespace_object_update)
@@ -176,13 +176,13 @@ async def namespace_object_alter(
 
 def namespace_object_update(tx: Tx, permit: Permit[NamespaceObjectAlter]) -> Node:
     """Write the edited record, then the new name. Grants and tags belong to the id and stay."""
-    held, edits = tx.nodes.confirm(permit.command.node), permit.command.edits
-    record = cast("NamespaceObjectRecord", held.record)
+    node, edits = tx.nodes.confirm(permit.command.node), permit.command.edits
+    record = cast("NamespaceObjectRecord", node.record)
     comment, properties = edits.edited_comment(record.comment), edits.over(record.properties)
-    tx.nodes.write_record(held, replace(record, comment=comment, properties=properties))
-    if edits.name is not None and edits.name != held.name:
-        tx.nodes.move(held, parent_id=held.parent_id, name=edits.name, moves_access=False)
-    return tx.nodes.by_id(held.id)
+    tx.nodes.write_record(node, replace(record, comment=comment, properties=properties))
+    if edits.name is not None and edits.name != node.name:
+        tx.nodes.move(node, parent_id=node.parent_id, name=edits.name, moves_access=False)
+    return tx.nodes.by_id(node.id)
 
 
 async def namespace_object_drop(
@@ -195,9 +195,10 @@ async def namespace_object_drop(
     """
 
     def decide(request_view: RequestView) -> Permit[NamespaceObjectDrop]:
-        found = namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_drop"))
+        namespace_object = namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_drop"))
         return request_view.permit(
-            NamespaceObjectDrop(found.entity, request_view.defaults.keep_dropped_ms), found.decision
+            NamespaceObjectDrop(namespace_object.entity, request_view.defaults.keep_dropped_ms),
+            namespace_object.decision,
         )
 
     await ctx.write(scope, decide, delete or namespace_object_delete)
@@ -205,5 +206,5 @@ async def namespace_object_drop(
 
 def namespace_object_delete(tx: Tx, permit: Permit[NamespaceObjectDrop]) -> None:
     """Drop the object."""
-    held = tx.nodes.confirm(permit.command.node)
-    tx.nodes.drop(held, keep_ms=permit.command.keep_ms)
+    node = tx.nodes.confirm(permit.command.node)
+    tx.nodes.drop(node, keep_ms=permit.command.keep_ms)

@@ -48,7 +48,7 @@ def odd_names(tx: Tx, *, admins: Collection[str]) -> list[OddName]:
     known = defaultdict(list)
     for metalake, kind, name in everybody:
         known[metalake, kind].append(name)
-    found: list[OddName] = []
+    names: list[OddName] = []
     for metalake, kind, name in everybody:
         if name in admins and kind is Kind.USER:
             continue
@@ -57,10 +57,10 @@ def odd_names(tx: Tx, *, admins: Collection[str]) -> list[OddName]:
         if problem is None and twin is not None:
             problem = f"it looks like {escape_percent(twin)}"
         if problem is not None:
-            found.append(OddName(metalake, kind, name, problem))
-        if len(found) == NAMES_TOLD_MAX:
+            names.append(OddName(metalake, kind, name, problem))
+        if len(names) == NAMES_TOLD_MAX:
             break
-    return found
+    return names
 
 
 def check_new_user(tx: Tx, user: str, *, admins: Collection[str]) -> None:

@@ -201,10 +201,10 @@ def role_find(request_view: RequestView, name: str) -> RoleEntity | None:
 
 def role_require(request_view: RequestView, name: str) -> RoleEntity:
     """Return a role by name. Raises NotFound."""
-    found = role_find(request_view, name)
-    if found is None:
+    entity = role_find(request_view, name)
+    if entity is None:
         raise request_view.missing(Kind.ROLE, (name,))
-    return found
+    return entity
 
 
 def role_look_up(request_view: RequestView, name: str, action: Action) -> AuthorizedObject[RoleEntity]:

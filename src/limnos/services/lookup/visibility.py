@@ -58,13 +58,13 @@ def usable_catalogs_of(request_view: RequestView) -> UsableCatalogs:
     request_view.require(Action.METALAKE_LOAD, outer)
     request_view.require_in_metalake_use()
     metalake_id = request_view.metalake.id
-    found = require_fact(request_view.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
-    shown: Iterable[int] = range(len(found.ids))
+    fact = require_fact(request_view.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
+    positions: Iterable[int] = range(len(fact.ids))
     if request_view.rules.access_enabled:
-        shown = list_filter(request_view.subject, Action.CATALOG_LIST, outer, request_view.owner_of).positions(
-            found.ids, found.owners
+        positions = list_filter(request_view.subject, Action.CATALOG_LIST, outer, request_view.owner_of).positions(
+            fact.ids, fact.owners
         )
-    return UsableCatalogs(metalake_id, {found.ids[at]: found.names[at] for at in shown})
+    return UsableCatalogs(metalake_id, {fact.ids[at]: fact.names[at] for at in positions})
 
 
 def require_nodes_cached(request_view: RequestView, ids: Iterable[int]) -> None:
@@ -93,15 +93,15 @@ def chain_of(request_view: RequestView, node_id: int) -> SecurableChain | None:
 
 def catalogs_of(ids: Iterable[int], node_positions: Mapping[int, NodePosition], *, metalake_id: int) -> dict[int, int]:
     """Return the catalogs of the nodes that exist with all of their ancestors, in a metalake."""
-    found: dict[int, int] = {}
+    results: dict[int, int] = {}
     for node_id in ids:
         at, node_position = node_id, node_positions.get(node_id)
         zone = 0 if node_position is None else node_position.zone
         while node_position is not None and node_position.alive and at != metalake_id:
             at, node_position = node_position.parent_id, node_positions.get(node_position.parent_id)
         if node_position is not None and node_position.alive and at == metalake_id and zone in node_positions:
-            found[node_id] = zone
-    return found
+            results[node_id] = zone
+    return results
 
 
 async def visible_objects_of(
@@ -136,12 +136,12 @@ def _seen(
     request_views: tuple[RequestView, ...], *, by_catalog: dict[int, list[int]], with_documents: Callable[[int], bool]
 ) -> VisibleObjects:
     pairs = zip(request_views, by_catalog.items(), strict=True)
-    found: VisibleObjects = {}
+    objects: VisibleObjects = {}
     for part in for_each(
         pairs, lambda pair: _visible_in_catalog(pair[0], pair[1][0], ids=pair[1][1], with_documents=with_documents)
     ):
-        found |= part
-    return found
+        objects |= part
+    return objects
 
 
 def _visible_in_catalog(
@@ -154,7 +154,9 @@ def _visible_in_catalog(
         ids, lambda node_id: visible_object_of(request_view, node_id, with_document=with_documents(node_id))
     )
     return {
-        node_id: visible_object for node_id, (there, visible_object) in zip(ids, visible_objects, strict=True) if there
+        node_id: visible_object
+        for node_id, (exists, visible_object) in zip(ids, visible_objects, strict=True)
+        if exists
     }
 
 
@@ -173,5 +175,5 @@ def visible_object_of(
 
 def body_of(request_view: RequestView, table_id: int) -> bytes | None:
     """Return a table's Iceberg metadata; None for a table of another format."""
-    found = require_fact(request_view.view, document_key(table_id), zone=request_view.zone)
-    return None if found is None else found.body
+    document = require_fact(request_view.view, document_key(table_id), zone=request_view.zone)
+    return None if document is None else document.body

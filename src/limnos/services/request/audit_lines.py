@@ -125,9 +125,9 @@ class AuditLines:
         """Queue one line that states how many refusals got no line."""
         count, self._left_out = self._left_out, 0
         if count:
-            told = f"{count} more requests were refused or failed, and have no lines"
+            text = f"{count} more requests were refused or failed, and have no lines"
             line = AuditRecord(
-                0, ROOT_ID, self.store.time.now_ms(), "", None, "refused", operation="left-out", detail=told
+                0, ROOT_ID, self.store.time.now_ms(), "", None, "refused", operation="left-out", detail=text
             )
             self._waiting.append(line)
 

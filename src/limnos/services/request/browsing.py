@@ -68,11 +68,11 @@ def _is_browsable(request_view: RequestView, parent: Levels) -> bool:
     """Return whether a caller who may not use the catalog sees the name of a namespace, or of the catalog if `parent`
     is empty.
     """
-    shown = paths_of(request_view).ids
-    if not shown or not parent:
-        return bool(shown)
+    ids = paths_of(request_view).ids
+    if not ids or not parent:
+        return bool(ids)
     node, chain = request_view.find(parent, Kind.NAMESPACE)
-    return node is not None and (node.id in shown or request_view.decide(Action.NAMESPACE_SEE, chain).allowed)
+    return node is not None and (node.id in ids or request_view.decide(Action.NAMESPACE_SEE, chain).allowed)
 
 
 async def catalog_names(ctx: Context, metalake: str) -> list[str]:
@@ -91,14 +91,14 @@ async def catalog_names(ctx: Context, metalake: str) -> list[str]:
                 return names
         scopes = (scope, *(RequestScope(metalake, name) for name in hidden))
         try:
-            found = await read_many_scopes(ctx, scopes, partial(_names_of, hidden=hidden, key=_key(ctx)))
+            many_scopes = await read_many_scopes(ctx, scopes, partial(_names_of, hidden=hidden, key=_key(ctx)))
         except NotFound as missing:
             if missing.kind != "catalog":
                 raise
             hidden = ()  # a catalog was dropped or renamed
             continue
-        if found is not None:
-            return found
+        if many_scopes is not None:
+            return many_scopes
         hidden = ()
     raise ServiceUnavailable("Catalogs came and went faster than they could be listed: try again")
 
@@ -116,8 +116,8 @@ def _hidden_before(ctx: Context, scope: RequestScope) -> tuple[str, ...]:
     settled = cached_scope(view, scope)
     if settled is None or settled.metalake is None or settled.metalake.id not in view.zones:
         return ()
-    found: tuple[str, ...] = view.derived(settled.metalake.id).get(_key(ctx), ())
-    return found
+    path: tuple[str, ...] = view.derived(settled.metalake.id).get(_key(ctx), ())
+    return path
 
 
 def _visible_catalogs(request_view: RequestView) -> tuple[list[str], tuple[str, ...]]:
@@ -126,15 +126,15 @@ def _visible_catalogs(request_view: RequestView) -> tuple[list[str], tuple[str, 
     request_view.require(Action.CATALOG_LIST, outer)
     request_view.require_in_metalake_use()
     metalake_id = request_view.metalake.id
-    found = require_fact(request_view.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
+    fact = require_fact(request_view.view, listing_key(metalake_id, "catalog", Kind.CATALOG), zone=metalake_id)
     if not request_view.rules.access_enabled:
-        return list(found.names), ()
-    shown = list_filter(request_view.subject, Action.CATALOG_LIST, outer, request_view.owner_of)
-    names = [found.names[place] for place in shown.positions(found.ids, found.owners)]
-    if len(names) == len(found.names):
+        return list(fact.names), ()
+    output = list_filter(request_view.subject, Action.CATALOG_LIST, outer, request_view.owner_of)
+    names = [fact.names[place] for place in output.positions(fact.ids, fact.owners)]
+    if len(names) == len(fact.names):
         return names, ()
     seen = frozenset(names)
-    return names, tuple([name for name in found.names if name not in seen])
+    return names, tuple([name for name in fact.names if name not in seen])
 
 
 def _names_of(request_views: tuple[RequestView, ...], *, hidden: tuple[str, ...], key: object) -> list[str] | None:
@@ -143,16 +143,16 @@ def _names_of(request_views: tuple[RequestView, ...], *, hidden: tuple[str, ...]
     names, hidden_now = _visible_catalogs(top)
     if hidden_now != hidden:
         return None
-    wanted: dict[Key, int] = {}
+    requested: dict[Key, int] = {}
     goes_on = False
     for request_view in others:
         try:
             if paths_of(request_view).ids:
                 names.append(request_view.catalog.name)
         except CacheMiss as cold:
-            wanted |= cold.wanted
+            requested |= cold.wanted
             goes_on = goes_on or cold.goes_on
-    if wanted:
-        raise CacheMiss(wanted, goes_on=goes_on)
+    if requested:
+        raise CacheMiss(requested, goes_on=goes_on)
     top.view.derived(top.metalake.id)[key] = hidden
     return sorted(names)

@@ -99,8 +99,8 @@ def cache_validity_of(
 def _token(view: StoreView, credential: Credential) -> Token | None:
     if credential.user is not None:
         return None
-    found: Token = view.memo(0)[credential]
-    return found
+    token: Token = view.memo(0)[credential]
+    return token
 
 
 def _dependencies_of(

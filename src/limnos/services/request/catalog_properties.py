@@ -64,8 +64,8 @@ def replace_passwords(value: str, change: Callable[[str], str]) -> str:
     if "://" not in value:
         return value
 
-    def changed(found: re.Match[str]) -> str:
-        return found[1] + change(found[2])
+    def changed(match: re.Match[str]) -> str:
+        return match[1] + change(match[2])
 
     return _PARAMETER.sub(changed, _USERINFO.sub(changed, value))
 

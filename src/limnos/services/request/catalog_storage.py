@@ -128,14 +128,14 @@ def catalog_storage_of(request_view: RequestView) -> CatalogStorage:
     A catalog without a warehouse has a directory in the server's warehouse.
     """
     known, key = request_view.view.scopes, ("place", request_view.scope)
-    found: CatalogStorage | None = known.get(key)
-    if found is None:
+    storage: CatalogStorage | None = known.get(key)
+    if storage is None:
         record = request_view.catalog_record
         own = f"{request_view.defaults.warehouse}/{request_view.catalog.id}"
-        found = known[key] = catalog_storage_within(
+        storage = known[key] = catalog_storage_within(
             record, own, request_view.defaults.allowed, storages=request_view.defaults.storages
         )
-    return found
+    return storage
 
 
 def catalog_storage_within(
@@ -177,9 +177,9 @@ def _bases(properties: Mapping[str, str], *, provider: str) -> list[str]:
     """Return the locations of a fileset catalog, each up to its first placeholder."""
     if provider != FILESET_PROVIDER:
         return []
-    told = [value for key, value in properties.items() if key == "location" or key.startswith("location-")]
+    texts = [value for key, value in properties.items() if key == "location" or key.startswith("location-")]
     return [
-        each.partition("{{")[0] if "{{" not in each else each.partition("{{")[0].rpartition("/")[0] for each in told
+        each.partition("{{")[0] if "{{" not in each else each.partition("{{")[0].rpartition("/")[0] for each in texts
     ]
 
 

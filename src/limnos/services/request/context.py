@@ -134,7 +134,7 @@ class Context:
         """
         permit = self._accounted(permit)
         return await self._submitted(
-            self.services.store.submit(permit, self._bound(mutation, permit), begun=self._begun),
+            self.services.store.submit(permit, self._bound(mutation, permit), on_begin=self._begun),
             is_told=permit.account is not None,
         )
 
@@ -236,7 +236,7 @@ class Context:
             return permit, self._bound(mutation, permit)
 
         return await self._submitted(
-            self.services.store.submit_held(stale, again, begun=self._begun), is_told=self._is_told(stale)
+            self.services.store.submit_held(stale, again, on_begin=self._begun), is_told=self._is_told(stale)
         )
 
 

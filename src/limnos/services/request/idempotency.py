@@ -56,12 +56,12 @@ class IdempotentRequest:
         Raises RepeatedRequest if an earlier request with the key committed first, maybe on another node.
         """
         result = work(tx)
-        made = tx.drafts[-1].node_id if tx.drafts else None
+        count = tx.drafts[-1].node_id if tx.drafts else None
         revision = tx.revision if tx.drafts else tx.revision - 1
         body = None if self.answer is None else self.answer(revision)
-        found = self._keep(tx, RequestOutcome(self.fingerprint, self.operation, self.status, made, body))
-        if found is not None:
-            raise RepeatedRequest(found)  # this rolls back the mutation
+        outcome = self._keep(tx, RequestOutcome(self.fingerprint, self.operation, self.status, count, body))
+        if outcome is not None:
+            raise RepeatedRequest(outcome)  # this rolls back the mutation
         return result
 
     def refuse(self, tx: Tx, status: int, body: bytes) -> RequestOutcome | None:

@@ -157,10 +157,10 @@ def find_conflicting_claims(
     if may_meet(one, other, relation=relation) or one.is_conflicting or other.is_conflicting:
         return ()
     both = (one, other)
-    shown = tuple(each for each in both if each.kind is LocationKind.LANCE_DIRECTORY)
+    output = tuple(each for each in both if each.kind is LocationKind.LANCE_DIRECTORY)
     roots = tuple(each for each in both if each.kind in ROOTS)
-    if shown or len(roots) == 2:
-        return shown or roots
+    if output or len(roots) == 2:
+        return output or roots
     if roots:
         is_covered = (
             roots[0] is (one if relation is LocationRelation.ABOVE else other) and relation is not LocationRelation.SAME

@@ -65,7 +65,7 @@ async def read_many_scopes(
                 if tuple(request_view.settled.zones for request_view in request_views) == chains:
                     return reader(request_views)
             except CacheMiss as cold:
-                await _fetch_facts(gate, chains, wanted=cold.wanted)
+                await _fetch_facts(gate, chains, requested=cold.wanted)
                 if cold.goes_on:
                     rounds -= 1
                     await asyncio.sleep(0)
@@ -75,13 +75,13 @@ async def read_many_scopes(
     raise ServiceUnavailable("The answer changed faster than it could be read: try again")
 
 
-async def _fetch_facts(gate: FreshnessGate, chains: tuple[Zones, ...], *, wanted: dict[Key, int]) -> None:
+async def _fetch_facts(gate: FreshnessGate, chains: tuple[Zones, ...], *, requested: dict[Key, int]) -> None:
     """Load each missing fact once, with the first chain that has its zone. Yields to other requests between chains."""
-    left = dict(wanted)
+    left = dict(requested)
     for zones in dict.fromkeys(chains):
         part = {key: zone for key, zone in left.items() if zone in zones}
         if part:
-            if len(left) < len(wanted):
+            if len(left) < len(requested):
                 await asyncio.sleep(0)
             await gate.fetch(zones, part)
             for key in part:

@@ -94,10 +94,10 @@ class VisibleNamesCache:
 
     def get(self, key: object) -> VisibleNames | None:
         """Return the cached visible names; the caller checks that they belong to the current block."""
-        found = self._young.get(key)
-        if found is None and (found := self._old.get(key)) is not None:
-            self.put(key, found)
-        return found
+        names = self._young.get(key)
+        if names is None and (names := self._old.get(key)) is not None:
+            self.put(key, names)
+        return names
 
     def put(self, key: object, seen: VisibleNames) -> None:
         """Cache visible names."""
@@ -112,8 +112,8 @@ def visible_names_all(block: Listing) -> VisibleNames:
     return VisibleNames(ref(block), range(len(block.names)), block.encoded)
 
 
-def _visible_names_of(block: Listing, shown: ListFilter) -> VisibleNames:
-    positions = array("H", shown.positions(block.ids, block.owners))
+def _visible_names_of(block: Listing, output: ListFilter) -> VisibleNames:
+    positions = array("H", output.positions(block.ids, block.owners))
     if len(positions) == len(block.names):
         return visible_names_all(block)
     return VisibleNames(ref(block), positions, tuple([block.encoded[place] for place in positions]))
@@ -125,7 +125,7 @@ EMPTY_PAGE = NamePage((), None)
 
 
 def page_of(
-    request_view: RequestView, action: Action, *, kind: Kind, chain: SecurableChain, asked: PageRequest
+    request_view: RequestView, action: Action, *, kind: Kind, chain: SecurableChain, page_request: PageRequest
 ) -> NamePage:
     """Return one page of the children visible to the caller. Raises CacheMiss.
 
@@ -134,30 +134,32 @@ def page_of(
         action: The list action that is decided on each child.
         kind: The kind of the children.
         chain: The chain of links from the parent up to the metalake.
-        asked: The requested page.
+        page_request: The requested page.
     """
     listing = _VisibleListing(request_view, action, chain, space=(chain[0].id, request_view.space(kind), kind))
-    if asked.size is None:
-        listing.need_all(asked.after)
-    return listing.page(asked)
+    if page_request.size is None:
+        listing.need_all(page_request.after)
+    return listing.page(page_request)
 
 
 def ids_of(
-    request_view: RequestView, action: Action, *, kind: Kind, chain: SecurableChain, asked: PageRequest
+    request_view: RequestView, action: Action, *, kind: Kind, chain: SecurableChain, page_request: PageRequest
 ) -> IdsPage:
     """Return a page of the children that the caller sees, with their ids. The page's size is required."""
-    return _VisibleListing(request_view, action, chain, space=(chain[0].id, request_view.space(kind), kind)).ids(asked)
+    return _VisibleListing(request_view, action, chain, space=(chain[0].id, request_view.space(kind), kind)).ids(
+        page_request
+    )
 
 
 def is_listed(request_view: RequestView, action: Action, *, chain: SecurableChain) -> bool:
     """Return whether the caller sees the first object of `chain` in the listing of its parent."""
     link, *above = chain
-    shown = _VisibleListing(
+    output = _VisibleListing(
         request_view, action, tuple(above), space=(above[0].id, request_view.space(link.kind), link.kind)
     ).shown
-    if shown.everything or shown.nothing:
-        return shown.everything
-    return bool(shown.positions([link.id], [request_view.owner_of(link)]))
+    if output.everything or output.nothing:
+        return output.everything
+    return bool(output.positions([link.id], [request_view.owner_of(link)]))
 
 
 def list_all_names(request_view: RequestView, *, kind: Kind, chain: SecurableChain) -> list[str]:
@@ -192,10 +194,10 @@ class _VisibleListing:
         if self.request_view.active is not None:
             return list_filter(self.request_view.subject, action, chain, self.request_view.owner_of)
         memo, key = self.request_view.memo, (action, self.request_view.user, self.space)
-        found: ListFilter | None = memo.get(key)
-        if found is None:
-            found = memo[key] = list_filter(self.request_view.subject, action, chain, self.request_view.owner_of)
-        return found
+        result: ListFilter | None = memo.get(key)
+        if result is None:
+            result = memo[key] = list_filter(self.request_view.subject, action, chain, self.request_view.owner_of)
+        return result
 
     def _with_names(self, paths: BrowsePaths) -> ListFilter:
         """Return the filter widened by names shown because of objects below, cached while both parts are the same."""
@@ -204,10 +206,10 @@ class _VisibleListing:
         if self.request_view.active is not None:
             return widen_filter(self.shown, paths.ids)
         memo, key = self.request_view.memo, ("names", self.request_view.user, self.space)
-        found: tuple[ListFilter, BrowsePaths, ListFilter] | None = memo.get(key)
-        if found is None or found[0] is not self.shown or found[1] is not paths:
-            found = memo[key] = (self.shown, paths, widen_filter(self.shown, paths.ids))
-        return found[2]
+        result: tuple[ListFilter, BrowsePaths, ListFilter] | None = memo.get(key)
+        if result is None or result[0] is not self.shown or result[1] is not paths:
+            result = memo[key] = (self.shown, paths, widen_filter(self.shown, paths.ids))
+        return result[2]
 
     def need_all(self, after: str) -> None:
         """Raise CacheMiss for the next missing part of the rest, without reading the cached blocks first."""
@@ -215,57 +217,57 @@ class _VisibleListing:
         if gap is not None:
             self._want(gap, READ_MAX if gap[0] != after else listings.BLOCK)
 
-    def page(self, asked: PageRequest) -> NamePage:
+    def page(self, request: PageRequest) -> NamePage:
         """Return a page, block by block until it is full.
 
         Hidden names do not count. Raises CacheMiss for a missing block.
         """
         parts: list[tuple[bytes, ...]] = []
-        last, at, wanted, whole = asked.after, asked.after, asked.size, True
+        last, at, size, whole = request.after, request.after, request.size, True
         while True:
-            key, block = self._block(at, began_at=asked.after, wanted=wanted)
+            key, block = self._block(at, began_at=request.after, page_size=size)
             seen = self._seen(key, block)
-            first = bisect_left(seen.positions, bisect_right(block.names, at)) if at == asked.after and at else 0
+            first = bisect_left(seen.positions, bisect_right(block.names, at)) if at == request.after and at else 0
             count = len(seen.encoded)
-            end = count if wanted is None else min(count, first + wanted)
+            end = count if size is None else min(count, first + size)
             if end > first:
                 parts.append(seen.encoded[first:end])
                 whole = whole and end - first == count
                 last = block.names[seen.positions[end - 1]]
             if end < count:
                 return NamePage(parts, last, whole)
-            if wanted is not None:
-                wanted -= end - first
+            if size is not None:
+                size -= end - first
             at = key[5]
             if at == "":
                 return NamePage(parts, None, whole)
 
-    def ids(self, asked: PageRequest) -> IdsPage:
+    def ids(self, request: PageRequest) -> IdsPage:
         """Return a page of names and ids, block by block like `page`."""
-        found: list[tuple[str, int]] = []
-        at, wanted = asked.after, asked.size or 0
+        results: list[tuple[str, int]] = []
+        at, requested = request.after, request.size or 0
         while True:
-            key, block = self._block(at, began_at=asked.after, wanted=wanted - len(found))
+            key, block = self._block(at, began_at=request.after, page_size=requested - len(results))
             seen = self._seen(key, block)
-            first = bisect_left(seen.positions, bisect_right(block.names, at)) if at == asked.after and at else 0
-            end = min(len(seen.positions), first + wanted - len(found))
-            found.extend((block.names[place], block.ids[place]) for place in seen.positions[first:end])
+            first = bisect_left(seen.positions, bisect_right(block.names, at)) if at == request.after and at else 0
+            end = min(len(seen.positions), first + requested - len(results))
+            results.extend((block.names[place], block.ids[place]) for place in seen.positions[first:end])
             if end < len(seen.positions):
-                return IdsPage(found, found[-1][0])
+                return IdsPage(results, results[-1][0])
             at = key[5]
             if at == "":
-                return IdsPage(found, None)
+                return IdsPage(results, None)
 
-    def _block(self, after: str, *, began_at: str, wanted: int | None) -> tuple[Key[Listing], Listing]:
+    def _block(self, after: str, *, began_at: str, page_size: int | None) -> tuple[Key[Listing], Listing]:
         view = self.request_view.view
         key = view.shelves.following(self.space, after)
-        found = ABSENT if key is None else view.get(key)
-        if key is not None and found is not ABSENT:
-            return key, found
+        result = ABSENT if key is None else view.get(key)
+        if key is not None and result is not ABSENT:
+            return key, result
         gap = view.shelves.gap(self.space, after) or (after, "")
         limit = listings.BLOCK if after == began_at else READ_MAX
-        if wanted is not None and self.shown.everything:
-            limit = min(READ_MAX, max(listings.BLOCK, wanted + 1))
+        if page_size is not None and self.shown.everything:
+            limit = min(READ_MAX, max(listings.BLOCK, page_size + 1))
         self._want(gap, limit)
         raise AssertionError("a gap is always wanted")
 

@@ -46,11 +46,11 @@ class NamedStorages(NamedTuple):
 
         Sealed secrets stay sealed.
         """
-        found = self._of(properties)
-        if found is None:
+        storage = self._of(properties)
+        if storage is None:
             return properties
         own = {key: value for key, value in properties.items() if key != STORAGE and not _CONNECTION.match(key)}
-        return {**own, **found.properties}
+        return {**own, **storage.properties}
 
     def opened(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return `stated` with secrets unsealed. A secret whose key this server lacks stays sealed."""
@@ -58,14 +58,14 @@ class NamedStorages(NamedTuple):
 
     def usable(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return what `opened` does. Raises StorageFailed if a secret is still sealed."""
-        found = self.opened(properties)
-        check_usable(found)
-        return found
+        results = self.opened(properties)
+        check_usable(results)
+        return results
 
     def allowed(self, properties: Mapping[str, str], allowed: AllowedStorage) -> AllowedStorage:
         """Return the storage that a catalog may use. A named storage limits it to the storage's own locations."""
-        found = self._of(properties)
-        return allowed if found is None else allowed._replace(roots=found.locations)
+        storage = self._of(properties)
+        return allowed if storage is None else allowed._replace(roots=storage.locations)
 
     def check(self, properties: Mapping[str, str], *, metalake: str) -> None:
         """Check a catalog's named storage.
@@ -75,8 +75,8 @@ class NamedStorages(NamedTuple):
         name = properties.get(STORAGE)
         if name is None:
             return
-        found = self.named.get(name)
-        if found is None or (found.metalakes and metalake not in found.metalakes):
+        storage = self.named.get(name)
+        if storage is None or (storage.metalakes and metalake not in storage.metalakes):
             raise BadRequest(
                 f"Storage '{name[:100]}' is none of this server's for metalake {metalake}: whoever runs it names it in the settings, as [storage.NAME]"
             )
@@ -91,7 +91,7 @@ class NamedStorages(NamedTuple):
         return None if name is None else self.named.get(name)
 
 
-def read_storages(told: Mapping[str, Mapping[str, str]]) -> dict[str, NamedStorage]:
+def read_storages(entries: Mapping[str, Mapping[str, str]]) -> dict[str, NamedStorage]:
     """Read the storages of the settings: name to properties, `locations` and `metalakes` as lists separated by
     commas.
     """
@@ -101,7 +101,7 @@ def read_storages(told: Mapping[str, Mapping[str, str]]) -> dict[str, NamedStora
             tuple(map(root_of, split_list(properties["locations"]))),
             split_list(properties.get("metalakes", "")),
         )
-        for name, properties in told.items()
+        for name, properties in entries.items()
     }
 
 

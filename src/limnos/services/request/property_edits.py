@@ -29,8 +29,8 @@ class PropertyEdits(msgspec.Struct, frozen=True):
 
     def over(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return the properties with the edits applied. Removing a missing property is no error."""
-        kept = {key: value for key, value in properties.items() if key not in self.removes}
-        return {**kept, **self.sets}
+        entries = {key: value for key, value in properties.items() if key not in self.removes}
+        return {**entries, **self.sets}
 
     def edited_comment(self, comment: str | None) -> str | None:
         """Return the comment with the edits applied."""
@@ -39,11 +39,11 @@ class PropertyEdits(msgspec.Struct, frozen=True):
         return comment if self.comment is None else self.comment
 
 
-def metalake_object_edit(tx: Tx, held: Node, *, edits: PropertyEdits) -> Node:
+def metalake_object_edit(tx: Tx, node: Node, *, edits: PropertyEdits) -> Node:
     """Write the edited record and the new name of a metalake object; no decision depends on such a name."""
-    record = cast("TagRecord | PolicyRecord | JobTemplateRecord", held.record)
+    record = cast("TagRecord | PolicyRecord | JobTemplateRecord", node.record)
     comment, properties = edits.edited_comment(record.comment), edits.over(record.properties)
-    tx.nodes.write_record(held, replace(record, comment=comment, properties=properties))
-    if edits.name is not None and edits.name != held.name:
-        tx.nodes.move(held, parent_id=held.parent_id, name=edits.name, moves_access=False)
-    return tx.nodes.by_id(held.id)
+    tx.nodes.write_record(node, replace(record, comment=comment, properties=properties))
+    if edits.name is not None and edits.name != node.name:
+        tx.nodes.move(node, parent_id=node.parent_id, name=edits.name, moves_access=False)
+    return tx.nodes.by_id(node.id)

@@ -35,8 +35,12 @@ class RecentMetadata:
 
     def get(self, document: MetadataDocument) -> Json | None:
         """Return the decoded document if this version is cached; else None."""
-        found = self._kept.get(document.node_id)
-        return found.metadata if found is not None and found.metadata_location == document.metadata_location else None
+        metadata = self._kept.get(document.node_id)
+        return (
+            metadata.metadata
+            if metadata is not None and metadata.metadata_location == document.metadata_location
+            else None
+        )
 
     def put(self, document: MetadataDocument, metadata: Json) -> None:
         """Cache what a commit built, unless it is too large; the oldest entries are removed when the cache is full."""

@@ -112,8 +112,10 @@ class RequestView:
                 if self.rules.access_enabled:
                     missing.context.update(user=self.user, metalake=scope.metalake)
                 raise
-            found = resolve_scope(self.view, RequestScope(scope.metalake))
-            return found._replace(outer=(ChainLink.absent(Kind.CATALOG, scope.catalog or ""), *found.outer)), missing
+            resolved_scope = resolve_scope(self.view, RequestScope(scope.metalake))
+            return resolved_scope._replace(
+                outer=(ChainLink.absent(Kind.CATALOG, scope.catalog or ""), *resolved_scope.outer)
+            ), missing
 
     # -- caller ------------------------------------------------------------------------------------------------
 
@@ -124,30 +126,30 @@ class RequestView:
         Raises PermissionDenied for an active role that the caller does not hold.
         """
         if self._subject is None:
-            found = self.subject_of(self.user)
-            if self.active is not None and found.member and self.rules.access_enabled:
-                found = self._narrowed(found, self.active)
-            self._subject = found
+            subject = self.subject_of(self.user)
+            if self.active is not None and subject.member and self.rules.access_enabled:
+                subject = self._narrowed(subject, self.active)
+            self._subject = subject
         return self._subject
 
     def _narrowed(self, subject: Subject, active: frozenset[str]) -> Subject:
         memo = self.view.memo(self.settled.zones[1])
         key = ("narrowed", self.user)  # only the latest: each subject may be large
-        found: tuple[frozenset[str], Subject] | None = memo.get(key)
-        if found is None or found[0] != active:
-            found = memo[key] = (active, subject.narrowed(active))
-        return found[1]
+        result: tuple[frozenset[str], Subject] | None = memo.get(key)
+        if result is None or result[0] != active:
+            result = memo[key] = (active, subject.narrowed(active))
+        return result[1]
 
     def subject_of(self, user: str) -> Subject:
         """Return any user's groups and roles in this metalake, cached until access changes."""
         if self.settled.metalake is None:
             return Subject.of(None, user, service_admin=user in self.rules.service_admins, member=False)
         memo = self.view.memo(self.settled.zones[1])
-        found: Subject | None = memo.get(user)
-        if found is None:
+        subject: Subject | None = memo.get(user)
+        if subject is None:
             admin = user in self.rules.service_admins
-            found = memo[user] = subject_of(self.view, self.settled.zones[1], user, service_admin=admin)
-        return found
+            subject = memo[user] = subject_of(self.view, self.settled.zones[1], user, service_admin=admin)
+        return subject
 
     @property
     def memo(self) -> DerivedValues:
@@ -258,11 +260,11 @@ class RequestView:
             )
         paths = self.view.paths(self.zone)
         key = (levels, kind)
-        found: tuple[int, SecurableChain, SecurableChain] | None = paths.get(key)
-        if found is not None and found[2] is self.settled.outer:
-            node = self.view.get(node_key(found[0]))
+        path: tuple[int, SecurableChain, SecurableChain] | None = paths.get(key)
+        if path is not None and path[2] is self.settled.outer:
+            node = self.view.get(node_key(path[0]))
             if node is not ABSENT:
-                return cast("Node", node), found[1]
+                return cast("Node", node), path[1]
         node_id, chain = self._walk(levels, kind)
         if node_id is None:
             return None, chain
@@ -343,9 +345,9 @@ class RequestView:
         """Return the error for an object that does not exist."""
         if kind.home is ZoneKind.CATALOG:
             return NotFound(f"{kind.word.capitalize()} does not exist: {render(name)}", kind=kind.word)
-        told = f"{kind.word.capitalize().replace('_', ' ')} {name[0]} does not exist in metalake {self.metalake.name}"
+        text = f"{kind.word.capitalize().replace('_', ' ')} {name[0]} does not exist in metalake {self.metalake.name}"
         how = "add it first" if kind.form is KindGroup.PRINCIPAL else "create it first"
-        return NotFound(f"{told}: {how}", kind=kind.word)
+        return NotFound(f"{text}: {how}", kind=kind.word)
 
     def find_outside(self, kind: Kind, name: Levels) -> tuple[Node | None, SecurableChain]:
         """Resolve the scope's own metalake or catalog, or a metalake object such as a tag."""
@@ -375,18 +377,18 @@ class RequestView:
     def node(self, node_id: int) -> Node:
         """Return a node of the scope's zone by its id."""
         key = node_key(node_id)
-        found = self.view.get(key)
-        if found is ABSENT:
+        result = self.view.get(key)
+        if result is ABSENT:
             raise CacheMiss({key: self.zone})
-        return cast("Node", found)
+        return cast("Node", result)
 
     def document(self, node_id: int) -> MetadataDocument:
         """Return the document of a table or view by its id."""
         key = document_key(node_id)
-        found = self.view.get(key)
-        if found is ABSENT:
+        result = self.view.get(key)
+        if result is ABSENT:
             raise CacheMiss({key: self.zone})
-        return cast("MetadataDocument", found)
+        return cast("MetadataDocument", result)
 
     def zone_of(self, kind: Kind) -> int:
         """Return the zone in this scope whose clock counts for objects of a kind."""
@@ -396,10 +398,10 @@ class RequestView:
 
     def owner_of(self, link: ChainLink) -> int | None:
         """Return the id of the principal that owns the link's object; None without an owner."""
-        found = self.view.get(owner_key(link.id))
-        if found is ABSENT:
+        result = self.view.get(owner_key(link.id))
+        if result is ABSENT:
             raise CacheMiss({owner_key(link.id): self.zone_of(link.kind)})
-        return found
+        return result
 
     def decide(self, action: Action, chain: SecurableChain) -> Decision:
         """Decide for the caller; the decision is cached until access changes.
@@ -410,10 +412,10 @@ class RequestView:
             return self.decide_for(self.user, action, chain)
         memo = self.view.memo(self.settled.zones[-1])
         key = (self.user, action, chain[0].id)
-        found: Decision | None = memo.get(key)
-        if found is None:
-            found = memo[key] = self.decide_for(self.user, action, chain)
-        return found
+        decision: Decision | None = memo.get(key)
+        if decision is None:
+            decision = memo[key] = self.decide_for(self.user, action, chain)
+        return decision
 
     def decide_for(self, user: str, action: Action, chain: SecurableChain) -> Decision:
         """Decide for any user, without caching. For the caller, only the request's active roles count."""
@@ -421,36 +423,36 @@ class RequestView:
         if not self.rules.access_enabled:
             return allow_unchecked(subject, action, chain, revision=self.stamps)
         try:
-            found = decide(subject, action, chain, self.owner_of, revision=self.stamps)
+            decision = decide(subject, action, chain, self.owner_of, revision=self.stamps)
         except CacheMiss:
             self._want_owners(chain)
             raise
-        binding = self.bindings_of(user, chain) if found.allowed and action in RESTRICTED_ACTIONS else ()
-        return refuse_restricted(found, binding, chain=chain) if binding else found
+        binding = self.bindings_of(user, chain) if decision.allowed and action in RESTRICTED_ACTIONS else ()
+        return refuse_restricted(decision, binding, chain=chain) if binding else decision
 
     def bindings_of(self, user: str, chain: SecurableChain) -> tuple[BindingRestriction, ...]:
         """Return the restrictions that apply to a user on the first object of `chain`; none with access control off."""
         if not self.rules.access_enabled or self.settled.catalog is None:
             return ()
-        held = require_fact(self.view, restrictions_key(self.zone), zone=self.zone).by_object
-        if not held:
+        restrictions = require_fact(self.view, restrictions_key(self.zone), zone=self.zone).by_object
+        if not restrictions:
             return ()
         subject, active = (self.subject, self.active) if user == self.user else (self.subject_of(user), None)
         try:
-            return binding_restrictions(subject, chain, by_object=held, owner_of=self.owner_of, active=active)
+            return binding_restrictions(subject, chain, by_object=restrictions, owner_of=self.owner_of, active=active)
         except CacheMiss:
             self._want_owners(chain)
             raise
 
     def _want_owners(self, chain: SecurableChain) -> None:
         """Raise one CacheMiss for all missing owners of a chain."""
-        wanted = {
+        requested = {
             owner_key(link.id): self.zone_of(link.kind)
             for link in chain
             if link.id > 0 and self.view.get(owner_key(link.id)) is ABSENT
         }
-        if wanted:
-            raise CacheMiss(wanted)
+        if requested:
+            raise CacheMiss(requested)
 
     def require(self, action: Action, chain: SecurableChain) -> Decision:
         """Decide for the caller. Raises PermissionDenied with the decision; NotFound if the catalog is missing."""

@@ -43,10 +43,10 @@ def key_name(key: bytes) -> str:
 class SealingKeys:
     """A server's sealing keys: the newest encrypts, all decrypt. A key file is read again when it has changed."""
 
-    def __init__(self, given: Sequence[bytes] = (), *, file: Path | None = None, makes: bool = False) -> None:
-        self._given = tuple(given)
+    def __init__(self, arguments: Sequence[bytes] = (), *, file: Path | None = None, makes: bool = False) -> None:
+        self._given = tuple(arguments)
         self._file = file
-        self.makes = makes and file is not None and not given
+        self.makes = makes and file is not None and not arguments
         """Whether this server itself creates the keys in its file."""
         self._read_at: object = None
         self._held: dict[str, _SealingKey] = {}
@@ -84,10 +84,10 @@ class SealingKeys:
 
         Without keys they are returned unchanged. A secret that cannot be decrypted stays as it is.
         """
-        held = self._fresh()
-        if not held:
+        sealing_key = self._fresh()
+        if not sealing_key:
             return dict(properties)
-        newest = next(reversed(held.values()))
+        newest = next(reversed(sealing_key.values()))
         return {name: self._sealed(name, value, newest=newest) for name, value in properties.items()}
 
     def opened(self, properties: Mapping[str, str]) -> dict[str, str]:
@@ -100,36 +100,36 @@ class SealingKeys:
 
     def opened_text(self, name: str, text: str) -> str:
         """Decrypt one secret. Raises StorageMisconfigured, naming the key, if this server lacks it."""
-        found = self._opened(name, text)
-        lacking = sorted(keys_of(found))
+        result = self._opened(name, text)
+        lacking = sorted(keys_of(result))
         if lacking:
             raise StorageMisconfigured(
                 f"A secret ({name}) is sealed under key {lacking[0]}, which this server does not have: whoever runs it puts that key into its file of keys ('limnos server check' names the file)"
             )
-        return found
+        return result
 
     def _sealed(self, name: str, value: str, *, newest: _SealingKey) -> str:
         if value and is_secret(name):
             return value if keys_of(value) == {newest.name} else _seal_text(name, self._opened(name, value), key=newest)
         return replace_passwords(
             value,
-            lambda found: (
-                found if keys_of(found) == {newest.name} else _seal_text(name, self._opened(name, found), key=newest)
+            lambda result: (
+                result if keys_of(result) == {newest.name} else _seal_text(name, self._opened(name, result), key=newest)
             ),
         )
 
     def _opened(self, name: str, value: str) -> str:
-        return SEALED.sub(lambda found: self._open_text(name, found), value) if "limnos-sealed-" in value else value
+        return SEALED.sub(lambda match: self._open_text(name, match), value) if "limnos-sealed-" in value else value
 
-    def _open_text(self, name: str, found: re.Match[str]) -> str:
-        key = self._held.get(found[1]) or self._fresh().get(found[1])
+    def _open_text(self, name: str, match: re.Match[str]) -> str:
+        key = self._held.get(match[1]) or self._fresh().get(match[1])
         if key is None:
-            return found[0]
-        data = base64.urlsafe_b64decode(found[2] + "=" * (-len(found[2]) % 4))
+            return match[0]
+        data = base64.urlsafe_b64decode(match[2] + "=" * (-len(match[2]) % 4))
         try:
             return key.cipher.decrypt(data[:_NONCE_BYTES], data[_NONCE_BYTES:], name.encode()).decode()
         except InvalidTag:
-            return found[0]
+            return match[0]
 
     def _fresh(self) -> dict[str, _SealingKey]:
         """Return the keys, read again if their file has changed."""
@@ -142,11 +142,11 @@ class SealingKeys:
 
         Keys that this process once held stay usable until it ends, even if they are removed from the file.
         """
-        kept = self._held
+        sealing_key = self._held
         self._read_at = None if self._file is None else _file_stamp(self._file)
-        found = [*self._of_file(), *self._given]
-        read = {key_name(key): _SealingKey(key_name(key), AESGCM(key)) for key in found}
-        return {**{name: key for name, key in kept.items() if name not in read}, **read}
+        results = [*self._of_file(), *self._given]
+        read = {key_name(key): _SealingKey(key_name(key), AESGCM(key)) for key in results}
+        return {**{name: key for name, key in sealing_key.items() if name not in read}, **read}
 
     def _of_file(self) -> tuple[bytes, ...]:
         if self._file is None:
@@ -162,10 +162,10 @@ class SealingKeys:
 
 def _file_stamp(path: Path) -> object:
     try:
-        found = path.stat()
+        result = path.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return result.st_ino, result.st_mtime_ns, result.st_size
 
 
 def _seal_text(name: str, text: str, *, key: _SealingKey) -> str:

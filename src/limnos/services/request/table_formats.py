@@ -101,9 +101,9 @@ def refuse_federated(request_view: RequestView) -> None:
 def _external_catalog_error(request_view: RequestView) -> ExternalCatalogError:
     provider = request_view.catalog_record.provider
     federated = "its schemas, tables and views are served over Iceberg REST and Gravitino REST"
-    told = federated if provider in REST_PROVIDERS else "its schemas and tables are served over Gravitino REST"
+    text = federated if provider in REST_PROVIDERS else "its schemas and tables are served over Gravitino REST"
     return ExternalCatalogError(
-        f"Catalog {request_view.catalog.name} of provider {provider} shows another system: {told}, and nothing else of it",
+        f"Catalog {request_view.catalog.name} of provider {provider} shows another system: {text}, and nothing else of it",
         provider=provider,
     )
 
@@ -118,9 +118,12 @@ def is_kind_held(request_view: RequestView, kind: Kind) -> bool:
 def require_kind_held(request_view: RequestView, kind: Kind) -> None:
     """Refuse to create an object in a catalog of another type. Raises UnsupportedOperation."""
     if not is_kind_held(request_view, kind):
-        record, wanted = request_view.catalog_record, [provider for provider, held in HELD.items() if held is kind]
+        record, requested_names = (
+            request_view.catalog_record,
+            [provider for provider, current in HELD.items() if current is kind],
+        )
         raise UnsupportedOperation(
-            f"Catalog {request_view.catalog.name} of provider {record.provider} holds no {kind.word}s: choose a catalog of provider {wanted[0]}"
+            f"Catalog {request_view.catalog.name} of provider {record.provider} holds no {kind.word}s: choose a catalog of provider {requested_names[0]}"
         )
     refuse_create(request_view)
 
@@ -132,7 +135,7 @@ def least_levels(request_view: RequestView) -> int:
     return 1 if format_of(request_view) == LANCE else 2
 
 
-def require_format(request_view: RequestView, wanted: str) -> None:
+def require_format(request_view: RequestView, expected: str) -> None:
     """Refuse to create an object in a catalog whose tables have another format.
 
     Raises BadRequest, UnsupportedOperation.
@@ -140,15 +143,15 @@ def require_format(request_view: RequestView, wanted: str) -> None:
     traits = request_view.traits
     if traits.is_federated:
         raise _external_catalog_error(request_view)
-    held = traits.table_format
-    if held == NO_TABLES:
-        kept = HELD[traits.record.provider].word
+    table_format = traits.table_format
+    if table_format == NO_TABLES:
+        word = HELD[traits.record.provider].word
         raise BadRequest(
-            f"Catalog {request_view.catalog.name} holds {kept}s and no tables: choose another catalog for this"
+            f"Catalog {request_view.catalog.name} holds {word}s and no tables: choose another catalog for this"
         )
-    if held != wanted:
+    if table_format != expected:
         raise BadRequest(
-            f"Catalog {request_view.catalog.name} holds {_FORMAT_DESCRIPTIONS[held]}: choose another catalog for this"
+            f"Catalog {request_view.catalog.name} holds {_FORMAT_DESCRIPTIONS[table_format]}: choose another catalog for this"
         )
     if traits.is_sourced or traits.shows_directory:
         refuse_create(request_view)
@@ -188,7 +191,7 @@ def refuse_directory_request(request_view: RequestView, action: Action) -> None:
     )
 
 
-def other_format_error(path: Levels, found: str) -> NotFound:
+def other_format_error(path: Levels, result: str) -> NotFound:
     """Return the NotFound error for a table whose format this protocol does not serve."""
-    told = _FORMAT_ADVICE.get(found, f"a table of format {found}")
-    return NotFound(f"Table does not exist: {render(path)}. There is {told}", kind="table")
+    text = _FORMAT_ADVICE.get(result, f"a table of format {result}")
+    return NotFound(f"Table does not exist: {render(path)}. There is {text}", kind="table")

@@ -66,9 +66,9 @@ def work_checked(rules: JobRules, job_type: str, *, content: TemplateContent) ->
     """Check a job's work, with its placeholders filled, against the settings. Raises BadRequest."""
     files = (content.executable, *content.scripts, *content.jars, *content.files, *content.archives)
     for each in files:
-        require_allowed(rules, path_of(each), told=each)
-    _require_names(content.environments, rules.environment, told="environment variable", setting="jobs.environment")
-    _require_names(content.configs, rules.spark_configs, told="property of Spark", setting="jobs.spark_configs")
+        require_allowed(rules, path_of(each), label=each)
+    _require_names(content.environments, rules.environment, label="environment variable", setting="jobs.environment")
+    _require_names(content.configs, rules.spark_configs, label="property of Spark", setting="jobs.spark_configs")
     if job_type == SHELL:
         _require_apart(content.scripts)
     return JobWork(job_type, content)
@@ -90,22 +90,22 @@ def path_of(text: str) -> str:
     return normpath(text).replace("//", "/")
 
 
-def require_allowed(rules: JobRules, path: str, *, told: str) -> None:
+def require_allowed(rules: JobRules, path: str, *, label: str) -> None:
     """Refuse a file that the settings do not allow. Raises BadRequest."""
     if not any(path == root.rstrip("/") or path.startswith(f"{root.rstrip('/')}/") for root in rules.allowed):
         raise BadRequest(
-            f"{preview_value(told)} lies nowhere that jobs of this server may be given files from: its operator names such places in jobs.allowed"
+            f"{preview_value(label)} lies nowhere that jobs of this server may be given files from: its operator names such places in jobs.allowed"
         )
 
 
-def _require_names(given: Mapping[str, str], patterns: Iterable[str], *, told: str, setting: str) -> None:
-    for name in given:
+def _require_names(arguments: Mapping[str, str], patterns: Iterable[str], *, label: str, setting: str) -> None:
+    for name in arguments:
         if not any(fnmatchcase(name, pattern) for pattern in patterns):
             raise BadRequest(
-                f"{preview_value(name)} is no {told} that jobs of this server may set: its operator names those in {setting}"
+                f"{preview_value(name)} is no {label} that jobs of this server may set: its operator names those in {setting}"
             )
         if not name or "=" in name:
-            raise BadRequest(f"{preview_value(name)} is no name of a {told}")
+            raise BadRequest(f"{preview_value(name)} is no name of a {label}")
 
 
 def _require_apart(scripts: tuple[str, ...]) -> None:

@@ -101,12 +101,14 @@ async def template_alter(
         check_gravitino_name(edits.name, kind="JOB_TEMPLATE")
 
     def decide(request_view: RequestView) -> Permit[TemplateAlter]:
-        found = metalake_object_find(request_view, KIND, name=name, action=Action.JOB_TEMPLATE_ALTER)
-        if updates and not record_of(found.entity).job_type:
+        metalake_object = metalake_object_find(request_view, KIND, name=name, action=Action.JOB_TEMPLATE_ALTER)
+        if updates and not record_of(metalake_object.entity).job_type:
             raise UnsupportedOperation(
                 "What a pipeline runs is its declaration: change that with PUT /api/limnos/v1/metalakes/{m}/pipelines/{p}"
             )
-        return request_view.permit(TemplateAlter(found.entity, edits, tuple(updates)), found.decision)
+        return request_view.permit(
+            TemplateAlter(metalake_object.entity, edits, tuple(updates)), metalake_object.decision
+        )
 
     try:
         return await ctx.write(RequestScope(metalake), decide, template_update)
@@ -116,20 +118,20 @@ async def template_alter(
 
 def template_update(tx: Tx, permit: Permit[TemplateAlter]) -> Node:
     """Write the edited record, then the new name."""
-    held = tx.nodes.confirm(permit.command.template)
-    record = record_of(held)
+    node = tx.nodes.confirm(permit.command.template)
+    record = record_of(node)
     for update in permit.command.updates:
         content = content_altered(record.job_type, record.content, changes=update)
         record = replace(record, content=content.text)
-    return metalake_object_edit(tx, msgspec.structs.replace(held, record=record), edits=permit.command.edits)
+    return metalake_object_edit(tx, msgspec.structs.replace(node, record=record), edits=permit.command.edits)
 
 
 async def template_drop(ctx: Context, *, metalake: str, name: str) -> None:
     """Drop a template with its jobs. Raises NotFound, PipelineBusy, PermissionDenied."""
 
     def decide(request_view: RequestView) -> Permit[TemplateDrop]:
-        found = metalake_object_find(request_view, KIND, name=name, action=Action.JOB_TEMPLATE_DROP)
-        return request_view.permit(TemplateDrop(found.entity), found.decision)
+        metalake_object = metalake_object_find(request_view, KIND, name=name, action=Action.JOB_TEMPLATE_DROP)
+        return request_view.permit(TemplateDrop(metalake_object.entity), metalake_object.decision)
 
     await ctx.write(RequestScope(metalake), decide, template_delete)
 
@@ -139,14 +141,14 @@ def template_delete(tx: Tx, permit: Permit[TemplateDrop]) -> None:
 
     Its rows are removed later, since its id is never reused.
     """
-    held = tx.nodes.confirm(permit.command.template)
-    refuse_busy(tx.runs.live_of(held.id), held.name, now_ms=tx.now_ms)
-    job = tx.template_jobs.live_of(held.id)
+    node = tx.nodes.confirm(permit.command.template)
+    refuse_busy(tx.runs.live_of(node.id), node.name, now_ms=tx.now_ms)
+    job = tx.template_jobs.live_of(node.id)
     if job is not None:
         raise PipelineBusy(
-            f"Job {job.uuid} of job template {held.name} is {job.state}: wait for it, or cancel it first", run=job.uuid
+            f"Job {job.uuid} of job template {node.name} is {job.state}: wait for it, or cancel it first", run=job.uuid
         )
-    tx.nodes.drop(held)
+    tx.nodes.drop(node)
 
 
 def refuse_busy(runs: list[PipelineRun], name: str, *, now_ms: int, but: int = 0) -> None:

@@ -88,8 +88,8 @@ async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[s
     rules = JOB_RULES.of(ctx.services)
 
     def decide(request_view: RequestView) -> Permit[JobCreate]:
-        found = metalake_object_find(request_view, KIND, name=template, action=Action.JOB_RUN)
-        record = record_of(found.entity)
+        metalake_object = metalake_object_find(request_view, KIND, name=template, action=Action.JOB_RUN)
+        record = record_of(metalake_object.entity)
         if not record.job_type:
             raise UnsupportedOperation(
                 "The server starts no runs of pipelines: run it with a runner (limnos.pipeline), and it shows here as a job"
@@ -97,9 +97,9 @@ async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[s
         rules.require_enabled()
         work = work_checked(rules, record.job_type, content=fill_placeholders(content_read(record.content), conf))
         command = JobCreate(
-            found.entity, work, text, *caller_identity(request_view), request_view.maker_id, rules.waiting_max
+            metalake_object.entity, work, text, *caller_identity(request_view), request_view.maker_id, rules.waiting_max
         )
-        return request_view.permit(command, found.decision)
+        return request_view.permit(command, metalake_object.decision)
 
     job = await ctx.write(RequestScope(metalake), decide, job_insert)
     ctx.services.wake_executor()
@@ -125,19 +125,19 @@ def job_insert(tx: Tx, permit: Permit[JobCreate]) -> TemplateJob:
 
 async def job_load(ctx: Context, *, metalake: str, uuid: str) -> JobView | None:
     """Return a job; None if no job has that id. Raises NotFound, PermissionDenied."""
-    found = await _look_up(ctx, metalake, uuid=uuid)
-    return None if found is None else await _authorize_job(ctx, metalake, job=found)
+    job = await _look_up(ctx, metalake, uuid=uuid)
+    return None if job is None else await _authorize_job(ctx, metalake, job=job)
 
 
 async def job_output(ctx: Context, *, metalake: str, uuid: str) -> tuple[JobView, JobOutput]:
     """Return a job with the ends of its output, which exist once it has ended. Raises NotFound, PermissionDenied."""
     metalake_id = await _metalake_id(ctx, metalake)
-    found = await ctx.look_up(lambda: job_output_read(metalake_id, uuid))
-    job = None if found is None else found[0]
-    judged = await ctx.read(
+    result = await ctx.look_up(lambda: job_output_read(metalake_id, uuid))
+    job = None if result is None else result[0]
+    decision = await ctx.read(
         RequestScope(metalake), lambda request_view: run_authorize(request_view, job, uuid=uuid, action=Action.JOB_LOAD)
     )
-    return JobView(judged.run, judged.pipeline.name, _now(ctx)), JobOutput() if found is None else found[1]
+    return JobView(decision.run, decision.pipeline.name, _now(ctx)), JobOutput() if result is None else result[1]
 
 
 async def _metalake_id(ctx: Context, metalake: str) -> int:
@@ -150,11 +150,11 @@ async def _look_up(ctx: Context, metalake: str, *, uuid: str) -> TemplateJob | N
 
 
 async def _authorize_job(ctx: Context, metalake: str, *, job: TemplateJob) -> JobView:
-    judged = await ctx.read(
+    decision = await ctx.read(
         RequestScope(metalake),
         lambda request_view: run_authorize(request_view, job, uuid=job.uuid, action=Action.JOB_LOAD),
     )
-    return JobView(judged.run, judged.pipeline.name, _now(ctx))
+    return JobView(decision.run, decision.pipeline.name, _now(ctx))
 
 
 async def job_cancel(ctx: Context, *, metalake: str, uuid: str) -> JobView | None:
@@ -164,13 +164,13 @@ async def job_cancel(ctx: Context, *, metalake: str, uuid: str) -> JobView | Non
 
     An ended job stays as it is. Raises NotFound, PermissionDenied.
     """
-    found = await _look_up(ctx, metalake, uuid=uuid)
-    if found is None:
+    template_job = await _look_up(ctx, metalake, uuid=uuid)
+    if template_job is None:
         return None
 
     def decide(request_view: RequestView) -> Permit[JobStop]:
-        judged = run_authorize(request_view, found, uuid=uuid, action=Action.JOB_CANCEL)
-        return request_view.permit(JobStop(judged.run.id, judged.pipeline), judged.decision)
+        decision = run_authorize(request_view, template_job, uuid=uuid, action=Action.JOB_CANCEL)
+        return request_view.permit(JobStop(decision.run.id, decision.pipeline), decision.decision)
 
     job, template = await ctx.write(RequestScope(metalake), decide, job_stop)
     ctx.services.wake_executor()
@@ -197,12 +197,12 @@ async def jobs_list(ctx: Context, *, metalake: str, template: str | None) -> lis
         return node.id, not record_of(node).job_type
 
     of, has_runs = await ctx.read(RequestScope(metalake), look)
-    found: list[RunView | JobView] = []
+    views: list[RunView | JobView] = []
     if has_runs:
-        found += (await runs_list(ctx, metalake=metalake, pipeline=template, state="", before=_ANY, limit=LIST_MAX))[0]
+        views += (await runs_list(ctx, metalake=metalake, pipeline=template, state="", before=_ANY, limit=LIST_MAX))[0]
     if template is None or not has_runs:
-        found += await _template_jobs(ctx, metalake, of=of, of_template=template is not None)
-    return sorted(found, key=lambda each: -(each.run.id if isinstance(each, RunView) else each.job.id))[:LIST_MAX]
+        views += await _template_jobs(ctx, metalake, of=of, of_template=template is not None)
+    return sorted(views, key=lambda each: -(each.run.id if isinstance(each, RunView) else each.job.id))[:LIST_MAX]
 
 
 async def _template_jobs(ctx: Context, metalake: str, *, of: int, of_template: bool) -> list[JobView]:
@@ -211,10 +211,10 @@ async def _template_jobs(ctx: Context, metalake: str, *, of: int, of_template: b
 
     def seen(request_view: RequestView) -> list[JobView]:
         """Decide on each job again: the rows were selected by earlier owners."""
-        told = ((job, pipeline_of(request_view, job)) for job in rows)
+        result = ((job, pipeline_of(request_view, job)) for job in rows)
         return [
             JobView(job, node.name, now_ms)
-            for job, node in told
+            for job, node in result
             if node is not None and is_run_visible(request_view, job, pipeline=node)
         ]
 

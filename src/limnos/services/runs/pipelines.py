@@ -137,16 +137,16 @@ def pipeline_declare(tx: Tx, permit: Permit[PipelineDeclare]) -> Node:
     command = permit.command
     if command.pipeline is None:
         return _pipeline_insert(tx, command, zone=permit.zone)
-    held = tx.nodes.confirm(command.pipeline)
-    record = cast("JobTemplateRecord", held.record)
-    if not _differs(held, command.digest, comment=command.comment):
-        return held
+    node = tx.nodes.confirm(command.pipeline)
+    record = cast("JobTemplateRecord", node.record)
+    if not _differs(node, command.digest, comment=command.comment):
+        return node
     declared = record.declared + (record.digest != command.digest)
     comment = record.comment if command.comment is None else command.comment
-    tx.nodes.write_record(held, replace(record, comment=comment, declared=declared, digest=command.digest))
+    tx.nodes.write_record(node, replace(record, comment=comment, declared=declared, digest=command.digest))
     if declared != record.declared:
-        declaration_put(tx, held.id, version=declared, digest=command.digest, text=command.text)
-    return tx.nodes.by_id(held.id)
+        declaration_put(tx, node.id, version=declared, digest=command.digest, text=command.text)
+    return tx.nodes.by_id(node.id)
 
 
 def _pipeline_insert(tx: Tx, command: PipelineDeclare, *, zone: int) -> Node:
@@ -179,13 +179,13 @@ async def pipeline_load(ctx: Context, *, metalake: str, name: str, version: int 
 
     Raises NotFound, PermissionDenied.
     """
-    found = await ctx.read(RequestScope(metalake), lambda request_view: pipeline_find(request_view, name))
-    return await _with_declaration(ctx, found.node, version=version)
+    pipeline_version = await ctx.read(RequestScope(metalake), lambda request_view: pipeline_find(request_view, name))
+    return await _with_declaration(ctx, pipeline_version.node, version=version)
 
 
 async def _with_declaration(ctx: Context, node: Node, *, version: int | None = None) -> PipelineVersion:
-    wanted = cast("JobTemplateRecord", node.record).declared if version is None else version
-    declaration = await ctx.look_up(lambda: declaration_read(node.id, wanted))
+    requested = cast("JobTemplateRecord", node.record).declared if version is None else version
+    declaration = await ctx.look_up(lambda: declaration_read(node.id, requested))
     if declaration is None and version is not None:
         raise NotFound(f"Pipeline {node.name} has no version {version}, or it is not kept any longer", kind="version")
     return PipelineVersion(node, declaration)
@@ -196,8 +196,8 @@ async def pipeline_drop(ctx: Context, *, metalake: str, name: str) -> None:
 
     def decide(request_view: RequestView) -> Permit[TemplateDrop]:
         request_view.require_in_metalake_use()
-        found = request_view.look_up(Kind.JOB_TEMPLATE, (name,), Action.JOB_TEMPLATE_DROP)
-        return request_view.permit(TemplateDrop(require_pipeline_type(found.entity)), found.decision)
+        result = request_view.look_up(Kind.JOB_TEMPLATE, (name,), Action.JOB_TEMPLATE_DROP)
+        return request_view.permit(TemplateDrop(require_pipeline_type(result.entity)), result.decision)
 
     await ctx.write(RequestScope(metalake), decide, template_delete)
 

@@ -104,9 +104,9 @@ async def run_beat(
     """
     actor = await ctx.read(RequestScope(metalake), lambda request_view: _actor(request_view, uuid, attempt=attempt))
     permit = upkeep_permit(actor.user).about(HeartbeatWrite(actor, progress, phases))
-    found = await ctx.submit(permit, run_note)
-    if found is not None:
-        return RunStatus(*found)
+    result = await ctx.submit(permit, run_note)
+    if result is not None:
+        return RunStatus(*result)
     run = await _rejection_reason(ctx, metalake, actor=actor)
     return RunStatus(run.state, run.attempt)
 
@@ -131,33 +131,33 @@ async def _rejection_reason(ctx: Context, metalake: str, *, actor: RunReporter) 
     run = await run_look_up(ctx, metalake, uuid=actor.uuid)
 
     def look(request_view: RequestView) -> PipelineRun:
-        found = run_authorize(request_view, run, uuid=actor.uuid, action=Action.JOB_LOAD).run
-        if (found.user, found.user_id) != caller_identity(request_view):
-            raise not_own_error(found)
-        require_attempt(found, actor.attempt)
-        return found
+        pipeline_run = run_authorize(request_view, run, uuid=actor.uuid, action=Action.JOB_LOAD).run
+        if (pipeline_run.user, pipeline_run.user_id) != caller_identity(request_view):
+            raise not_own_error(pipeline_run)
+        require_attempt(pipeline_run, actor.attempt)
+        return pipeline_run
 
     return await ctx.read(RequestScope(metalake), look)
 
 
-async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, told: StepReport) -> RunStepState:
+async def step_put(ctx: Context, *, metalake: str, uuid: str, attempt: int, report: StepReport) -> RunStepState:
     """Store a report on a step; repeating it is no error.
 
     Raises AttemptSuperseded, RunConflict, NotFound, BadRequest, PermissionDenied.
     """
-    if told.state not in STEP_STATES:
-        raise BadRequest(f"'{told.state[:50]}' is no state of a step: use one of {', '.join(STEP_STATES)}")
-    if told.findings is not None and len(told.findings) > FINDINGS_MAX:
-        raise BadRequest(f"A step has at most {FINDINGS_MAX} findings, not {len(told.findings)}")
-    if any(len(each.body) > FINDING_MAX for each in told.findings or ()):
+    if report.state not in STEP_STATES:
+        raise BadRequest(f"'{report.state[:50]}' is no state of a step: use one of {', '.join(STEP_STATES)}")
+    if report.findings is not None and len(report.findings) > FINDINGS_MAX:
+        raise BadRequest(f"A step has at most {FINDINGS_MAX} findings, not {len(report.findings)}")
+    if any(len(each.body) > FINDING_MAX for each in report.findings or ()):
         raise BadRequest(f"A finding has at most {FINDING_MAX} characters as JSON: shorten its sample or its message")
     actor = await ctx.read(RequestScope(metalake), lambda request_view: _actor(request_view, uuid, attempt=attempt))
-    pins = None if told.outputs is None else await pins_of_outputs(ctx, metalake, outputs=told.outputs)
-    found = await ctx.submit(upkeep_permit(actor.user).about(StepReportPut(actor, told, pins)), step_note)
-    if found is None:
+    pins = None if report.outputs is None else await pins_of_outputs(ctx, metalake, outputs=report.outputs)
+    run_step_state = await ctx.submit(upkeep_permit(actor.user).about(StepReportPut(actor, report, pins)), step_note)
+    if run_step_state is None:
         run = await _rejection_reason(ctx, metalake, actor=actor)
         raise state_conflict_error(run, "told of any longer", now_ms=ctx.services.store.time.now_ms())
-    return found
+    return run_step_state
 
 
 def step_note(tx: Tx, permit: Permit[StepReportPut]) -> RunStepState | None:
@@ -184,17 +184,17 @@ def step_note(tx: Tx, permit: Permit[StepReportPut]) -> RunStepState | None:
     return step
 
 
-def _length(told: StepReport) -> int:
-    texts = (told.message, told.outputs, told.inputs, *(each.body for each in told.findings or ()))
+def _length(report: StepReport) -> int:
+    texts = (report.message, report.outputs, report.inputs, *(each.body for each in report.findings or ()))
     return sum(len(each) for each in texts if each is not None)
 
 
-def _merge_step(before: RunStepState, told: StepReport, *, attempt: int) -> RunStepState:
+def _merge_step(before: RunStepState, report: StepReport, *, attempt: int) -> RunStepState:
     """Return the stored step with the report applied; another attempt starts from empty fields."""
     if before.attempt != attempt:
-        before = RunStepState(before.name, before.reads, before.output, told.state, attempt)
-    kept = ("rows", "bytes", "started_at", "outputs", "inputs", "phases")
-    said = {name: value for name in kept if (value := getattr(told, name)) is not None}
+        before = RunStepState(before.name, before.reads, before.output, report.state, attempt)
+    entry = ("rows", "bytes", "started_at", "outputs", "inputs", "phases")
+    entries = {name: value for name in entry if (value := getattr(report, name)) is not None}
     return msgspec.structs.replace(
-        before, state=told.state, attempt=attempt, ended_at=told.ended_at, message=told.message, **said
+        before, state=report.state, attempt=attempt, ended_at=report.ended_at, message=report.message, **entries
     )

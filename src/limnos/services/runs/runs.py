@@ -266,10 +266,10 @@ async def run_start(ctx: Context, *, metalake: str, pipeline: str, begin: RunBeg
 
     def decide(request_view: RequestView) -> Permit[RunStart]:
         request_view.require_in_metalake_use()
-        found = request_view.look_up(Kind.JOB_TEMPLATE, (pipeline,), Action.JOB_RUN)
-        require_pipeline_type(found.entity)
+        result = request_view.look_up(Kind.JOB_TEMPLATE, (pipeline,), Action.JOB_RUN)
+        require_pipeline_type(result.entity)
         return request_view.permit(
-            RunStart(found.entity, begin, *caller_identity(request_view), request_view.maker_id, pins), found.decision
+            RunStart(result.entity, begin, *caller_identity(request_view), request_view.maker_id, pins), result.decision
         )
 
     run, steps = await ctx.write(RequestScope(metalake), decide, run_insert)
@@ -325,12 +325,12 @@ def _new_run(tx: Tx, command: RunStart, *, pipeline: Node, version: int) -> Pipe
 async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
     """Return a run with its steps and findings. Raises NotFound, PermissionDenied."""
     metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
-    found = await ctx.look_up(lambda: run_whole_read(metalake_id, uuid))
-    run = None if found is None else found[0]
-    judged = await ctx.read(
+    result = await ctx.look_up(lambda: run_whole_read(metalake_id, uuid))
+    run = None if result is None else result[0]
+    decision = await ctx.read(
         RequestScope(metalake), lambda request_view: run_authorize(request_view, run, uuid=uuid, action=Action.JOB_LOAD)
     )
-    return RunView(judged.run, judged.pipeline.name, _now(ctx), *(found or (None, (), ()))[1:])
+    return RunView(decision.run, decision.pipeline.name, _now(ctx), *(result or (None, (), ()))[1:])
 
 
 def caller_of(request_view: RequestView) -> RunViewer:
@@ -376,18 +376,20 @@ async def runs_list(
             of, caller, of_pipeline=pipeline is not None, state=state, now_ms=now_ms, before=before, limit=count
         )
     )
-    told = await ctx.read(RequestScope(metalake), lambda request_view: _visible_runs(request_view, rows, now_ms=now_ms))
-    return told, rows[-1].id if len(rows) == count else None
+    views = await ctx.read(
+        RequestScope(metalake), lambda request_view: _visible_runs(request_view, rows, now_ms=now_ms)
+    )
+    return views, rows[-1].id if len(rows) == count else None
 
 
 def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms: int) -> list[RunView]:
     """Decide on each run again: the rows were selected by earlier owners."""
-    found: list[RunView] = []
+    views: list[RunView] = []
     for run in rows:
         pipeline = pipeline_of(request_view, run)
         if pipeline is not None and is_run_visible(request_view, run, pipeline=pipeline):
-            found.append(RunView(run, pipeline.name, now_ms))
-    return found
+            views.append(RunView(run, pipeline.name, now_ms))
+    return views
 
 
 def is_run_visible(request_view: RequestView, run: RunOrJob, *, pipeline: Node) -> bool:
@@ -447,16 +449,21 @@ async def run_finish(
     """
     if state not in FINISHES:
         raise BadRequest(f"A run does not finish as '{state[:50]}': use one of {', '.join(FINISHES)}")
-    found = await run_look_up(ctx, metalake, uuid=uuid)
+    pipeline_run = await run_look_up(ctx, metalake, uuid=uuid)
 
     def decide(request_view: RequestView) -> Permit[RunChange]:
-        judged = run_authorize(request_view, found, uuid=uuid, action=Action.JOB_CANCEL)
-        if state != DISCARDED or judged.run.is_held(_now(ctx)):
-            require_own(request_view, judged.run)
+        decision = run_authorize(request_view, pipeline_run, uuid=uuid, action=Action.JOB_CANCEL)
+        if state != DISCARDED or decision.run.is_held(_now(ctx)):
+            require_own(request_view, decision.run)
         command = RunChange(
-            judged.run.id, judged.pipeline, *caller_identity(request_view), state, attempt, _shorten_message(message)
+            decision.run.id,
+            decision.pipeline,
+            *caller_identity(request_view),
+            state,
+            attempt,
+            _shorten_message(message),
         )
-        return request_view.permit(command, judged.decision)
+        return request_view.permit(command, decision.decision)
 
     return RunView(*await ctx.write(RequestScope(metalake), decide, run_end), _now(ctx))
 
@@ -512,8 +519,8 @@ _ADVICE = {
 
 def state_conflict_error(run: PipelineRun, state: str, *, now_ms: int) -> RunConflict:
     """Return the error for a change of state that is not possible, with advice."""
-    shown = run.shown(now_ms)
-    return RunConflict(f"Run {run.uuid} is {shown}, so it is not {state}: {_ADVICE[shown].format(run.uuid)}")
+    text = run.shown(now_ms)
+    return RunConflict(f"Run {run.uuid} is {text}, so it is not {state}: {_ADVICE[text].format(run.uuid)}")
 
 
 def _state_conflict(tx: Tx, run: PipelineRun, *, state: str) -> RunConflict:
@@ -525,12 +532,12 @@ async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
 
     Raises NotFound, PermissionDenied, RunConflict.
     """
-    found = await run_look_up(ctx, metalake, uuid=uuid)
+    pipeline_run = await run_look_up(ctx, metalake, uuid=uuid)
 
     def decide(request_view: RequestView) -> Permit[RunChange]:
-        judged = run_authorize(request_view, found, uuid=uuid, action=Action.JOB_CANCEL)
+        decision = run_authorize(request_view, pipeline_run, uuid=uuid, action=Action.JOB_CANCEL)
         return request_view.permit(
-            RunChange(judged.run.id, judged.pipeline, *caller_identity(request_view)), judged.decision
+            RunChange(decision.run.id, decision.pipeline, *caller_identity(request_view)), decision.decision
         )
 
     return RunView(*await ctx.write(RequestScope(metalake), decide, run_stop), _now(ctx))
@@ -569,14 +576,16 @@ async def run_resume(
         PermissionDenied: The caller is not the run's user, or may not run the pipeline.
     """
     lease_check(holder, lease_ms)
-    found = await run_look_up(ctx, metalake, uuid=uuid)
+    pipeline_run = await run_look_up(ctx, metalake, uuid=uuid)
 
     def decide(request_view: RequestView) -> Permit[RunResume]:
-        judged = run_authorize(request_view, found, uuid=uuid, action=Action.JOB_LOAD)
-        require_own(request_view, judged.run)
-        runs = request_view.require(Action.JOB_RUN, chain_of(request_view, judged.run, pipeline=judged.pipeline)[1:])
-        command = RunResume(judged.run.id, judged.pipeline, holder, lease_ms, after)
-        return request_view.permit(command, judged.decision, runs)
+        decision = run_authorize(request_view, pipeline_run, uuid=uuid, action=Action.JOB_LOAD)
+        require_own(request_view, decision.run)
+        runs = request_view.require(
+            Action.JOB_RUN, chain_of(request_view, decision.run, pipeline=decision.pipeline)[1:]
+        )
+        command = RunResume(decision.run.id, decision.pipeline, holder, lease_ms, after)
+        return request_view.permit(command, decision.decision, runs)
 
     return RunView(*await ctx.write(RequestScope(metalake), decide, run_revive), _now(ctx))
 

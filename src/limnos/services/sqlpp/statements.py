@@ -84,15 +84,15 @@ async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[Pa
 
 
 def _parsed_here(ctx: Context, text: str) -> tuple[ParsedStatement, ...]:
-    kept = PREPARED.of(ctx.services).parsed
-    found = kept.get(text)
-    if found is None:
-        found = parse(text)
+    entry = PREPARED.of(ctx.services).parsed
+    statements = entry.get(text)
+    if statements is None:
+        statements = parse(text)
         if False not in [
-            statement_kind_of(each.statement).reads for each in found
+            statement_kind_of(each.statement).reads for each in statements
         ]:  # other statements may contain secrets, and are rarely repeated
-            kept.put(text, found)
-    return found
+            entry.put(text, statements)
+    return statements
 
 
 async def _parse_in_process(ctx: Context, text: str) -> tuple[ParsedStatement, ...]:
@@ -101,20 +101,20 @@ async def _parse_in_process(ctx: Context, text: str) -> tuple[ParsedStatement, .
 
     A thread parses other long statements again, one at a time, in at most two seconds.
     """
-    _, told = await process_do(ctx, PARSE, text.encode("utf-8", "surrogatepass"))
-    made: list[ParsedStatement] = []
-    for span in spans_of(told):
+    _, data = await process_do(ctx, PARSE, text.encode("utf-8", "surrogatepass"))
+    statements: list[ParsedStatement] = []
+    for span in spans_of(data):
         own = text[span.start : span.end]
         if len(own) <= TEXT_SHORT:
-            made += parse(own, span)
+            statements += parse(own, span)
             await asyncio.sleep(0)
         elif span.kind == tree.QueryStatement.__name__:
             body = UnparsedQuery(span.place, own, span.parameters)
-            made.append(ParsedStatement(tree.QueryStatement(span.place, body), own, ()))
+            statements.append(ParsedStatement(tree.QueryStatement(span.place, body), own, ()))
         else:
             async with PARSING_SLOTS.of(ctx.services):
-                made += await asyncio.to_thread(parse, own, span)
-    return tuple(made)
+                statements += await asyncio.to_thread(parse, own, span)
+    return tuple(statements)
 
 
 async def dataverse_begin(
@@ -204,8 +204,8 @@ async def _explain(session: StatementSession, body: tree.Expression) -> AsyncGen
     """Yield the bound plan as engines get it, and which part of it runs where."""
     bound = await query_bind(session, body)
     await require_metadata(session.ctx, bound)
-    told = await data_explain(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)
-    yield as_text(told) if session.plans_as_text else told
+    data = await data_explain(session.ctx, bound) if bound.reads_data else wire.encode(bound.query.expression)
+    yield as_text(data) if session.plans_as_text else data
 
 
 async def _set(session: StatementSession, statement: tree.SetOption) -> None:

@@ -32,20 +32,20 @@ def catalog_locations(record: CatalogRecord, *, catalog_id: int, warehouse: str)
     If two kinds have the same location, the stricter kind represents both.
     """
     fallback = f"{warehouse}/{catalog_id}"
-    found: dict[str, tuple[LocationKind, str]] = {}
+    results: dict[str, tuple[LocationKind, str]] = {}
     directory = record.properties.get(DIRECTORY)
     if record.provider in PROVIDERS_WITH_WAREHOUSE:
         for root in roots_of(record, fallback):
-            found[_key(root)] = LocationKind.ALLOWED_LOCATION, root
+            results[_key(root)] = LocationKind.ALLOWED_LOCATION, root
         home = warehouse_of(record, fallback)
         if home:
-            found[_key(home)] = LocationKind.WAREHOUSE, home
+            results[_key(home)] = LocationKind.WAREHOUSE, home
             aside = f"{home}/{RESTRICTED_READS_DIRECTORY}"
-            found[_key(aside)] = LocationKind.RESTRICTED_READS, aside
+            results[_key(aside)] = LocationKind.RESTRICTED_READS, aside
     if directory:
-        found[_key(directory)] = LocationKind.LANCE_DIRECTORY, directory
-    found.pop("", None)
-    return found
+        results[_key(directory)] = LocationKind.LANCE_DIRECTORY, directory
+    results.pop("", None)
+    return results
 
 
 def _key(location: str) -> str:
@@ -74,10 +74,10 @@ def catalog_locations_claim(
         BadRequest: A location rule forbids a location.
         ServiceUnavailable: Files at a location are being deleted.
     """
-    wanted = catalog_locations(record, catalog_id=catalog_id, warehouse=warehouse)
+    requested = catalog_locations(record, catalog_id=catalog_id, warehouse=warehouse)
     before = {(each.location, each.claim.kind) for each in tx.places.of(catalog_id)}
-    tx.places.lock(key for key, (kind, _) in wanted.items() if (key, kind) not in before)
-    for key, (kind, location) in wanted.items():
+    tx.places.lock(key for key, (kind, _) in requested.items() if (key, kind) not in before)
+    for key, (kind, location) in requested.items():
         if (key, kind) in before:
             continue
         claim = LocationClaim(kind, catalog_id, catalog_id, 0)
@@ -92,5 +92,5 @@ def catalog_locations_claim(
         if is_kept:
             tx.places.mark(RegisteredLocation(key, claim, None, 0), conflicting=True)
     for key, kind in before:
-        if wanted.get(key, (None, ""))[0] is not kind:
+        if requested.get(key, (None, ""))[0] is not kind:
             tx.places.clear(catalog_id, location=key, kind=kind)

@@ -54,15 +54,15 @@ def fileset_purge_later(tx: Tx, *, catalog: int, fileset: int) -> None:
 async def fileset_purge_run(work: TaskContext, payload: FilesetPurgePayload) -> str | None:
     """Delete a dropped fileset's files. Returns which files were kept and why; None if none were kept."""
     place = await catalog_storage_find(work, payload.catalog)
-    told: list[str] = []
+    texts: list[str] = []
     for at in payload.locations:
         result, is_reached = (
             (KEPT_REASON, False) if place is None else await _purge(work, payload, location=at, place=place)
         )
-        told.append(result)
+        texts.append(result)
         await location_mark_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=is_reached)
     await work.submit(lambda tx: tx.fileset_places.clear(payload.fileset))
-    return "; ".join(dict.fromkeys(filter(None, told))) or None
+    return "; ".join(dict.fromkeys(filter(None, texts))) or None
 
 
 async def _purge(
@@ -73,13 +73,15 @@ async def _purge(
     if rivals:
         log.warning("files of a dropped fileset are kept", task=work.task_id, location=location, rivals=rivals[:10])
         return f"kept everything at {location}: another fileset or a table lies at {rivals[0]}", False
-    told = PurgePayload(metadata_location=location, catalog=payload.catalog, roots=place.roots, location=location)
-    done = await work.apart(FilesetPurge(told, place.catalog.properties, rivals=(), allowed=place.allowed).run)
+    purge_payload = PurgePayload(
+        metadata_location=location, catalog=payload.catalog, roots=place.roots, location=location
+    )
+    done = await work.apart(FilesetPurge(purge_payload, place.catalog.properties, rivals=(), allowed=place.allowed).run)
     log.info("purged", task=work.task_id, location=location, files=done.deleted)
     if not done.kept:
         return "", done.is_reached
-    kept = f"kept {done.kept}, as they are not the fileset's own: {', '.join(done.kept_first)}"
-    return f"deleted {done.deleted} files at {location}; {kept}", done.is_reached
+    stored_text = f"kept {done.kept}, as they are not the fileset's own: {', '.join(done.kept_first)}"
+    return f"deleted {done.deleted} files at {location}; {stored_text}", done.is_reached
 
 
 class FilesetPurge(TablePurge):

@@ -76,9 +76,9 @@ def location_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int
 
 def locations_claim(tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, locations: Iterable[str]) -> None:
     """Lock several locations in a fixed order, then register them. Raises as `location_claim`."""
-    wanted = list(locations)
-    locations_lock(tx, locations=wanted)
-    for each in wanted:
+    requested_names = list(locations)
+    locations_lock(tx, locations=requested_names)
+    for each in requested_names:
         location_claim(tx, kind, owner_id=owner_id, catalog_id=catalog_id, location=each)
 
 
@@ -141,8 +141,8 @@ def _claim_refusal(
     claim: LocationClaim, rival: RegisteredLocation, *, relation: LocationRelation, location: str
 ) -> BadRequest:
     if rival.claim.metalake_id != claim.metalake_id:
-        told = f"Location {location} lies {_SIDES[relation]} a place of another metalake, and metalakes share no files: choose another"
-        return BadRequest(told)
+        text = f"Location {location} lies {_SIDES[relation]} a place of another metalake, and metalakes share no files: choose another"
+        return BadRequest(text)
     mine, word = _WORDS[claim.kind], _WORDS[rival.claim.kind]
     if claim.kind in OF_CATALOGS:
         return BadRequest(

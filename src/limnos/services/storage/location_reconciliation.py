@@ -68,16 +68,16 @@ async def locations_reconcile(services: NodeServices) -> None:
         await _settle_rest(store)
         await store.submit(permit, lambda tx: tx.places.settled())
     await _read_conflicts(services)
-    found = await store.submit(permit, partial(describe_conflicts, limit=LOGGED_MAX + 1))
-    for told in found[:LOGGED_MAX]:
-        log.warning("a place breaks a rule of places", **told)
-    if len(found) > LOGGED_MAX:
+    results = await store.submit(permit, partial(describe_conflicts, limit=LOGGED_MAX + 1))
+    for fields in results[:LOGGED_MAX]:
+        log.warning("a place breaks a rule of places", **fields)
+    if len(results) > LOGGED_MAX:
         log.warning("more places break a rule of places: see 'limnos server check'")
 
 
 async def _read_conflicts(services: NodeServices) -> None:
-    found = await services.gate.look_up(lambda: conflicts_read(CONFLICTS_MAX))
-    services.defaults.location_conflicts.ids = frozenset(each.claim.owner_id for each in found)
+    locations = await services.gate.look_up(lambda: conflicts_read(CONFLICTS_MAX))
+    services.defaults.location_conflicts.ids = frozenset(each.claim.owner_id for each in locations)
 
 
 async def locations_refresh(services: NodeServices) -> None:
@@ -137,18 +137,18 @@ def describe_conflicts(tx: Tx, *, limit: int = DESCRIBED_MAX) -> list[dict[str, 
 
     Locations of dropped objects are omitted. So are resolved conflicts, whose marks the next round of upkeep ends.
     """
-    found: list[dict[str, object]] = []
+    results: list[dict[str, object]] = []
     for each in tx.places.conflicts(limit=limit, only_live=True):
         rival = _rival_of(tx, each)
         if rival is not None:
             kind = each.claim.kind
-            found.append(
+            results.append(
                 {
                     **_names(tx, each), "other": _names(tx, rival), "effect": EFFECT.get(kind, _EFFECT_OBJECT),
                     "mend": MEND.get(kind, _MEND_OBJECT),
                 }
             )  # fmt: skip
-    return found
+    return results
 
 
 def _names(tx: Tx, place: RegisteredLocation) -> dict[str, object]:
@@ -173,12 +173,12 @@ def _settle_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool) 
     for catalog_id, record in catalogs_read(tx):
         if catalog_id not in some:
             continue
-        wanted = catalog_locations(record, catalog_id=catalog_id, warehouse=warehouse)
+        requested = catalog_locations(record, catalog_id=catalog_id, warehouse=warehouse)
         before = {(each.location, each.claim.kind) for each in tx.places.of(catalog_id)}
         for key, kind in before:
-            if wanted.get(key, (None, ""))[0] is not kind:
+            if requested.get(key, (None, ""))[0] is not kind:
                 tx.places.clear(catalog_id, location=key, kind=kind)
-        for key, (kind, _) in wanted.items():
+        for key, (kind, _) in requested.items():
             if (key, kind) not in before:
                 claim = LocationClaim(kind, catalog_id, catalog_id, tx.places.metalake_of(catalog_id))
                 tx.places.put(claim, key)

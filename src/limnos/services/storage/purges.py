@@ -174,8 +174,8 @@ def is_empty(location: str, place: CatalogStorage, *, is_reached: bool = False, 
 
 def _is_mounted(root: str) -> bool:
     try:
-        with os.scandir(path_of(root)) as found:
-            return any(found)
+        with os.scandir(path_of(root)) as iterator:
+            return any(iterator)
     except OSError:
         return False
 
@@ -319,9 +319,9 @@ class TablePurge:
 
 def _texts(rows: Iterable[object], key: str) -> Iterator[str]:
     for row in rows:
-        found = row.get(key) if isinstance(row, dict) else None
-        if isinstance(found, str):
-            yield found
+        result = row.get(key) if isinstance(row, dict) else None
+        if isinstance(result, str):
+            yield result
 
 
 def is_table_file(location: str, own: str, roots: Sequence[str]) -> bool:

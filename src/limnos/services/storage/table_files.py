@@ -50,8 +50,8 @@ class TableFiles:
     async def manifests(self, location: str) -> tuple[tuple[ListedManifest, ...], int]:
         """Read a manifest list, and return its length too. Raises MissingFile, OutsideRoots, TooLarge, InvalidTable."""
         data = await self._read(location)
-        (found,) = await self._chores.do("iceberg-manifests", data)
-        return msgspec.json.decode(found, type=tuple[ListedManifest, ...]), len(data)
+        (result,) = await self._chores.do("iceberg-manifests", data)
+        return msgspec.json.decode(result, type=tuple[ListedManifest, ...]), len(data)
 
     async def page(self, location: str, *, only_added: bool, skip: int, limit: int) -> tuple[FilePage, int]:
         """Read some files of a manifest.
@@ -72,9 +72,9 @@ class TableFiles:
             InvalidTable: It is no manifest.
         """
         data = await self._read(location)
-        asked = page_request(only_added=only_added, skip=skip, limit=limit)
-        (found,) = await self._chores.do("iceberg-files", data, asked)
-        return msgspec.json.decode(found, type=FilePage), len(data)
+        requested = page_request(only_added=only_added, skip=skip, limit=limit)
+        (result,) = await self._chores.do("iceberg-files", data, requested)
+        return msgspec.json.decode(result, type=FilePage), len(data)
 
     async def size(self, location: str) -> int | None:
         """Return the length of a file in bytes; None if it does not exist. Raises OutsideRoots."""
@@ -101,5 +101,5 @@ def _outside_error(location: str) -> OutsideRoots:
 
 async def own_locations(ctx: Context, document: MetadataDocument) -> tuple[str, ...]:
     """Return a table's locations: its own, and those that the register has for it without conflicts."""
-    found = await ctx.look_up(partial(own_locations_read, document.node_id))
-    return (document.location, *[each.location for each in found if not each.claim.is_conflicting])
+    locations = await ctx.look_up(partial(own_locations_read, document.node_id))
+    return (document.location, *[each.location for each in locations if not each.claim.is_conflicting])

@@ -225,13 +225,13 @@ async def _prepare_all(
     ctx: Context, *, operations: Sequence[LanceBatchOperation], steps: Sequence[LanceBatchStep]
 ) -> list[PreparedOperation]:
     """Check the files that the operations need. Raises the errors of single requests, with the table's name."""
-    found: list[PreparedOperation] = []
+    prepared_operation: list[PreparedOperation] = []
     for operation, step in zip(operations, steps, strict=True):
         try:
-            found.append(await _prepare_one(ctx, operation, step=step))
+            prepared_operation.append(await _prepare_one(ctx, operation, step=step))
         except LimnosError as error:
             raise name_object_in_error(error, operation.levels) from error
-    return found
+    return prepared_operation
 
 
 async def _prepare_one(ctx: Context, operation: LanceBatchOperation, *, step: LanceBatchStep) -> PreparedOperation:
@@ -240,7 +240,7 @@ async def _prepare_one(ctx: Context, operation: LanceBatchOperation, *, step: La
         versions = await versions_of(ctx, step.made, place=table.place, record=table.record)
         return PreparedOperation(step.made, versions)
     if isinstance(operation, CreateVersionOperation):
-        return PreparedOperation(draft=await version_draft_of(ctx, table, asked=operation.asked))
+        return PreparedOperation(draft=await version_draft_of(ctx, table, new_version=operation.asked))
     if isinstance(operation, DeleteVersionsOperation):
         return PreparedOperation(
             version_deletion=await version_deletion_of(ctx, table, branch=operation.branch, spans=operation.spans)

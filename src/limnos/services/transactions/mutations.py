@@ -68,12 +68,12 @@ def command_of(plan: TransactionPlan, built: list[BuiltMetadata]) -> Permit[Tran
     of_step = {each.work.steps[0]: each for each in built}
     transaction_mutations: list[TransactionMutation] = []
     for number, step in enumerate(plan.steps):
-        made = None if step.made is None else step.made.id
+        count = None if step.made is None else step.made.id
         if step.mutation is not None:
-            transaction_mutations.append(TransactionMutation(step.permit.command, step.mutation, number, made))
+            transaction_mutations.append(TransactionMutation(step.permit.command, step.mutation, number, count))
         elif number in of_step:
             command, mutation = _table_mutation(step, of_step[number])
-            transaction_mutations.append(TransactionMutation(command, mutation, number, made))
+            transaction_mutations.append(TransactionMutation(command, mutation, number, count))
     return plan.permit.about(TransactionCommand(tuple(transaction_mutations)))
 
 
@@ -104,8 +104,8 @@ def _view_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, O
     document, before, node = built.document, built.work.document, cast("Node", step.table)
     if step.draft is not None:
         draft, record = step.draft, cast("ViewRecord", node.record)
-        made = cast("MetadataDocument", document)
-        command = ViewCreate(draft.namespace, step.path[-1], draft.space, made, draft.owner_id, record)
+        metadata_document = cast("MetadataDocument", document)
+        command = ViewCreate(draft.namespace, step.path[-1], draft.space, metadata_document, draft.owner_id, record)
         return command, cast("OperationMutation", view_insert)
     before = cast("MetadataDocument", before)
     if document is None and built.record is None:
@@ -123,10 +123,10 @@ def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEf
         path for command in commands if isinstance(command, (TableCreate, TableCommit)) for path in command.data_paths
     ]
     locations_lock(tx, documents=documents, locations=paths)
-    made: dict[int, int] = {}
+    entries: dict[int, int] = {}
     results: dict[int, object] = {}
     for transaction_mutation in transaction_mutations:
-        command = _with_new_ids(transaction_mutation.command, made) if made else transaction_mutation.command
+        command = _with_new_ids(transaction_mutation.command, entries) if entries else transaction_mutation.command
         try:
             result = transaction_mutation.mutation(tx, permit.about(command))
         except LimnosError as error:
@@ -135,15 +135,15 @@ def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEf
         fault_point(OPERATION_POINT)
         results[transaction_mutation.place] = result
         if transaction_mutation.made is not None:
-            made[transaction_mutation.made] = _id_of(result)
+            entries[transaction_mutation.made] = _id_of(result)
     return TransactionEffects(tx.revision if tx.drafts else tx.revision - 1, results)
 
 
-def _id_of(made: object) -> int:
+def _id_of(result: object) -> int:
     """Return the id of a created object."""
-    if isinstance(made, MetadataDocument):
-        return made.node_id
-    return made.node.id if isinstance(made, ViewState) else cast("Node", made).id
+    if isinstance(result, MetadataDocument):
+        return result.node_id
+    return result.node.id if isinstance(result, ViewState) else cast("Node", result).id
 
 
 def _relocated_document(command: object) -> MetadataDocument | None:
@@ -153,14 +153,14 @@ def _relocated_document(command: object) -> MetadataDocument | None:
     return command.document if isinstance(command, (TableCommit, ViewReplace)) and command.relocates else None
 
 
-def _with_new_ids(command: object, made: dict[int, int]) -> object:
+def _with_new_ids(command: object, results: dict[int, int]) -> object:
     """Replace the temporary ids of objects that the transaction has created by their ids."""
     if not isinstance(command, msgspec.Struct):
         return command
     fields = {name: getattr(command, name) for name in command.__struct_fields__}
     news = {
         name: msgspec.structs.replace(
-            value, id=made.get(value.id, value.id), parent_id=made.get(value.parent_id, value.parent_id)
+            value, id=results.get(value.id, value.id), parent_id=results.get(value.parent_id, value.parent_id)
         )
         for name, value in fields.items()
         if isinstance(value, Node) and (is_new(value.id) or is_new(value.parent_id))

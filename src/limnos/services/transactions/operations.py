@@ -286,10 +286,10 @@ class NamespaceCreateOperation(NamedTuple):
         """Decide on creating the namespace."""
         permit, _ = namespace_create_of(request_view, self.path, self.record, parents=False)
         command = permit.command
-        made = request_view.note_made(
+        node = request_view.note_made(
             Kind.NAMESPACE, parent_id=command.parent.id, name=self.path[-1], record=command.record
         )
-        return OperationStep(permit, self.path, cast("OperationMutation", namespace_insert), made, kind=Kind.NAMESPACE)
+        return OperationStep(permit, self.path, cast("OperationMutation", namespace_insert), node, kind=Kind.NAMESPACE)
 
 
 class NamespaceDropOperation(NamedTuple):

@@ -81,8 +81,8 @@ async def with_runs(
     ready: list[TransactionOperation] = []
     for each in operations:
         if isinstance(each, RunPublishOperation):
-            found = await run_look_up(ctx, scope.metalake or "", uuid=each.uuid)
-            ready.append(each._replace(found=found))
+            pipeline_run = await run_look_up(ctx, scope.metalake or "", uuid=each.uuid)
+            ready.append(each._replace(found=pipeline_run))
         else:
             ready.append(each)
     return ready

@@ -88,15 +88,15 @@ def _decide_operation(operation: TransactionOperation, pending: TransactionView)
 def _require_cached(operations: Sequence[TransactionOperation], request_view: RequestView) -> None:
     """Raise one CacheMiss for all missing facts of the operations."""
     targets = [target for each in operations for target in each.targets]
-    found = for_each(targets, lambda target: request_view.find(target[1], target[0]))
+    results = for_each(targets, lambda target: request_view.find(target[1], target[0]))
     view = request_view.view
-    wanted: dict[Key, int] = {}
-    for node, chain in found:
+    requested: dict[Key, int] = {}
+    for node, chain in results:
         for link in chain:
             key = owner_key(link.id)
             if link.id > 0 and view.get(key) is ABSENT:
-                wanted[key] = request_view.zone_of(link.kind)
+                requested[key] = request_view.zone_of(link.kind)
         if node is not None and view.get(document_key(node.id)) is ABSENT:
-            wanted[document_key(node.id)] = request_view.zone
-    if wanted:
-        raise CacheMiss(wanted)
+            requested[document_key(node.id)] = request_view.zone
+    if requested:
+        raise CacheMiss(requested)

@@ -87,8 +87,8 @@ class TransactionView(RequestView):
 
     def node(self, node_id: int) -> Node:
         """Return a node with the noted effects."""
-        found = self._nodes.get(node_id)
-        return super().node(node_id) if found is None else found
+        node = self._nodes.get(node_id)
+        return super().node(node_id) if node is None else node
 
     def owner_of(self, link: ChainLink) -> int | None:
         """Return an object's owner; the caller owns what the transaction creates."""

@@ -60,7 +60,11 @@ OPERATIONS_MAX = 1000
 
 
 async def transaction_execute(
-    ctx: Context, scope: RequestScope, operations: Sequence[TransactionOperation], *, told: AnswerBuilder | None = None
+    ctx: Context,
+    scope: RequestScope,
+    operations: Sequence[TransactionOperation],
+    *,
+    encode: AnswerBuilder | None = None,
 ) -> tuple[int, list[MetadataDocument | None]]:
     """Do all operations or none.
 
@@ -68,7 +72,7 @@ async def transaction_execute(
         ctx: The request.
         scope: The catalog.
         operations: The operations, in order.
-        told: Makes the response body from the results. It is stored with the transaction of a request with an
+        encode: Makes the response body from the results. It is stored with the transaction of a request with an
             idempotency key.
 
     Returns:
@@ -93,7 +97,7 @@ async def transaction_execute(
         if waits:
             plan = await ctx.read(scope, look)
         async with ctx.services.files.file_batch(lambda: ctx.submitted) as file_batch:
-            plan, built, done = await _carry_out(ctx, scope, operations, plan, file_batch, told=told)
+            plan, built, done = await _carry_out(ctx, scope, operations, plan, file_batch, encode=encode)
     await _finish_commit(ctx, plan, built, revision=done.revision, epoch=epoch)
     documents = _documents(plan, built)
     for number, each in done.results.items():
@@ -109,8 +113,8 @@ async def _check_files(ctx: Context, plan: TransactionPlan) -> None:
     """
     commits: list[CommitFiles] = []
     for work in plan.works:
-        made = plan.steps[work.steps[0]].source
-        location = made.location if isinstance(made, TableRequest) else None
+        source = plan.steps[work.steps[0]].source
+        location = source.location if isinstance(source, TableRequest) else None
         for step in [plan.steps[number] for number in work.steps]:
             if isinstance(step.source, CommitChange):
                 files = commit_files_of(step.source, document=work.document, place=work.place)
@@ -123,8 +127,8 @@ def _documents(plan: TransactionPlan, built: list[BuiltMetadata]) -> list[Metada
     return [documents.get(number) for number in range(len(plan.steps))]
 
 
-def _answer(told: AnswerBuilder, documents: list[MetadataDocument | None], revision: int) -> bytes:
-    return told(revision, documents)
+def _answer(result: AnswerBuilder, documents: list[MetadataDocument | None], revision: int) -> bytes:
+    return result(revision, documents)
 
 
 async def _carry_out(
@@ -134,7 +138,7 @@ async def _carry_out(
     plan: TransactionPlan,
     file_batch: FileBatch,
     *,
-    told: AnswerBuilder | None,
+    encode: AnswerBuilder | None,
 ) -> tuple[TransactionPlan, list[BuiltMetadata], TransactionEffects]:
     """Build and submit, and retry until no other commit came first or the patience ends. Raises CommitConflict."""
     loop = asyncio.get_running_loop()
@@ -143,8 +147,8 @@ async def _carry_out(
     for attempt in count():
         built = await build_all(ctx, plan, before=built, file_batch=file_batch)
         current, ready = plan, built
-        if told is not None:
-            ctx.keep_answer(partial(_answer, told, _documents(plan, built)))
+        if encode is not None:
+            ctx.keep_answer(partial(_answer, encode, _documents(plan, built)))
 
         def decide(request_view: RequestView) -> Permit[TransactionCommand]:
             now = plan_of(operations, request_view)
@@ -195,8 +199,8 @@ def _name_operation_in_error(error: LimnosError, plan: TransactionPlan) -> Limno
     if isinstance(error, AlreadyExists):
         if step.draft is None or isinstance(step.source, TableRequest) or error.kind not in ("table", "view"):
             return AlreadyExists(f"{error.kind.capitalize()} already exists: {render(step.path)}", kind=error.kind)
-        taken = CommitConflict("Requirement failed: table already exists", requirement="assert-create")
-        return name_object_in_error(taken, step.path)
+        conflict = CommitConflict("Requirement failed: table already exists", requirement="assert-create")
+        return name_object_in_error(conflict, step.path)
     return (
         name_object_in_error(error, step.path, what=step.kind)
         if isinstance(error, (BadRequest, CommitConflict))

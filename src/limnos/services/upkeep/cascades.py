@@ -71,15 +71,15 @@ async def namespace_drop_all(ctx: Context, scope: RequestScope, *, levels: Level
 def namespace_delete_all(tx: Tx, permit: Permit[NamespaceDropAll]) -> None:
     """Drop the content, the deepest first, then the namespace."""
     command = permit.command
-    held = tx.nodes.confirm(command.namespace)
-    below = tx.nodes.below(held.id, limit=OBJECTS_MAX + 1)
+    node = tx.nodes.confirm(command.namespace)
+    below = tx.nodes.below(node.id, limit=OBJECTS_MAX + 1)
     if len(below) > OBJECTS_MAX:
         raise BadRequest(
             f"More than {OBJECTS_MAX} objects lie in schema {render(command.levels)}: drop some of them first"
         )
     for each in below:
         _drop(tx, each, keep_ms=command.keep_ms)
-    tx.nodes.drop(held, keep_ms=command.keep_ms)
+    tx.nodes.drop(node, keep_ms=command.keep_ms)
 
 
 def _drop(tx: Tx, node: Node, *, keep_ms: int) -> None:

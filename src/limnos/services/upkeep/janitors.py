@@ -105,8 +105,8 @@ def lost_race_files(directory: str, document: MetadataDocument, watch: OrphanWin
     logged = [row.get("metadata-file") for row in iceberg_metadata.rows(metadata, "metadata-log")]
     named = {str(each).rpartition("/")[2] for each in (document.metadata_location, *logged)}
     versions = {iceberg_metadata.version_of(name) for name in named}
-    found = [name for name in _names(directory) if name not in named]
-    return [f"{directory}/{name}" for name in found if version_within(name, watch) in versions]
+    names = [name for name in _names(directory) if name not in named]
+    return [f"{directory}/{name}" for name in names if version_within(name, watch) in versions]
 
 
 def find_leftover(directory: str, watch: OrphanWindow) -> OrphanFiles:
@@ -204,11 +204,11 @@ class _JanitorSweep:
         except (OSError, ValueError):
             return False
 
-    async def _take(self, found: OrphanFiles) -> None:
+    async def _take(self, files: OrphanFiles) -> None:
         if self.dry:
-            self.gone += [*found.files, *found.directories]
-        elif found.files or found.directories:
-            self.gone += await self.work.apart(partial(_remove, found))
+            self.gone += [*files.files, *files.directories]
+        elif files.files or files.directories:
+            self.gone += await self.work.apart(partial(_remove, files))
 
 
 class _LiveTable(NamedTuple):
@@ -235,20 +235,20 @@ def _pending_purges(tx: Tx) -> set[str]:
     """Return the locations of purges that are pending or have failed for good."""
     payloads = (msgspec.json.decode(text, type=PurgePayload) for text in tx.tasks.payloads(PURGE))
     lance = (msgspec.json.decode(text, type=LancePurgePayload) for text in tx.tasks.payloads(LANCE_PURGE))
-    found = {payload.location for payload in payloads if payload.location is not None}
-    return found | {payload.location for payload in lance}
+    names = {payload.location for payload in payloads if payload.location is not None}
+    return names | {payload.location for payload in lance}
 
 
 def _with_candidates(page: list[_LiveTable], watch: OrphanWindow, beat: Heartbeat) -> list[_LiveTable]:
     """Return the tables whose documents must be read, since a file in their directory may be an orphan."""
-    found = []
+    tables = []
     for count, one in enumerate(page):
         beat(count)
         directory, _, current = one.current.rpartition("/")
         names = _names(path_of(directory))
         if any(name != current and version_within(name, watch) is not None for name in names):
-            found.append(one)
-    return found
+            tables.append(one)
+    return tables
 
 
 def _losers_of(document: MetadataDocument, watch: OrphanWindow, _beat: Heartbeat) -> OrphanFiles:
@@ -265,23 +265,23 @@ def _leftovers(places: list[str], watch: OrphanWindow, beat: Heartbeat) -> Orpha
     directories: list[str] = []
     for count, place in enumerate(places):
         beat(count)
-        found = find_leftover(path_of(place), watch)
-        files += found.files
-        directories += found.directories
+        orphan_files = find_leftover(path_of(place), watch)
+        files += orphan_files.files
+        directories += orphan_files.directories
     return OrphanFiles(tuple(files), tuple(directories))
 
 
-def _remove(found: OrphanFiles, beat: Heartbeat) -> list[str]:
-    gone = []
+def _remove(files: OrphanFiles, beat: Heartbeat) -> list[str]:
+    names = []
     for count, (path, remove) in enumerate(
-        [*((each, os.unlink) for each in found.files), *((each, os.rmdir) for each in found.directories)]
+        [*((each, os.unlink) for each in files.files), *((each, os.rmdir) for each in files.directories)]
     ):
         beat(count)
         with suppress(OSError):  # it is gone, or the directory is no longer empty
             remove(path)
-            gone.append(path)
+            names.append(path)
             REMOVED["file" if remove is os.unlink else "directory",] += 1
-    return gone
+    return names
 
 
 def _names(directory: str) -> list[str]:

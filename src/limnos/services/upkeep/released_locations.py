@@ -105,9 +105,9 @@ async def released_free(work: TaskContext, payload: ReleasedLocations) -> tuple[
         await work.kept(at.take(work, page, pending=pending))
         last = page[-1]
         after = last.location, last.claim.owner_id, int(last.claim.kind)
-    told = f"freed {at.freed} places of dropped objects; {len(at.kept)} hold files, or cannot be looked at"
+    text = f"freed {at.freed} places of dropped objects; {len(at.kept)} hold files, or cannot be looked at"
     first = tuple(each[:1000] for each in at.kept[:NAMED_MAX])
-    return ReleasedLocations(*after, kept=len(at.kept), kept_first=first), told
+    return ReleasedLocations(*after, kept=len(at.kept), kept_first=first), text
 
 
 def _pending(tx: Tx) -> frozenset[int]:

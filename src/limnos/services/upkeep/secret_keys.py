@@ -102,15 +102,15 @@ async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
     keys = keys_of_server(ctx)
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _require)
-    found, webhooks = await ctx.look_up(catalog_records_read), await ctx.look_up(webhook_secrets_read)
-    made = keys.renew()
+    results, webhooks = await ctx.look_up(catalog_records_read), await ctx.look_up(webhook_secrets_read)
+    is_new = keys.renew()
     if keys.current is None:
         raise UnsupportedOperation(
             "This server has no key to seal secrets with: whoever runs it sets storage.key_file or storage.keys, the same on every node"
         )
     done, now, secrets = 0, [], []
     try:
-        for catalog_id, metalake_id, record in found:
+        for catalog_id, metalake_id, record in results:
             now.append(keys.sealed(record.properties))
             if now[-1] != record.properties:
                 done += await _seal(ctx, SecretsSeal(catalog_id, metalake_id, keys), mutation=secrets_seal)
@@ -126,7 +126,7 @@ async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
         raise StateUnknown(
             f"{done} secrets are under the newest key and others not yet: ask again, which goes on"
         ) from error
-    log.info("secrets are under the newest key", key=keys.current, made=made, sealed=done)
+    log.info("secrets are under the newest key", key=keys.current, made=is_new, sealed=done)
     # Do not ask the store after the last commit: the work is done and must be reported.
     return _key_inventory(keys, now, webhooks=secrets), done
 

@@ -111,8 +111,8 @@ async def _purge_lance(work: TaskContext, payload: LancePurgePayload) -> TaskOut
 
 
 async def _clean(work: TaskContext, payload: JanitorPayload) -> TaskOutcome:
-    told_next, gone = await janitor_run(work, payload)
-    return TaskOutcome(f"took away {len(gone)}", msgspec.json.encode(told_next).decode())
+    told_next, names = await janitor_run(work, payload)
+    return TaskOutcome(f"took away {len(names)}", msgspec.json.encode(told_next).decode())
 
 
 async def _free_places(work: TaskContext, payload: ReleasedLocations) -> TaskOutcome:

@@ -52,10 +52,10 @@ async def task_load(ctx: Context, task_id: int) -> TaskRow:
     """Return a task. Raises NotFound, PermissionDenied."""
     await refuse_former(ctx)
     await ctx.read(RequestScope(), _require)
-    found = await ctx.look_up(lambda: task_read(task_id))
-    if found is None:
+    row = await ctx.look_up(lambda: task_read(task_id))
+    if row is None:
         raise task_missing_error(task_id)
-    return found
+    return row
 
 
 def task_missing_error(task_id: int | str) -> NotFound:

@@ -146,17 +146,17 @@ async def trash_list(
     """
     catalog_id = await ctx.read(scope, _catalog_id)
     count = max(1, min(limit, PAGE_MAX))
-    shown: list[TrashEntry] = []
+    entries: list[TrashEntry] = []
     for _ in range(SLICES_MAX):
-        found: TrashRows = await ctx.look_up(partial(trash_read, catalog_id, before=before, limit=SLICE_MAX))
-        shown += await ctx.read(scope, partial(_visible_entries, catalog_id=catalog_id, found=found, below=below))
-        is_last = len(found.rows) < SLICE_MAX
-        if len(shown) > count or (len(shown) == count and not is_last):
-            return TrashPage(tuple(shown[:count]), _mark(shown[count - 1].row))
+        rows: TrashRows = await ctx.look_up(partial(trash_read, catalog_id, before=before, limit=SLICE_MAX))
+        entries += await ctx.read(scope, partial(_visible_entries, catalog_id=catalog_id, rows=rows, below=below))
+        is_last = len(rows.rows) < SLICE_MAX
+        if len(entries) > count or (len(entries) == count and not is_last):
+            return TrashPage(tuple(entries[:count]), _mark(entries[count - 1].row))
         if is_last:
-            return TrashPage(tuple(shown), None)
-        before = _mark(found.rows[-1])
-    return TrashPage(tuple(shown), before)
+            return TrashPage(tuple(entries), None)
+        before = _mark(rows.rows[-1])
+    return TrashPage(tuple(entries), before)
 
 
 def _mark(row: TrashRow) -> tuple[int, int]:
@@ -164,20 +164,20 @@ def _mark(row: TrashRow) -> tuple[int, int]:
 
 
 def _visible_entries(
-    request_view: RequestView, *, catalog_id: int, found: TrashRows, below: Levels
+    request_view: RequestView, *, catalog_id: int, rows: TrashRows, below: Levels
 ) -> tuple[TrashEntry, ...]:
     """Return the objects below a path that the caller may restore."""
     if _catalog_id(request_view) != catalog_id:
         return ()
 
     def judge(row: TrashRow) -> TrashEntry | None:
-        chain = _chain(request_view, row, found.above)
+        chain = _chain(request_view, row, rows.above)
         return (
             TrashEntry(row, _path(request_view, chain)) if request_view.decide(Action.UNDROP, chain).allowed else None
         )
 
-    shown = for_each(found.rows, judge)
-    return tuple([each for each in shown if each is not None and each.path[: len(below)] == below])
+    entries = for_each(rows.rows, judge)
+    return tuple([each for each in entries if each is not None and each.path[: len(below)] == below])
 
 
 async def trash_restore(
@@ -206,34 +206,34 @@ async def trash_restore(
     def decide(request_view: RequestView) -> Permit[TrashRestore]:
         nonlocal path
         _catalog_id(request_view)
-        if request_view.catalog.id != catalog_id or not found.rows:
+        if request_view.catalog.id != catalog_id or not rows.rows:
             raise _missing(scope, dropped_id)
-        row = found.rows[0]
+        row = rows.rows[0]
         if contents and row.kind is not Kind.NAMESPACE:
             raise BadRequest(f"A {row.kind.word} has no contents: ask for them with a namespace")
-        chain = _chain(request_view, row, found.above)
+        chain = _chain(request_view, row, rows.above)
         decision = request_view.decide(Action.UNDROP, chain)
         if not decision.allowed:
             raise _missing(scope, dropped_id)
-        into, path, there = _restore_target(request_view, row, chain, to)
+        into, path, existing = _restore_target(request_view, row, chain, to)
         codec = codec_of(request_view)
         if row.kind is Kind.NAMESPACE:
             codec.check_namespace(path)
         if request_view.is_taken(into.id, row.kind, path[-1]):
             raise _name_taken_error(row.kind, path)
         return request_view.permit(
-            TrashRestore(row, into, path[-1], contents, PARTS_MAX - len(path), codec), decision, there
+            TrashRestore(row, into, path[-1], contents, PARTS_MAX - len(path), codec), decision, existing
         )
 
     catalog_id = await ctx.read(scope, _catalog_id)
     for _ in range(2):
-        found: TrashRows = await ctx.look_up(lambda: trashed_read(catalog_id, dropped_id))
+        rows: TrashRows = await ctx.look_up(lambda: trashed_read(catalog_id, dropped_id))
         try:
             back = await ctx.write(scope, decide, trash_restore_run)
         except AlreadyExists as error:
-            raise _name_taken_error(found.rows[0].kind, path) from error
+            raise _name_taken_error(rows.rows[0].kind, path) from error
         if back is not None:
-            return TrashRestored(found.rows[0].kind, path, *back)
+            return TrashRestored(rows.rows[0].kind, path, *back)
     raise _missing(scope, dropped_id)
 
 
@@ -243,12 +243,12 @@ async def trash_forget(ctx: Context, scope: RequestScope, *, dropped_id: int) ->
     Raises NotFound, PermissionDenied (the catalog).
     """
     catalog_id = await ctx.read(scope, _catalog_id)
-    found = await ctx.look_up(lambda: trashed_read(catalog_id, dropped_id))
+    rows = await ctx.look_up(lambda: trashed_read(catalog_id, dropped_id))
 
     def decide(request_view: RequestView) -> Permit[TrashForget]:
-        if _catalog_id(request_view) != catalog_id or not found.rows:
+        if _catalog_id(request_view) != catalog_id or not rows.rows:
             raise _missing(scope, dropped_id)
-        decision = request_view.decide(Action.UNDROP, _chain(request_view, found.rows[0], found.above))
+        decision = request_view.decide(Action.UNDROP, _chain(request_view, rows.rows[0], rows.above))
         if not decision.allowed:
             raise _missing(scope, dropped_id)
         return request_view.permit(TrashForget(dropped_id), decision)
@@ -327,8 +327,8 @@ def trash_sweep(tx: Tx) -> int:
 
     The files of Lance tables, of SQL++ datasets and of managed filesets are deleted with them, by tasks.
     """
-    found = trash_expired(tx)
-    for each in found:
+    objects = trash_expired(tx)
+    for each in objects:
         locations_release(tx, each.node_id)
         if each.format == LANCE and each.location is not None:
             tx.tasks.create(LANCE_PURGE, lance_purge_of(each.zone, each.location))
@@ -338,7 +338,7 @@ def trash_sweep(tx: Tx) -> int:
             locations_mark_deleting(tx, each.node_id)
         elif each.purges:
             fileset_purge_later(tx, catalog=each.zone, fileset=each.node_id)
-    return sum(tx.trash.forget(each.node_id) for each in found)
+    return sum(tx.trash.forget(each.node_id) for each in objects)
 
 
 def _undrop_within(tx: Tx, parent_id: int, *, codec: LogicalCodec) -> tuple[int, int]:

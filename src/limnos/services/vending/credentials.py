@@ -101,57 +101,57 @@ class CredentialVendor:
         Raises as `credential_request_of` does.
         """
         key = (opened.location, opened.rights, opened.table_format)
-        found = self._wanted.get(key)
-        if found is None or found[0] is not opened.place:
+        result = self._wanted.get(key)
+        if result is None or result[0] is not opened.place:
             if len(self._wanted) >= KEPT_MAX:
                 self._wanted.clear()
-            found = self._wanted[key] = (opened.place, _credential_request(opened))
-        return found[1]
+            result = self._wanted[key] = (opened.place, _credential_request(opened))
+        return result[1]
 
-    def kept(self, wanted: CredentialRequest, *, at_least_ms: int | None = None) -> IssuedCredentials | None:
+    def kept(self, request: CredentialRequest, *, at_least_ms: int | None = None) -> IssuedCredentials | None:
         """Return cached credentials with at least half of their lifetime left, or with `at_least_ms` milliseconds left;
         else None.
         """
-        found = self._kept.get(wanted)
-        least = wanted.giver.life_s * 500 if at_least_ms is None else at_least_ms
-        if found is None or found.expires_ms - self._time.now_ms() < least:
+        result = self._kept.get(request)
+        least = request.giver.life_s * 500 if at_least_ms is None else at_least_ms
+        if result is None or result.expires_ms - self._time.now_ms() < least:
             return None
-        return found
+        return result
 
-    async def given(self, wanted: CredentialRequest) -> IssuedCredentials:
+    async def given(self, request: CredentialRequest) -> IssuedCredentials:
         """Return cached or new credentials.
 
         If STS does not answer, older ones are returned while they are still usable.
 
         Raises ServiceUnavailable, StorageFailed, UnsupportedOperation.
         """
-        found = self.kept(wanted)
-        if found is not None:
+        result = self.kept(request)
+        if result is not None:
             CREDENTIALS_GIVEN["kept",] += 1
-            return found
+            return result
         try:
-            return await self._new(wanted)
+            return await self._new(request)
         except LimnosError as error:
             CREDENTIALS_GIVEN["refused",] += 1
-            log.warning("no credentials for a table", role=wanted.giver.name, error=error.message, **error.context)
-            older = self.kept(wanted, at_least_ms=USABLE_MS) if isinstance(error, ServiceUnavailable) else None
+            log.warning("no credentials for a table", role=request.giver.name, error=error.message, **error.context)
+            older = self.kept(request, at_least_ms=USABLE_MS) if isinstance(error, ServiceUnavailable) else None
             if older is None:
                 raise
             return older
 
-    async def _new(self, wanted: CredentialRequest) -> IssuedCredentials:
+    async def _new(self, request: CredentialRequest) -> IssuedCredentials:
         if asyncio.current_task() is None:
             await asyncio.sleep(0)  # a request that runs outside of a task continues in one
-        task = self._asked.get(wanted)
+        task = self._asked.get(request)
         if task is None:
-            task = self._asked[wanted] = asyncio.create_task(self._fetched(wanted))
-            task.add_done_callback(partial(self._done, wanted))
+            task = self._asked[request] = asyncio.create_task(self._fetched(request))
+            task.add_done_callback(partial(self._done, request))
         return await asyncio.shield(task)
 
-    async def _fetched(self, wanted: CredentialRequest) -> IssuedCredentials:
-        giver = wanted.giver
+    async def _fetched(self, request: CredentialRequest) -> IssuedCredentials:
+        giver = request.giver
         try:
-            found = await self._shares.run((giver.endpoint, giver.name), partial(self._ask, giver, wanted.policy))
+            result = await self._shares.run((giver.endpoint, giver.name), partial(self._ask, giver, request.policy))
         except ServiceUnavailable as error:
             if error.context:
                 raise
@@ -159,25 +159,25 @@ class CredentialVendor:
                 "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or "
                 "ask for the table without credentials", retry_after_s=5,
             ) from error  # fmt: skip
-        if found.expires_ms - self._time.now_ms() < USABLE_MS:
+        if result.expires_ms - self._time.now_ms() < USABLE_MS:
             raise StorageFailed(
                 "The catalog's token service gives credentials that end at once: have its clock looked at"
             )
-        self._keep(wanted, found)
+        self._keep(request, result)
         CREDENTIALS_GIVEN["new",] += 1
-        return found
+        return result
 
-    def _keep(self, wanted: CredentialRequest, found: IssuedCredentials) -> None:
-        self._kept.pop(wanted, None)
+    def _keep(self, request: CredentialRequest, result: IssuedCredentials) -> None:
+        self._kept.pop(request, None)
         if len(self._kept) >= KEPT_MAX:
             now_ms = self._time.now_ms()
-            self._kept = {each: held for each, held in self._kept.items() if held.expires_ms > now_ms}
+            self._kept = {each: current for each, current in self._kept.items() if current.expires_ms > now_ms}
             while len(self._kept) >= KEPT_MAX:
                 del self._kept[next(iter(self._kept))]
-        self._kept[wanted] = found
+        self._kept[request] = result
 
-    def _done(self, wanted: CredentialRequest, task: asyncio.Task[IssuedCredentials]) -> None:
-        self._asked.pop(wanted, None)
+    def _done(self, request: CredentialRequest, task: asyncio.Task[IssuedCredentials]) -> None:
+        self._asked.pop(request, None)
         if not task.cancelled():
             task.exception()  # the waiting callers have it; without callers nobody needs it
 
@@ -243,15 +243,15 @@ async def _vend(
     waited: tuple[CredentialRequest, IssuedCredentials] | None = None
     while True:
         seen = await ctx.read(scope, look)
-        wanted = None if seen is None else VENDOR.of(ctx.services).wanted(seen)
-        if seen is None or wanted is None:
+        request = None if seen is None else VENDOR.of(ctx.services).wanted(seen)
+        if seen is None or request is None:
             return None
-        found = VENDOR.of(ctx.services).kept(wanted)
-        if found is None and waited is not None and waited[0] == wanted:
-            found = waited[1]
-        if found is not None:
-            return VendedCredentials(found, seen.location, seen.rights, seen.place.catalog.properties)
-        waited = wanted, await VENDOR.of(ctx.services).given(wanted)  # then the loop checks the rights again
+        result = VENDOR.of(ctx.services).kept(request)
+        if result is None and waited is not None and waited[0] == request:
+            result = waited[1]
+        if result is not None:
+            return VendedCredentials(result, seen.location, seen.rights, seen.place.catalog.properties)
+        waited = request, await VENDOR.of(ctx.services).given(request)  # then the loop checks the rights again
 
 
 def _fileset_access(
@@ -261,14 +261,14 @@ def _fileset_access(
     location.
     """
     record = cast("FilesetRecord", node.record)
-    found = record.locations.get(location_name(record, location))
-    if found is None or not is_vending(catalog_storage_of(request_view).catalog.properties):
+    result = record.locations.get(location_name(record, location))
+    if result is None or not is_vending(catalog_storage_of(request_view).catalog.properties):
         return None
     request_view.defaults.location_conflicts.refuse(node.id, what="fileset")
     reads, writes = (
         request_view.decide(action, chain).allowed for action in (Action.FILESET_READ, Action.FILESET_ALTER)
     )
-    return TableFileAccess(found, FileRights(reads, writes), catalog_storage_of(request_view), "")
+    return TableFileAccess(result, FileRights(reads, writes), catalog_storage_of(request_view), "")
 
 
 def _table_access(request_view: RequestView, node: Node, *, chain: SecurableChain) -> TableFileAccess | None:
@@ -346,19 +346,19 @@ async def new_table_credentials(
     Raises:
         ServiceUnavailable, StorageFailed: As `table_credentials`.
     """
-    wanted = (
+    request = (
         None
         if not is_vending(place.catalog.properties)
         else _credential_request(TableFileAccess(location, BOTH, place, table_format))
     )
-    if wanted is None:
+    if request is None:
         return None
     normal = normalise(location)
     if unless_claimed:
         near = await ctx.look_up(partial(rivals_read, place_key(normal)))
         if any(each.claim.kind not in ROOTS for each in near):
             return None
-    return VendedCredentials(await VENDOR.of(ctx.services).given(wanted), normal, BOTH, place.catalog.properties)
+    return VendedCredentials(await VENDOR.of(ctx.services).given(request), normal, BOTH, place.catalog.properties)
 
 
 VENDOR: ComponentKey[CredentialVendor] = ComponentKey(

@@ -88,7 +88,7 @@ async def table_signing(ctx: Context, scope: RequestScope, *, levels: Levels) ->
 
 
 async def request_sign(
-    ctx: Context, scope: RequestScope, *, levels: Levels, asked: StoreRequest
+    ctx: Context, scope: RequestScope, *, levels: Levels, request: StoreRequest
 ) -> dict[str, list[str]]:
     """Return the headers of a request with its signature.
 
@@ -110,7 +110,7 @@ async def request_sign(
         opened = None if node is None else table_file_access(request_view, node, chain=chain, gives=is_signing)
         if opened is None or not is_within(opened.location, place.roots):
             raise PermissionDenied("The table's files are not where its catalog may have files: ask its owner")
-        _check(opened, accesses_of(asked, place.catalog.properties, check=parse))
+        _check(opened, accesses_of(request, place.catalog.properties, check=parse))
         place.allowed.check_use(place.catalog.properties)
         return opened
 
@@ -124,14 +124,14 @@ async def request_sign(
         raise
     SIGNED["signed",] += 1
     return sign_store_request(
-        asked, keys, region=find_property(opened.place.catalog.properties, REGION) or asked.region
+        request, keys, region=find_property(opened.place.catalog.properties, REGION) or request.region
     )
 
 
-def _check(opened: TableFileAccess, found: list[StoreAccess]) -> None:
+def _check(opened: TableFileAccess, accesses: list[StoreAccess]) -> None:
     """Refuse accesses outside of the table's files or beyond the caller's rights. Raises PermissionDenied."""
     below = f"{normalise(opened.location)}/"
-    for each in found:
+    for each in accesses:
         if each.how == BUCKET:
             if not below.startswith(f"{each.location}/"):
                 raise PermissionDenied(
@@ -162,13 +162,13 @@ def _is_open_to_writers(name: str) -> bool:
 async def _keys_for(ctx: Context, opened: TableFileAccess) -> StoreKeys:
     properties = opened.place.catalog.properties
     if is_vending(properties):
-        wanted = credential_request_of(
+        request = credential_request_of(
             opened.place, opened.location, rights=opened.rights, open_to_writers=OPEN_TO_WRITERS[ICEBERG]
         )
-        if wanted is not None:
-            given = await VENDOR.of(ctx.services).given(wanted)
-            if isinstance(given, AwsCredentials):  # always true: only requests to S3 are signed
-                return StoreKeys(given.access_key_id, given.secret_access_key, given.session_token)
+        if request is not None:
+            argument = await VENDOR.of(ctx.services).given(request)
+            if isinstance(argument, AwsCredentials):  # always true: only requests to S3 are signed
+                return StoreKeys(argument.access_key_id, argument.secret_access_key, argument.session_token)
     key, secret = find_property(properties, KEY_ID), find_property(properties, SECRET)
     if key is not None and secret is not None:
         return StoreKeys(key, secret, find_property(properties, TOKEN))

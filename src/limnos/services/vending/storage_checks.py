@@ -151,23 +151,23 @@ class _StorageCheckRun:
     async def _vending(self) -> None:
         """Try vended credentials: they must open their own location, and not the one beside it."""
         name = "vend"
-        wanted = (
+        request = (
             None
             if self.is_over
             else credential_request_of(self.place, self.own.rpartition("/")[0], rights=BOTH, open_to_writers=())
         )
-        if wanted is None:
-            told = (
+        if request is None:
+            text = (
                 "no credentials are given out for local files, nor are they needed"
                 if is_local(self.at)
                 else (_NOT_REACHED if self.is_over else self._not_vended())
             )
-            self.steps.append(StorageCheckStep(name, NOT_TRIED, told))
+            self.steps.append(StorageCheckStep(name, NOT_TRIED, text))
             return
-        if not await self._vend(wanted):
+        if not await self._vend(request):
             return
-        found = await VENDOR.of(self.ctx.services).given(wanted)  # cached by the step before
-        properties = found.given_as(self.place.catalog.properties)
+        result = await VENDOR.of(self.ctx.services).given(request)  # cached by the step before
+        properties = result.given_as(self.place.catalog.properties)
         by = "credentials for one place"
         await self._try("vended write", self._write(f"{self.own}-vended", properties), by=by)
         await self._try("vended list", self._list(f"{self.own}-vended", properties), by=by)
@@ -186,12 +186,12 @@ class _StorageCheckRun:
             return "no credentials are given out for stores of this kind"
         return f"the catalog gives no credentials out: set '{switch}' to have tables' given"
 
-    async def _vend(self, wanted: CredentialRequest) -> bool:
+    async def _vend(self, request: CredentialRequest) -> bool:
         try:
-            await VENDOR.of(self.ctx.services).given(wanted)
+            await VENDOR.of(self.ctx.services).given(request)
         except LimnosError as error:
             self.is_over = self.is_over or isinstance(error, ServiceUnavailable)
-            statement = wanted.giver.statement() if isinstance(error, StorageFailed) else None
+            statement = request.giver.statement() if isinstance(error, StorageFailed) else None
             self.steps.append(StorageCheckStep("vend", FAILED, error.message, statement))
             return False
         self.steps.append(StorageCheckStep("vend", PASSED, "credentials for one place were given out"))
@@ -227,8 +227,8 @@ class _StorageCheckRun:
     def _list(self, location: str, properties: Mapping[str, str]) -> Callable[[], Awaitable[object]]:
         async def listed() -> None:
             directory = location.rpartition("/")[0]
-            found = await self.ctx.services.files.below(directory, properties, roots=self.place.roots)
-            if location not in found:
+            names = await self.ctx.services.files.below(directory, properties, roots=self.place.roots)
+            if location not in names:
                 raise StorageFailed(
                     f"What was written at {location} is not listed there: the store forgets, or lists late"
                 )

@@ -50,22 +50,22 @@ class DatabaseUrl(NamedTuple):
     parameters: dict[str, str]
 
 
-def address_of(host: str | None, port: int | None, *, told: str) -> SourceAddress:
-    """Check a host and a port. Raises BadRequest, whose message begins with `told`."""
+def address_of(host: str | None, port: int | None, *, label: str) -> SourceAddress:
+    """Check a host and a port. Raises BadRequest, whose message begins with `label`."""
     spelled = f"[{host}]" if host is not None and ":" in host else host
     if spelled is None or _HOST.fullmatch(spelled) is None or port is None or not 0 < port < 65536:
-        raise BadRequest(f"{told} names no single host with a port from 1 to 65535")
+        raise BadRequest(f"{label} names no single host with a port from 1 to 65535")
     return SourceAddress(spelled, port)
 
 
-def require_allowed(address: SourceAddress, allowed: Collection[str], *, told: str) -> None:
+def require_allowed(address: SourceAddress, allowed: Collection[str], *, label: str) -> None:
     """Check that the server may connect to an address.
 
     Raises BadRequest, whose message names the flag that allows it.
     """
     if str(address) not in allowed:
         raise BadRequest(
-            f"{told} names {address}, to which this server does not talk: ask whoever runs the server to start it with "
+            f"{label} names {address}, to which this server does not talk: ask whoever runs the server to start it with "
             f"--allow-source {address} (setting sources.allowed_addresses)"
         )
 
@@ -82,63 +82,65 @@ def database_url(text: str, *, scheme: str, port: int, parameters: Collection[st
     Raises:
         BadRequest: The URL is malformed, or has a user, a password or another parameter.
     """
-    told = "Property jdbc-url"
+    message = "Property jdbc-url"
     if not text.startswith(f"jdbc:{scheme}://"):
-        raise BadRequest(f"{told} is no address of this provider: write jdbc:{scheme}://HOST:PORT/DATABASE")
+        raise BadRequest(f"{message} is no address of this provider: write jdbc:{scheme}://HOST:PORT/DATABASE")
     try:
         parts = urlsplit(text.removeprefix("jdbc:"))
         host, stated = parts.hostname, parts.port
     except ValueError:
         raise BadRequest(
-            f"{told} is no URL of one host and one port: write jdbc:{scheme}://HOST:PORT/DATABASE"
+            f"{message} is no URL of one host and one port: write jdbc:{scheme}://HOST:PORT/DATABASE"
         ) from None
     if parts.username is not None or parts.password is not None:
-        raise BadRequest(f"{told} holds a user or a password: say them in jdbc-user and jdbc-password")
-    found = dict(parse_qsl(parts.query, keep_blank_values=True))
-    for name in found:
+        raise BadRequest(f"{message} holds a user or a password: say them in jdbc-user and jdbc-password")
+    results = dict(parse_qsl(parts.query, keep_blank_values=True))
+    for name in results:
         if name not in parameters:
-            raise BadRequest(f"{told} has the parameter {name[:60]!r}: known here are {', '.join(sorted(parameters))}")
+            raise BadRequest(
+                f"{message} has the parameter {name[:60]!r}: known here are {', '.join(sorted(parameters))}"
+            )
     database = unquote(parts.path.strip("/")) or None
-    return DatabaseUrl(address_of(host, stated or port, told=told), database, found)
+    return DatabaseUrl(address_of(host, stated or port, label=message), database, results)
 
 
 def http_url(text: str, *, name: str) -> HttpUrl:
     """Parse `https://host:port/path`, the value of the property `name`. Raises BadRequest."""
-    told = f"Property {name}"
+    message = f"Property {name}"
     try:
         parts = urlsplit(text)
         host, stated = parts.hostname, parts.port
     except ValueError:
-        raise BadRequest(f"{told} is no URL of one host and one port: write https://HOST:PORT/PATH") from None
+        raise BadRequest(f"{message} is no URL of one host and one port: write https://HOST:PORT/PATH") from None
     if parts.scheme not in _PORTS or not text.isascii() or not text.isprintable() or " " in text:
-        raise BadRequest(f"{told} is no address of HTTP: write https://HOST:PORT/PATH")
+        raise BadRequest(f"{message} is no address of HTTP: write https://HOST:PORT/PATH")
     if parts.username is not None or parts.password is not None:
-        raise BadRequest(f"{told} holds a user or a password: say them in token or credential")
+        raise BadRequest(f"{message} holds a user or a password: say them in token or credential")
     if parts.query or parts.fragment or "?" in text or "#" in text:
-        raise BadRequest(f"{told} goes on after its path: leave out what begins with ? or #")
+        raise BadRequest(f"{message} goes on after its path: leave out what begins with ? or #")
     if any(part in (".", "..") for part in unquote(parts.path).split("/")):
-        raise BadRequest(f"{told} has a step such as .. in its path: write where it leads")
-    address = address_of(host, stated or _PORTS[parts.scheme], told=told)
+        raise BadRequest(f"{message} has a step such as .. in its path: write where it leads")
+    address = address_of(host, stated or _PORTS[parts.scheme], label=message)
     return HttpUrl(address, f"{parts.scheme}://{parts.netloc}{parts.path}".rstrip("/"))
 
 
 def metastore_addresses(text: str, *, name: str) -> tuple[SourceAddress, ...]:
     """Parse `thrift://host:port`, several separated by commas; the default port is 9083. Raises BadRequest."""
-    told = f"Property {name}"
-    found = [each.strip() for each in text.split(",") if each.strip()]
-    if not 0 < len(found) <= METASTORES_MAX:
+    message = f"Property {name}"
+    names = [each.strip() for each in text.split(",") if each.strip()]
+    if not 0 < len(names) <= METASTORES_MAX:
         raise BadRequest(
-            f"{told} is missing: say thrift://HOST:PORT of one to {METASTORES_MAX} metastores, separated by commas"
+            f"{message} is missing: say thrift://HOST:PORT of one to {METASTORES_MAX} metastores, separated by commas"
         )
-    return tuple(_metastore(each, told=told) for each in found)
+    return tuple(_metastore(each, label=message) for each in names)
 
 
-def _metastore(text: str, *, told: str) -> SourceAddress:
+def _metastore(text: str, *, label: str) -> SourceAddress:
     try:
         parts = urlsplit(text)
         host, port = parts.hostname, parts.port
     except ValueError:
-        raise BadRequest(f"{told} is thrift://HOST:PORT") from None
+        raise BadRequest(f"{label} is thrift://HOST:PORT") from None
     if parts.scheme != "thrift" or parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc:
-        raise BadRequest(f"{told} is thrift://HOST:PORT, and nothing more")
-    return address_of(host, 9083 if port is None else port, told=told)
+        raise BadRequest(f"{label} is thrift://HOST:PORT, and nothing more")
+    return address_of(host, 9083 if port is None else port, label=label)

@@ -156,7 +156,7 @@ class TableCatalog(BaseCatalog, Protocol):
         """Return a table. Raises NotFound for the schema or the table."""
         ...
 
-    def table_create(self, schema: Levels, table: str, *, asked: GravitinoCreate) -> None:
+    def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
         """Create a table, completely or not at all.
 
         Raises AlreadyExists, NotFound, BadRequest, UnsupportedOperation.
@@ -196,7 +196,7 @@ class ViewCatalog(BaseCatalog, Protocol):
         """Return a view. Raises NotFound for the schema or the view."""
         ...
 
-    def view_create(self, schema: Levels, view: str, *, asked: IcebergViewCreate) -> None:
+    def view_create(self, schema: Levels, view: str, *, definition: IcebergViewCreate) -> None:
         """Create a view. Raises AlreadyExists, NotFound, BadRequest."""
         ...
 

@@ -152,10 +152,10 @@ def _plain_of(text: str, *, column: str) -> Type:
 def _named(text: str, *, column: str, dialect: Dialect) -> Type:
     """A type by the database's own name, without parameters, if the dialect knows it. Raises BadRequest."""
     known: Mapping[str, Callable[[], Type]] = getattr(type(dialect), "ischema_names", {})
-    found = known.get(text.strip().lower())
-    if found is None:
+    result = known.get(text.strip().lower())
+    if result is None:
         raise _unknown(column, text)
-    return found()
+    return result()
 
 
 def _unknown(column: str, kind: str) -> BadRequest:
@@ -165,17 +165,17 @@ def _unknown(column: str, kind: str) -> BadRequest:
     )
 
 
-def column_of(told: Json, *, dialect: Dialect) -> sa.Column[object]:
+def column_of(fields: Json, *, dialect: Dialect) -> sa.Column[object]:
     """Build a column from Gravitino's JSON. Raises BadRequest, UnsupportedOperation."""
-    name = name_of(text_at(told, "name", where="Column"), dialect=dialect)
-    kind = type_of(told.get("type"), column=name, dialect=dialect)
-    comment = told.get("comment") if isinstance(told.get("comment"), str) else None
-    if told.get("autoIncrement") is True:
+    name = name_of(text_at(fields, "name", where="Column"), dialect=dialect)
+    kind = type_of(fields.get("type"), column=name, dialect=dialect)
+    comment = fields.get("comment") if isinstance(fields.get("comment"), str) else None
+    if fields.get("autoIncrement") is True:
         require_counting(kind, column=name)
         return sa.Column(name, kind, sa.Identity(), nullable=False, comment=str(comment) if comment else None)
-    default = None if told.get("defaultValue") is None else default_of(told["defaultValue"], column=name)
+    default = None if fields.get("defaultValue") is None else default_of(fields["defaultValue"], column=name)
     return sa.Column(
-        name, kind, nullable=told.get("nullable") is not False, autoincrement=False, server_default=default,
+        name, kind, nullable=fields.get("nullable") is not False, autoincrement=False, server_default=default,
         comment=None if comment is None else str(comment),
     )  # fmt: skip
 
@@ -198,12 +198,12 @@ def require_counting(kind: Type, *, column: str) -> None:
 
 def default_of(value: object, *, column: str) -> str | sa.ColumnElement[Any] | None:
     """Return a default for DDL: a literal or the current time. Raises BadRequest, UnsupportedOperation."""
-    told = as_object(value, f"The default of column {preview_value(column)}")
-    kind, where = told.get("type"), f"The default of column {preview_value(column)}"
+    fields = as_object(value, f"The default of column {preview_value(column)}")
+    kind, where = fields.get("type"), f"The default of column {preview_value(column)}"
     if kind == "literal":
-        text = text_at(told, "value", where=where)
-        return None if text == "NULL" and str(told.get("dataType", "")).lower() == "null" else text
-    if kind == "function" and str(told.get("funcName", "")).lower() in _NOW and not told.get("funcArgs"):
+        text = text_at(fields, "value", where=where)
+        return None if text == "NULL" and str(fields.get("dataType", "")).lower() == "null" else text
+    if kind == "function" and str(fields.get("funcName", "")).lower() in _NOW and not fields.get("funcArgs"):
         return sa.func.current_timestamp()
     raise UnsupportedOperation(f"{where} is a literal, or the function current_timestamp: nothing else is taken")
 
@@ -222,12 +222,12 @@ def default_json(text: str | None, kind: object) -> Json | None:
     return None if text.upper().startswith("NULL") else {"type": "unparsed", "unparsedExpression": text}
 
 
-def column_json(found: ReflectedColumn, *, dialect: Dialect) -> Json:
+def column_json(result: ReflectedColumn, *, dialect: Dialect) -> Json:
     """Return a reflected column as Gravitino's JSON."""
-    kind, default = type_json(found["type"], dialect), found.get("default")
-    counts = found.get("identity") is not None or (default is not None and _SEQUENCE.fullmatch(default) is not None)
-    told: Json = {"name": found["name"], "type": kind, "nullable": found["nullable"], "autoIncrement": counts}
-    if found.get("comment"):
-        told["comment"] = found["comment"]
-    spelled = None if counts or found.get("computed") else default_json(default, kind)
-    return told if spelled is None else {**told, "defaultValue": spelled}
+    kind, default = type_json(result["type"], dialect), result.get("default")
+    counts = result.get("identity") is not None or (default is not None and _SEQUENCE.fullmatch(default) is not None)
+    fields: Json = {"name": result["name"], "type": kind, "nullable": result["nullable"], "autoIncrement": counts}
+    if result.get("comment"):
+        fields["comment"] = result["comment"]
+    spelled = None if counts or result.get("computed") else default_json(default, kind)
+    return fields if spelled is None else {**fields, "defaultValue": spelled}

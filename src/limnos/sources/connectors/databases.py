@@ -80,7 +80,7 @@ class DatabaseSource(ABC):
         """Describe a table. Raises NotFound if it was dropped meanwhile."""
 
     @abstractmethod
-    def _made(self, connection: sa.Connection, schema: str, *, table: str, asked: GravitinoCreate) -> None:
+    def _made(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
         """Create a table, completely or not at all. Raises BadRequest, UnsupportedOperation."""
 
     @abstractmethod
@@ -183,7 +183,7 @@ class DatabaseSource(ABC):
         with self._read_connection(f"Schema {preview_value(single)}") as connection:
             self._require_schema(connection, single)
             rows = connection.execute(sa.text(self.TABLES), {"schema": single}).all()
-        return sorted(name for found, name in rows if found == single)
+        return sorted(name for result, name in rows if result == single)
 
     def table_exists(self, schema: Levels, table: str) -> bool:
         """Return whether a schema has a table."""
@@ -198,7 +198,7 @@ class DatabaseSource(ABC):
             self._require_table(connection, schema=single, table=table)
             return self._told(connection, single, table=table)
 
-    def table_create(self, schema: Levels, table: str, *, asked: GravitinoCreate) -> None:
+    def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
         """Create a table with its comments and keys."""
         single = _single(schema)
         with self._write_transaction(f"Table {preview_value(table)}") as connection:
@@ -206,7 +206,7 @@ class DatabaseSource(ABC):
             self._require_name(connection, table, what="Table")
             if self._has_table(connection, schema=single, table=table):
                 raise AlreadyExists(f"Table {preview_value(table)} already exists in the source", kind="table")
-            self._made(connection, single, table=table, asked=asked)
+            self._made(connection, single, table=table, definition=definition)
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
         """Apply changes in one transaction."""
@@ -271,21 +271,21 @@ def no_table(table: str) -> NotFound:
     return NotFound(f"Table {preview_value(table)} does not exist in the source", kind="table")
 
 
-def require_no_layout(asked: GravitinoCreate, *, properties: bool = False) -> None:
+def require_no_layout(create: GravitinoCreate, *, properties: bool = False) -> None:
     """Check that a request states no file layout, which a database lacks. Raises UnsupportedOperation.
 
     `properties` allows properties.
     """
     stated = {
-        "properties": asked.properties and not properties, "partitioning": asked.partitioning, "sortOrders": asked.sort_orders,
-        "distribution": (asked.distribution or {}).get("strategy") not in (None, "none", "NONE"),
+        "properties": create.properties and not properties, "partitioning": create.partitioning, "sortOrders": create.sort_orders,
+        "distribution": (create.distribution or {}).get("strategy") not in (None, "none", "NONE"),
     }  # fmt: skip
     for name, value in stated.items():
         if value:
             raise UnsupportedOperation(f"Tables of this source have no {name}: leave it out")
 
 
-def require_columns(asked: GravitinoCreate) -> None:
+def require_columns(create: GravitinoCreate) -> None:
     """Check that a table has columns. Raises BadRequest."""
-    if not asked.columns:
+    if not create.columns:
         raise BadRequest("A table has at least one column: columns is empty")

@@ -48,13 +48,13 @@ def type_of(value: object, *, column: str, depth: int = 0) -> str:
     raise _unknown(column, kind)
 
 
-def _field_of(told: Json, *, column: str, depth: int) -> str:
-    name = text_at(told, "name", where=f"Column {preview_value(column)}")
+def _field_of(fields: Json, *, column: str, depth: int) -> str:
+    name = text_at(fields, "name", where=f"Column {preview_value(column)}")
     if _FIELD.fullmatch(name) is None:
         raise BadRequest(
             f"Column {preview_value(column)}: field {preview_value(name)} needs a name of small ASCII letters, digits and '_'"
         )
-    return f"{name}:{type_of(told.get('type'), column=column, depth=depth + 1)}"
+    return f"{name}:{type_of(fields.get('type'), column=column, depth=depth + 1)}"
 
 
 def _plain_of(text: str, *, column: str) -> str:
@@ -80,8 +80,8 @@ def type_json(text: str) -> object:
     """Return Hive's type as Gravitino's JSON; external as a whole if it cannot be parsed."""
     try:
         reader = _TypeReader(text)
-        told = reader.type(0)
-        return told if reader.ended() else _external(text)
+        result = reader.type(0)
+        return result if reader.ended() else _external(text)
     except _UnreadableTypeError:
         return _external(text)
 
@@ -131,14 +131,14 @@ class _TypeReader:
 
     def _fields(self, depth: int) -> list[Json]:
         self._expect("<")
-        found: list[Json] = []
+        results: list[Json] = []
         while True:
             name = self._match(self._NAME)[1]
-            found.append({"name": name, "type": self.type(depth + 1), "nullable": True})
+            results.append({"name": name, "type": self.type(depth + 1), "nullable": True})
             if not self._takes(","):
                 break
         self._expect(">")
-        return found
+        return results
 
     def _plain(self, word: str) -> str:
         sizes = self._SIZES.match(self._text, self._at)
@@ -154,11 +154,11 @@ class _TypeReader:
         raise _UnreadableTypeError
 
     def _match(self, pattern: re.Pattern[str]) -> re.Match[str]:
-        found = pattern.match(self._text, self._at)
-        if found is None:
+        match = pattern.match(self._text, self._at)
+        if match is None:
             raise _UnreadableTypeError
-        self._at = found.end()
-        return found
+        self._at = match.end()
+        return match
 
     def _takes(self, sign: str) -> bool:
         while self._text[self._at : self._at + 1].isspace():

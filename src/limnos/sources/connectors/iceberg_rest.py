@@ -70,9 +70,9 @@ def names_of(call: RestCall, body: bytes) -> SourceNames:
             spaces = msgspec.json.decode(body, type=_Namespaces)
             paths, token = [tuple(each) for each in spaces.namespaces], spaces.next_page_token
         else:
-            found = msgspec.json.decode(body, type=_Identifiers)
-            paths = [(*each.namespace, each.name) for each in found.identifiers]
-            token = found.next_page_token
+            identifiers = msgspec.json.decode(body, type=_Identifiers)
+            paths = [(*each.namespace, each.name) for each in identifiers.identifiers]
+            token = identifiers.next_page_token
     except (msgspec.DecodeError, RecursionError) as error:
         raise _strange(str(error)) from error
     if any(path[:-1] != call.namespace for path in paths):
@@ -116,14 +116,14 @@ class RestSource:
         """Return one page of names, or all of them, page by page."""
         if any(name == "pageToken" for name, _ in call.query):
             return names_of(call, self.exchange(call).body)
-        found: list[str] = []
+        entries: list[str] = []
         token: str | None = ""
         while token is not None:
             names, token = names_of(call, self.exchange(call._replace(query=(("pageToken", token), *call.query))).body)
-            found += names
-            if len(found) > _NAMES_MAX:
+            entries += names
+            if len(entries) > _NAMES_MAX:
                 raise _strange(f"more than {_NAMES_MAX} names")
-        return SourceNames(sorted(found), None)
+        return SourceNames(sorted(entries), None)
 
     def _is_there(self, call: RestCall) -> bool:
         try:
@@ -153,8 +153,8 @@ class RestSource:
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
         """Create a namespace."""
-        told = properties if comment is None else {**properties, COMMENT: comment}
-        body = msgspec.json.encode({"namespace": schema, "properties": told})
+        entries = properties if comment is None else {**properties, COMMENT: comment}
+        body = msgspec.json.encode({"namespace": schema, "properties": entries})
         self.exchange(RestCall(f"POST {NAMESPACES}", schema, body=body, taken="namespace"))
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
@@ -194,9 +194,14 @@ class RestSource:
         except _UNREADABLE as error:
             raise _strange(repr(error)) from error
 
-    def view_create(self, schema: Levels, view: str, *, asked: IcebergViewCreate) -> None:
+    def view_create(self, schema: Levels, view: str, *, definition: IcebergViewCreate) -> None:
         """Create a view."""
-        body = {"name": view, "schema": asked.schema, "view-version": asked.version, "properties": asked.properties}
+        body = {
+            "name": view,
+            "schema": definition.schema,
+            "view-version": definition.version,
+            "properties": definition.properties,
+        }
         self.exchange(RestCall(f"POST {VIEWS}", schema, view, body=msgspec.json.encode(body), taken="view"))
 
     def view_alter(self, schema: Levels, view: str, *, updates: Sequence[object]) -> None:
@@ -233,22 +238,28 @@ class RestSource:
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
         """Return a table with its columns and layout."""
         try:
-            told = table_json(iceberg_metadata_of(self._stored(schema, table)))
-            found = msgspec.convert(told, type=_GravitinoTable)
+            fields = table_json(iceberg_metadata_of(self._stored(schema, table)))
+            gravitino_table = msgspec.convert(fields, type=_GravitinoTable)
         except _UNREADABLE as error:
             raise _strange(repr(error)) from error
-        layout = {name: told[name] for name in ("distribution", "sortOrders", "partitioning")}
-        return SourceTableInfo(found.comment, found.columns, found.indexes, found.properties, layout)
+        layout = {name: fields[name] for name in ("distribution", "sortOrders", "partitioning")}
+        return SourceTableInfo(
+            gravitino_table.comment,
+            gravitino_table.columns,
+            gravitino_table.indexes,
+            gravitino_table.properties,
+            layout,
+        )
 
-    def table_create(self, schema: Levels, table: str, *, asked: GravitinoCreate) -> None:
+    def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
         """Create a table."""
-        wanted = iceberg_create_of(asked)
+        iceberg_create = iceberg_create_of(definition)
         body = {
-            "name": table, "schema": wanted.schema, "partition-spec": wanted.partition_spec, "write-order": wanted.write_order,
-            "properties": wanted.properties,
+            "name": table, "schema": iceberg_create.schema, "partition-spec": iceberg_create.partition_spec, "write-order": iceberg_create.write_order,
+            "properties": iceberg_create.properties,
         }  # fmt: skip
-        if wanted.location is not None:
-            body["location"] = wanted.location
+        if iceberg_create.location is not None:
+            body["location"] = iceberg_create.location
         self.exchange(RestCall(f"POST {TABLES}", schema, table, body=msgspec.json.encode(body), taken="table"))
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:

@@ -122,60 +122,60 @@ class KafkaSource:
     def topic_names(self, schema: str) -> list[str]:
         """Return all topics except Kafka's internal ones."""
         _require_schema(schema)
-        with self._asking("the cluster") as asked:
-            found = asked.client.list_topics(timeout=asked.left_s()).topics
-        return sorted(name for name in found if name not in _INTERNAL)
+        with self._asking("the cluster") as call:
+            metadatas = call.client.list_topics(timeout=call.left_s()).topics
+        return sorted(name for name in metadatas if name not in _INTERNAL)
 
     def topic_exists(self, schema: str, topic: str) -> bool:
         """Return whether a topic exists."""
         if schema != SCHEMA:
             return False
-        with self._asking(_about(topic)) as asked:
-            return asked.has(topic)
+        with self._asking(_about(topic)) as call:
+            return call.has(topic)
 
     def topic_load(self, schema: str, topic: str) -> SourceTopicInfo:
         """Return a topic with all its settings except secret ones."""
         _require_schema(schema)
-        with self._asking(_about(topic)) as asked:
-            found, entries = asked.topic(topic), asked.settings(topic)
+        with self._asking(_about(topic)) as call:
+            description, entries = call.topic(topic), call.settings(topic)
         stated = {
             name: each.value for name, each in entries.items() if each.value is not None and not each.is_sensitive
         }
-        copies = max((len(each.replicas) for each in found.partitions), default=0)
-        return SourceTopicInfo({**stated, PARTITIONS: str(len(found.partitions)), REPLICATION: str(copies)})
+        copies = max((len(each.replicas) for each in description.partitions), default=0)
+        return SourceTopicInfo({**stated, PARTITIONS: str(len(description.partitions)), REPLICATION: str(copies)})
 
     def topic_create(self, schema: str, topic: str, *, properties: Mapping[str, str]) -> None:
         """Create a topic. Missing settings take the cluster's defaults."""
         _require_schema(schema)
         stated = {name: value for name, value in properties.items() if name not in (PARTITIONS, REPLICATION)}
         partitions, copies = (_whole(properties, name) for name in (PARTITIONS, REPLICATION))
-        with self._asking(_about(topic), changes=True) as asked:
+        with self._asking(_about(topic), changes=True) as call:
             new = NewTopic(topic, num_partitions=partitions or -1, replication_factor=copies or -1, config=stated)
-            asked.answer(asked.client.create_topics([new], request_timeout=asked.left_s())[topic])
-            asked.settle(lambda: asked.has(topic))
+            call.answer(call.client.create_topics([new], request_timeout=call.left_s())[topic])
+            call.settle(lambda: call.has(topic))
 
     def topic_alter(self, schema: str, topic: str, *, sets: Mapping[str, str], removes: Sequence[str]) -> None:
         """Change settings and add partitions. The cluster first validates all of the changes."""
         _require_schema(schema)
         _refuse_fixed(sets, removes)
-        wanted = _whole(sets, PARTITIONS)
+        requested = _whole(sets, PARTITIONS)
         entries = _entries(sets, removes)
-        with self._asking(_about(topic), changes=True) as asked:
-            there = len(asked.topic(topic).partitions)
+        with self._asking(_about(topic), changes=True) as call:
+            number = len(call.topic(topic).partitions)
             for tries in (True, False):
                 if entries:
-                    asked.set(topic, entries, tries=tries)
-                if wanted is not None and wanted != there:
-                    asked.widen(topic, wanted, tries=tries)
-            asked.settle(lambda: asked.is_so(topic, sets=sets, removes=removes, partitions=wanted or there))
+                    call.set(topic, entries, tries=tries)
+                if requested is not None and requested != number:
+                    call.widen(topic, requested, tries=tries)
+            call.settle(lambda: call.is_so(topic, sets=sets, removes=removes, partitions=requested or number))
 
     def topic_drop(self, schema: str, topic: str) -> None:
         """Drop a topic with its messages."""
         _require_schema(schema)
-        with self._asking(_about(topic), changes=True) as asked:
-            asked.topic(topic)
-            asked.answer(asked.client.delete_topics([topic], request_timeout=asked.left_s())[topic])
-            asked.settle(lambda: not asked.has(topic))
+        with self._asking(_about(topic), changes=True) as call:
+            call.topic(topic)
+            call.answer(call.client.delete_topics([topic], request_timeout=call.left_s())[topic])
+            call.settle(lambda: not call.has(topic))
 
     # -- the client ------------------------------------------------------------------------------------------------
 
@@ -211,9 +211,9 @@ class KafkaSource:
         return self._said
 
     def _require_brokers(self, question: _KafkaCall) -> None:
-        found = question.answer(question.client.describe_cluster(request_timeout=question.left_s()))
-        for node in found.nodes:
-            if str(address_of(node.host, node.port, told="A broker")) not in self._allowed:
+        answer = question.answer(question.client.describe_cluster(request_timeout=question.left_s()))
+        for node in answer.nodes:
+            if str(address_of(node.host, node.port, label="A broker")) not in self._allowed:
                 raise SourceFailed(
                     "A broker of the source says that it is at an address to which this server does not talk: have whoever runs the server look",
                     detail=f"{node.host}:{node.port} is not in sources.allowed_addresses",
@@ -245,9 +245,9 @@ class _KafkaCall(NamedTuple):
                 return future.result(0.1)
             except TimeoutError:
                 self.client.poll(0)
-                found = self.complaint()
-                if found is not None and found.code() in NOT_IN:
-                    raise KafkaException(found) from None
+                error = self.complaint()
+                if error is not None and error.code() in NOT_IN:
+                    raise KafkaException(error) from None
                 if time.monotonic() > late:
                     raise
 
@@ -258,11 +258,11 @@ class _KafkaCall(NamedTuple):
         """
         if _NAME.fullmatch(topic) is None:
             raise NotFound(f"{_about(topic)} does not exist in the source", kind="topic")
-        asked = self.client.describe_topics(TopicCollection([topic]), request_timeout=self.left_s())
-        found: TopicDescription = self.answer(asked[topic])
-        if found.is_internal or topic in _INTERNAL:
+        tasks = self.client.describe_topics(TopicCollection([topic]), request_timeout=self.left_s())
+        description: TopicDescription = self.answer(tasks[topic])
+        if description.is_internal or topic in _INTERNAL:
             raise NotFound(f"{_about(topic)} is one of Kafka's own, which are not shown", kind="topic")
-        return found
+        return description
 
     def has(self, topic: str) -> bool:
         """Return whether a topic exists."""
@@ -279,28 +279,30 @@ class _KafkaCall(NamedTuple):
     def settings(self, topic: str) -> dict[str, ConfigEntry]:
         """Return the settings of a topic."""
         resource = ConfigResource(ResourceType.TOPIC, topic)
-        asked = self.client.describe_configs([resource], request_timeout=self.left_s())
-        found: dict[str, ConfigEntry] = self.answer(asked[resource])
-        return found
+        tasks = self.client.describe_configs([resource], request_timeout=self.left_s())
+        entries: dict[str, ConfigEntry] = self.answer(tasks[resource])
+        return entries
 
     def set(self, topic: str, entries: list[ConfigEntry], *, tries: bool) -> None:
         """Change settings; with `tries` only validate the change."""
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
-        asked = self.client.incremental_alter_configs([resource], validate_only=tries, request_timeout=self.left_s())
-        self.answer(asked[resource])
+        tasks = self.client.incremental_alter_configs([resource], validate_only=tries, request_timeout=self.left_s())
+        self.answer(tasks[resource])
 
     def widen(self, topic: str, partitions: int, *, tries: bool) -> None:
         """Add partitions; with `tries` only validate the change."""
         new = NewPartitions(topic, partitions)
-        asked = self.client.create_partitions([new], validate_only=tries, request_timeout=self.left_s())
-        self.answer(asked[topic])
+        tasks = self.client.create_partitions([new], validate_only=tries, request_timeout=self.left_s())
+        self.answer(tasks[topic])
 
     def is_so(self, topic: str, *, sets: Mapping[str, str], removes: Sequence[str], partitions: int) -> bool:
         """Return whether the brokers know of a change."""
         entries, own = self.settings(topic), ConfigSource.DYNAMIC_TOPIC_CONFIG
         changed = all(name == PARTITIONS or (name in entries and entries[name].value == sets[name]) for name in sets)
-        gone = all(name in sets or name not in entries or ConfigSource(entries[name].source) != own for name in removes)
-        return changed and gone and len(self.topic(topic).partitions) == partitions
+        is_deleted = all(
+            name in sets or name not in entries or ConfigSource(entries[name].source) != own for name in removes
+        )
+        return changed and is_deleted and len(self.topic(topic).partitions) == partitions
 
     def settle(self, seen: Callable[[], bool]) -> None:
         """Wait until the brokers know of a change, or until the deadline. A longer delay is no failure."""
@@ -351,5 +353,5 @@ def _entries(sets: Mapping[str, str], removes: Sequence[str]) -> list[ConfigEntr
         for name, value in sets.items()
         if name != PARTITIONS
     ]
-    gone = [name for name in dict.fromkeys(removes) if name not in sets]
-    return [*stated, *(ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE) for name in gone)]
+    names = [name for name in dict.fromkeys(removes) if name not in sets]
+    return [*stated, *(ConfigEntry(name, None, incremental_operation=AlterConfigOpType.DELETE) for name in names)]

@@ -52,7 +52,7 @@ def kafka_settings(properties: Mapping[str, str], *, allowed: Collection[str]) -
     """
     servers = _servers(properties.get(SERVERS) or "")
     for server in servers:
-        require_allowed(server, allowed, told=f"Property {SERVERS}")
+        require_allowed(server, allowed, label=f"Property {SERVERS}")
     passed = {key.removeprefix(BYPASS): value for key, value in properties.items() if key.startswith(BYPASS)}
     for name, value in passed.items():
         if name != _JAAS and name not in _OF_KAFKA:
@@ -61,26 +61,26 @@ def kafka_settings(properties: Mapping[str, str], *, allowed: Collection[str]) -
             )
         if "\0" in value:
             raise BadRequest(f"Property {BYPASS}{name} holds a zero byte")
-    found = {_OF_KAFKA[name]: value for name, value in passed.items() if name != _JAAS}
+    results = {_OF_KAFKA[name]: value for name, value in passed.items() if name != _JAAS}
     if _JAAS in passed:
-        found.update(_login(passed[_JAAS]))
-    return KafkaSettings(servers, _check_protocol(found))
+        results.update(_login(passed[_JAAS]))
+    return KafkaSettings(servers, _check_protocol(results))
 
 
 def _servers(text: str) -> tuple[SourceAddress, ...]:
-    found = [each.strip() for each in text.split(",") if each.strip()]
-    if not 0 < len(found) <= SERVERS_MAX:
+    names = [each.strip() for each in text.split(",") if each.strip()]
+    if not 0 < len(names) <= SERVERS_MAX:
         raise BadRequest(
             f"Property {SERVERS} is missing: say HOST:PORT of one to {SERVERS_MAX} brokers, separated by commas"
         )
-    return tuple(_address(each) for each in found)
+    return tuple(_address(each) for each in names)
 
 
 def _address(text: str) -> SourceAddress:
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and len(port) <= 5):
         raise BadRequest(f"Property {SERVERS} is HOST:PORT of brokers, separated by commas")
-    return address_of(host.removeprefix("[").removesuffix("]") or None, int(port), told=f"Property {SERVERS}")
+    return address_of(host.removeprefix("[").removesuffix("]") or None, int(port), label=f"Property {SERVERS}")
 
 
 def _login(text: str) -> dict[str, str]:
@@ -94,25 +94,25 @@ def _login(text: str) -> dict[str, str]:
     return {f"sasl.{name}": re.sub(r"\\(.)", r"\1", options[name]) for name in ("username", "password")}
 
 
-def _check_protocol(found: dict[str, str]) -> dict[str, str]:
-    protocol = found.get("security.protocol", "PLAINTEXT").upper()
+def _check_protocol(results: dict[str, str]) -> dict[str, str]:
+    protocol = results.get("security.protocol", "PLAINTEXT").upper()
     if protocol not in _PROTOCOLS:
         raise BadRequest(f"Property {BYPASS}security.protocol is one of {', '.join(_PROTOCOLS)}")
     if protocol.startswith("SASL"):
-        _require_login(found)
-    elif any(name.startswith("sasl.") for name in found):
+        _require_login(results)
+    elif any(name.startswith("sasl.") for name in results):
         raise BadRequest(
             f"A user is named, but {BYPASS}security.protocol is {protocol}: say SASL_SSL or SASL_PLAINTEXT"
         )
-    if found.get("ssl.endpoint.identification.algorithm", "https") not in ("https", ""):
+    if results.get("ssl.endpoint.identification.algorithm", "https") not in ("https", ""):
         raise BadRequest(f"Property {BYPASS}ssl.endpoint.identification.algorithm is https, or empty for none")
-    if found.get("ssl.endpoint.identification.algorithm") == "":
-        found = {**found, "ssl.endpoint.identification.algorithm": "none"}
-    return {**found, "security.protocol": protocol}
+    if results.get("ssl.endpoint.identification.algorithm") == "":
+        results = {**results, "ssl.endpoint.identification.algorithm": "none"}
+    return {**results, "security.protocol": protocol}
 
 
-def _require_login(found: Mapping[str, str]) -> None:
-    if found.get("sasl.mechanism") not in _MECHANISMS:
+def _require_login(results: Mapping[str, str]) -> None:
+    if results.get("sasl.mechanism") not in _MECHANISMS:
         raise BadRequest(f"Property {BYPASS}sasl.mechanism is one of {', '.join(_MECHANISMS)}")
-    if not found.get("sasl.username") or not found.get("sasl.password"):
+    if not results.get("sasl.username") or not results.get("sasl.password"):
         raise BadRequest(f"Property {BYPASS}{_JAAS} is missing: it names the user and the password for SASL")

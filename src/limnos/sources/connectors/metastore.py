@@ -63,11 +63,11 @@ class _BoundedSocket(TSocket):  # type: ignore[misc]  # the library has no types
 
     def read(self, size: int) -> bytes:
         """Read some bytes. Raises TTransportException if the limit is exceeded."""
-        found: bytes = super().read(size)
-        self.left -= len(found)
+        data: bytes = super().read(size)
+        self.left -= len(data)
         if self.left < 0:
             raise TTransportException(TTransportException.SIZE_LIMIT, f"more than {ANSWER_BYTES_MAX} bytes")
-        return found
+        return data
 
 
 class _ThriftConnection(NamedTuple):
@@ -118,9 +118,9 @@ class MetastoreSource:
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
         """Return a database's description and properties."""
         with self._asking(_schema(schema), kind="namespace") as client:
-            found = _database(client, schema)
-        place = {_LOCATION: found.locationUri} if found.locationUri else {}
-        return SourceSchemaInfo(found.description or None, {**(found.parameters or {}), **place})
+            database = _database(client, schema)
+        place = {_LOCATION: database.locationUri} if database.locationUri else {}
+        return SourceSchemaInfo(database.description or None, {**(database.parameters or {}), **place})
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
         """Create a database in the directory that the metastore chooses."""
@@ -133,16 +133,16 @@ class MetastoreSource:
         """Set and remove properties of a database."""
         _refuse_location({**sets, **dict.fromkeys(removes, "")})
         with self._asking(_schema(schema), kind="namespace", changes=True) as client:
-            found = _database(client, schema)
-            kept = {key: value for key, value in (found.parameters or {}).items() if key not in removes}
-            found.parameters = {**kept, **sets}
-            client.alter_database(found.name, found)
+            database = _database(client, schema)
+            entries = {key: value for key, value in (database.parameters or {}).items() if key not in removes}
+            database.parameters = {**entries, **sets}
+            client.alter_database(database.name, database)
 
     def schema_drop(self, schema: Levels) -> None:
         """Drop an empty database; the metastore itself checks that it is empty."""
         with self._asking(_schema(schema), kind="namespace", changes=True) as client:
-            found = _database(client, schema)
-            client.drop_database(found.name, True, False)
+            database = _database(client, schema)
+            client.drop_database(database.name, True, False)
 
     # -- tables ----------------------------------------------------------------------------------------------------
 
@@ -166,20 +166,20 @@ class MetastoreSource:
         with self._asking(_table(table), kind="table") as client:
             return source_table_of(_get_table(client, schema, table=table))
 
-    def table_create(self, schema: Levels, table: str, *, asked: GravitinoCreate) -> None:
+    def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
         """Create a table in the directory of its database."""
-        made = table_of(_single(schema), table, asked=asked)
+        result = table_of(_single(schema), table, definition=definition)
         with self._asking(_schema(schema), kind="namespace") as client:
             _database(client, schema)
         with self._asking(_table(table), kind="table", changes=True) as client:
-            client.create_table(made)
+            client.create_table(result)
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
         """Change a table's entry in the metastore, in one request."""
         with self._asking(_table(table), kind="table", changes=True) as client:
-            found = _get_table(client, schema, table=table)
-            alter_table(found, changes)
-            client.alter_table(found.dbName, found.tableName, found)
+            result = _get_table(client, schema, table=table)
+            alter_table(result, changes)
+            client.alter_table(result.dbName, result.tableName, result)
 
     def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
         """Rename a table, also into another database. The metastore moves the files of a managed table."""
@@ -187,12 +187,12 @@ class MetastoreSource:
         with self._asking(_schema(target[:-1]), kind="namespace") as client:
             into = _database(client, target[:-1]).name
         with self._asking(_table(name), kind="table", changes=True) as client:
-            found = _get_table(client, schema, table=table)
-            was = (found.dbName, found.tableName)
+            result = _get_table(client, schema, table=table)
+            was = (result.dbName, result.tableName)
             if _has(client, into, table=name):
                 raise AlreadyExists(f"{_table(name)} already exists in the source", kind="table")
-            found.dbName, found.tableName = into, name
-            client.alter_table(*was, found)
+            result.dbName, result.tableName = into, name
+            client.alter_table(*was, result)
 
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
         """Drop a table.
@@ -200,14 +200,14 @@ class MetastoreSource:
         A managed table loses its files, with `purge` without Hadoop's trash; an external table keeps them.
         """
         with self._asking(_table(table), kind="table", changes=True) as client:
-            found = _get_table(client, schema, table=table)
-            external = found.tableType == EXTERNAL
+            result = _get_table(client, schema, table=table)
+            external = result.tableType == EXTERNAL
             if purge and external:
                 raise UnsupportedOperation(
                     f"Table {preview_value(table)} is external: its files are not this source's to purge"
                 )
             words = EnvironmentContext({"ifPurge": "TRUE"}) if purge else None
-            client.drop_table_with_environment_context(found.dbName, found.tableName, not external, words)
+            client.drop_table_with_environment_context(result.dbName, result.tableName, not external, words)
 
     # -- connections -----------------------------------------------------------------------------------------------
 
@@ -311,12 +311,12 @@ def _get_table(client: Client, schema: Levels, *, table: str) -> Table:
     single = _single(schema)
     if is_name(single) and is_name(table):
         try:
-            found = client.get_table(single, table)
+            result = client.get_table(single, table)
         except MISSING:
             _database(client, schema)  # raises NotFound for the schema if that is missing
         else:
-            if found.tableType not in VIEWS:
-                return found
+            if result.tableType not in VIEWS:
+                return result
     raise NotFound(f"{_table(table)} does not exist in the source", kind="table")
 
 
@@ -331,7 +331,7 @@ def _has(client: Client, schema: str, *, table: str) -> bool:
 def _of_type(client: Client, schema: str, *, kind: str) -> list[str]:
     """Return the names of tables of a type; empty for metastores before 2.3, which therefore list views as tables."""
     try:
-        found: list[str] = client.get_tables_by_type(schema, "*", kind)
+        tables: list[str] = client.get_tables_by_type(schema, "*", kind)
     except TApplicationException:
         return []
-    return found
+    return tables

@@ -77,26 +77,26 @@ def is_name(name: str) -> bool:
 # -- creating ------------------------------------------------------------------------------------------------------
 
 
-def table_of(schema: str, table: str, *, asked: GravitinoCreate) -> Table:
+def table_of(schema: str, table: str, *, definition: GravitinoCreate) -> Table:
     """Build the metastore's table for a request. Raises BadRequest, UnsupportedOperation."""
-    if asked.indexes:
+    if definition.indexes:
         raise UnsupportedOperation("Tables of this source have no indexes: leave them out")
-    properties = dict(asked.properties)
+    properties = dict(definition.properties)
     form, kind = _form(properties), properties.pop("table-type", MANAGED).upper()
     if kind not in (MANAGED, EXTERNAL):
         raise BadRequest(f"Property table-type is {MANAGED} or {EXTERNAL}")
     for key in properties:
         _refuse_reserved(key)
-    columns = [column_of(each) for each in asked.columns]
+    columns = [column_of(each) for each in definition.columns]
     if len({each.name for each in columns}) != len(columns):
         raise BadRequest("Two columns have the same name: give each its own")
-    split_by = _split(asked.partitioning, columns)
+    split_by = _split(definition.partitioning, columns)
     own = [each for each in columns if each.name not in split_by]
     if not own:
         raise BadRequest("A table has at least one column beside those that it is split by")
-    parameters = properties | ({_COMMENT: asked.comment} if asked.comment is not None else {})
+    parameters = properties | ({_COMMENT: definition.comment} if definition.comment is not None else {})
     return Table(
-        tableName=name_of(table, what="Table"), dbName=schema, tableType=kind, sd=_storage(asked, own, form=form),
+        tableName=name_of(table, what="Table"), dbName=schema, tableType=kind, sd=_storage(definition, own, form=form),
         partitionKeys=[next(each for each in columns if each.name == name) for name in split_by],
         parameters=parameters | ({"EXTERNAL": "TRUE"} if kind == EXTERNAL else {}),
     )  # fmt: skip
@@ -118,57 +118,57 @@ def _refuse_reserved(key: str) -> None:
         raise BadRequest("A comment is said as the comment, and not as a property")
 
 
-def column_of(told: Json) -> FieldSchema:
+def column_of(fields: Json) -> FieldSchema:
     """Build a column. Raises BadRequest, UnsupportedOperation."""
-    name = name_of(text_at(told, "name", where="Column"), what="Column")
-    if told.get("nullable") is False or told.get("autoIncrement") is True or told.get("defaultValue") is not None:
+    name = name_of(text_at(fields, "name", where="Column"), what="Column")
+    if fields.get("nullable") is False or fields.get("autoIncrement") is True or fields.get("defaultValue") is not None:
         raise UnsupportedOperation(
             f"Column {preview_value(name)}: columns of this source may be null, count nothing up and have no defaults"
         )
-    comment = told.get("comment")
-    return FieldSchema(name, type_of(told.get("type"), column=name), str(comment) if comment is not None else None)
+    comment = fields.get("comment")
+    return FieldSchema(name, type_of(fields.get("type"), column=name), str(comment) if comment is not None else None)
 
 
 def _split(partitioning: Sequence[Json], columns: Sequence[FieldSchema]) -> list[str]:
     """Return the names of the partition columns, which must stand last, as in Hive."""
-    found = []
+    entries = []
     for each in partitioning:
         path = each.get("fieldName")
         if each.get("strategy") != "identity" or not isinstance(path, list) or len(path) != 1:
             raise UnsupportedOperation(
                 'Tables of this source are split by columns as they are: {"strategy": "identity", "fieldName": ["day"]}'
             )
-        found.append(str(path[0]))
+        entries.append(str(path[0]))
     names = [each.name for each in columns]
-    if found and names[-len(found) :] != found:
+    if entries and names[-len(entries) :] != entries:
         raise BadRequest("The columns that a table is split by stand last, in the same order")
-    return found
+    return entries
 
 
-def _storage(asked: GravitinoCreate, columns: list[FieldSchema], *, form: _FileFormat) -> StorageDescriptor:
-    buckets, count = _buckets(asked.distribution or {}, columns)
+def _storage(create: GravitinoCreate, columns: list[FieldSchema], *, form: _FileFormat) -> StorageDescriptor:
+    buckets, count = _buckets(create.distribution or {}, columns)
     return StorageDescriptor(
         cols=columns, inputFormat=form.reads, outputFormat=form.writes, compressed=False, numBuckets=count, bucketCols=buckets,
         serdeInfo=SerDeInfo(serializationLib=form.library, parameters={"serialization.format": "1"}),
-        sortCols=[_order(each, columns) for each in asked.sort_orders], parameters={},
+        sortCols=[_order(each, columns) for each in create.sort_orders], parameters={},
     )  # fmt: skip
 
 
-def _buckets(told: Json, columns: Sequence[FieldSchema]) -> tuple[list[str], int]:
-    strategy, number = str(told.get("strategy", "none")).lower(), told.get("number")
+def _buckets(fields: Json, columns: Sequence[FieldSchema]) -> tuple[list[str], int]:
+    strategy, number = str(fields.get("strategy", "none")).lower(), fields.get("number")
     if strategy == "none":
         return [], -1
     if strategy != "hash" or not isinstance(number, int) or not 0 < number <= 100_000:
         raise UnsupportedOperation(
             "Rows of this source are distributed by hash, over a number of buckets from 1 to 100000"
         )
-    arguments = told.get("funcArgs")
+    arguments = fields.get("funcArgs")
     return [_column_name(each, columns) for each in (arguments if isinstance(arguments, list) else [])], number
 
 
-def _order(told: Json, columns: Sequence[FieldSchema]) -> Order:
+def _order(fields: Json, columns: Sequence[FieldSchema]) -> Order:
     return Order(
-        _column_name(told.get("sortTerm"), columns), 0 if str(told.get("direction", "asc")).lower() == "desc" else 1
+        _column_name(fields.get("sortTerm"), columns), 0 if str(fields.get("direction", "asc")).lower() == "desc" else 1
     )
 
 
@@ -184,13 +184,13 @@ def _column_name(term: object, columns: Sequence[FieldSchema]) -> str:
 # -- reading -------------------------------------------------------------------------------------------------------
 
 
-def source_table_of(found: Table) -> SourceTableInfo:
+def source_table_of(result: Table) -> SourceTableInfo:
     """Describe a table of the metastore."""
-    parameters, storage, keys = dict(found.parameters or {}), found.sd, list(found.partitionKeys or ())
+    parameters, storage, keys = dict(result.parameters or {}), result.sd, list(result.partitionKeys or ())
     comment = parameters.pop(_COMMENT, None)
     properties = {key: value for key, value in parameters.items() if _SECRET.search(key) is None}
     stated = {
-        "format": format_of(found), "table-type": found.tableType or MANAGED, "location": storage.location, "input-format": storage.inputFormat,
+        "format": format_of(result), "table-type": result.tableType or MANAGED, "location": storage.location, "input-format": storage.inputFormat,
         "output-format": storage.outputFormat, "serde-lib": storage.serdeInfo.serializationLib if storage.serdeInfo else None,
     }  # fmt: skip
     layout: Json = {
@@ -203,22 +203,23 @@ def source_table_of(found: Table) -> SourceTableInfo:
     )
 
 
-def format_of(found: Table) -> str | None:
+def format_of(result: Table) -> str | None:
     """Return the name of a table's file format; None if it is unknown."""
-    if (found.parameters or {}).get("table_type", "").lower() == _ICEBERG:
+    if (result.parameters or {}).get("table_type", "").lower() == _ICEBERG:
         return "ICEBERG"
-    provider: str | None = (found.parameters or {}).get("spark.sql.sources.provider")
+    provider: str | None = (result.parameters or {}).get("spark.sql.sources.provider")
     if provider and provider.lower() != "hive":
         return provider.upper()
-    library = found.sd.serdeInfo.serializationLib if found.sd.serdeInfo else None
+    library = result.sd.serdeInfo.serializationLib if result.sd.serdeInfo else None
     return next(
-        (word for word, form in _FORMATS.items() if (form.reads, form.library) == (found.sd.inputFormat, library)), None
+        (word for word, form in _FORMATS.items() if (form.reads, form.library) == (result.sd.inputFormat, library)),
+        None,
     )
 
 
-def _column(found: FieldSchema) -> Json:
-    told: Json = {"name": found.name, "type": type_json(found.type), "nullable": True, "autoIncrement": False}
-    return told | ({"comment": found.comment} if found.comment else {})
+def _column(result: FieldSchema) -> Json:
+    fields: Json = {"name": result.name, "type": type_json(result.type), "nullable": True, "autoIncrement": False}
+    return fields | ({"comment": result.comment} if result.comment else {})
 
 
 def _distribution(storage: StorageDescriptor) -> Json:
@@ -228,10 +229,10 @@ def _distribution(storage: StorageDescriptor) -> Json:
     return {"strategy": "hash", "number": storage.numBuckets, "funcArgs": arguments}
 
 
-def _sort(found: Order) -> Json:
-    descends = found.order == 0
+def _sort(result: Order) -> Json:
+    descends = result.order == 0
     return {
-        "sortTerm": {"type": "field", "fieldName": [found.col]}, "direction": "desc" if descends else "asc",
+        "sortTerm": {"type": "field", "fieldName": [result.col]}, "direction": "desc" if descends else "asc",
         "nullOrdering": "nulls_last" if descends else "nulls_first",
     }  # fmt: skip
 
@@ -239,49 +240,49 @@ def _sort(found: Order) -> Json:
 # -- altering ------------------------------------------------------------------------------------------------------
 
 
-def alter_table(found: Table, changes: Sequence[TableChange]) -> None:
+def alter_table(result: Table, changes: Sequence[TableChange]) -> None:
     """Apply changes to a loaded table. Raises BadRequest, UnsupportedOperation."""
-    form = format_of(found)
+    form = format_of(result)
     if form is not None and form not in _FORMATS:
         raise UnsupportedOperation(
-            f"Table {found.tableName} is of format {form}, which keeps its columns elsewhere too: change it with an engine that knows it"
+            f"Table {result.tableName} is of format {form}, which keeps its columns elsewhere too: change it with an engine that knows it"
         )
     for each in changes:
-        _change(found, each)
-    names = [each.name for each in (*found.sd.cols, *(found.partitionKeys or ()))]
+        _change(result, each)
+    names = [each.name for each in (*result.sd.cols, *(result.partitionKeys or ()))]
     if len(set(names)) != len(names):
         raise BadRequest("Two columns have the same name: give each its own")
-    if not found.sd.cols:
+    if not result.sd.cols:
         raise BadRequest("A table has at least one column")
 
 
-def _change(found: Table, change: TableChange) -> None:
+def _change(result: Table, change: TableChange) -> None:
     match change:
         case said.UpdateTableComment(comment):
-            found.parameters = {key: value for key, value in found.parameters.items() if key != _COMMENT}
+            result.parameters = {key: value for key, value in result.parameters.items() if key != _COMMENT}
             if comment is not None:
-                found.parameters[_COMMENT] = comment
+                result.parameters[_COMMENT] = comment
         case said.SetTableProperty(key, value):
             _refuse_fixed(key)
-            found.parameters[key] = value
+            result.parameters[key] = value
         case said.RemoveTableProperty(key):
             _refuse_fixed(key)
-            found.parameters.pop(key, None)
+            result.parameters.pop(key, None)
         case said.AddColumn(field_name=path) if change.position in (None, "default", "DEFAULT"):
-            told: Json = {
+            fields: Json = {
                 "name": _flat(path), "type": change.type, "comment": change.comment, "nullable": change.nullable,
                 "autoIncrement": change.auto_increment, "defaultValue": change.default_value,
             }  # fmt: skip
-            found.sd.cols.append(column_of(told))
+            result.sd.cols.append(column_of(fields))
         case said.RenameColumn(old_field_name=path, new_field_name=name):
-            _own(found, path).name = name_of(name, what="Column")
+            _own(result, path).name = name_of(name, what="Column")
         case said.UpdateColumnType(field_name=path, new_type=kind):
-            _own(found, path).type = type_of(kind, column=path[0])
+            _own(result, path).type = type_of(kind, column=path[0])
         case said.UpdateColumnComment(field_name=path, new_comment=comment):
-            _own(found, path).comment = comment
+            _own(result, path).comment = comment
         case said.DeleteColumn(field_name=path, if_exists=if_exists):
-            if not (if_exists and all(each.name != _flat(path) for each in found.sd.cols)):
-                found.sd.cols.remove(_own(found, path))
+            if not (if_exists and all(each.name != _flat(path) for each in result.sd.cols)):
+                result.sd.cols.remove(_own(result, path))
         case _:
             raise UnsupportedOperation(
                 "Tables of this source have neither indexes nor defaults, and columns that may be null, in the order in which they were made"
@@ -300,15 +301,15 @@ def _flat(path: tuple[str, ...]) -> str:
     return path[0]
 
 
-def _own(found: Table, path: tuple[str, ...]) -> FieldSchema:
+def _own(result: Table, path: tuple[str, ...]) -> FieldSchema:
     """A column that is not a partition column.
 
     Raises UnsupportedOperation for a partition column, BadRequest for none.
     """
     name = _flat(path)
-    column = next((each for each in found.sd.cols if each.name == name), None)
+    column = next((each for each in result.sd.cols if each.name == name), None)
     if column is not None:
         return column
-    if any(each.name == name for each in found.partitionKeys or ()):
+    if any(each.name == name for each in result.partitionKeys or ()):
         raise UnsupportedOperation(f"The table is split by column {preview_value(name)}, which stays as it is")
     raise BadRequest(f"The table has no column {preview_value(name)}")

@@ -109,11 +109,11 @@ class MysqlSource(DatabaseSource):
         super()._schema_dropped(connection, schema)
 
     def _told(self, connection: sa.Connection, schema: str, *, table: str) -> SourceTableInfo:
-        found = _rows(connection, _TABLE, schema=schema, table=table)
+        rows = _rows(connection, _TABLE, schema=schema, table=table)
         columns = self._columns(connection, schema, table=table)
-        if not found or not columns:  # dropped meanwhile
+        if not rows or not columns:  # dropped meanwhile
             raise no_table(table)
-        comment, engine = found[0]
+        comment, engine = rows[0]
         keys = keys_json(_rows(connection, _KEYS, schema=schema, table=table))
         properties = {ENGINE: str(engine)} if engine else {}
         return SourceTableInfo(str(comment) if comment else None, [each.told() for each in columns], keys, properties)
@@ -122,20 +122,20 @@ class MysqlSource(DatabaseSource):
         self, connection: sa.Connection, schema: str, *, table: str, checked: frozenset[str] = frozenset()
     ) -> list[MysqlColumn]:
         quoted = _is_mariadb(connection)
-        found = []
+        columns = []
         for name, kind, nullable, default, extra, comment, collation in _rows(
             connection, _COLUMNS, schema=schema, table=table
         ):
-            found.append(MysqlColumn(
+            columns.append(MysqlColumn(
                 name, kind, nullable=nullable == "YES", default=default_sql(default, kind=kind, extra=extra, quoted=quoted),
                 counts="auto_increment" in extra.lower(), comment=comment or "", collation=collation, extra=extra, checked=name in checked, was=name,
             ))  # fmt: skip
-        return found
+        return columns
 
-    def _made(self, connection: sa.Connection, schema: str, *, table: str, asked: GravitinoCreate) -> None:
-        require_no_layout(asked, properties=True)
-        require_columns(asked)
-        _do(connection, create_statement(schema, table, asked=asked))
+    def _made(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
+        require_no_layout(definition, properties=True)
+        require_columns(definition)
+        _do(connection, create_statement(schema, table, definition=definition))
 
     def _altered(self, connection: sa.Connection, schema: str, *, table: str, changes: Sequence[TableChange]) -> None:
         checks = _rows(connection, _CHECKS, schema=schema, table=table) if _is_mariadb(connection) else []
@@ -158,8 +158,8 @@ def _is_mariadb(connection: sa.Connection) -> bool:
 
 def _rows(connection: sa.Connection, statement: str, *, schema: str, table: str) -> list[tuple[Any, ...]]:
     """Return the rows of exactly this table: a server may consider other names equal."""
-    found = connection.execute(sa.text(statement), {"schema": schema, "table": table}).all()
-    return [tuple(row[2:]) for row in found if row[0] == schema and row[1] == table]
+    rows = connection.execute(sa.text(statement), {"schema": schema, "table": table}).all()
+    return [tuple(row[2:]) for row in rows if row[0] == schema and row[1] == table]
 
 
 def _do(connection: sa.Connection, statement: str) -> None:

@@ -31,9 +31,9 @@ def state_of(error: BaseException | None) -> str:
     """Return the SQLSTATE of a driver's error; empty if there is none."""
     code = error.args[0] if error is not None and error.args else None
     if isinstance(code, int):  # the server's own SQLSTATE is often general or missing
-        found = "42000" if code in _CALLERS else _STATES.get(code)
-        if found is not None:
-            return found
+        result = "42000" if code in _CALLERS else _STATES.get(code)
+        if result is not None:
+            return result
     return getattr(error, "sqlstate", None) or ""
 
 

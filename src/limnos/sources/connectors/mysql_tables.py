@@ -62,11 +62,11 @@ class MysqlColumn:
     def told(self) -> Json:
         """Return it as Gravitino's JSON."""
         kind = type_json(self.kind)
-        found: Json = {"name": self.name, "type": kind, "nullable": self.nullable, "autoIncrement": self.counts}
+        fields: Json = {"name": self.name, "type": kind, "nullable": self.nullable, "autoIncrement": self.counts}
         if self.comment:
-            found["comment"] = self.comment
+            fields["comment"] = self.comment
         default = None if self.counts or "generated always" in self.extra.lower() else default_json(self.default, kind)
-        return found if default is None else {**found, "defaultValue": default}
+        return fields if default is None else {**fields, "defaultValue": default}
 
     def defined(self) -> str:
         """Return its SQL definition. Raises UnsupportedOperation if that would lose a part of the column."""
@@ -84,19 +84,21 @@ class MysqlColumn:
         return " ".join(each for each in parts if each)
 
 
-def column_of(told: Json) -> MysqlColumn:
+def column_of(fields: Json) -> MysqlColumn:
     """Build a new column from Gravitino's JSON. Raises BadRequest, UnsupportedOperation."""
-    name = name_of(text_at(told, "name", where="Column"), what="Column")
-    kind = type_of(told.get("type"), column=name)
-    comment = told.get("comment")
-    counts = told.get("autoIncrement") is True
+    name = name_of(text_at(fields, "name", where="Column"), what="Column")
+    kind = type_of(fields.get("type"), column=name)
+    comment = fields.get("comment")
+    counts = fields.get("autoIncrement") is True
     if counts:
         _require_counting(kind, column=name)
     default = (
-        None if counts or told.get("defaultValue") is None else default_of(told["defaultValue"], column=name, kind=kind)
+        None
+        if counts or fields.get("defaultValue") is None
+        else default_of(fields["defaultValue"], column=name, kind=kind)
     )
     return MysqlColumn(
-        name, kind, nullable=not counts and told.get("nullable") is not False, default=default, counts=counts,
+        name, kind, nullable=not counts and fields.get("nullable") is not False, default=default, counts=counts,
         comment=comment if isinstance(comment, str) else "",
     )  # fmt: skip
 
@@ -125,15 +127,15 @@ def _quoted(names: Iterable[str]) -> str:
     return ", ".join(map(quote, names))
 
 
-def create_statement(schema: str, table: str, *, asked: GravitinoCreate) -> str:
+def create_statement(schema: str, table: str, *, definition: GravitinoCreate) -> str:
     """Return the CREATE TABLE statement. Raises BadRequest, UnsupportedOperation."""
-    engine = _engine_of(asked.properties)
-    columns = [column_of(each) for each in asked.columns]
+    engine = _engine_of(definition.properties)
+    columns = [column_of(each) for each in definition.columns]
     if len({each.name.lower() for each in columns}) != len(columns):
         raise BadRequest("Two columns have the same name: give each its own")
     parts = [f"{quote(each.name)} {each.defined()}" for each in columns]
-    parts += [_key(each, named=[column.name for column in columns]) for each in asked.indexes]
-    comment = f" COMMENT={literal(asked.comment)}" if asked.comment else ""
+    parts += [_key(each, named=[column.name for column in columns]) for each in definition.indexes]
+    comment = f" COMMENT={literal(definition.comment)}" if definition.comment else ""
     return f"CREATE TABLE {quote(schema)}.{quote(table)} ({', '.join(parts)}) ENGINE={engine}{comment}"
 
 
@@ -248,11 +250,11 @@ class MysqlTableDraft:
 
     def _add(self, change: said.AddColumn, *, name: str) -> None:
         self._refuse_taken(name)
-        told: Json = {
+        fields: Json = {
             "name": name, "type": change.type, "comment": change.comment, "nullable": change.nullable,
             "autoIncrement": change.auto_increment, "defaultValue": change.default_value,
         }  # fmt: skip
-        column = column_of(told)
+        column = column_of(fields)
         self.columns.append(column)
         if change.position not in (None, "default", "DEFAULT"):
             self._place(column, change.position)
@@ -313,14 +315,14 @@ def keys_json(rows: Iterable[tuple[str, str, int | None]]) -> list[Json]:
 
     Each row has the name of a key, a column and the length of the column's prefix, in the order of the key.
     """
-    found: dict[str, list[str]] = {}
+    results: dict[str, list[str]] = {}
     partial: set[str] = set()
     for name, column, part in rows:
-        found.setdefault(name, []).append(column)
+        results.setdefault(name, []).append(column)
         if part is not None or column is None:
             partial.add(name)
     return [
         {"indexType": PRIMARY if name == _PRIMARY else "UNIQUE_KEY", "name": name, "fieldNames": [[each] for each in columns]}
-        for name, columns in sorted(found.items(), key=lambda item: (item[0] != _PRIMARY, item[0]))
+        for name, columns in sorted(results.items(), key=lambda item: (item[0] != _PRIMARY, item[0]))
         if name not in partial
     ]  # fmt: skip

@@ -119,16 +119,16 @@ def literal(text: str) -> str:
 
 def default_of(value: object, *, column: str, kind: str) -> str | None:
     """Return a default as SQL: a literal or the current time. Raises BadRequest, UnsupportedOperation."""
-    told = as_object(value, f"The default of column {preview_value(column)}")
-    word, where = told.get("type"), f"The default of column {preview_value(column)}"
+    fields = as_object(value, f"The default of column {preview_value(column)}")
+    word, where = fields.get("type"), f"The default of column {preview_value(column)}"
     if word == "literal":
-        text = text_at(told, "value", where=where)
-        if text == "NULL" and str(told.get("dataType", "")).lower() == "null":
+        text = text_at(fields, "value", where=where)
+        if text == "NULL" and str(fields.get("dataType", "")).lower() == "null":
             return None
         if kind == "tinyint(1)" and text.lower() in ("true", "false"):
             return "1" if text.lower() == "true" else "0"
         return literal(text)
-    if word == "function" and str(told.get("funcName", "")).lower() in _NOW and not told.get("funcArgs"):
+    if word == "function" and str(fields.get("funcName", "")).lower() in _NOW and not fields.get("funcArgs"):
         precision = re.search(r"\(\d\)", kind)
         return "CURRENT_TIMESTAMP" + (precision[0] if precision is not None else "")
     raise UnsupportedOperation(f"{where} is a literal, or the function current_timestamp: nothing else is taken")
@@ -157,7 +157,7 @@ def default_sql(text: str | None, *, kind: str, extra: str, quoted: bool) -> str
     if text is None or (quoted and text.upper() == "NULL"):
         return None
     if quoted and text.startswith("'"):
-        return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), text)
+        return _ESCAPED.sub(lambda match: _ESCAPES.get(match[1], match[1]), text)
     if quoted or kind.startswith("bit") or _NOW_TOLD.fullmatch(text) is not None:
         return text
     return f"({text})" if "default_generated" in extra.lower() else literal(text)

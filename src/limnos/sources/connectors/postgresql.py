@@ -74,12 +74,12 @@ class PostgresqlSource(DatabaseSource):
             comment, [column_json(each, dialect=connection.dialect) for each in columns], indexes, {}
         )
 
-    def _made(self, connection: sa.Connection, schema: str, *, table: str, asked: GravitinoCreate) -> None:
-        made = _table(connection, schema, table=table, asked=asked)
-        connection.execute(CreateTable(made))
-        if made.comment is not None:
-            connection.execute(SetTableComment(made))
-        for column in made.columns:
+    def _made(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:
+        result = _table(connection, schema, table=table, definition=definition)
+        connection.execute(CreateTable(result))
+        if result.comment is not None:
+            connection.execute(SetTableComment(result))
+        for column in result.columns:
             if column.comment is not None:
                 connection.execute(SetColumnComment(column))
 
@@ -92,15 +92,15 @@ class PostgresqlSource(DatabaseSource):
         DatabaseAlteration(connection, schema=schema, table=table).rename(target[-1])
 
 
-def _table(connection: sa.Connection, schema: str, *, table: str, asked: GravitinoCreate) -> sa.Table:
-    require_no_layout(asked)
-    require_columns(asked)
-    columns = [column_of(each, dialect=connection.dialect) for each in asked.columns]
+def _table(connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> sa.Table:
+    require_no_layout(definition)
+    require_columns(definition)
+    columns = [column_of(each, dialect=connection.dialect) for each in definition.columns]
     names = [each.name for each in columns]
     if len(set(names)) != len(names):
         raise BadRequest("Two columns have the same name: give each its own")
-    keys = [_key(each, names) for each in asked.indexes]
-    return sa.Table(table, sa.MetaData(), *columns, *keys, schema=schema, comment=asked.comment)
+    keys = [_key(each, names) for each in definition.indexes]
+    return sa.Table(table, sa.MetaData(), *columns, *keys, schema=schema, comment=definition.comment)
 
 
 def _key(index: Json, names: Sequence[object]) -> sa.PrimaryKeyConstraint | sa.UniqueConstraint:

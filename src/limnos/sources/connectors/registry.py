@@ -63,15 +63,15 @@ class SourceLimits(NamedTuple):
 
 
 def _postgresql(properties: Mapping[str, str], limits: SourceLimits) -> PostgresqlSource:
-    found, database = _postgresql_checked(properties, limits)
+    result, database = _postgresql_checked(properties, limits)
     late_ms = max(1, int(limits.timeout_s * 1000 * 0.8))
-    host = found.address.host.strip("[]")
+    host = result.address.host.strip("[]")
     url = sa.URL.create(
-        "postgresql+psycopg", properties[USER], properties[PASSWORD], host, found.address.port, database
+        "postgresql+psycopg", properties[USER], properties[PASSWORD], host, result.address.port, database
     )
     connect: dict[str, object] = {
         "connect_timeout": max(2, int(limits.timeout_s / 2)), "application_name": "limnos", "tcp_user_timeout": late_ms,
-        "options": f"-c statement_timeout={late_ms} -c lock_timeout={late_ms // 2}", "sslmode": found.parameters.get("sslmode", "prefer"),
+        "options": f"-c statement_timeout={late_ms} -c lock_timeout={late_ms // 2}", "sslmode": result.parameters.get("sslmode", "prefer"),
         # files and tickets of the server's own account are not used for catalogs
         "passfile": "/dev/null", "sslcertmode": "disable", "gssencmode": "disable",
     }  # fmt: skip
@@ -79,45 +79,45 @@ def _postgresql(properties: Mapping[str, str], limits: SourceLimits) -> Postgres
 
 
 def _postgresql_checked(properties: Mapping[str, str], limits: SourceLimits) -> tuple[DatabaseUrl, str]:
-    found = database_url(_require_property(properties, URL), scheme="postgresql", port=5432, parameters=("sslmode",))
-    if found.parameters.get("sslmode", "prefer") not in _MODES:
+    url = database_url(_require_property(properties, URL), scheme="postgresql", port=5432, parameters=("sslmode",))
+    if url.parameters.get("sslmode", "prefer") not in _MODES:
         raise BadRequest(f"Parameter sslmode of {URL} is one of {', '.join(_MODES)}")
-    require_allowed(found.address, limits.addresses, told=f"Property {URL}")
-    database = properties.get(DATABASE) or found.database
+    require_allowed(url.address, limits.addresses, label=f"Property {URL}")
+    database = properties.get(DATABASE) or url.database
     if not database:
         raise BadRequest(f"Property {DATABASE} is missing: say which database of the server the catalog shows")
     for name in (USER, PASSWORD):
         _require_property(properties, name)
-    return found, database
+    return url, database
 
 
 def _mysql(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
-    found = _mysql_checked(properties, limits)
+    result = _mysql_checked(properties, limits)
     try:
         from limnos.sources.connectors.mysql import MysqlSource  # noqa: PLC0415 - its library comes with the extra
     except ImportError:
         raise _lacks(MYSQL_PROVIDER, extra="mysql") from None
-    late_s, host = limits.timeout_s * 0.8, found.address.host.strip("[]")
-    url = sa.URL.create("mysql+pymysql", properties[USER], properties[PASSWORD], host, found.address.port)
+    late_s, host = limits.timeout_s * 0.8, result.address.host.strip("[]")
+    url = sa.URL.create("mysql+pymysql", properties[USER], properties[PASSWORD], host, result.address.port)
     connect: dict[str, object] = {
         "connect_timeout": max(1, int(limits.timeout_s / 2)), "read_timeout": max(0.05, late_s), "write_timeout": max(0.05, late_s),
-        "charset": "utf8mb4", "local_infile": False, **_MYSQL_TLS[found.parameters.get(SSL_MODE, "PREFERRED")],
+        "charset": "utf8mb4", "local_infile": False, **_MYSQL_TLS[result.parameters.get(SSL_MODE, "PREFERRED")],
     }  # fmt: skip
     return MysqlSource(url, connect=connect, connections_max=CONNECTIONS_MAX, late_s=late_s)
 
 
 def _mysql_checked(properties: Mapping[str, str], limits: SourceLimits) -> DatabaseUrl:
-    found = database_url(_require_property(properties, URL), scheme="mysql", port=3306, parameters=(SSL_MODE,))
-    if found.parameters.get(SSL_MODE, "PREFERRED") not in _MYSQL_TLS:
+    url = database_url(_require_property(properties, URL), scheme="mysql", port=3306, parameters=(SSL_MODE,))
+    if url.parameters.get(SSL_MODE, "PREFERRED") not in _MYSQL_TLS:
         raise BadRequest(f"Parameter {SSL_MODE} of {URL} is one of {', '.join(_MYSQL_TLS)}")
-    require_allowed(found.address, limits.addresses, told=f"Property {URL}")
-    if found.database or properties.get(DATABASE):
+    require_allowed(url.address, limits.addresses, label=f"Property {URL}")
+    if url.database or properties.get(DATABASE):
         raise BadRequest(
             f"{URL} and {DATABASE} name no database here: all that the user may see are schemas of the catalog"
         )
     for name in (USER, PASSWORD):
         _require_property(properties, name)
-    return found
+    return url
 
 
 def _kafka(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
@@ -154,7 +154,7 @@ def _hive_checked(properties: Mapping[str, str], limits: SourceLimits) -> tuple[
             )
     addresses = metastore_addresses(properties.get(METASTORES) or "", name=METASTORES)
     for each in addresses:
-        require_allowed(each, limits.addresses, told=f"Property {METASTORES}")
+        require_allowed(each, limits.addresses, label=f"Property {METASTORES}")
     return addresses
 
 
@@ -171,23 +171,23 @@ def _rest(properties: Mapping[str, str], limits: SourceLimits) -> RestSource:
 
 
 def _rest_checked(properties: Mapping[str, str], limits: SourceLimits) -> RestEndpoint:
-    told = f"a catalog of this provider has {URI}, and mostly {WAREHOUSE} and {TOKEN}"
+    text = f"a catalog of this provider has {URI}, and mostly {WAREHOUSE} and {TOKEN}"
     for name in (URI, WAREHOUSE, TOKEN, CREDENTIAL, TOKEN_URI, SCOPE):
         value = properties.get(name)
         if (value is None and name == URI) or value == "" or (value is not None and not value.isprintable()):
-            raise BadRequest(f"Property {name} is missing or holds what does not print: {told}")
-    found = http_url(properties[URI], name=URI)
-    require_allowed(found.address, limits.addresses, told=f"Property {URI}")
+            raise BadRequest(f"Property {name} is missing or holds what does not print: {text}")
+    url = http_url(properties[URI], name=URI)
+    require_allowed(url.address, limits.addresses, label=f"Property {URI}")
     if TOKEN in properties and CREDENTIAL in properties:
         raise BadRequest(f"Properties {TOKEN} and {CREDENTIAL} exclude each other: leave one out")
     if not properties.get(TOKEN, "").isascii():
         raise BadRequest(f"Property {TOKEN} has letters that no token has: look at it")
-    tokens = http_url(properties.get(TOKEN_URI, f"{found.url}/v1/oauth/tokens"), name=TOKEN_URI)
-    require_allowed(tokens.address, limits.addresses, told=f"Property {TOKEN_URI}")
+    tokens = http_url(properties.get(TOKEN_URI, f"{url.url}/v1/oauth/tokens"), name=TOKEN_URI)
+    require_allowed(tokens.address, limits.addresses, label=f"Property {TOKEN_URI}")
     if properties.get(VENDED, NEVER) not in (NEVER, TO_WRITERS, TO_READERS):
         raise BadRequest(f"Property {VENDED} is one of {NEVER}, {TO_WRITERS}, {TO_READERS}")
     return RestEndpoint(
-        found.url.removesuffix("/v1"), properties.get(WAREHOUSE), properties.get(TOKEN), properties.get(CREDENTIAL), tokens.url,
+        url.url.removesuffix("/v1"), properties.get(WAREHOUSE), properties.get(TOKEN), properties.get(CREDENTIAL), tokens.url,
         properties.get(SCOPE, "catalog"),
     )  # fmt: skip
 

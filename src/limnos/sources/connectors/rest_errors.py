@@ -71,8 +71,8 @@ def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str
     if status in (405, 406, 501):
         return UnsupportedOperation(f"The source does not offer that for {_about(call)}: {text or status}")
     if status in (400, 413, 422):
-        made = PropertyConflict if status == 422 else BadRequest
-        return made(f"{_about(call)}: the source says: {text or status}")
+        result = PropertyConflict if status == 422 else BadRequest
+        return result(f"{_about(call)}: the source says: {text or status}")
     if status in (429, 503) and (status == 429 or not call.changes or "retry-after" in headers):
         return ServiceUnavailable(
             f"The source is busy with {_about(call)}, and nothing was changed: try again",
@@ -109,8 +109,8 @@ def _conflict(call: RestCall, *, kind: str, text: str) -> LimnosError:
     if kind == "NamespaceNotEmptyException" or call.taken == "empty":
         return NotEmpty(f"Namespace is not empty: {render(call.namespace)}", kind="namespace")
     if kind == "AlreadyExistsException" or (call.taken != "conflict" and kind != "CommitFailedException"):
-        taken = call.taken if call.taken != "conflict" else call.missing
-        return AlreadyExists(text or f"{taken.capitalize()} already exists: {render(call.path)}", kind=taken)
+        name = call.taken if call.taken != "conflict" else call.missing
+        return AlreadyExists(text or f"{name.capitalize()} already exists: {render(call.path)}", kind=name)
     # clients search for this text
     return CommitConflict(text or f"Commit failed: {_about(call)} was changed in the source meanwhile")
 

@@ -170,9 +170,9 @@ class RestSession:
         if colon:
             form["client_id"] = name
         body = urlencode(form).encode()
-        asked = _TOKEN._replace(headers=(("content-type", "application/x-www-form-urlencoded"),), body=body)
+        call = _TOKEN._replace(headers=(("content-type", "application/x-www-form-urlencoded"),), body=body)
         try:
-            reply = self._asked(asked, self._place.token_uri, deadline=deadline, token=None, method="POST")
+            reply = self._asked(call, self._place.token_uri, deadline=deadline, token=None, method="POST")
             granted = msgspec.json.decode(reply.body, type=_TokenAnswer)
         except (msgspec.DecodeError, BadRequest, NotFound) as error:
             raise SourceRefused("The source gives no token for this catalog's credential", detail=str(error)) from error
@@ -201,7 +201,7 @@ class RestSession:
             ) as response:
                 sent = True
                 body = _read(response, call, deadline=deadline)
-                status, told = response.status_code, dict(response.headers)
+                status, entries = response.status_code, dict(response.headers)
         except httpx2.PoolTimeout as error:
             raise ServiceUnavailable("Too much is asked of the source at once: try again", detail=str(error)) from error
         except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.UnsupportedProtocol) as error:
@@ -209,8 +209,8 @@ class RestSession:
         except (httpx2.HTTPError, httpx2.InvalidURL, httpx2.StreamError, UnicodeError) as error:
             raise rest_failed_error(call, repr(error), sent=True) from error
         if status not in _SUCCESS:
-            raise rest_refused_error(call, status=status, headers=told, body=body)
-        return RestReply(status, told.get("etag"), body)
+            raise rest_refused_error(call, status=status, headers=entries, body=body)
+        return RestReply(status, entries.get("etag"), body)
 
 
 def _read(response: httpx2.Response, call: RestCall, *, deadline: float) -> bytes:
@@ -230,16 +230,16 @@ def _read(response: httpx2.Response, call: RestCall, *, deadline: float) -> byte
 
 def _config_of(body: bytes) -> _SourceConfig:
     try:
-        told = msgspec.json.decode(body, type=_ConfigAnswer)
+        answer = msgspec.json.decode(body, type=_ConfigAnswer)
     except (msgspec.DecodeError, RecursionError) as error:
         raise SourceFailed(
             "The source does not answer as an Iceberg REST catalog does: look at its uri", detail=str(error)
         ) from error
-    values = {**told.defaults, **told.overrides}
+    values = {**answer.defaults, **answer.overrides}
     prefix = (values.get("prefix") or "").strip("/")
     if any(part in ("", ".", "..") for part in prefix.split("/")) and prefix:
         raise SourceFailed("The source names a prefix that is none: have it looked at", detail=prefix)
-    endpoints = _ASSUMED if told.endpoints is None else frozenset(map(_without_prefix, told.endpoints))
+    endpoints = _ASSUMED if answer.endpoints is None else frozenset(map(_without_prefix, answer.endpoints))
     spelled = "/".join(map(quote_part, prefix.split("/")))
     return _SourceConfig(
         f"/{spelled}" if prefix else "",

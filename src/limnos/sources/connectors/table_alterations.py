@@ -80,22 +80,22 @@ class DatabaseAlteration:
             self._operations.create_table_comment(self._table, comment, schema=self._schema)
 
     def _add(self, change: said.AddColumn, *, name: str) -> None:
-        told: Json = {
+        fields: Json = {
             "name": name, "type": change.type, "comment": change.comment, "nullable": change.nullable,
             "autoIncrement": change.auto_increment, "defaultValue": change.default_value,
         }  # fmt: skip
-        self._operations.add_column(self._table, column_of(told, dialect=self._dialect), schema=self._schema)
+        self._operations.add_column(self._table, column_of(fields, dialect=self._dialect), schema=self._schema)
 
     def _alter(self, column: str, **change: object) -> None:
         self._operations.alter_column(self._table, column, schema=self._schema, **change)  # type: ignore[arg-type]
 
     def _count(self, column: str, *, counts: bool) -> None:
-        found = next((each for each in self._columns() if each["name"] == column), None)
-        if found is None:
+        result = next((each for each in self._columns() if each["name"] == column), None)
+        if result is None:
             raise BadRequest(f"The table has no column {preview_value(column)}")
-        if counts == (found.get("identity") is not None):
+        if counts == (result.get("identity") is not None):
             return
-        require_counting(found["type"], column=column)
+        require_counting(result["type"], column=column)
         was, now = (False, sa.Identity()) if counts else (sa.Identity(), None)
         self._alter(column, server_default=now, existing_server_default=was)
 
@@ -115,8 +115,10 @@ class DatabaseAlteration:
             self._operations.create_unique_constraint(name, self._table, columns, schema=self._schema)
 
     def _delete_index(self, name: str, *, if_exists: bool) -> None:
-        found = [each["name"] for each in indexes_json(sa.inspect(self._connection), self._table, schema=self._schema)]
-        if name in found:
+        results = [
+            each["name"] for each in indexes_json(sa.inspect(self._connection), self._table, schema=self._schema)
+        ]
+        if name in results:
             self._operations.drop_constraint(name, self._table, schema=self._schema)
         elif not if_exists:
             raise BadRequest(f"The table has no primary key and no unique key {preview_value(name)}")
@@ -161,12 +163,12 @@ def index_parts(index: Json) -> tuple[str | None, list[str]]:
 
 def indexes_json(inspector: sa.Inspector, table: str, *, schema: str) -> list[Json]:
     """Return a table's primary and unique keys as Gravitino's JSON."""
-    found: list[Json] = []
+    results: list[Json] = []
     primary = inspector.get_pk_constraint(table, schema=schema)
     if primary["constrained_columns"]:
-        found.append(_index(PRIMARY, primary["name"], columns=primary["constrained_columns"]))
+        results.append(_index(PRIMARY, primary["name"], columns=primary["constrained_columns"]))
     unique = inspector.get_unique_constraints(table, schema=schema)
-    return [*found, *(_index(UNIQUE, each["name"], columns=each["column_names"]) for each in unique)]
+    return [*results, *(_index(UNIQUE, each["name"], columns=each["column_names"]) for each in unique)]
 
 
 def _index(kind: str, name: str | None, *, columns: Sequence[str]) -> Json:

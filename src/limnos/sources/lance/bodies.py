@@ -50,11 +50,11 @@ class BodyPieces:
         """Return the next piece; None at the end. Raises BodyCutShort."""
         if self.has_ended:
             return None
-        told = self._wire.receive()
-        if told[0] == MORE:
-            return told[1]
+        entries = self._wire.receive()
+        if entries[0] == MORE:
+            return entries[1]
         self.has_ended = True
-        if told[0] == COMPLETE:
+        if entries[0] == COMPLETE:
             return None
         raise BodyCutShort("The body did not come to its end; nothing was changed")
 
@@ -121,20 +121,20 @@ class ArrowBody:
             raise
 
     def _read(self, size: int) -> bytearray:
-        found = bytearray()
-        while len(found) < size and not self._is_over:
-            wanted = size - len(found)
+        data = bytearray()
+        while len(data) < size and not self._is_over:
+            requested = size - len(data)
             if self._given < len(self._ready):
-                part = self._ready[self._given : self._given + wanted]
+                part = self._ready[self._given : self._given + requested]
                 self._given += len(part)
-                found = part if not found else found + part
+                data = part if not data else data + part
             elif self._passing:
-                part = self._from_body(min(wanted, self._passing))
+                part = self._from_body(min(requested, self._passing))
                 self._passing -= len(part)
-                found = part if not found else found + part
+                data = part if not data else data + part
             else:
                 self._next_message()
-        return found
+        return data
 
     def _next_message(self) -> None:
         """Check the next message and prepare to pass it on."""
@@ -178,21 +178,21 @@ class ArrowBody:
 
     def _from_body(self, size: int, *, may_end: bool = False) -> bytearray:
         """Read exactly `size` bytes of the body. Raises BadRequest if it ends earlier."""
-        found = bytearray(size)
-        got = 0
-        while got < size:
+        data = bytearray(size)
+        number = 0
+        while number < size:
             if not self._pieces:
                 piece = self._body.piece()
                 if piece is None:
-                    if may_end and not got:
+                    if may_end and not number:
                         return bytearray()
                     raise BadRequest(f"{NO_STREAM} (it ends in the middle of a message)")
                 self._pieces = memoryview(piece)
-            part = self._pieces[: size - got]
-            found[got : got + len(part)] = part
+            part = self._pieces[: size - number]
+            data[number : number + len(part)] = part
             self._pieces = self._pieces[len(part) :]
-            got += len(part)
-        return found
+            number += len(part)
+        return data
 
     def _too_large(self, size: int) -> TooLarge:
         return TooLarge(

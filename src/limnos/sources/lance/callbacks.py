@@ -34,7 +34,7 @@ def call_parent(name: str, about: dict[str, Any]) -> dict[str, Any]:
     """Send a callback and wait for the answer. Raises CallRefusal."""
     wire = cast("Wire", CallbackWire.wire)
     wire.send([CALL, name.encode(), msgspec.json.encode(about)])
-    outcome, *told = wire.receive()
+    outcome, *entries = wire.receive()
     if outcome != DONE:
-        raise CallRefusal(told[0].decode(), told[1].decode())
-    return cast("dict[str, Any]", msgspec.json.decode(told[0]))
+        raise CallRefusal(entries[0].decode(), entries[1].decode())
+    return cast("dict[str, Any]", msgspec.json.decode(entries[0]))

@@ -48,7 +48,7 @@ class NamespaceDelegate:
         target = self._first if self._first is not None and hasattr(self._first, method) else self._rest
         try:
             request = _request_of(method, fields, target=target)
-            found = getattr(target, method)(request, *([] if data is None else [data]))
+            result = getattr(target, method)(request, *([] if data is None else [data]))
         except LimnosError:
             raise
         except LanceNamespaceError as error:
@@ -57,7 +57,7 @@ class NamespaceDelegate:
             if any(words in str(error).lower() for words in _NOT_THERE):
                 raise UnsupportedOperation(f"This namespace has no {method}") from error
             raise DelegateRefusal(f"The namespace failed: {_words(error)}", number=_INTERNAL) from error
-        return found.to_dict() if isinstance(found, BaseModel) and hasattr(found, "to_dict") else found
+        return result.to_dict() if isinstance(result, BaseModel) and hasattr(result, "to_dict") else result
 
 
 def _words(error: Exception) -> str:

@@ -112,9 +112,9 @@ class LanceDirectory:
             return False
         if rules.RESERVED in content:
             return True
-        held = f"holds {content[0]}" if content else "is empty"
+        current = f"holds {content[0]}" if content else "is empty"
         raise InvalidTable(
-            f"The folder {self.location(entry)} does not comply with the Lance table format: it {held}, and no table was written there. "
+            f"The folder {self.location(entry)} does not comply with the Lance table format: it {current}, and no table was written there. "
             "Write one, or remove the folder"
         )
 
@@ -259,19 +259,19 @@ class LanceDirectory:
 
     def _tables(self, state: _DirectoryState, levels: Levels) -> list[DirectoryTable]:
         rows = rules.children_of(state.rows, levels, kind=ManifestRowKind.TABLE)
-        found = {row.levels: DirectoryTable(row.levels, row.location or "", row.properties) for row in rows}
+        tables = {row.levels: DirectoryTable(row.levels, row.location or "", row.properties) for row in rows}
         if not levels:
-            taken = {row.location for row in state.rows if row.kind is ManifestRowKind.TABLE}
-            lying = [each for each in rules.tables_of(state.folders, state.layout) if each.location not in taken]
-            gone = (
+            used_names = {row.location for row in state.rows if row.kind is ManifestRowKind.TABLE}
+            lying = [each for each in rules.tables_of(state.folders, state.layout) if each.location not in used_names]
+            names = (
                 set()
                 if state.layout is DirectoryLayout.V0
                 else self.storage.marked([each.location for each in lying], rules.DEREGISTERED)
             )
             for each in lying:
-                if each.location not in gone:
-                    found.setdefault((each.name,), DirectoryTable((each.name,), each.location, {}))
-        return [found[key] for key in sorted(found)]
+                if each.location not in names:
+                    tables.setdefault((each.name,), DirectoryTable((each.name,), each.location, {}))
+        return [tables[key] for key in sorted(tables)]
 
     def _find(self, state: _DirectoryState, levels: Levels) -> DirectoryTable:
         self._require(state, levels[:-1])
@@ -334,10 +334,10 @@ class LanceDirectory:
         return DirectoryManifest(self.root, self.options)
 
 
-def list_directory(asked: Contents) -> DirectoryContents:
+def list_directory(contents: Contents) -> DirectoryContents:
     """List all namespaces and tables of a directory. Raises InvalidTable, StorageFailed."""
-    found = LanceDirectory(rules.root_of(asked.location, here="/"), options=asked.options)
-    return found.listed()
+    directory = LanceDirectory(rules.root_of(contents.location, here="/"), options=contents.options)
+    return directory.listed()
 
 
 def _taken_error(levels: Levels, *, kind: str) -> AlreadyExists:

@@ -46,15 +46,15 @@ class DirectoryManifest:
 
     def rows(self) -> list[ManifestRow]:
         """Return the rows of the index; empty if it does not exist. Raises InvalidTable, StorageFailed."""
-        found = open_latest(self._at, self._options)
-        if found is None:
+        dataset = open_latest(self._at, self._options)
+        if dataset is None:
             return []
-        missing = [name for name in _READ if name not in found.schema.names]
+        missing = [name for name in _READ if name not in dataset.schema.names]
         if missing:
             raise InvalidTable(f"{self._at} has no column {missing[0]}: it is no index of a directory of Lance tables")
         kinds = ", ".join(f"'{kind}'" for kind in ManifestRowKind)
         with translate_library_errors(self._at):
-            table = found.to_table(columns=list(_READ), filter=f"object_type IN ({kinds})")
+            table = dataset.to_table(columns=list(_READ), filter=f"object_type IN ({kinds})")
         rows = [
             row_of(each["object_id"], each["object_type"], location=each["location"], metadata=each["metadata"])
             for each in table.to_pylist()
@@ -63,16 +63,17 @@ class DirectoryManifest:
 
     def insert(self, row: ManifestRow) -> bool:
         """Add a row, and create the index if it does not exist. Returns False if the name is taken."""
-        found = self._found()
-        told: dict[str, Any] = {
+        dataset = self._found()
+        fields: dict[str, Any] = {
             "object_id": object_id_of(row.levels), "object_type": row.kind.value, "location": row.location,
             "metadata": msgspec.json.encode(row.properties).decode() if row.properties else None,
         }  # fmt: skip
         new = pa.table(
-            {field.name: pa.array([told.get(field.name)], field.type) for field in found.schema}, schema=found.schema
+            {field.name: pa.array([fields.get(field.name)], field.type) for field in dataset.schema},
+            schema=dataset.schema,
         )
         with translate_library_errors(self._at):
-            merge = found.merge_insert("object_id").when_not_matched_insert_all().conflict_retries(_RETRIES)
+            merge = dataset.merge_insert("object_id").when_not_matched_insert_all().conflict_retries(_RETRIES)
             done: dict[str, Any] = merge.execute(new)
         return bool(done["num_inserted_rows"])
 
@@ -91,9 +92,9 @@ class DirectoryManifest:
             )  # fmt: skip
 
     def _found(self) -> lance.LanceDataset:
-        found = open_latest(self._at, self._options)
-        if found is not None:
-            return found
+        dataset = open_latest(self._at, self._options)
+        if dataset is not None:
+            return dataset
         try:
             return lance.write_dataset(
                 SCHEMA.empty_table(), self._at, mode="create", storage_options=self._options or None

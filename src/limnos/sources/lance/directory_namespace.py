@@ -76,8 +76,8 @@ class DirectoryRequests:
 
     def list_tables(self, request: Any) -> Fields:  # noqa: ANN401
         """List the tables directly in a namespace."""
-        found = [entry.levels[-1] for entry in self._shown(self._directory.tables(_levels(request)), request)]
-        return _page("tables", found, request=request)
+        names = [entry.levels[-1] for entry in self._shown(self._directory.tables(_levels(request)), request)]
+        return _page("tables", names, request=request)
 
     def list_all_tables(self, request: Any) -> Fields:  # noqa: ANN401
         """List every table. A name is the JSON array of its levels, which the caller renders."""
@@ -111,17 +111,23 @@ class DirectoryRequests:
     def describe_table(self, request: Any) -> Fields:  # noqa: ANN401
         """Return a table's location, and its version and schema unless the request excludes them."""
         entry = self._directory.find(_levels(request))
-        told = {**self._told(entry), "table": entry.levels[-1], "namespace": list(entry.levels[:-1])}
+        fields = {**self._told(entry), "table": entry.levels[-1], "namespace": list(entry.levels[:-1])}
         if request.load_detailed_metadata is False and not request.check_declared:
-            return told
-        told["is_only_declared"] = is_declared = self._directory.is_declared(entry)
+            return fields
+        fields["is_only_declared"] = is_declared = self._directory.is_declared(entry)
         if request.load_detailed_metadata is False or is_declared:
             if request.version is not None or request.tag is not None:
                 raise NotFound(str(request.version or request.tag), kind="version" if request.version else "tag")
-            return told
-        found = self._read(entry, version=request.version, tag=request.tag, branch=request.branch)
-        schema = {"fields": msgspec.json.decode(found.fields), "metadata": found.schema_metadata}
-        return {**told, "version": found.version, "schema": schema, "metadata": found.metadata, "stats": found.stats}
+            return fields
+        result = self._read(entry, version=request.version, tag=request.tag, branch=request.branch)
+        schema = {"fields": msgspec.json.decode(result.fields), "metadata": result.schema_metadata}
+        return {
+            **fields,
+            "version": result.version,
+            "schema": schema,
+            "metadata": result.metadata,
+            "stats": result.stats,
+        }
 
     def deregister_table(self, request: Any) -> Fields:  # noqa: ANN401
         """Remove a table's name and keep its files."""
@@ -169,7 +175,7 @@ class _LanceVersions:
         self._native = DirectoryNamespace(root=directory.root, **options)  # type: ignore[no-untyped-call]
 
     def __getattr__(self, method: str) -> Callable[..., object]:
-        found = getattr(self._native, method)
+        result = getattr(self._native, method)
 
         def checked(request: Any) -> object:  # noqa: ANN401
             levels = _levels_of(request)
@@ -179,7 +185,7 @@ class _LanceVersions:
                 )
             if levels:
                 self._directory.find(levels)
-            return found(fit_request(request, found))
+            return result(fit_request(request, result))
 
         return checked
 
@@ -194,21 +200,21 @@ def _levels(request: Any) -> Levels:  # noqa: ANN401
 
 
 def _levels_of(request: Any) -> Levels:  # noqa: ANN401
-    found = request.get("id") if isinstance(request, dict) else getattr(request, "id", None)
-    return check_levels(found or ())
+    result = request.get("id") if isinstance(request, dict) else getattr(request, "id", None)
+    return check_levels(result or ())
 
 
 def _word(text: str | None, words: tuple[str, ...], *, field: str) -> str:
     """Parse a mode in any case, with or without underscores; the first word is the default. Raises BadRequest."""
-    found = (text or words[0]).lower().replace("_", "")
-    if found not in words:
+    result = (text or words[0]).lower().replace("_", "")
+    if result not in words:
         raise BadRequest(f"{field} is one of {', '.join(words)}, not {text}")
-    return found
+    return result
 
 
 def _page(field: str, names: list[str], *, request: Any) -> Fields:  # noqa: ANN401
     """Return a page of names after the page token, which is the last name of the page before."""
     left = [name for name in sorted(names) if request.page_token is None or name > request.page_token]
-    shown = left if request.limit is None else left[: request.limit]
-    more = len(shown) < len(left) and bool(shown)
-    return {field: shown, **({"page_token": shown[-1]} if more else {})}
+    texts = left if request.limit is None else left[: request.limit]
+    more = len(texts) < len(left) and bool(texts)
+    return {field: texts, **({"page_token": texts[-1]} if more else {})}

@@ -48,18 +48,18 @@ def _structure(query: Json, columns: list[str], *, depth: int) -> FullTextQuery:
         raise BadRequest(f"A full-text query is one of {', '.join(_SORTS)}, at most {_DEPTH_MAX} in each other")
     sort = named[0]
     try:
-        told: Json = query[sort]
+        entries: Json = query[sort]
         if sort == "match":
-            return _match(told, columns)
+            return _match(entries, columns)
         if sort == "phrase":
-            return PhraseQuery(_terms(told), _column(told, columns), slop=told.get("slop") or 0)
+            return PhraseQuery(_terms(entries), _column(entries, columns), slop=entries.get("slop") or 0)
         if sort == "multi_match":
-            return _multi(told)
+            return _multi(entries)
         if sort == "boost":
-            negative = told.get("negative_boost")
+            negative = entries.get("negative_boost")
             return BoostQuery(
-                _structure(told["positive"], columns, depth=depth + 1),
-                _structure(told["negative"], columns, depth=depth + 1),
+                _structure(entries["positive"], columns, depth=depth + 1),
+                _structure(entries["negative"], columns, depth=depth + 1),
                 negative_boost=0.5 if negative is None else float(negative),
             )
         parts = ((Occur.MUST, "must"), (Occur.SHOULD, "should"), (Occur.MUST_NOT, "must_not"))
@@ -67,30 +67,30 @@ def _structure(query: Json, columns: list[str], *, depth: int) -> FullTextQuery:
             [
                 (occur, _structure(each, columns, depth=depth + 1))
                 for occur, key in parts
-                for each in told.get(key) or ()
+                for each in entries.get(key) or ()
             ]
         )
     except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
         raise BadRequest(f"The {sort} of a full-text query cannot be read: {type(error).__name__} {error}") from None
 
 
-def _match(told: Json, columns: list[str]) -> MatchQuery:
-    boost, expansions = told.get("boost"), told.get("max_expansions")
+def _match(entries: Json, columns: list[str]) -> MatchQuery:
+    boost, expansions = entries.get("boost"), entries.get("max_expansions")
     return MatchQuery(
-        _terms(told), _column(told, columns), boost=1.0 if boost is None else float(boost), fuzziness=told.get("fuzziness") or 0,
-        max_expansions=50 if expansions is None else expansions, operator=_operator(told), prefix_length=told.get("prefix_length") or 0,
+        _terms(entries), _column(entries, columns), boost=1.0 if boost is None else float(boost), fuzziness=entries.get("fuzziness") or 0,
+        max_expansions=50 if expansions is None else expansions, operator=_operator(entries), prefix_length=entries.get("prefix_length") or 0,
     )  # fmt: skip
 
 
-def _multi(told: Json) -> MultiMatchQuery:
+def _multi(entries: Json) -> MultiMatchQuery:
     """Build a query for the same words in several columns. LanceDB's clients state the words once, and the columns."""
-    matches = told.get("match_queries")
+    matches = entries.get("match_queries")
     if matches is None:
         return MultiMatchQuery(
-            _terms(told),
-            list(told["columns"]),
-            boosts=told.get("boosts") or told.get("boost"),
-            operator=_operator(told),
+            _terms(entries),
+            list(entries["columns"]),
+            boosts=entries.get("boosts") or entries.get("boost"),
+            operator=_operator(entries),
         )
     words = {_terms(each) for each in matches}
     if len(words) != 1:
@@ -101,22 +101,22 @@ def _multi(told: Json) -> MultiMatchQuery:
     )
 
 
-def _terms(told: Json) -> str:
-    terms = told.get("terms", told.get("query"))
+def _terms(entries: Json) -> str:
+    terms = entries.get("terms", entries.get("query"))
     if not isinstance(terms, str):
         raise BadRequest("A full-text query has the words to look for as 'terms'")
     return terms
 
 
-def _column(told: Json, columns: list[str]) -> str:
-    column = told.get("column") or (columns[0] if len(columns) == 1 else None)
+def _column(entries: Json, columns: list[str]) -> str:
+    column = entries.get("column") or (columns[0] if len(columns) == 1 else None)
     if not isinstance(column, str):
         raise BadRequest("A full-text query with a structure names the 'column' to look in")
     return column
 
 
-def _operator(told: Json) -> FullTextOperator:
-    word = str(told.get("operator") or "or").upper()
+def _operator(entries: Json) -> FullTextOperator:
+    word = str(entries.get("operator") or "or").upper()
     if word not in ("AND", "OR"):
         raise BadRequest(f"The operator of a full-text query is And or Or, not {word[:40]}")
     return FullTextOperator(word)

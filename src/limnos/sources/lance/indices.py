@@ -35,51 +35,51 @@ _PARTS: Final = (16, 8, 4, 2, 1)
 _PARTITION_ROWS: Final = 4096
 
 
-def create(asked: CreateIndex) -> LanceWriteResult:
+def create(create_index: CreateIndex) -> LanceWriteResult:
     """Create an index. Raises NotFound for the column, AlreadyExists, BadRequest."""
-    found = open_for_writing(asked)
-    kind = asked.index_type.upper()
-    name = asked.name or f"{asked.column}_idx"
-    if not asked.replace and any(each.name == name for each in found.describe_indices()):
+    dataset = open_for_writing(create_index)
+    kind = create_index.index_type.upper()
+    name = create_index.name or f"{create_index.column}_idx"
+    if not create_index.replace and any(each.name == name for each in dataset.describe_indices()):
         raise AlreadyExists(
             f"An index {name} is there already: drop it first, or give the new one another name", kind="index"
         )
-    field = _field_of(found, asked.column)
+    field = _field_of(dataset, create_index.column)
     if kind == "VECTOR":
         kind = "IVF_PQ"
-    options: dict[str, Any] = dict(asked.details)
-    with translate_library_errors(asked.location):
+    options: dict[str, Any] = dict(create_index.details)
+    with translate_library_errors(create_index.location):
         if kind in VECTOR:
-            found.create_index(
-                asked.column,
+            dataset.create_index(
+                create_index.column,
                 kind,
                 name=name,
-                replace=asked.replace,
-                **_default_options(found, field, kind=kind, options=options),
+                replace=create_index.replace,
+                **_default_options(dataset, field, kind=kind, options=options),
             )
         else:
             options.pop("metric", None)
             index: Any = kind
-            found.create_scalar_index(asked.column, index, name=name, replace=asked.replace, **options)
-        return write_result(found)
+            dataset.create_scalar_index(create_index.column, index, name=name, replace=create_index.replace, **options)
+        return write_result(dataset)
 
 
-def _field_of(found: lance.LanceDataset, column: str) -> pa.Field | None:
+def _field_of(dataset: lance.LanceDataset, column: str) -> pa.Field | None:
     """The field of a top-level column; None for a nested one. Raises NotFound."""
-    if column in found.schema.names:
-        return found.schema.field(column)
-    if column.split(".", maxsplit=1)[0] not in found.schema.names:
-        raise NotFound(f"No field named {column}: the columns are {', '.join(found.schema.names)}", kind="column")
+    if column in dataset.schema.names:
+        return dataset.schema.field(column)
+    if column.split(".", maxsplit=1)[0] not in dataset.schema.names:
+        raise NotFound(f"No field named {column}: the columns are {', '.join(dataset.schema.names)}", kind="column")
     return None
 
 
 def _default_options(
-    found: lance.LanceDataset, field: pa.Field | None, *, kind: str, options: dict[str, Any]
+    dataset: lance.LanceDataset, field: pa.Field | None, *, kind: str, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Add defaults for a vector index: the number of partitions by the rows, and of sub-vectors by the length."""
     if not options.get("num_partitions") and not options.get("target_partition_size"):
         options["num_partitions"] = max(
-            1, min(int(math.sqrt(found.count_rows())), found.count_rows() // _PARTITION_ROWS)
+            1, min(int(math.sqrt(dataset.count_rows())), dataset.count_rows() // _PARTITION_ROWS)
         )
     if kind.endswith("PQ") and not options.get("num_sub_vectors"):
         size = _length_of(field)
@@ -96,21 +96,21 @@ def _length_of(field: pa.Field | None) -> int:
     return int(kind.list_size)
 
 
-def drop(asked: DropIndex) -> LanceWriteResult:
+def drop(index: DropIndex) -> LanceWriteResult:
     """Drop an index. Raises NotFound."""
-    found = open_for_writing(asked)
-    with translate_library_errors(asked.location):
-        found.drop_index(asked.name)
-        return write_result(found)
+    dataset = open_for_writing(index)
+    with translate_library_errors(index.location):
+        dataset.drop_index(index.name)
+        return write_result(dataset)
 
 
-def list_indices(asked: ListIndices) -> list[LanceIndex]:
+def list_indices(indices: ListIndices) -> list[LanceIndex]:
     """List all indices, by name."""
-    found = open_for_rows(asked)
-    with translate_library_errors(asked.location):
-        rows = found.count_rows()
+    dataset = open_for_rows(indices)
+    with translate_library_errors(indices.location):
+        rows = dataset.count_rows()
         return sorted(
-            (_index_info(each, rows=rows) for each in found.describe_indices()), key=lambda each: each.index_name
+            (_index_info(each, rows=rows) for each in dataset.describe_indices()), key=lambda each: each.index_name
         )
 
 
@@ -126,13 +126,13 @@ def _index_info(index: Any, *, rows: int) -> LanceIndex:  # noqa: ANN401 - the l
     )  # fmt: skip
 
 
-def stats(asked: IndexStats) -> IndexCoverage:
+def stats(index_stats: IndexStats) -> IndexCoverage:
     """Return how many rows an index covers. Raises NotFound."""
-    found = open_for_rows(asked)
-    with translate_library_errors(asked.location):
-        told: dict[str, Any] = found.index_statistics(asked.name)
-    parts = told.get("indices") or [{}]
+    dataset = open_for_rows(index_stats)
+    with translate_library_errors(index_stats.location):
+        index_statistics: dict[str, Any] = dataset.index_statistics(index_stats.name)
+    parts = index_statistics.get("indices") or [{}]
     return IndexCoverage(
-        index_type=told["index_type"], num_indexed_rows=told["num_indexed_rows"], num_unindexed_rows=told["num_unindexed_rows"],
-        num_indices=told["num_indices"], distance_type=parts[0].get("metric_type"),
+        index_type=index_statistics["index_type"], num_indexed_rows=index_statistics["num_indexed_rows"], num_unindexed_rows=index_statistics["num_unindexed_rows"],
+        num_indices=index_statistics["num_indices"], distance_type=parts[0].get("metric_type"),
     )  # fmt: skip

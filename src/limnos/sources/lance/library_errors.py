@@ -88,10 +88,10 @@ def translate_library_errors(location: str) -> Iterator[None]:
     except (OSError, ValueError, RuntimeError) as error:
         raise failure_of(location, str(error)) from error
     except BaseException as error:
-        told = unfit_value_error(error)
-        if told is None:
+        request = unfit_value_error(error)
+        if request is None:
             raise
-        raise told from error
+        raise request from error
 
 
 def unfit_value_error(error: BaseException) -> BadRequest | None:
@@ -105,32 +105,32 @@ def unfit_value_error(error: BaseException) -> BadRequest | None:
 
 def failure_of(location: str, text: str) -> LimnosError:
     """Return the error for a text of the library."""
-    told = shorten_message(text)
-    found = _of_caller(text)
-    if found is not None:
-        return found
+    message = shorten_message(text)
+    error = _of_caller(text)
+    if error is not None:
+        return error
     if REFUSED.search(text):
-        return StorageFailed(f"The storage refused access to {location}: check the catalog's credentials ({told})")
+        return StorageFailed(f"The storage refused access to {location}: check the catalog's credentials ({message})")
     if SYSTEM.search(text):
         return StorageFailed(
-            f"The storage of {location} cannot be used as it is ({told}): whoever runs the server sees whether it is full or read only"
+            f"The storage of {location} cannot be used as it is ({message}): whoever runs the server sees whether it is full or read only"
         )
     if DAMAGED.search(text) or NO_TABLE.search(text) or not REMOTE.match(location):
         return InvalidTable(
-            f"At {location} is no Lance table that can be read ({told}): restore its files, or deregister it"
+            f"At {location} is no Lance table that can be read ({message}): restore its files, or deregister it"
         )
-    return StorageFailed(f"The table at {location} could not be read or written ({told})")
+    return StorageFailed(f"The table at {location} could not be read or written ({message})")
 
 
 def _of_caller(text: str) -> LimnosError | None:
-    told = shorten_message(text)
+    message = shorten_message(text)
     for pattern, kind in _CALLERS:
         if pattern.search(text):
-            return kind(told)
-    return BadRequest(told) if _CALLERS_FAULT.search(text) else None
+            return kind(message)
+    return BadRequest(message) if _CALLERS_FAULT.search(text) else None
 
 
 def shorten_message(text: str) -> str:
     """Cut a message of the library to the part that helps a caller."""
-    told = _WRAPPED.sub("", _SOURCE.sub("", text.strip("'\"() ,"))).strip()
-    return _SCHEMA.sub(" in the table", told)[:_BRIEF]
+    message = _WRAPPED.sub("", _SOURCE.sub("", text.strip("'\"() ,"))).strip()
+    return _SCHEMA.sub(" in the table", message)[:_BRIEF]

@@ -41,10 +41,10 @@ Json = dict[str, Any]
 class ManagedVersions(LanceNamespace):
     """The server as the library's namespace: one table and its versions."""
 
-    def __init__(self, asked: LanceQuestion) -> None:
-        self._location = asked.location
-        self._options = asked.options or None
-        self._newest = asked.kept or {}
+    def __init__(self, question: LanceQuestion) -> None:
+        self._location = question.location
+        self._options = question.options or None
+        self._newest = question.kept or {}
         self._has_committed = False
 
     def namespace_id(self) -> str:
@@ -92,11 +92,11 @@ def _raise(error: CallRefusal) -> NoReturn:
     raise _FAILURES.get(error.kind, InternalError)(str(error)) from error
 
 
-def open_managed(asked: LanceQuestion) -> lance.LanceDataset:
+def open_managed(question: LanceQuestion) -> lance.LanceDataset:
     """Open a table at its newest version for a change."""
-    return lance.dataset(namespace_client=ManagedVersions(asked), table_id=TABLE)
+    return lance.dataset(namespace_client=ManagedVersions(question), table_id=TABLE)
 
 
-def create_managed(asked: LanceQuestion, reader: pa.RecordBatchReader) -> lance.LanceDataset:
+def create_managed(question: LanceQuestion, reader: pa.RecordBatchReader) -> lance.LanceDataset:
     """Create a table's first version."""
-    return lance.write_dataset(reader, namespace_client=ManagedVersions(asked), table_id=TABLE, mode="create")
+    return lance.write_dataset(reader, namespace_client=ManagedVersions(question), table_id=TABLE, mode="create")

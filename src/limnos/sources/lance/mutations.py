@@ -40,89 +40,93 @@ if TYPE_CHECKING:
     )
 
 
-def merge(asked: Merge, body: BodyPieces) -> LanceWriteResult:
+def merge(request: Merge, body: BodyPieces) -> LanceWriteResult:
     """Merge rows by their keys. Raises NotFound (table, column), SchemaMismatch, BadRequest, CommitConflict."""
-    rows = ArrowBody(body, batch_bytes_max=asked.batch_bytes_max)
-    found = open_for_writing(asked)
+    rows = ArrowBody(body, batch_bytes_max=request.batch_bytes_max)
+    dataset = open_for_writing(request)
     reader = rows.reader()
     try:
-        with translate_library_errors(asked.location):
-            told: dict[str, int] = _merge_builder(found, asked).execute(reader)
+        with translate_library_errors(request.location):
+            entries: dict[str, int] = _merge_builder(dataset, request).execute(reader)
     except LimnosError as error:
         raise rows.failure or error from error
     return write_result(
-        found, inserted=told["num_inserted_rows"], updated=told["num_updated_rows"], deleted=told["num_deleted_rows"]
+        dataset,
+        inserted=entries["num_inserted_rows"],
+        updated=entries["num_updated_rows"],
+        deleted=entries["num_deleted_rows"],
     )
 
 
-def _merge_builder(found: lance.LanceDataset, asked: Merge) -> Any:  # noqa: ANN401 - the library's builder
-    work = found.merge_insert(asked.on)
-    if asked.updates:
-        work = work.when_matched_update_all(asked.updates_if)
-    if asked.inserts:
+def _merge_builder(dataset: lance.LanceDataset, request: Merge) -> Any:  # noqa: ANN401 - the library's builder
+    work = dataset.merge_insert(request.on)
+    if request.updates:
+        work = work.when_matched_update_all(request.updates_if)
+    if request.inserts:
         work = work.when_not_matched_insert_all()
-    if asked.deletes:
-        work = work.when_not_matched_by_source_delete(asked.deletes_if)
-    if asked.timeout_s is not None:
-        work = work.retry_timeout(timedelta(seconds=asked.timeout_s))
-    return work if asked.use_index else work.use_index(False)
+    if request.deletes:
+        work = work.when_not_matched_by_source_delete(request.deletes_if)
+    if request.timeout_s is not None:
+        work = work.retry_timeout(timedelta(seconds=request.timeout_s))
+    return work if request.use_index else work.use_index(False)
 
 
-def update(asked: Update) -> LanceWriteResult:
+def update(request: Update) -> LanceWriteResult:
     """Set columns of rows. Raises NotFound (table, column), BadRequest, CommitConflict."""
-    found = open_for_writing(asked)
-    with translate_library_errors(asked.location):
-        told = found.update(asked.updates, where=asked.predicate or None)
-        return write_result(found, updated=told["num_rows_updated"])
+    dataset = open_for_writing(request)
+    with translate_library_errors(request.location):
+        result = dataset.update(request.updates, where=request.predicate or None)
+        return write_result(dataset, updated=result["num_rows_updated"])
 
 
-def delete(asked: Delete) -> LanceWriteResult:
+def delete(request: Delete) -> LanceWriteResult:
     """Delete rows. Raises NotFound (table, column), BadRequest, CommitConflict."""
-    found = open_for_writing(asked)
-    with translate_library_errors(asked.location):
-        told = found.delete(asked.predicate)
-        return write_result(found, deleted=told["num_deleted_rows"])
+    dataset = open_for_writing(request)
+    with translate_library_errors(request.location):
+        result = dataset.delete(request.predicate)
+        return write_result(dataset, deleted=result["num_deleted_rows"])
 
 
-def restore(asked: Restore) -> LanceWriteResult:
+def restore(request: Restore) -> LanceWriteResult:
     """Make an older version the latest again. Raises NotFound (table, version)."""
-    found = open_for_writing(asked)
-    with translate_library_errors(asked.location):
-        found.restore()  # type: ignore[no-untyped-call]
-        return write_result(found)
+    dataset = open_for_writing(request)
+    with translate_library_errors(request.location):
+        dataset.restore()  # type: ignore[no-untyped-call]
+        return write_result(dataset)
 
 
-def schema_metadata(asked: SchemaMetadata) -> dict[str, str]:
+def schema_metadata(metadata: SchemaMetadata) -> dict[str, str]:
     """Replace the metadata of a schema. Returns the new metadata."""
-    found = open_for_writing(asked)
-    with translate_library_errors(asked.location):
-        told: dict[str, str] = found.update_schema_metadata(dict(asked.values), replace=True)
-        return told
+    dataset = open_for_writing(metadata)
+    with translate_library_errors(metadata.location):
+        entries: dict[str, str] = dataset.update_schema_metadata(dict(metadata.values), replace=True)
+        return entries
 
 
-def field_metadata(asked: FieldMetadata) -> FieldMetadataResult:
+def field_metadata(metadata: FieldMetadata) -> FieldMetadataResult:
     """Change metadata of fields, all in one commit.
 
     Raises NotFound (column), BadRequest for a field that is named twice.
     """
-    found = open_for_writing(asked)
-    paths = [each.path for each in asked.updates]
+    dataset = open_for_writing(metadata)
+    paths = [each.path for each in metadata.updates]
     if len(set(paths)) != len(paths):
         raise BadRequest("A field is named twice: say of each once what its metadata is to be")
     for path in paths:
-        _field(found.schema, path)
-    with translate_library_errors(asked.location):
-        if asked.updates:
-            replaces = any(each.replace for each in asked.updates)
-            found.update_field_metadata(
-                {each.path: _new_metadata(found, each, replaces=replaces) for each in asked.updates}, replace=replaces
+        _field(dataset.schema, path)
+    with translate_library_errors(metadata.location):
+        if metadata.updates:
+            replaces = any(each.replace for each in metadata.updates)
+            dataset.update_field_metadata(
+                {each.path: _new_metadata(dataset, each, replaces=replaces) for each in metadata.updates},
+                replace=replaces,
             )
         return FieldMetadataResult(
-            found.version, {path: texts_of(_field(found.schema, path).metadata) for path in paths}
+            dataset.version, {path: texts_of(_field(dataset.schema, path).metadata) for path in paths}
         )
 
 
-def _new_metadata(found: lance.LanceDataset, change: FieldChange, *, replaces: bool) -> dict[str, str | None]:
+def _new_metadata(dataset: lance.LanceDataset, change: FieldChange, *, replaces: bool) -> dict[str, str | None]:
     """Return the new metadata of one field.
 
     One commit replaces the metadata of all its fields or merges it for all. If another field is replaced, a field that
@@ -130,8 +134,8 @@ def _new_metadata(found: lance.LanceDataset, change: FieldChange, *, replaces: b
     """
     if change.replace or not replaces:
         return dict(change.metadata)
-    kept = {**texts_of(_field(found.schema, change.path).metadata), **change.metadata}
-    return {key: value for key, value in kept.items() if value is not None}
+    entries = {**texts_of(_field(dataset.schema, change.path).metadata), **change.metadata}
+    return {key: value for key, value in entries.items() if value is not None}
 
 
 def _field(schema: pa.Schema, path: str) -> pa.Field:
@@ -160,39 +164,39 @@ def _check_names(names: Iterable[str]) -> None:
         raise BadRequest("The name of a column is empty, or has a zero byte in it: take another one")
 
 
-def add_columns(asked: AddColumns) -> LanceWriteResult:
+def add_columns(columns: AddColumns) -> LanceWriteResult:
     """Add columns. Raises NotFound for a column that an expression names, BadRequest."""
-    _check_names(asked.columns)
-    found = open_for_writing(asked)
-    with translate_library_errors(asked.location):
-        found.add_columns(dict(asked.columns))
-        return write_result(found)
+    _check_names(columns.columns)
+    dataset = open_for_writing(columns)
+    with translate_library_errors(columns.location):
+        dataset.add_columns(dict(columns.columns))
+        return write_result(dataset)
 
 
-def alter_columns(asked: AlterColumns) -> LanceWriteResult:
+def alter_columns(columns: AlterColumns) -> LanceWriteResult:
     """Rename columns, or change their types or nullability. Raises NotFound (column), BadRequest."""
-    _check_names(each.rename for each in asked.alterations if each.rename is not None)
-    found = open_for_writing(asked)
-    with translate_library_errors(asked.location):
-        changes: list[Any] = [_alteration(each) for each in asked.alterations]
-        found.alter_columns(*changes)
-        return write_result(found)
+    _check_names(each.rename for each in columns.alterations if each.rename is not None)
+    dataset = open_for_writing(columns)
+    with translate_library_errors(columns.location):
+        changes: list[Any] = [_alteration(each) for each in columns.alterations]
+        dataset.alter_columns(*changes)
+        return write_result(dataset)
 
 
 def _alteration(change: ColumnChange) -> dict[str, Any]:
-    told: dict[str, Any] = {"path": change.path}
+    fields: dict[str, Any] = {"path": change.path}
     if change.rename is not None:
-        told["name"] = change.rename
+        fields["name"] = change.rename
     if change.nullable is not None:
-        told["nullable"] = change.nullable
+        fields["nullable"] = change.nullable
     if change.data_type is not None:
-        told["data_type"] = type_of(change.data_type)
-    return told
+        fields["data_type"] = type_of(change.data_type)
+    return fields
 
 
-def drop_columns(asked: DropColumns) -> LanceWriteResult:
+def drop_columns(columns: DropColumns) -> LanceWriteResult:
     """Drop columns. Raises NotFound (column), BadRequest."""
-    found = open_for_writing(asked)
-    with translate_library_errors(asked.location):
-        found.drop_columns(list(asked.columns))
-        return write_result(found)
+    dataset = open_for_writing(columns)
+    with translate_library_errors(columns.location):
+        dataset.drop_columns(list(columns.columns))
+        return write_result(dataset)

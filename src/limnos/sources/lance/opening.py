@@ -41,12 +41,12 @@ def open_latest(location: str, options: dict[str, str], *, rows: bool = False) -
         _refuse_strays(location.removeprefix("file://"), rows=rows)
     with translate_library_errors(location):
         try:
-            found = lance.dataset(location, storage_options=options or None)
+            dataset = lance.dataset(location, storage_options=options or None)
         except ValueError as error:
             if NO_TABLE.search(str(error)):
                 return None
             raise
-    return _refuse_bases(found, location)
+    return _refuse_bases(dataset, location)
 
 
 def _opened_at(location: str, options: dict[str, str], *, version: int, rows: bool) -> lance.LanceDataset | None:
@@ -58,41 +58,41 @@ def _opened_at(location: str, options: dict[str, str], *, version: int, rows: bo
         _refuse_strays(location.removeprefix("file://"), rows=rows)
     try:
         with translate_library_errors(location):
-            found = lance.dataset(location, version=version, storage_options=options or None)
+            dataset = lance.dataset(location, version=version, storage_options=options or None)
     except LimnosError:
         return None
-    return _refuse_bases(found, location)
+    return _refuse_bases(dataset, location)
 
 
-def open_for_reading(asked: LanceQuestion, *, rows: bool) -> lance.LanceDataset | None:
+def open_for_reading(question: LanceQuestion, *, rows: bool) -> lance.LanceDataset | None:
     """Open a table at the version, tag or branch of a question; None if the table has no data and none is named.
 
     Raises NotFound, BadRequest, InvalidTable, StorageFailed.
     """
-    if asked.version is not None and asked.tag is None and asked.branch is None:
-        found = _opened_at(asked.location, asked.options, version=asked.version, rows=rows)
-        if found is not None:
-            return found
-    found = open_latest(asked.location, asked.options, rows=rows)
-    if found is not None:
-        return checkout_reference(found, asked)
-    if asked.version is not None or asked.tag is not None:
-        raise no_data_error(asked)
+    if question.version is not None and question.tag is None and question.branch is None:
+        dataset = _opened_at(question.location, question.options, version=question.version, rows=rows)
+        if dataset is not None:
+            return dataset
+    dataset = open_latest(question.location, question.options, rows=rows)
+    if dataset is not None:
+        return checkout_reference(dataset, question)
+    if question.version is not None or question.tag is not None:
+        raise no_data_error(question)
     return None
 
 
-def _refuse_bases(found: lance.LanceDataset, location: str) -> lance.LanceDataset:
+def _refuse_bases(dataset: lance.LanceDataset, location: str) -> lance.LanceDataset:
     """Refuse a version with files outside of the table's directory. Raises InvalidTable.
 
     Whoever can write a manifest there could otherwise read others' rows. A branch may use its table's files. Each
     version has a manifest of its own, so each opened version is checked.
     """
     own = canonical_location(location)
-    if not all(canonical_location(str(each.path)).is_relative_to(own) for each in found.base_paths().values()):
+    if not all(canonical_location(str(each.path)).is_relative_to(own) for each in dataset.base_paths().values()):
         raise InvalidTable(
             f"The table at {location} has files in other places: copy it whole to one place of its own, and register that"
         )
-    return found
+    return dataset
 
 
 def canonical_location(location: str) -> PurePosixPath:
@@ -103,34 +103,34 @@ def canonical_location(location: str) -> PurePosixPath:
     return PurePosixPath(os.path.realpath(location.removeprefix("file://")))
 
 
-def open_for_rows(asked: LanceQuestion) -> lance.LanceDataset:
+def open_for_rows(question: LanceQuestion) -> lance.LanceDataset:
     """Open a table at the version of a question, to read its rows. Raises NotFound, also if it has no data yet."""
-    found = open_for_reading(asked, rows=True)
-    if found is None:
-        raise no_data_error(asked)
-    return found
+    dataset = open_for_reading(question, rows=True)
+    if dataset is None:
+        raise no_data_error(question)
+    return dataset
 
 
-def open_for_writing(asked: LanceQuestion) -> lance.LanceDataset:
+def open_for_writing(question: LanceQuestion) -> lance.LanceDataset:
     """Open a table for a change, on the branch of a question. Raises NotFound if it has no data yet."""
-    if asked.kept is None:
-        return open_for_rows(asked)
-    if "" not in asked.kept:
-        raise no_data_error(asked)
-    if not REMOTE.match(asked.location):
-        _refuse_strays(asked.location.removeprefix("file://"), rows=True)
-    with translate_library_errors(asked.location):
-        return checkout_reference(_refuse_bases(open_managed(asked), asked.location), asked)
+    if question.kept is None:
+        return open_for_rows(question)
+    if "" not in question.kept:
+        raise no_data_error(question)
+    if not REMOTE.match(question.location):
+        _refuse_strays(question.location.removeprefix("file://"), rows=True)
+    with translate_library_errors(question.location):
+        return checkout_reference(_refuse_bases(open_managed(question), question.location), question)
 
 
-def no_data_error(asked: LanceQuestion) -> NotFound:
+def no_data_error(question: LanceQuestion) -> NotFound:
     """Return the error for a table without data."""
-    if asked.version is not None:
-        return no_version_error(asked.version)
-    if asked.tag is not None:
-        return NotFound(asked.tag, kind="tag")
-    if asked.branch is not None:
-        return NotFound(asked.branch, kind="branch")
+    if question.version is not None:
+        return no_version_error(question.version)
+    if question.tag is not None:
+        return NotFound(question.tag, kind="tag")
+    if question.branch is not None:
+        return NotFound(question.branch, kind="branch")
     return NotFound("The table was declared and holds no data yet: insert some first", kind="table")
 
 
@@ -151,40 +151,42 @@ def _links(directory: str, *, rows: bool) -> Iterator[str]:
     """Yield the symbolic links in a table's directory at any depth; those in its data and indices only with `rows`."""
     try:
         with os.scandir(directory) as entries:
-            found = list(entries)
+            results = list(entries)
     except OSError:
         return  # the library reports the error
-    for entry in found:
+    for entry in results:
         if entry.is_symlink():
             yield entry.path
         elif entry.is_dir() and (rows or entry.name not in _ROWS):
             yield from _links(entry.path, rows=rows)
 
 
-def checkout_reference(found: lance.LanceDataset, asked: LanceQuestion) -> lance.LanceDataset:
+def checkout_reference(dataset: lance.LanceDataset, question: LanceQuestion) -> lance.LanceDataset:
     """Check out the version, tag or branch of a question. Raises NotFound, BadRequest."""
-    if asked.tag is not None and (asked.version is not None or asked.branch is not None):
+    if question.tag is not None and (question.version is not None or question.branch is not None):
         raise BadRequest("A tag says which version of which branch is meant: leave out version and branch, or the tag")
-    if asked.tag is not None:
-        if asked.tag not in found.tags.list():
-            raise NotFound(asked.tag, kind="tag")
-        return _checked_out(found, asked, reference=asked.tag, missing=NotFound(asked.tag, kind="tag"))
-    if asked.branch is not None:
-        if asked.branch not in found.branches.list():
-            raise NotFound(asked.branch, kind="branch")
-        missing = NotFound(asked.branch, kind="branch") if asked.version is None else no_version_error(asked.version)
-        return _checked_out(found, asked, reference=(asked.branch, asked.version), missing=missing)
-    if asked.version is None or asked.version == found.version:
-        return found
-    return _checked_out(found, asked, reference=asked.version, missing=no_version_error(asked.version))
+    if question.tag is not None:
+        if question.tag not in dataset.tags.list():
+            raise NotFound(question.tag, kind="tag")
+        return _checked_out(dataset, question, reference=question.tag, missing=NotFound(question.tag, kind="tag"))
+    if question.branch is not None:
+        if question.branch not in dataset.branches.list():
+            raise NotFound(question.branch, kind="branch")
+        missing = (
+            NotFound(question.branch, kind="branch") if question.version is None else no_version_error(question.version)
+        )
+        return _checked_out(dataset, question, reference=(question.branch, question.version), missing=missing)
+    if question.version is None or question.version == dataset.version:
+        return dataset
+    return _checked_out(dataset, question, reference=question.version, missing=no_version_error(question.version))
 
 
 def _checked_out(
-    found: lance.LanceDataset, asked: LanceQuestion, *, reference: int | str | tuple[str | None, int | None], missing: NotFound
+    dataset: lance.LanceDataset, question: LanceQuestion, *, reference: int | str | tuple[str | None, int | None], missing: NotFound
 ) -> lance.LanceDataset:  # fmt: skip
-    with translate_library_errors(found.uri):
+    with translate_library_errors(dataset.uri):
         try:
-            return _refuse_bases(found.checkout_version(reference), asked.location)
+            return _refuse_bases(dataset.checkout_version(reference), question.location)
         except (ValueError, OSError, RuntimeError) as error:
             if NO_TABLE.search(str(error)) or NO_TAG.search(str(error)) or "was not found" in str(error):
                 raise missing from error

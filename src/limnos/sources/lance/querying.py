@@ -64,11 +64,11 @@ class ArrowSink:
         self.closed = True
 
 
-def query(asked: Query, send: Callable[[list[bytes]], None]) -> None:
+def query(request: Query, send: Callable[[list[bytes]], None]) -> None:
     """Send the rows of a query as an Arrow file. Raises NotFound (table, version, tag, branch, column), BadRequest."""
-    found = open_for_rows(asked)
-    with translate_library_errors(asked.location):
-        schema, batches = _rows(found, asked)
+    dataset = open_for_rows(request)
+    with translate_library_errors(request.location):
+        schema, batches = _rows(dataset, request)
         sink = ArrowSink(send)
         first = next(batches, None)  # many errors of a query occur here, while they can still be reported
         with pa.ipc.new_file(sink, schema) as writer:
@@ -79,78 +79,80 @@ def query(asked: Query, send: Callable[[list[bytes]], None]) -> None:
         sink.flush()
 
 
-def explain(asked: Explain) -> str:
+def explain(request: Explain) -> str:
     """Return the plan of a query, with `runs` the measured plan after executing it. Raises as `query` does."""
-    found = open_for_rows(asked.query)
-    with translate_library_errors(asked.location):
+    dataset = open_for_rows(request.query)
+    with translate_library_errors(request.location):
         return "\n".join(
-            each.analyze_plan() if asked.runs else each.explain_plan(asked.verbose)
-            for each in _scanners(found, asked.query)
+            each.analyze_plan() if request.runs else each.explain_plan(request.verbose)
+            for each in _scanners(dataset, request.query)
         )
 
 
-def _rows(found: lance.LanceDataset, asked: Query) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    scanners = _scanners(found, asked)
+def _rows(dataset: lance.LanceDataset, request: Query) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    scanners = _scanners(dataset, request)
     if len(scanners) == 1:
         reader = scanners[0].to_reader()
         return reader.schema, iter(reader)
     tables = [each.to_table() for each in scanners]
-    merged = rank_fusion.merge_by_rank(tables, limit=asked.limit, offset=asked.offset, with_row_id=asked.with_row_id)
+    merged = rank_fusion.merge_by_rank(
+        tables, limit=request.limit, offset=request.offset, with_row_id=request.with_row_id
+    )
     return merged.schema, iter(merged.to_batches(max_chunksize=BATCH_ROWS))
 
 
-def _scanners(found: lance.LanceDataset, asked: Query) -> list[lance.LanceScanner]:
+def _scanners(dataset: lance.LanceDataset, request: Query) -> list[lance.LanceScanner]:
     """Return one scanner for the vectors and one for the words; a single one for a query without a search."""
-    common = _common(asked)
-    text = None if asked.text is None else full_text_queries.query_of(asked.text, asked.text_columns)
-    if not asked.vectors:
-        return [found.scanner(full_text_query=text, **common)]
+    common = _common(request)
+    text = None if request.text is None else full_text_queries.query_of(request.text, request.text_columns)
+    if not request.vectors:
+        return [dataset.scanner(full_text_query=text, **common)]
     if text is None:
-        return [_nearest(found, asked, common=common)]
-    if len(asked.vectors) > 1:
+        return [_nearest(dataset, request, common=common)]
+    if len(request.vectors) > 1:
         raise BadRequest("A search for words has one vector beside them at most: send one for each")
-    common |= {"with_row_id": True, "offset": None, "limit": rank_fusion.search_depth(asked.limit, asked.offset)}
-    return [_nearest(found, asked, common=common), found.scanner(full_text_query=text, **common)]
+    common |= {"with_row_id": True, "offset": None, "limit": rank_fusion.search_depth(request.limit, request.offset)}
+    return [_nearest(dataset, request, common=common), dataset.scanner(full_text_query=text, **common)]
 
 
-def _common(asked: Query) -> dict[str, Any]:
-    columns: list[str] | dict[str, str] | None = asked.aliases or asked.columns
+def _common(request: Query) -> dict[str, Any]:
+    columns: list[str] | dict[str, str] | None = request.aliases or request.columns
     return {
-        "columns": columns, "filter": asked.filter or None, "prefilter": asked.prefilter, "limit": asked.limit,
-        "offset": asked.offset or None, "with_row_id": asked.with_row_id, "fast_search": asked.fast_search or None,
+        "columns": columns, "filter": request.filter or None, "prefilter": request.prefilter, "limit": request.limit,
+        "offset": request.offset or None, "with_row_id": request.with_row_id, "fast_search": request.fast_search or None,
         "batch_size": BATCH_ROWS, "io_buffer_size": READAHEAD_BYTES,
     }  # fmt: skip
 
 
-def _nearest(found: lance.LanceDataset, asked: Query, *, common: dict[str, Any]) -> lance.LanceScanner:
+def _nearest(dataset: lance.LanceDataset, request: Query, *, common: dict[str, Any]) -> lance.LanceScanner:
     """Return a scanner for one or several vectors.
 
     With several, the column `query_index` tells which vector a row belongs to.
     """
     nearest = {
-        "column": _vector_column(found, asked), "k": rank_fusion.search_depth(common["limit"], common["offset"] or 0), **asked.nearest,
-        "q": asked.vectors[0] if len(asked.vectors) == 1 else asked.vectors,
+        "column": _vector_column(dataset, request), "k": rank_fusion.search_depth(common["limit"], common["offset"] or 0), **request.nearest,
+        "q": request.vectors[0] if len(request.vectors) == 1 else request.vectors,
     }  # fmt: skip
-    bounds = asked.nearest.get("distance_range")
+    bounds = request.nearest.get("distance_range")
     if isinstance(bounds, list):
         nearest["distance_range"] = tuple(bounds)
-    if len(asked.vectors) > 1:
+    if len(request.vectors) > 1:
         common = {**common, "limit": None, "offset": None}
-    return found.scanner(nearest=nearest, **common)
+    return dataset.scanner(nearest=nearest, **common)
 
 
-def _vector_column(found: lance.LanceDataset, asked: Query) -> str:
-    column = asked.vector_column or _only_vector(found)
-    if "." not in column and column not in found.schema.names:
-        raise NotFound(f"No field named {column}: the columns are {', '.join(found.schema.names)}", kind="column")
+def _vector_column(dataset: lance.LanceDataset, request: Query) -> str:
+    column = request.vector_column or _only_vector(dataset)
+    if "." not in column and column not in dataset.schema.names:
+        raise NotFound(f"No field named {column}: the columns are {', '.join(dataset.schema.names)}", kind="column")
     return column
 
 
-def _only_vector(found: lance.LanceDataset) -> str:
+def _only_vector(dataset: lance.LanceDataset) -> str:
     """Return the column of vectors if it is the only one or has the usual name. Raises BadRequest."""
-    if DEFAULT_COLUMN in found.schema.names:
+    if DEFAULT_COLUMN in dataset.schema.names:
         return DEFAULT_COLUMN
-    vectors = [field.name for field in found.schema if _holds_vectors(field.type)]
+    vectors = [field.name for field in dataset.schema if _holds_vectors(field.type)]
     if len(vectors) == 1:
         return str(vectors[0])
     raise BadRequest(

@@ -377,17 +377,17 @@ def expressions_of(question: LanceQuestion) -> list[str]:
     """Return the SQL expressions in a question."""
     match question:
         case Count() | Delete():
-            found: list[str | None] = [question.predicate]
+            results: list[str | None] = [question.predicate]
         case Query():
-            found = [question.filter, *(question.aliases or {}).values()]
+            results = [question.filter, *(question.aliases or {}).values()]
         case Explain():
             return expressions_of(question.query)
         case Update():
-            found = [question.predicate, *question.updates.values()]
+            results = [question.predicate, *question.updates.values()]
         case Merge():
-            found = [question.updates_if, question.deletes_if]
+            results = [question.updates_if, question.deletes_if]
         case AddColumns():
-            found = [*question.columns.values()]
+            results = [*question.columns.values()]
         case _:
-            found = []
-    return [each for each in found if each]
+            results = []
+    return [each for each in results if each]

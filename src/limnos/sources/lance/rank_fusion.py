@@ -23,10 +23,10 @@ DEPTH_MAX: Final = 100_000
 
 def search_depth(limit: int | None, offset: int) -> int:
     """Return the number of rows that a ranked search must find. Raises BadRequest."""
-    wanted = (_LIMIT_DEFAULT if limit is None else limit) + offset
-    if wanted > DEPTH_MAX:
-        raise BadRequest(f"A search finds the nearest {DEPTH_MAX} rows at most, offset included, not {wanted}")
-    return max(wanted, 1)
+    requested = (_LIMIT_DEFAULT if limit is None else limit) + offset
+    if requested > DEPTH_MAX:
+        raise BadRequest(f"A search finds the nearest {DEPTH_MAX} rows at most, offset included, not {requested}")
+    return max(requested, 1)
 
 
 def merge_by_rank(tables: list[pa.Table], *, limit: int | None, offset: int, with_row_id: bool) -> pa.Table:
@@ -50,10 +50,10 @@ def _take_rows(tables: list[pa.Table], rows: list[int]) -> pa.Table:
     figures = [name for name in ("_distance", "_score") if any(name in table.column_names for table in tables)]
     plain = [name for name in tables[0].column_names if name not in figures]
     every = pa.concat_tables([table.select(plain) for table in tables])
-    wanted = pa.array(rows, pa.uint64())
-    found = every.take(pc.index_in(wanted, value_set=every[_ROW_ID].combine_chunks()))
+    array = pa.array(rows, pa.uint64())
+    append_column = every.take(pc.index_in(array, value_set=every[_ROW_ID].combine_chunks()))
     for name in figures:
         (table,) = [each for each in tables if name in each.column_names]
-        places = pc.index_in(wanted, value_set=table[_ROW_ID].combine_chunks())
-        found = found.append_column(name, table[name].take(places))
-    return found
+        places = pc.index_in(array, value_set=table[_ROW_ID].combine_chunks())
+        append_column = append_column.append_column(name, table[name].take(places))
+    return append_column

@@ -32,46 +32,46 @@ TRANSACTIONS_MAX: Final = 1000
 """Number of versions, from the newest back, that are searched for a transaction."""
 
 
-def describe(asked: Describe) -> LanceDescription | None:
+def describe(request: Describe) -> LanceDescription | None:
     """Describe a table; None if it has no data yet.
 
     Raises NotFound (version, tag, branch), InvalidTable, StorageFailed.
     """
-    found = open_for_reading(asked, rows=False)
-    if found is None:
+    dataset = open_for_reading(request, rows=False)
+    if dataset is None:
         return None
-    schema = found.schema
+    schema = dataset.schema
     return LanceDescription(
-        version=found.version,
+        version=dataset.version,
         fields=msgspec.Raw(msgspec.json.encode(fields_of(schema))),
         logical_fields=msgspec.Raw(msgspec.json.encode(logical_fields_of(schema))),
         schema_metadata=texts_of(schema.metadata),
-        metadata={str(key): str(value) for key, value in found.metadata.items()},
-        stats=_stats_of(found),
+        metadata={str(key): str(value) for key, value in dataset.metadata.items()},
+        stats=_stats_of(dataset),
     )
 
 
-def _stats_of(found: lance.LanceDataset) -> dict[str, int]:
-    told: dict[str, Any] = dict(found.stats.dataset_stats())
-    return {key: int(told[key]) for key in ("num_deleted_rows", "num_fragments") if key in told}
+def _stats_of(dataset: lance.LanceDataset) -> dict[str, int]:
+    fields: dict[str, Any] = dict(dataset.stats.dataset_stats())
+    return {key: int(fields[key]) for key in ("num_deleted_rows", "num_fragments") if key in fields}
 
 
-def count(asked: Count) -> int:
+def count(request: Count) -> int:
     """Count rows. Raises NotFound (table, version, tag, branch, column), BadRequest."""
-    found = open_for_rows(asked)
-    with translate_library_errors(asked.location):
-        return int(found.count_rows(asked.predicate or None))
+    dataset = open_for_rows(request)
+    with translate_library_errors(request.location):
+        return int(dataset.count_rows(request.predicate or None))
 
 
-def stats(asked: Stats) -> TableSize:
+def stats(request: Stats) -> TableSize:
     """Return the size of a table. Raises NotFound (table, branch)."""
-    found = open_for_rows(asked)
-    with translate_library_errors(asked.location):
-        fields: Any = found.stats.data_stats().fields
-        rows = sorted(each.metadata.num_rows for each in found.get_fragments())
+    dataset = open_for_rows(request)
+    with translate_library_errors(request.location):
+        fields: Any = dataset.stats.data_stats().fields
+        rows = sorted(each.metadata.num_rows for each in dataset.get_fragments())
         return TableSize(
-            total_bytes=sum(each.bytes_on_disk for each in fields), num_rows=found.count_rows(),
-            num_indices=len(found.describe_indices()), num_fragments=len(rows), num_small_fragments=sum(each < SMALL_ROWS for each in rows),
+            total_bytes=sum(each.bytes_on_disk for each in fields), num_rows=dataset.count_rows(),
+            num_indices=len(dataset.describe_indices()), num_fragments=len(rows), num_small_fragments=sum(each < SMALL_ROWS for each in rows),
             lengths=_lengths(rows),
         )  # fmt: skip
 
@@ -80,16 +80,16 @@ def _lengths(rows: list[int]) -> dict[str, int]:
     """Return statistics of the fragments' lengths, which are sorted."""
     if not rows:
         return dict.fromkeys(("min", "max", "mean", "p25", "p50", "p75", "p99"), 0)
-    told = {f"p{percent}": rows[min(len(rows) - 1, len(rows) * percent // 100)] for percent in (25, 50, 75, 99)}
-    return {"min": rows[0], "max": rows[-1], "mean": sum(rows) // len(rows), **told}
+    entries = {f"p{percent}": rows[min(len(rows) - 1, len(rows) * percent // 100)] for percent in (25, 50, 75, 99)}
+    return {"min": rows[0], "max": rows[-1], "mean": sum(rows) // len(rows), **entries}
 
 
-def transaction(asked: Transaction) -> TransactionSummary:
+def transaction(request: Transaction) -> TransactionSummary:
     """Find a transaction. Raises NotFound."""
-    found = open_for_rows(asked)
-    with translate_library_errors(asked.location):
-        for back, each in enumerate(found.get_transactions(TRANSACTIONS_MAX)):
-            if each is not None and each.uuid == asked.uuid:
+    dataset = open_for_rows(request)
+    with translate_library_errors(request.location):
+        for back, each in enumerate(dataset.get_transactions(TRANSACTIONS_MAX)):
+            if each is not None and each.uuid == request.uuid:
                 operation = type(each.operation).__name__
-                return TransactionSummary(operation, each.uuid, found.version - back, each.read_version)
-    raise NotFound(asked.uuid, kind="transaction")
+                return TransactionSummary(operation, each.uuid, dataset.version - back, each.read_version)
+    raise NotFound(request.uuid, kind="transaction")

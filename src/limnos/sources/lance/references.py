@@ -26,13 +26,13 @@ _HELD: Final = re.compile(r"is referenced by|can ?not delete|dependent", re.IGNO
 _NAME: Final = re.compile(r"[Ii]nvalid|must|characters|Ref is invalid")
 
 
-def references(asked: LanceQuestion) -> TableReferences:
+def references(question: LanceQuestion) -> TableReferences:
     """List tags and branches; both empty for a table without data."""
-    found = open_latest(asked.location, asked.options)
-    if found is None:
+    dataset = open_latest(question.location, question.options)
+    if dataset is None:
         return TableReferences({}, {})
-    with translate_library_errors(asked.location):
-        tags, branches = found.tags.list(), found.branches.list()
+    with translate_library_errors(question.location):
+        tags, branches = dataset.tags.list(), dataset.branches.list()
     return TableReferences(
         {name: TagReference(tag["version"], tag.get("branch"), tag.get("manifest_size")) for name, tag in tags.items()},
         {
@@ -45,65 +45,65 @@ def references(asked: LanceQuestion) -> TableReferences:
     )  # fmt: skip
 
 
-def tag_put(asked: TagPut) -> None:
+def tag_put(request: TagPut) -> None:
     """Create a tag, or move it with `replaces`. Raises AlreadyExists, NotFound (tag, version, branch), BadRequest."""
-    found = _open(asked)
-    there = found.tags.list()
-    if asked.replaces and asked.name not in there:
-        raise NotFound(asked.name, kind="tag")
-    if not asked.replaces and asked.name in there:
-        raise AlreadyExists(asked.name, kind="tag")
-    if asked.at_branch is not None and asked.at_branch not in found.branches.list():
-        raise NotFound(asked.at_branch, kind="branch")
-    put = found.tags.update if asked.replaces else found.tags.create
+    dataset = _open(request)
+    existing = dataset.tags.list()
+    if request.replaces and request.name not in existing:
+        raise NotFound(request.name, kind="tag")
+    if not request.replaces and request.name in existing:
+        raise AlreadyExists(request.name, kind="tag")
+    if request.at_branch is not None and request.at_branch not in dataset.branches.list():
+        raise NotFound(request.at_branch, kind="branch")
+    put = dataset.tags.update if request.replaces else dataset.tags.create
     try:
-        with translate_library_errors(asked.location):
-            put(asked.name, (asked.at_branch, asked.at_version))
+        with translate_library_errors(request.location):
+            put(request.name, (request.at_branch, request.at_version))
     except LimnosError as error:
-        raise _why(error, name=asked.name, kind="tag", missing=str(asked.at_version)) from error
+        raise _why(error, name=request.name, kind="tag", missing=str(request.at_version)) from error
 
 
-def tag_drop(asked: TagDrop) -> None:
+def tag_drop(drop: TagDrop) -> None:
     """Delete a tag. Raises NotFound."""
-    found = _open(asked)
-    if asked.name not in found.tags.list():
-        raise NotFound(asked.name, kind="tag")
-    with translate_library_errors(asked.location):
-        found.tags.delete(asked.name)
+    dataset = _open(drop)
+    if drop.name not in dataset.tags.list():
+        raise NotFound(drop.name, kind="tag")
+    with translate_library_errors(drop.location):
+        dataset.tags.delete(drop.name)
 
 
-def branch_make(asked: BranchMake) -> None:
+def branch_make(make: BranchMake) -> None:
     """Create a branch at a version. Raises AlreadyExists, NotFound (version, branch), BadRequest."""
-    found = _open(asked)
-    there = found.branches.list()
-    if asked.name in there:
-        raise AlreadyExists(asked.name, kind="branch")
-    if asked.from_branch is not None and asked.from_branch not in there:
-        raise NotFound(asked.from_branch, kind="branch")
+    dataset = _open(make)
+    existing = dataset.branches.list()
+    if make.name in existing:
+        raise AlreadyExists(make.name, kind="branch")
+    if make.from_branch is not None and make.from_branch not in existing:
+        raise NotFound(make.from_branch, kind="branch")
     try:
-        with translate_library_errors(asked.location):
-            found.create_branch(asked.name, (asked.from_branch, asked.from_version))
+        with translate_library_errors(make.location):
+            dataset.create_branch(make.name, (make.from_branch, make.from_version))
     except LimnosError as error:
-        raise _why(error, name=asked.name, kind="branch", missing=str(asked.from_version)) from error
+        raise _why(error, name=make.name, kind="branch", missing=str(make.from_version)) from error
 
 
-def branch_drop(asked: BranchDrop) -> None:
+def branch_drop(drop: BranchDrop) -> None:
     """Delete a branch with its files. Raises NotFound, InUse if a tag or another branch depends on it."""
-    found = _open(asked)
-    if asked.name not in found.branches.list():
-        raise NotFound(asked.name, kind="branch")
+    dataset = _open(drop)
+    if drop.name not in dataset.branches.list():
+        raise NotFound(drop.name, kind="branch")
     try:
-        with translate_library_errors(asked.location):
-            found.branches.delete(asked.name)
+        with translate_library_errors(drop.location):
+            dataset.branches.delete(drop.name)
     except LimnosError as error:
-        raise _why(error, name=asked.name, kind="branch", missing=asked.name) from error
+        raise _why(error, name=drop.name, kind="branch", missing=drop.name) from error
 
 
-def _open(asked: LanceQuestion) -> lance.LanceDataset:
-    found = open_latest(asked.location, asked.options)
-    if found is None:
-        raise no_data_error(asked)
-    return found
+def _open(question: LanceQuestion) -> lance.LanceDataset:
+    dataset = open_latest(question.location, question.options)
+    if dataset is None:
+        raise no_data_error(question)
+    return dataset
 
 
 def _why(error: LimnosError, *, name: str, kind: str, missing: str) -> LimnosError:

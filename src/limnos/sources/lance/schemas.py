@@ -35,11 +35,11 @@ def texts_of(metadata: dict[bytes, bytes] | None) -> dict[str, str]:
     return {key.decode(errors="replace"): value.decode(errors="replace") for key, value in (metadata or {}).items()}
 
 
-def _field_json(field: pa.Field, told: Json) -> Json:
-    found: Json = {"name": field.name, "nullable": field.nullable, "type": told}
+def _field_json(field: pa.Field, fields: Json) -> Json:
+    result: Json = {"name": field.name, "nullable": field.nullable, "type": fields}
     if field.metadata:
-        found["metadata"] = texts_of(field.metadata)
-    return found
+        result["metadata"] = texts_of(field.metadata)
+    return result
 
 
 def _field(field: pa.Field) -> Json:

@@ -63,8 +63,8 @@ class DirectoryStorage:
         """Return the folders that contain a file named `marker`."""
         names = list(folders)
         with self._said("look into"), ThreadPoolExecutor(_THREADS) as threads:
-            found = list(threads.map(lambda name: self._files.exists(f"{self.root}/{name}/{marker}"), names))
-        return {name for name, is_there in zip(names, found, strict=True) if is_there}
+            results = list(threads.map(lambda name: self._files.exists(f"{self.root}/{name}/{marker}"), names))
+        return {name for name, is_there in zip(names, results, strict=True) if is_there}
 
     def make(self, folder: str, marker: str | None) -> None:
         """Create a folder, with an empty file `marker` if one is named: an object store has no empty folders."""
@@ -87,10 +87,10 @@ class DirectoryStorage:
                 entries = self._files.ls(place, detail=True)
             except (FileNotFoundError, NotADirectoryError):
                 return []
-            found = [(entry["name"].rstrip("/").rpartition("/")[2], self._is_folder(entry)) for entry in entries]
+            results = [(entry["name"].rstrip("/").rpartition("/")[2], self._is_folder(entry)) for entry in entries]
         own = place.rpartition("/")[2]
         return [
-            (name, is_folder) for name, is_folder in found if is_folder or name != own
+            (name, is_folder) for name, is_folder in results if is_folder or name != own
         ]  # a store may list the prefix itself
 
     def _is_folder(self, entry: Mapping[str, object]) -> bool:

@@ -26,20 +26,20 @@ _SIZED: Final = re.compile(r"fixed_size_binary:(\d+)")
 _ITEM: Final = "item"
 
 
-def type_of(told: Mapping[str, Any] | str) -> pa.DataType:
+def type_of(entries: Mapping[str, Any] | str) -> pa.DataType:
     """Return the Arrow type. Raises BadRequest for an unknown one."""
     try:
-        found = _type_by_name(told, {}) if isinstance(told, str) else _type_by_name(told["type"], told)
+        result = _type_by_name(entries, {}) if isinstance(entries, str) else _type_by_name(entries["type"], entries)
     except (KeyError, TypeError, ValueError, IndexError, pa.ArrowException):
-        found = None
-    if found is None:
+        result = None
+    if result is None:
         raise BadRequest(
-            f"{str(told)[:100]} is no type of a column: write one as describe does, for example {{'type': 'int64'}}"
+            f"{str(entries)[:100]} is no type of a column: write one as describe does, for example {{'type': 'int64'}}"
         )
-    return found
+    return result
 
 
-def _type_by_name(name: object, told: Mapping[str, Any]) -> pa.DataType | None:
+def _type_by_name(name: object, entries: Mapping[str, Any]) -> pa.DataType | None:
     if isinstance(name, Mapping):
         return type_of(name)
     word = str(name)
@@ -57,18 +57,19 @@ def _type_by_name(name: object, told: Mapping[str, Any]) -> pa.DataType | None:
         return (pa.decimal128 if bits == 128 else pa.decimal256)(precision, scale)
     if (sized := _SIZED.fullmatch(word)) is not None:
         return pa.binary(int(sized[1]))
-    return _nested_type(word, told)
+    return _nested_type(word, entries)
 
 
-def _nested_type(word: str, told: Mapping[str, Any]) -> pa.DataType | None:
+def _nested_type(word: str, entries: Mapping[str, Any]) -> pa.DataType | None:
     """A type with a length or fields."""
-    length = told.get("length")
+    length = entries.get("length")
     if word in ("decimal128", "decimal256") and length is not None:
         return getattr(pa, word)(length // 1000, length % 1000)
     if word == "fixed_size_binary" and length is not None:
         return pa.binary(length)
     fields = [
-        pa.field(each.get("name", _ITEM), type_of(each["type"]), each.get("nullable", True)) for each in told["fields"]
+        pa.field(each.get("name", _ITEM), type_of(each["type"]), each.get("nullable", True))
+        for each in entries["fields"]
     ]
     if word == "struct":
         return pa.struct(fields)

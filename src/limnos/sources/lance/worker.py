@@ -99,14 +99,14 @@ def _answer_of(name: str, text: bytes, *, body: object, wire: Wire) -> list[byte
     except LimnosError as error:
         return [b"refused", code_of(error).encode(), error.message.encode(errors="replace")]
     except ImportError as error:
-        told = f"This server cannot work on Lance tables ({error}): install its extra lance"
-        return [b"refused", b"unsupported", told.encode()]
+        message = f"This server cannot work on Lance tables ({error}): install its extra lance"
+        return [b"refused", b"unsupported", message.encode()]
     except BaseException as error:  # noqa: BLE001 - sent to the server, which logs it; a panic in Rust is no Exception
         from limnos.sources.lance.library_errors import unfit_value_error  # noqa: PLC0415 - as the rest of the room, which is loaded with the library
 
-        found = unfit_value_error(error)
-        if found is not None:
-            return [b"refused", code_of(found).encode(), found.message.encode(errors="replace")]
+        request = unfit_value_error(error)
+        if request is not None:
+            return [b"refused", code_of(request).encode(), request.message.encode(errors="replace")]
         return [b"failed", f"{type(error).__name__}: {error}".encode(errors="replace")]
 
 
@@ -126,10 +126,10 @@ def _run(name: str, text: bytes, *, body: object, wire: Wire) -> object:
 
 def _decode_question(text: bytes, *, shape: type) -> questions.LanceQuestion:
     """Decode a question. Raises BadRequest for an expression that would crash this process."""
-    found: questions.LanceQuestion = msgspec.json.decode(text, type=shape)
-    for each in questions.expressions_of(found):
+    question: questions.LanceQuestion = msgspec.json.decode(text, type=shape)
+    for each in questions.expressions_of(question):
         check_expression(each)
-    return found
+    return question
 
 
 def code_of(error: LimnosError) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 CREATE, APPEND, OVERWRITE = "create", "append", "overwrite"
 
 
-def write(asked: Write, body: BodyPieces) -> LanceWriteResult:
+def write(request: Write, body: BodyPieces) -> LanceWriteResult:
     """Write rows in the question's mode. Any mode creates a table that has no data yet.
 
     Raises:
@@ -38,19 +38,19 @@ def write(asked: Write, body: BodyPieces) -> LanceWriteResult:
         BadRequest: The body is no Arrow stream or was cut short.
         TooLarge: A batch is larger than `batch_bytes_max`.
     """
-    rows = ArrowBody(body, batch_bytes_max=asked.batch_bytes_max)
-    found = None if asked.kept is not None else opened_latest(asked.location, asked.options, rows=True)
-    is_held = found is not None or "" in (asked.kept or {})
-    if is_held and asked.mode == CREATE:
+    rows = ArrowBody(body, batch_bytes_max=request.batch_bytes_max)
+    dataset = None if request.kept is not None else opened_latest(request.location, request.options, rows=True)
+    is_held = dataset is not None or "" in (request.kept or {})
+    if is_held and request.mode == CREATE:
         raise AlreadyExists("The table holds data already", kind="table")
-    if not is_held and asked.branch is not None:
-        raise no_data_error(asked)
+    if not is_held and request.branch is not None:
+        raise no_data_error(request)
     reader = rows.reader()
     try:
-        with translate_library_errors(asked.location):
-            done = _write_rows(asked, reader, found=found) if is_held else create_table(asked, reader)
+        with translate_library_errors(request.location):
+            done = _write_rows(request, reader, dataset=dataset) if is_held else create_table(request, reader)
     except LimnosError as error:
-        raise _why(error, rows=rows, mode=asked.mode) from error
+        raise _why(error, rows=rows, mode=request.mode) from error
     return write_result(done, inserted=rows.rows)
 
 
@@ -63,28 +63,30 @@ def _why(error: LimnosError, *, rows: ArrowBody, mode: str) -> LimnosError:
     return error
 
 
-def create_table(asked: Write, reader: pa.RecordBatchReader) -> lance.LanceDataset:
+def create_table(request: Write, reader: pa.RecordBatchReader) -> lance.LanceDataset:
     """Create a table's first version."""
-    if asked.kept is not None:
-        return create_managed(asked, reader)
-    return lance.write_dataset(reader, asked.location, mode=CREATE, storage_options=asked.options or None)
+    if request.kept is not None:
+        return create_managed(request, reader)
+    return lance.write_dataset(reader, request.location, mode=CREATE, storage_options=request.options or None)
 
 
-def _write_rows(asked: Write, reader: pa.RecordBatchReader, *, found: lance.LanceDataset | None) -> lance.LanceDataset:
+def _write_rows(
+    request: Write, reader: pa.RecordBatchReader, *, dataset: lance.LanceDataset | None
+) -> lance.LanceDataset:
     """Write into an existing table: the opened one, or with None one whose versions the server keeps."""
-    held = open_for_writing(asked) if found is None else checkout_reference(found, asked)
-    return lance.write_dataset(reader, held, mode=asked.mode)
+    lance_dataset = open_for_writing(request) if dataset is None else checkout_reference(dataset, request)
+    return lance.write_dataset(reader, lance_dataset, mode=request.mode)
 
 
 def write_result(
-    found: lance.LanceDataset, *, inserted: int = 0, updated: int = 0, deleted: int = 0
+    dataset: lance.LanceDataset, *, inserted: int = 0, updated: int = 0, deleted: int = 0
 ) -> LanceWriteResult:
     """Return the result of a committed change.
 
     A storage error in here must not fail the request: its client would repeat the change.
     """
     with suppress(OSError, ValueError, RuntimeError):
-        transaction = found.read_transaction(found.version)
+        transaction = dataset.read_transaction(dataset.version)
         uuid = None if transaction is None else transaction.uuid
-        return LanceWriteResult(found.version, uuid, inserted=inserted, updated=updated, deleted=deleted)
-    return LanceWriteResult(found.version, None, inserted=inserted, updated=updated, deleted=deleted)
+        return LanceWriteResult(dataset.version, uuid, inserted=inserted, updated=updated, deleted=deleted)
+    return LanceWriteResult(dataset.version, None, inserted=inserted, updated=updated, deleted=deleted)

@@ -50,25 +50,25 @@ class FragmentShare(InputPartition):
     fragments: tuple[int, ...]
 
 
-def files_of(home: ServerAccess, asked: LanceOptions) -> LanceTableFiles:
+def files_of(home: ServerAccess, options: LanceOptions) -> LanceTableFiles:
     """Ask the server for a table's location. Raises NotFound for a table without data, and the client's errors."""
     with home.client() as client:
-        found = asked.load(client)
-    if found.version is None:
+        table = options.load(client)
+    if table.version is None:
         raise NotFound(
-            f"{asked.name} was declared, and nothing was written to it yet: write to it first", kind="version"
+            f"{options.name} was declared, and nothing was written to it yet: write to it first", kind="version"
         )
-    return LanceTableFiles(found.location, found.version, found.storage_options)
+    return LanceTableFiles(table.location, table.version, table.storage_options)
 
 
-def columns_of(files: LanceTableFiles, asked: LanceOptions) -> StructType:
+def columns_of(files: LanceTableFiles, options: LanceOptions) -> StructType:
     """Return the columns of a read. Raises BadRequest for a column that the table lacks."""
     schema = files.open().schema
-    for name in asked.columns or ():
+    for name in options.columns or ():
         if name not in schema.names:
-            raise BadRequest(f"{asked.name} has no column {name}: it has {', '.join(schema.names)}")
-    wanted = [schema.field(name) for name in asked.columns] if asked.columns is not None else list(schema)
-    return spark_schema_of(wanted)
+            raise BadRequest(f"{options.name} has no column {name}: it has {', '.join(schema.names)}")
+    requested = [schema.field(name) for name in options.columns] if options.columns is not None else list(schema)
+    return spark_schema_of(requested)
 
 
 class LanceReader(DataSourceReader):
@@ -91,17 +91,17 @@ class LanceReader(DataSourceReader):
 
     def partitions(self) -> list[FragmentShare]:
         """Divide the fragments among tasks."""
-        found = [fragment.fragment_id for fragment in self._files.open().get_fragments()]
-        size = -(-len(found) // _TASKS_MAX) or 1
-        return [FragmentShare(tuple(found[start : start + size])) for start in range(0, len(found), size)]
+        results = [fragment.fragment_id for fragment in self._files.open().get_fragments()]
+        size = -(-len(results) // _TASKS_MAX) or 1
+        return [FragmentShare(tuple(results[start : start + size])) for start in range(0, len(results), size)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a task's fragments."""
         if not isinstance(partition, FragmentShare):
             return
-        found = self._files.open()
-        fragments = [each for number in partition.fragments if (each := found.get_fragment(number)) is not None]
-        scanner = found.scanner(
+        dataset = self._files.open()
+        fragments = [each for number in partition.fragments if (each := dataset.get_fragment(number)) is not None]
+        scanner = dataset.scanner(
             columns=self._names,
             filter=condition_of(self._filters),
             fragments=fragments,

@@ -85,22 +85,22 @@ class LanceOptions:
 
 def lance_options_of(options: Mapping[str, str]) -> LanceOptions:
     """Parse options. Raises BadRequest, which names the wrong one."""
-    given = {key.lower(): value for key, value in options.items()}
-    unknown = sorted(set(given) - KNOWN)
+    arguments = {key.lower(): value for key, value in options.items()}
+    unknown = sorted(set(arguments) - KNOWN)
     if unknown:
         raise BadRequest(f"There is no option {unknown[0]}: this source has {', '.join(sorted(KNOWN - {'path'}))}")
-    path = display.parse(given.get("path", "")) if given.get("path") else ()
+    path = display.parse(arguments.get("path", "")) if arguments.get("path") else ()
     if len(path) < 2:
         raise BadRequest("Name a table with its catalog, as load('lance.ml.text.docs')")
-    columns, version = given.get("columns"), given.get("version")
+    columns, version = arguments.get("columns"), arguments.get("version")
     if version is not None and not (version.isascii() and version.isdigit()):
         raise BadRequest(f"The option version is a number, not {version}")
     return LanceOptions(
         path,
         columns=None if columns is None else _names(columns),
         version=None if version is None else int(version),
-        tag=given.get("tag"),
-        vectors=_vectors(given.get("vectors", "")),
+        tag=arguments.get("tag"),
+        vectors=_vectors(arguments.get("vectors", "")),
     )
 
 
@@ -116,12 +116,12 @@ def _names(text: str) -> tuple[str, ...]:
 
 def _vectors(text: str) -> tuple[tuple[str, int], ...]:
     """Parse `vector=256,other=8`."""
-    found = []
+    results = []
     for each in filter(None, (part.strip() for part in text.split(","))):
         name, _, size = each.rpartition("=")
         if not name or not size.isdigit() or not int(size):
             raise BadRequest(
                 f"The option vectors says how long a column's arrays are, as vectors='embedding=256', not {each}"
             )
-        found.append((name.strip(), int(size)))
-    return tuple(found)
+        results.append((name.strip(), int(size)))
+    return tuple(results)

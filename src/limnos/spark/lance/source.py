@@ -34,8 +34,8 @@ class LanceSource(DataSource):
         """Return the columns of the table to read."""
         from limnos.spark.lance.reading import columns_of, files_of  # noqa: PLC0415 - loads Lance's library
 
-        asked = lance_options_of(self.options)
-        return columns_of(files_of(self._home(), asked), asked)
+        options = lance_options_of(self.options)
+        return columns_of(files_of(self._home(), options), options)
 
     def reader(self, schema: StructType) -> LanceReader:
         """Return a reader of the table's latest version, or of the requested one."""

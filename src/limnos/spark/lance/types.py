@@ -47,9 +47,9 @@ def _field(field: pa.Field) -> spark.StructField:
 
 
 def _spark_type(kind: pa.DataType, column: str) -> spark.DataType:
-    for is_kind, found in _PLAIN:
+    for is_kind, result in _PLAIN:
         if is_kind(kind):
-            return found()
+            return result()
     if kinds.is_uint64(kind):
         return spark.DecimalType(20, 0)
     if kinds.is_decimal128(kind):

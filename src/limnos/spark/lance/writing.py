@@ -47,51 +47,51 @@ class LanceWriteTarget(NamedTuple):
     managed: bool
 
 
-def target_of(home: ServerAccess, asked: LanceOptions) -> LanceWriteTarget:
+def target_of(home: ServerAccess, options: LanceOptions) -> LanceWriteTarget:
     """Find the table to write, or declare it.
 
     Raises PermissionDenied without the right to write, and the client's errors.
     """
-    if asked.columns is not None or asked.version is not None or asked.tag is not None:
+    if options.columns is not None or options.version is not None or options.tag is not None:
         raise BadRequest("The options columns, version and tag are for reading: leave them out of a write")
     with home.client() as client:
-        found = asked.find(client)
-        if found is None:
-            found = _declare(client, asked)
-            if found is not None:
-                return LanceWriteTarget(found.location, found.storage_options, None, is_new=True, managed=found.managed)
-            found = asked.load(client)
-        _require_right(client, asked)
+        table = options.find(client)
+        if table is None:
+            table = _declare(client, options)
+            if table is not None:
+                return LanceWriteTarget(table.location, table.storage_options, None, is_new=True, managed=table.managed)
+            table = options.load(client)
+        _require_right(client, options)
         return LanceWriteTarget(
-            found.location, found.storage_options, found.version, is_new=False, managed=found.managed
+            table.location, table.storage_options, table.version, is_new=False, managed=table.managed
         )
 
 
-def _declare(client: Client, asked: LanceOptions) -> LanceTable | None:
+def _declare(client: Client, options: LanceOptions) -> LanceTable | None:
     """Declare a missing table; None if somebody else has just done so."""
     try:
-        client.lance.declare(asked.path)
+        client.lance.declare(options.path)
     except ConflictError:
         return None
-    return asked.load(client)
+    return options.load(client)
 
 
-def _require_right(client: Client, asked: LanceOptions) -> None:
+def _require_right(client: Client, options: LanceOptions) -> None:
     """Refuse callers who may read the table but not write it, because the storage itself does not check that."""
-    decision = client.access.explain("table_commit", asked.path, kind="table").decision
+    decision = client.access.explain("table_commit", options.path, kind="table").decision
     if not decision.allowed:
-        raise PermissionDenied(decision.message or f"{asked.name} may be read by you, and not written")
+        raise PermissionDenied(decision.message or f"{options.name} may be read by you, and not written")
 
 
 class LanceWriter(DataSourceArrowWriter):
     """Appends to a table, or replaces its rows."""
 
-    def __init__(self, home: ServerAccess, asked: LanceOptions, *, schema: StructType, overwrite: bool) -> None:
-        self._target = target = target_of(home, asked)
-        self._home, self._asked, self._overwrite = home, asked, overwrite
+    def __init__(self, home: ServerAccess, options: LanceOptions, *, schema: StructType, overwrite: bool) -> None:
+        self._target = target = target_of(home, options)
+        self._home, self._asked, self._overwrite = home, options, overwrite
         try:
             if target.version is None or overwrite:
-                self._schema = arrow_schema_of(schema, vectors=dict(asked.vectors))
+                self._schema = arrow_schema_of(schema, vectors=dict(options.vectors))
             else:
                 self._schema = check_append(schema, self._opened().schema)
         except BaseException:
@@ -152,21 +152,21 @@ class LanceWriter(DataSourceArrowWriter):
         """
         table, options = self._schema.empty_table(), self._target.options or None
         if self._target.managed:
-            begun = lance.write_dataset(
+            dataset = lance.write_dataset(
                 table, mode="append", namespace_client=self._home.namespace(), table_id=list(self._asked.path)
             )
         else:
             try:
-                begun = lance.write_dataset(table, self._target.location, mode="create", storage_options=options)
+                dataset = lance.write_dataset(table, self._target.location, mode="create", storage_options=options)
             except OSError as error:
                 if "already exists" not in str(error):
                     raise
-                begun = self._opened()
-        if begun.schema != self._schema:
+                dataset = self._opened()
+        if dataset.schema != self._schema:
             raise BadRequest(
                 f"Somebody else has just written {self._asked.name}, with other columns: read it, and write again"
             )
-        return int(begun.version)
+        return int(dataset.version)
 
     def _commit(self, operation: lance.LanceOperation.BaseOperation, version: int) -> None:
         options = self._target.options or None

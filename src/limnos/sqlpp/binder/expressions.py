@@ -192,26 +192,26 @@ class ExpressionBinder(ABC):
         dataverse = parts[:-1] or self.dataverse
         if len(parts) > 1 and not self.names.has_dataverse(dataverse):
             raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", at)
-        found = self.names.resolve(dataverse, parts[-1])
+        result = self.names.resolve(dataverse, parts[-1])
         followed = {(dataverse, parts[-1])}
-        while isinstance(found, BoundSynonym):
-            target = (found.dataverse, found.name)
+        while isinstance(result, BoundSynonym):
+            target = (result.dataverse, result.name)
             if target in followed:
                 raise compilation(f"Synonym {shown((*dataverse, parts[-1]))} leads back to itself", at)
             followed.add(target)
-            found = self.names.resolve(*target)
-        if isinstance(found, BoundDataset):
-            self.read[(found.dataverse, found.name)] = None
-            return plan.Scan(at, found.dataverse, found.name)
-        if isinstance(found, BoundView):
-            return self.view(found, at)
+            result = self.names.resolve(*target)
+        if isinstance(result, BoundDataset):
+            self.read[(result.dataverse, result.name)] = None
+            return plan.Scan(at, result.dataverse, result.name)
+        if isinstance(result, BoundView):
+            return self.view(result, at)
         words = f"Cannot find dataset {shown(parts[-1:])} in dataverse {shown(dataverse)} nor an alias with name {shown(parts)}"
         raise SqlppError(NO_DATASET, words, at)
 
-    def view(self, found: BoundView, at: TextPosition) -> plan.Expression:
+    def view(self, view: BoundView, at: TextPosition) -> plan.Expression:
         """Bind a view's body, in its own dataverse."""
         return self._apart(
-            ("view", found.dataverse, found.name, 0), found.body, scope=VariableScope(None, sources=True), at=at
+            ("view", view.dataverse, view.name, 0), view.body, scope=VariableScope(None, sources=True), at=at
         )
 
     def _apart(
@@ -223,12 +223,12 @@ class ExpressionBinder(ABC):
             raise compilation(f"The {kind} {shown((*dataverse, name))} uses itself", at)
         if len(self.inlined) >= INLINED_MAX:
             raise compilation(f"Views and functions use one another more than {INLINED_MAX} deep", at)
-        kept = self.dataverse, self.inlined, self.group, self.windows
+        entry = self.dataverse, self.inlined, self.group, self.windows
         self.dataverse, self.inlined, self.group, self.windows = dataverse, (*self.inlined, what), None, None
         try:
             return self.expression(body, scope)
         finally:
-            self.dataverse, self.inlined, self.group, self.windows = kept
+            self.dataverse, self.inlined, self.group, self.windows = entry
 
     # Calls.
 
@@ -282,20 +282,20 @@ class ExpressionBinder(ABC):
         return self.names.function(name.dataverse or self.dataverse, name.last, arity=count)
 
     def inline(
-        self, found: UserFunction | tree.DeclareFunction, node: tree.Call, *, scope: VariableScope
+        self, function: UserFunction | tree.DeclareFunction, node: tree.Call, *, scope: VariableScope
     ) -> plan.Expression:
         """Inline a function's body, with its arguments as variables."""
         arguments = self.all(node.arguments, scope)
-        if found.parameters is None:
+        if function.parameters is None:
             named: dict[str, int] = {"args": self.slots.new()}
             lets: tuple[tuple[int, plan.Expression], ...] = ((named["args"], plan.ArrayOf(node.at, arguments)),)
         else:
-            named = {name: self.slots.new() for name in found.parameters}
+            named = {name: self.slots.new() for name in function.parameters}
             lets = tuple(zip(named.values(), arguments, strict=True))
         inside = VariableScope(VariableScope(None, sources=True), named, sources=True)
-        dataverse = self.dataverse if isinstance(found, tree.DeclareFunction) else found.dataverse
-        what = ("function", dataverse, found.name, len(arguments))
-        return plan.LetIn(node.at, lets, self._apart(what, found.body, scope=inside, at=node.at))
+        dataverse = self.dataverse if isinstance(function, tree.DeclareFunction) else function.dataverse
+        what = ("function", dataverse, function.name, len(arguments))
+        return plan.LetIn(node.at, lets, self._apart(what, function.body, scope=inside, at=node.at))
 
     def aggregate(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
         """Bind an aggregate over the current group. Raises SqlppError outside of a group."""
@@ -310,10 +310,10 @@ class ExpressionBinder(ABC):
         self.group, windows, self.windows = None, self.windows, None
         try:
             argument = None if node.star else self.expression(node.arguments[0], inside)
-            kept = self.maybe(node.filter, inside)
+            expression = self.maybe(node.filter, inside)
         finally:
             self.group, self.windows = group, windows
-        return plan.Aggregate(node.at, entry, argument, node.distinct, kept)
+        return plan.Aggregate(node.at, entry, argument, node.distinct, expression)
 
     # Other expressions.
 
@@ -384,19 +384,19 @@ class ExpressionBinder(ABC):
 
     def subquery(self, node: tree.QueryExpression, scope: VariableScope) -> plan.Expression:
         """Bind a query as a value. It sees the surrounding variables but has its own rows and groups."""
-        kept = self.group, self.windows
+        entry = self.group, self.windows
         self.group, self.windows = None, None
         try:
             return plan.Subquery(node.at, self.query(node, scope))
         finally:
-            self.group, self.windows = kept
+            self.group, self.windows = entry
 
 
 def _decimal(text: str) -> Value:
     if text[-1] in "fF":
         return Float(float(text[:-1]))
-    found = real_of(text.rstrip("dD"))
-    return None if found is None else found
+    real = real_of(text.rstrip("dD"))
+    return None if real is None else real
 
 
 _HANDLERS: dict[type, Callable[..., plan.Expression]] = {

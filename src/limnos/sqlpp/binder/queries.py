@@ -85,13 +85,13 @@ class QueryBinder(ExpressionBinder):
 
     def lets(self, nodes: tuple[tree.Let, ...], scope: VariableScope) -> tuple[tuple[plan.Let, ...], VariableScope]:
         """Bind LET or WITH; each sees those before it."""
-        made = []
+        lets = []
         for node in nodes:
             value = self.expression(node.value, scope.as_source())
             slot = self.slots.new()
-            made.append(plan.Let(node.at, slot, value))
+            lets.append(plan.Let(node.at, slot, value))
             scope = scope.with_({node.name: slot})
-        return tuple(made), scope
+        return tuple(lets), scope
 
     # Blocks.
 
@@ -99,12 +99,12 @@ class QueryBinder(ExpressionBinder):
         self, node: tree.Block, scope: VariableScope, *, order: tuple[tree.OrderItem, ...]
     ) -> tuple[plan.Block, tuple[plan.Order, ...]]:
         """Bind one block, and the ORDER BY of its query if that sees the block's rows."""
-        kept = self.group, self.windows
+        entry = self.group, self.windows
         self.group, self.windows = None, None
         try:
             return self._block(node, scope, order=order)
         finally:
-            self.group, self.windows = kept
+            self.group, self.windows = entry
 
     def _block(
         self, node: tree.Block, scope: VariableScope, *, order: tuple[tree.OrderItem, ...]
@@ -124,13 +124,13 @@ class QueryBinder(ExpressionBinder):
 
     def block_lets(self, nodes: tuple[tree.Let, ...], rows: BoundRows) -> tuple[plan.Let, ...]:
         """Bind LET of a block. Its variables are no rows, so a bare identifier is never a field of them."""
-        made = []
+        lets = []
         for node in nodes:
             value = self.expression(node.value, rows.scope)
             slot = self.slots.new()
-            made.append(plan.Let(node.at, slot, value))
+            lets.append(plan.Let(node.at, slot, value))
             rows.bind({node.name: slot})
-        return tuple(made)
+        return tuple(lets)
 
     def term(self, node: tree.Term, rows: BoundRows) -> Iterator[plan.ForEach]:
         """Bind a term of FROM.
@@ -223,13 +223,13 @@ class QueryBinder(ExpressionBinder):
 
     def sets(self, node: tree.GroupBy, shapes: list[list[object]]) -> tuple[tuple[int, ...], ...]:
         """The grouping sets, as numbers of keys: each element's sets combined with those of every other element."""
-        made: list[tuple[int, ...]] = [()]
+        results: list[tuple[int, ...]] = [()]
         for element in node.elements:
             one = _sets_of(element, shapes)
-            made = [tuple(dict.fromkeys((*left, *right))) for left in made for right in one]
-            if len(made) > SETS_MAX:
+            results = [tuple(dict.fromkeys((*left, *right))) for left in results for right in one]
+            if len(results) > SETS_MAX:
                 raise compilation(f"GROUP BY comes to more than {SETS_MAX} grouping sets", element.at)
-        return tuple(made)
+        return tuple(results)
 
     def members(self, node: tree.GroupVariable, rows: BoundRows) -> NamedSlots:
         """The fields of GROUP AS's items: the variables that it names, or all of the block."""
@@ -276,23 +276,23 @@ class QueryBinder(ExpressionBinder):
         """Bind SELECT. Values without a name are numbered: `$1`, `$2`."""
         if node.value is not None:
             return plan.Select(node.at, node.distinct, self.expression(node.value, scope), (), ())
-        made: list[plan.Projection] = []
+        projections: list[plan.Projection] = []
         unnamed = 0
         for projection in node.projections:
             if projection.value is None:
-                made += self.star(projection.at, rows, group=group, scope=scope)
+                projections += self.star(projection.at, rows, group=group, scope=scope)
                 continue
             value = self.expression(projection.value, scope)
             name = None if projection.every else projection.name
             if name is None and not projection.every:
                 unnamed += 1
                 name = f"${unnamed}"
-            made.append(plan.Projection(projection.at, name, value))
-        names = [projection.name for projection in made if projection.name is not None]
+            projections.append(plan.Projection(projection.at, name, value))
+        names = [projection.name for projection in projections if projection.name is not None]
         double = next((name for at, name in enumerate(names) if name in names[:at]), None)
         if double is not None:
             raise compilation(f"Duplicate field name {double!r} in SELECT", node.at)
-        return plan.Select(node.at, node.distinct, None, tuple(made), node.exclude)
+        return plan.Select(node.at, node.distinct, None, tuple(projections), node.exclude)
 
     def star(
         self, at: TextPosition, rows: BoundRows, *, group: plan.Group | None, scope: VariableScope

@@ -36,15 +36,15 @@ def source_of(names: NameResolver, node: tree.Call, *, function: str) -> tuple[D
     dataverse, name = _dataverse(node.arguments[0], function), _text(node.arguments[1], function)
     if not names.has_dataverse(dataverse):
         raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", node.at)
-    found = names.resolve(dataverse, name)
+    result = names.resolve(dataverse, name)
     for _ in range(64):
-        if not isinstance(found, BoundSynonym):
+        if not isinstance(result, BoundSynonym):
             break
-        found = names.resolve(found.dataverse, found.name)
-    if not isinstance(found, BoundDataset):
-        told = f"Cannot find dataset with name {shown((name,))} in dataverse {shown(dataverse)}"
-        raise SqlppError(NO_DATASET, told, node.at)
-    return (RESOURCES, function, *found.dataverse), found.name
+        result = names.resolve(result.dataverse, result.name)
+    if not isinstance(result, BoundDataset):
+        text = f"Cannot find dataset with name {shown((name,))} in dataverse {shown(dataverse)}"
+        raise SqlppError(NO_DATASET, text, node.at)
+    return (RESOURCES, function, *result.dataverse), result.name
 
 
 def _dataverse(node: tree.Expression, function: str) -> Dataverse:

@@ -81,7 +81,7 @@ class VariableScope:
         bound = self.fields_of or ()
         if len(bound) == 1:
             return bound[0]
-        shown = name.replace("\n", " ")
+        text = name.replace("\n", " ")
         if not bound:
-            raise SqlppError(UNDEFINED, f"Cannot resolve alias reference for undefined identifier {shown}", place)
-        raise SqlppError(AMBIGUOUS, f"Cannot resolve ambiguous alias reference for identifier {shown}", place)
+            raise SqlppError(UNDEFINED, f"Cannot resolve alias reference for undefined identifier {text}", place)
+        raise SqlppError(AMBIGUOUS, f"Cannot resolve ambiguous alias reference for identifier {text}", place)

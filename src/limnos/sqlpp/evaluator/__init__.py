@@ -29,7 +29,7 @@ def results(
     rows: Callable[[tuple[str, ...], str], Iterable[Value]],
     *,
     budget: Budget | None = None,
-    given: Mapping[int, Value] | None = None,
+    arguments: Mapping[int, Value] | None = None,
 ) -> Iterator[Value]:
     """Yield the results of a query, or the one value of a bare expression.
 
@@ -37,7 +37,7 @@ def results(
         bound: The query.
         rows: Gives the objects of a dataset, by dataverse and name.
         budget: Limits the work; a default budget without.
-        given: Values of variables that are bound from outside, by slot.
+        arguments: Values of variables that are bound from outside, by slot.
 
     Raises:
         SqlppError: While results are taken: a value has a wrong type, a number overflows, or the budget is used up.
@@ -45,7 +45,7 @@ def results(
     """
     working = working_of(rows, budget=budget or Budget(), slots=bound.slots)
     first: list[Value] = [MISSING] * (bound.slots + 1)
-    for slot, value in (given or {}).items():
+    for slot, value in (arguments or {}).items():
         first[slot] = value
     try:
         if isinstance(bound.expression, plan.Subquery):

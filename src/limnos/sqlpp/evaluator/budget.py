@@ -33,9 +33,11 @@ class Budget:
 
     __slots__ = ("kept", "steps", "stop")
 
-    def __init__(self, *, steps: int = STEPS_MAX, kept: int = KEPT_MAX, stop: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, *, steps: int = STEPS_MAX, rows_max: int = KEPT_MAX, stop: Callable[[], None] | None = None
+    ) -> None:
         self.steps = steps
-        self.kept = kept
+        self.kept = rows_max
         self.stop = stop
 
     def step(self) -> None:

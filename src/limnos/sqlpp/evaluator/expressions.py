@@ -27,13 +27,13 @@ NOT_A_COLLECTION = 4
 
 
 def _add_values(left: Value, right: Value) -> Value:
-    found = arithmetic.add(left, right)
-    return shift_time(left, right, sign=1) if found is None and left is not None and right is not None else found
+    result = arithmetic.add(left, right)
+    return shift_time(left, right, sign=1) if result is None and left is not None and right is not None else result
 
 
 def _subtract_values(left: Value, right: Value) -> Value:
-    found = arithmetic.subtract(left, right)
-    return shift_time(left, right, sign=-1) if found is None and left is not None and right is not None else found
+    subtract = arithmetic.subtract(left, right)
+    return shift_time(left, right, sign=-1) if subtract is None and left is not None and right is not None else subtract
 
 
 OPERATOR_COSTS: dict[str, Cost] = {
@@ -69,16 +69,16 @@ _OPERATORS: dict[str, Callable[[Value, Value], Value]] = {
 
 def work_of(node: plan.Expression, working: EvaluationContext) -> Callable[[Row], Value]:
     """The function that evaluates an expression. With a metered budget each call of it is charged."""
-    made = _WORKS[type(node)](node, working)
+    result = _WORKS[type(node)](node, working)
     meter = working.meter
     if meter is None:
-        return made
+        return result
 
     def charged(row: Row) -> Value:
         meter.units -= 1
         if meter.units < 0:
             raise BudgetSpent
-        return made(row)
+        return result(row)
 
     return charged
 
@@ -99,14 +99,14 @@ def _local(node: plan.Local, _: EvaluationContext) -> Callable[[Row], Value]:
 
 
 def _scan(node: plan.Scan, working: EvaluationContext) -> Callable[[Row], Value]:
-    held: tuple[Value, ...] | None = None
+    elements: tuple[Value, ...] | None = None
 
     def work(_: Row) -> Value:
-        nonlocal held
-        if held is None:  # once per statement: a subquery that runs for each row sees the same objects
-            held = tuple(working.rows(node.dataverse, node.name))
-            working.budget.keep(len(held))
-        return held
+        nonlocal elements
+        if elements is None:  # once per statement: a subquery that runs for each row sees the same objects
+            elements = tuple(working.rows(node.dataverse, node.name))
+            working.budget.keep(len(elements))
+        return elements
 
     return work
 
@@ -148,15 +148,15 @@ def _each(node: plan.Each, working: EvaluationContext) -> Callable[[Row], Value]
 
     def work(row: Row) -> Value:
         value = base(row)
-        held = items(value)
-        if held is None:
+        elements = items(value)
+        if elements is None:
             return MISSING if value is MISSING else None
-        made = []
-        for one in held:
+        results = []
+        for one in elements:
             working.budget.step()
             row[slot] = one
-            made.append(item(row))
-        return tuple(made)
+            results.append(item(row))
+        return tuple(results)
 
     return work
 
@@ -186,12 +186,12 @@ def aggregate_of(
     working: EvaluationContext,
 ) -> Callable[[list[Row]], Value]:
     """The function that evaluates an aggregate over rows."""
-    run, kept = node.function.run, None if node.filter is None else work_of(node.filter, working)
+    run, entry = node.function.run, None if node.filter is None else work_of(node.filter, working)
     once, meter, cost = node.distinct, working.meter, node.function.cost
 
     def work(rows: list[Row]) -> Value:
-        if kept is not None:
-            rows = [row for row in rows if kept(row) is True]
+        if entry is not None:
+            rows = [row for row in rows if entry(row) is True]
         if argument is None:
             return len(rows)
         values = [argument(row) for row in rows]
@@ -258,24 +258,24 @@ def _charged_chain(
 
 def _and(operands: list[Callable[[Row], Value]]) -> Callable[[Row], Value]:
     def work(row: Row) -> Value:
-        told: Value = True
+        result: Value = True
         for operand in operands:
-            told = comparison.both(told, operand(row))
-            if told is False:
+            result = comparison.both(result, operand(row))
+            if result is False:
                 return False
-        return told
+        return result
 
     return work
 
 
 def _or(operands: list[Callable[[Row], Value]]) -> Callable[[Row], Value]:
     def work(row: Row) -> Value:
-        told: Value = False
+        either: Value = False
         for operand in operands:
-            told = comparison.either(told, operand(row))
-            if told is True:
+            either = comparison.either(either, operand(row))
+            if either is True:
                 return True
-        return told
+        return either
 
     return work
 
@@ -301,8 +301,8 @@ def _exists(node: plan.Exists, working: EvaluationContext) -> Callable[[Row], Va
     operand = work_of(node.operand, working)
 
     def work(row: Row) -> Value:
-        held = items(operand(row))
-        return held is not None and len(held) > 0
+        elements = items(operand(row))
+        return elements is not None and len(elements) > 0
 
     return work
 
@@ -312,11 +312,11 @@ def _between(node: plan.Between, working: EvaluationContext) -> Callable[[Row], 
     negated, meter = node.negated, working.meter
 
     def work(row: Row) -> Value:
-        found, least, most = value(row), low(row), high(row)
+        result, least, most = value(row), low(row), high(row)
         if meter is not None:
-            meter.charge(compare_cost, (found, found, least, most), base=OPERATOR)
-        told = comparison.both(comparison.less_or_equal(least, found), comparison.less_or_equal(found, most))
-        return comparison.negated(told) if negated else told
+            meter.charge(compare_cost, (result, result, least, most), base=OPERATOR)
+        truth = comparison.both(comparison.less_or_equal(least, result), comparison.less_or_equal(result, most))
+        return comparison.negated(truth) if negated else truth
 
     return work
 
@@ -329,8 +329,8 @@ def _is(node: plan.IsTest, working: EvaluationContext) -> Callable[[Row], Value]
         return lambda row: is_unknown(value(row)) is not (negated == (node.test == "unknown"))
 
     def null(row: Row) -> Value:
-        found = value(row)
-        return MISSING if found is MISSING else (found is None) is not negated
+        result = value(row)
+        return MISSING if result is MISSING else (result is None) is not negated
 
     return null
 
@@ -341,16 +341,16 @@ def _case(node: plan.CaseOf, working: EvaluationContext) -> Callable[[Row], Valu
     otherwise = None if node.otherwise is None else work_of(node.otherwise, working)
     meter = working.meter
 
-    def is_met(value: Value, wanted: Value) -> Value:
+    def is_met(value: Value, target: Value) -> Value:
         if meter is not None:
-            meter.charge(compare_cost, (value, wanted), base=OPERATOR)
-        return comparison.equal(value, wanted)
+            meter.charge(compare_cost, (value, target), base=OPERATOR)
+        return comparison.equal(value, target)
 
     def work(row: Row) -> Value:
         value = MISSING if subject is None else subject(row)
         for condition, result in branches:
-            told = condition(row) if subject is None else is_met(value, condition(row))
-            if told is True:
+            truth = condition(row) if subject is None else is_met(value, condition(row))
+            if truth is True:
                 return result(row)
         return None if otherwise is None else otherwise(row)
 
@@ -371,17 +371,17 @@ def _quantified(node: plan.Quantified, working: EvaluationContext) -> Callable[[
         for item in items(source(row)) or ():
             working.budget.step()
             row[slot] = item
-            found = search(row, depth + 1)
-            if found:
+            is_found = search(row, depth + 1)
+            if is_found:
                 return True
-            met = found if met is None else met
+            met = is_found if met is None else met
         return met
 
     def work(row: Row) -> Value:
-        found = search(row, 0)
+        is_found = search(row, 0)
         if wants:
-            return found is True
-        return (node.kind == "every") if found is None else not found
+            return is_found is True
+        return (node.kind == "every") if is_found is None else not is_found
 
     return work
 
@@ -400,12 +400,12 @@ def _object(node: plan.ObjectOf, working: EvaluationContext) -> Callable[[Row], 
     pairs = [(work_of(name, working), work_of(value, working)) for name, value in node.pairs]
 
     def work(row: Row) -> Value:
-        made: list[tuple[str, Value]] = []
+        elements: list[tuple[str, Value]] = []
         for name, value in pairs:
             called = name(row)
             if isinstance(called, str):
-                made.append((called, value(row)))
-        return object_of(made)
+                elements.append((called, value(row)))
+        return object_of(elements)
 
     return work
 
@@ -432,9 +432,9 @@ def source_items(value: Value, node: plan.PlanNode) -> tuple[Value, ...]:
 
     Raises SqlppError (ASX0004) if it is no collection.
     """
-    held = items(value)
-    if held is not None:
-        return held
+    elements = items(value)
+    if elements is not None:
+        return elements
     if is_unknown(value):
         return ()
     words = f"Unsupported type: scan-collection cannot process input type {type_name(value)}"

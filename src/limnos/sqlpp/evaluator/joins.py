@@ -62,10 +62,10 @@ def keys_of(
 ) -> JoinKeys | None:
     """The equalities between a source and earlier ones, from its own condition or from WHERE; None without any."""
     own = own_slots(node)
-    found = [sides for each in conjuncts(node.condition, where) if (sides := _sides(each, own, around=around))]
-    if not found:
+    results = [sides for each in conjuncts(node.condition, where) if (sides := _sides(each, own, around=around))]
+    if not results:
         return None
-    lefts, rights = zip(*found, strict=True)
+    lefts, rights = zip(*results, strict=True)
     return JoinKeys(tuple(work_of(each, working) for each in lefts), tuple(work_of(each, working) for each in rights))
 
 
@@ -99,18 +99,18 @@ def _sides(
 def slots_in(node: plan.PlanNode) -> frozenset[int] | None:
     """The slots of the variables in an expression; None if its value may differ each time."""
     waiting: list[object] = [node]
-    found = set()
+    results = set()
     while waiting:
         item = waiting.pop()
         if isinstance(item, plan.Local):
-            found.add(item.slot)
+            results.add(item.slot)
         elif isinstance(item, plan.FunctionCall) and not item.function.settled:
             return None
         elif isinstance(item, tuple):
             waiting.extend(item)
         if isinstance(item, plan.PlanNode) and not isinstance(item, plan.Constant):
             waiting.extend([getattr(item, name) for name in item.__struct_fields__])
-    return frozenset(found)
+    return frozenset(results)
 
 
 class JoinPartners:
@@ -118,13 +118,13 @@ class JoinPartners:
 
     def __init__(
         self,
-        held: Sequence[Value],
+        elements: Sequence[Value],
         keys: JoinKeys | None,
         *,
         put: Callable[[Row, Value, int], Row],
         working: EvaluationContext,
     ) -> None:
-        self.held = held
+        self.held = elements
         self._keys = keys
         self._put = put
         self._working = working
@@ -141,10 +141,10 @@ class JoinPartners:
         if self._index is None:
             self._index = self._built(row, keys.right)
         try:
-            found = _key(keys.left, row, working=self._working)
+            key = _key(keys.left, row, working=self._working)
         except SqlppError:
             return enumerate(self.held)
-        bucket = self._index.get(found, []) if found is not None else []
+        bucket = self._index.get(key, []) if key is not None else []
         if not self._unsure:
             return bucket
         self._working.budget.keep(len(bucket) + len(self._unsure))
@@ -156,12 +156,12 @@ class JoinPartners:
         for at, item in enumerate(self.held):
             self._working.budget.step()
             try:
-                found = _key(right, self._put(row, item, at), working=self._working)
+                key = _key(right, self._put(row, item, at), working=self._working)
             except SqlppError:
                 self._unsure.append((at, item))
                 continue
-            if found is not None:
-                index.setdefault(found, []).append((at, item))
+            if key is not None:
+                index.setdefault(key, []).append((at, item))
         return index
 
 

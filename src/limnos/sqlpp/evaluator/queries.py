@@ -65,24 +65,24 @@ def _count(work: Callable[[Row], Value] | None, row: Row) -> int | None:
     if work is None:
         return None
     value = work(row)
-    found = whole(value)
-    if found is None:
+    number = whole(value)
+    if number is None:
         if is_unknown(value):
             return 0
         raise compilation("LIMIT and OFFSET take whole numbers")
-    return max(0, found)
+    return max(0, number)
 
 
 def _cut(results: Iterator[Value], limit: int | None, *, offset: int) -> Iterator[Value]:
     if limit == 0:
         return
-    given = 0
+    number = 0
     for at, value in enumerate(results):
         if at < offset:
             continue
         yield value
-        given += 1
-        if given == limit:
+        number += 1
+        if number == limit:
             return
 
 
@@ -108,13 +108,13 @@ def ordering_of(items: tuple[plan.Order, ...], working: EvaluationContext) -> Ca
     parts = [(work_of(item.value, working), item.descending, item.nulls_first) for item in items]
 
     def place(row: Row) -> Key:
-        made: Key = []
+        results: Key = []
         for work, descending, nulls_first in parts:
             value = work(row)
             aside = 0 if nulls_first is None or not is_unknown(value) else -1 if nulls_first else 1
-            found = working.key(value)
-            made.append((aside, _DescendingKey(found) if descending else found))
-        return made
+            key = working.key(value)
+            results.append((aside, _DescendingKey(key) if descending else key))
+        return results
 
     return place
 
@@ -151,50 +151,50 @@ def block_of(
     select = _select_of(node.select, working)
 
     def rows(row: Row) -> Iterator[Row]:
-        found: Iterator[Row] = iter((row.copy(),))
+        result: Iterator[Row] = iter((row.copy(),))
         for source in sources:
-            found = source(found)
-        for one in found:
+            result = source(result)
+        for one in result:
             for slot, value in lets:
                 one[slot] = value(one)
             if where is None or where(one) is True:
                 yield one
 
-    def groups(found: Iterator[Row], row: Row) -> Iterator[Row]:
-        for one in found if group is None else group(found, row):
+    def groups(result: Iterator[Row], row: Row) -> Iterator[Row]:
+        for one in result if group is None else group(result, row):
             for slot, value in group_lets:
                 one[slot] = value(one)
             if having is None or having(one) is True:
                 yield one
 
     def run(row: Row) -> Iterator[Value]:
-        found = groups(rows(row), row)
+        result = groups(rows(row), row)
         if windows is not None:
-            found = iter(windows(found))
+            result = iter(windows(result))
         if order is not None:
-            found = iter(_sort_rows(found, order, working=working))
-        results = map(select, found)
+            result = iter(_sort_rows(result, order, working=working))
+        results = map(select, result)
         return _distinct_values(results, working) if node.select.distinct else results
 
     return run
 
 
 def _sort_rows(rows: Iterator[Row], order: Callable[[Row], Key], *, working: EvaluationContext) -> list[Row]:
-    kept = []
+    outer = []
     for row in rows:
         working.budget.keep()
-        kept.append(row)
-    kept.sort(key=order)
-    return kept
+        outer.append(row)
+    outer.sort(key=order)
+    return outer
 
 
 def _distinct_values(results: Iterable[Value], working: EvaluationContext) -> Iterator[Value]:
     seen: set[bytes] = set()
     for value in results:
-        found = working.key(value)
-        if found not in seen:
+        key = working.key(value)
+        if key not in seen:
             working.budget.keep()
-            seen.add(found)
+            seen.add(key)
             yield value
 
 
@@ -214,12 +214,12 @@ def _select_of(node: plan.Select, working: EvaluationContext) -> Callable[[Row],
                 if working.meter is not None:
                     working.meter.spend(len(value))
                 pairs.extend(value.items())
-        made: Value = object_of(pairs)
+        result: Value = object_of(pairs)
         for path in exclude:
             if working.meter is not None:
-                working.meter.charge(linear_cost, (made,))
-            made = without(made, path)
-        return made
+                working.meter.charge(linear_cost, (result,))
+            result = without(result, path)
+        return result
 
     return select
 
@@ -231,8 +231,8 @@ def without(value: Value, path: tuple[str, ...]) -> Value:
     if not isinstance(value, dict) or path[0] not in value:
         return value
     if len(path) == 1:
-        return {name: held for name, held in value.items() if name != path[0]}
-    return {name: without(held, path[1:]) if name == path[0] else held for name, held in value.items()}
+        return {name: item for name, item in value.items() if name != path[0]}
+    return {name: without(content, path[1:]) if name == path[0] else content for name, content in value.items()}
 
 
 # Sources.
@@ -252,7 +252,7 @@ def _source_of(
     source = work_of(node.source, working)
     condition = None if node.condition is None else work_of(node.condition, working)
     keeps = node.kind in ("left", "outer unnest")
-    apart = around is None or node.kind in ("inner", "left", "cross") or is_uncorrelated(node, around)
+    is_apart = around is None or node.kind in ("inner", "left", "cross") or is_uncorrelated(node, around)
     joined = None if keeps or node.kind == "right" else where
     keys = None if around is None else keys_of(node, joined, around=around, working=working)
     if node.kind == "right":
@@ -261,15 +261,15 @@ def _source_of(
     def run(rows: Iterator[Row]) -> Iterator[Row]:
         partners: JoinPartners | None = None
         for row in rows:
-            if partners is None or not apart:
-                partners = _partners(node, source(row), keys=keys if apart else None, working=working)
+            if partners is None or not is_apart:
+                partners = _partners(node, source(row), keys=keys if is_apart else None, working=working)
             met = False
             for at, item in partners.of(row):
                 working.budget.step()
-                made = _with(row, node, item=item, at=at)
-                if condition is None or condition(made) is True:
+                elements = _with(row, node, item=item, at=at)
+                if condition is None or condition(elements) is True:
                     met = True
-                    yield made
+                    yield elements
             if keeps and not met:
                 yield _with(row, node, item=MISSING, at=None)
 
@@ -283,11 +283,11 @@ def _partners(node: plan.ForEach, value: Value, *, keys: JoinKeys | None, workin
 
 
 def _with(row: Row, node: plan.ForEach, *, item: Value, at: int | None) -> Row:
-    made = row.copy()
-    made[node.slot] = item
+    new_row = row.copy()
+    new_row[node.slot] = item
     if node.position is not None:
-        made[node.position] = MISSING if at is None else at + 1
-    return made
+        new_row[node.position] = MISSING if at is None else at + 1
+    return new_row
 
 
 def _right(
@@ -306,22 +306,22 @@ def _right(
         if not left:
             return
         partners = _partners(node, source(left[0]), keys=keys, working=working)
-        held = partners.held
-        met = [False] * len(held)
+        elements = partners.held
+        met = [False] * len(elements)
         for row in left:
             for at, item in partners.of(row):
                 working.budget.step()
-                made = _with(row, node, item=item, at=at)
-                if condition is None or condition(made) is True:
+                results = _with(row, node, item=item, at=at)
+                if condition is None or condition(results) is True:
                     met[at] = True
-                    yield made
-        for at, item in enumerate(held):
+                    yield results
+        for at, item in enumerate(elements):
             working.budget.step()
             if not met[at]:
-                made = _with(left[0], node, item=item, at=at)
+                results = _with(left[0], node, item=item, at=at)
                 for slot in node.others:
-                    made[slot] = MISSING
-                yield made
+                    results[slot] = MISSING
+                yield results
 
     return run
 
@@ -334,15 +334,15 @@ def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterato
     slots = [slot for slot, _ in node.keys]
 
     def run(rows: Iterator[Row], outer: Row) -> Iterator[Row]:
-        kept: list[tuple[Row, list[Value]]] = []
+        entry: list[tuple[Row, list[Value]]] = []
         for row in rows:
             working.budget.keep()
-            kept.append((row, [work(row) for _, work in keys]))
+            entry.append((row, [work(row) for _, work in keys]))
         for chosen in node.sets:
             groups: dict[bytes, tuple[list[Value], list[Row]]] = {}
             if not chosen:
                 groups[b""] = ([None] * len(keys), [])
-            for row, values in kept:
+            for row, values in entry:
                 working.budget.step()
                 # A MISSING key is grouped with NULL, as in AsterixDB.
                 of_set = [None if at not in chosen or values[at] is MISSING else values[at] for at in range(len(keys))]
@@ -355,14 +355,14 @@ def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterato
                 yield _grouped(outer, of_set, members=members)
 
     def _grouped(outer: Row, values: list[Value], *, members: list[Row]) -> Row:
-        made = outer.copy()
+        new_row = outer.copy()
         for slot, value in zip(slots, values, strict=True):
-            made[slot] = value
-        made[working.group_slot] = cast("Value", members)  # rows, not a value: only `Aggregate` reads this slot
+            new_row[slot] = value
+        new_row[working.group_slot] = cast("Value", members)  # rows, not a value: only `Aggregate` reads this slot
         if node.slot is not None:
             if working.meter is not None:
                 working.meter.spend(len(members) * (1 + len(node.members)))
-            made[node.slot] = tuple(object_of((name, row[slot]) for name, slot in node.members) for row in members)
-        return made
+            new_row[node.slot] = tuple(object_of((name, row[slot]) for name, slot in node.members) for row in members)
+        return new_row
 
     return run

@@ -54,13 +54,13 @@ def windows_of(
     filled = [_window_filler(call, working, ordering=ordering) for call in calls]
 
     def run(rows: Iterable[Row]) -> list[Row]:
-        kept = []
+        outer = []
         for row in rows:
             working.budget.keep()
-            kept.append(row)
+            outer.append(row)
         for fill in filled:
-            fill(kept)
-        return kept
+            fill(outer)
+        return outer
 
     return run
 
@@ -110,12 +110,12 @@ def _values_of(call: plan.WindowCall, working: EvaluationContext) -> Callable[[W
 
 
 def _dense(part: WindowPartition) -> list[Value]:
-    made: list[Value] = []
+    elements: list[Value] = []
     rank = 0
     for at, begin in enumerate(part.begins):
         rank += at == begin
-        made.append(rank)
-    return made
+        elements.append(rank)
+    return elements
 
 
 _BY_PLACE: dict[str, Callable[[WindowPartition], list[Value]]] = {
@@ -143,14 +143,14 @@ def _neighbour_values(
     call: plan.WindowCall, arguments: list[Callable[[Row], Value]], *, side: int
 ) -> Callable[[WindowPartition], list[Value]]:
     def values(part: WindowPartition) -> list[Value]:
-        made: list[Value] = []
+        elements: list[Value] = []
         for at, row in enumerate(part.rows):
             by = 1 if len(arguments) < 2 else whole(arguments[1](row))
             if by is None or by < 0:
                 raise compilation("lag and lead take a whole number of rows")
-            found = _at_distance(part, arguments[0], at=at, side=side, by=by, ignore=call.ignore_nulls)
-            made.append(found[0] if found else arguments[2](row) if len(arguments) > 2 else None)
-        return made
+            at_distance = _at_distance(part, arguments[0], at=at, side=side, by=by, ignore=call.ignore_nulls)
+            elements.append(at_distance[0] if at_distance else arguments[2](row) if len(arguments) > 2 else None)
+        return elements
 
     return values
 
@@ -176,9 +176,9 @@ def _at_distance(
 
 def _ratio(work: Callable[[Row], Value]) -> Callable[[WindowPartition], list[Value]]:
     def values(part: WindowPartition) -> list[Value]:
-        held = [number(work(row)) for row in part.rows]
-        total = sum(value for value in held if value is not None)
-        return [None if value is None or not total else value / total for value in held]
+        entries = [number(work(row)) for row in part.rows]
+        total = sum(value for value in entries if value is not None)
+        return [None if value is None or not total else value / total for value in entries]
 
     return values
 
@@ -188,16 +188,16 @@ def _select_row(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) 
     name, ignore = call.function.name, call.ignore_nulls
 
     def choose(rows: list[Row], row: Row) -> Value:
-        held = [arguments[0](one) for one in rows]
+        elements = [arguments[0](one) for one in rows]
         if ignore:
-            held = [value for value in held if not is_unknown(value)]
+            elements = [value for value in elements if not is_unknown(value)]
         at = {"first_value": 0, "last_value": -1}.get(name)
         if at is None:
             nth = whole(arguments[1](row))
             if nth is None or nth < 1:
                 raise compilation("nth_value takes a whole number of at least 1")
             at = -nth if call.from_last else nth - 1
-        return held[at] if -len(held) <= at < len(held) else None
+        return elements[at] if -len(elements) <= at < len(elements) else None
 
     return choose
 
@@ -213,14 +213,14 @@ def _frame_values(
     by_value = frame is not None and frame.mode == "range"
 
     def values(part: WindowPartition) -> list[Value]:
-        made: list[Value] = []
+        elements: list[Value] = []
         for at, row in enumerate(part.rows):
             working.budget.step()
             if working.meter is not None:  # each row's frame is searched for and copied
                 working.meter.spend(len(part.rows) * (COMPARED_EACH * 2 if by_value else 1))
             begin, end = (0, part.ends[at]) if edges is None else edges(part, at)
-            made.append(value(_without(part, frame, at=at, begin=max(0, begin), end=min(len(part.rows), end)), row))
-        return made
+            elements.append(value(_without(part, frame, at=at, begin=max(0, begin), end=min(len(part.rows), end)), row))
+        return elements
 
     return values
 

@@ -37,14 +37,14 @@ def total(values: list[Value]) -> Value:
 
     Raises SqlppError if a sum of integers does not fit a bigint.
     """
-    made: Value = None
+    result: Value = None
     for value in values:
         known = number(value)
         if known is None:
             return None
         wide: Value = int(known) if isinstance(known, int) else float(known)
-        made = wide if made is None else add(made, wide, function="sum")
-    return made
+        result = wide if result is None else add(result, wide, function="sum")
+    return result
 
 
 def average(values: list[Value]) -> Value:
@@ -78,9 +78,9 @@ def _extreme(values: list[Value], *, greatest: bool) -> Value:
 
 def _numbers(values: list[Value]) -> list[float] | None:
     """The values as doubles; None without values, or if one is no number."""
-    found = [number(value) for value in values]
-    known = [float(value) for value in found if value is not None]
-    return known if known and len(known) == len(found) else None
+    results = [number(value) for value in values]
+    known = [float(value) for value in results if value is not None]
+    return known if known and len(known) == len(results) else None
 
 
 def _moments(values: list[Value]) -> tuple[int, list[float]] | None:
@@ -94,43 +94,43 @@ def _moments(values: list[Value]) -> tuple[int, list[float]] | None:
 
 def variance_of_sample(values: list[Value]) -> Value:
     """The sample variance; NULL for one value."""
-    found = _moments(values)
-    return None if found is None or found[0] < 2 else found[1][0] / (found[0] - 1)
+    moments = _moments(values)
+    return None if moments is None or moments[0] < 2 else moments[1][0] / (moments[0] - 1)
 
 
 def variance_of_population(values: list[Value]) -> Value:
     """The population variance."""
-    found = _moments(values)
-    return None if found is None else found[1][0] / found[0]
+    moments = _moments(values)
+    return None if moments is None else moments[1][0] / moments[0]
 
 
 def deviation_of_sample(values: list[Value]) -> Value:
     """The sample standard deviation."""
-    found = variance_of_sample(values)
-    return math.sqrt(found) if isinstance(found, float) else None
+    variance = variance_of_sample(values)
+    return math.sqrt(variance) if isinstance(variance, float) else None
 
 
 def deviation_of_population(values: list[Value]) -> Value:
     """The population standard deviation."""
-    found = variance_of_population(values)
-    return math.sqrt(found) if isinstance(found, float) else None
+    variance = variance_of_population(values)
+    return math.sqrt(variance) if isinstance(variance, float) else None
 
 
 def skewness(values: list[Value]) -> Value:
     """The third standardised moment."""
-    found = _moments(values)
-    if found is None or found[1][0] == 0:
+    moments = _moments(values)
+    if moments is None or moments[1][0] == 0:
         return None
-    size, (second, third, _) = found
+    size, (second, third, _) = moments
     return float(math.sqrt(size) * third / second**1.5)
 
 
 def kurtosis(values: list[Value]) -> Value:
     """The excess kurtosis: the fourth standardised moment minus 3."""
-    found = _moments(values)
-    if found is None or found[1][0] == 0:
+    moments = _moments(values)
+    if moments is None or moments[1][0] == 0:
         return None
-    size, (second, _, fourth) = found
+    size, (second, _, fourth) = moments
     return size * fourth / second**2 - 3
 
 
@@ -170,14 +170,14 @@ def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ..
     aggregate(name, *more, counts_rows=name == "count", cost=cost)(lambda values: work(_known(values)))
 
     def over_array(value: Value) -> Value:
-        held = items(value)
-        return None if held is None else work(_known(held))
+        elements = items(value)
+        return None if elements is None else work(_known(elements))
 
     def strictly(value: Value) -> Value:
-        held = items(value)
-        if held is None or (name != "count" and any(is_unknown(one) for one in held)):
+        elements = items(value)
+        if elements is None or (name != "count" and any(is_unknown(one) for one in elements)):
             return None
-        return work(list(held))
+        return work(list(elements))
 
     spelled = (name, *more)
     scalar(*(f"{form}_{one}" for form in ("array", "coll") for one in spelled), least=1, cost=cost)(over_array)

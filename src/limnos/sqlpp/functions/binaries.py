@@ -64,8 +64,8 @@ def sub_binary(value: Value, first: Value, *length: Value) -> Value:
 @scalar("binary_concat", least=1, cost=character_cost)
 def binary_concat(values: Value) -> Value:
     """The concatenation of an array of binaries; NULL if an item is no binary."""
-    found = items(values)
-    if found is None:
+    result = items(values)
+    if result is None:
         return None
-    parts = [each for each in found if isinstance(each, bytes)]
-    return b"".join(parts) if len(parts) == len(found) else None
+    parts = [each for each in result if isinstance(each, bytes)]
+    return b"".join(parts) if len(parts) == len(result) else None

@@ -41,9 +41,9 @@ def items(value: Value) -> Items | None:
     return value if type(value) is tuple or isinstance(value, Bag) else None
 
 
-def as_collection_like(model: Value, found: Items | list[Value]) -> Value:
+def as_collection_like(model: Value, result: Items | list[Value]) -> Value:
     """The items as a multiset if the model is one, else as an array."""
-    return Bag(found) if isinstance(model, Bag) else tuple(found)
+    return Bag(result) if isinstance(model, Bag) else tuple(result)
 
 
 def distinct(values: Items | list[Value]) -> list[Value]:
@@ -63,18 +63,22 @@ def length(value: Value) -> Value:
 @scalar("array_append", least=2, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def append(value: Value, *more: Value) -> Value:
     """The items, then the other values."""
-    found = _unknown(value, *more)
-    held = items(value)
-    return found if found is not True else None if held is None else as_collection_like(value, (*held, *more))
+    unknown = _unknown(value, *more)
+    elements = items(value)
+    return (
+        unknown if unknown is not True else None if elements is None else as_collection_like(value, (*elements, *more))
+    )
 
 
 @scalar("array_prepend", least=2, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def prepend(*values: Value) -> Value:
     """The other values, then the items of the array, which is the last argument."""
     *more, value = values
-    found = _unknown(value, *more)
-    held = items(value)
-    return found if found is not True else None if held is None else as_collection_like(value, (*more, *held))
+    unknown = _unknown(value, *more)
+    elements = items(value)
+    return (
+        unknown if unknown is not True else None if elements is None else as_collection_like(value, (*more, *elements))
+    )
 
 
 def _unknown(value: Value, *more: Value) -> Value:
@@ -87,135 +91,135 @@ def _unknown(value: Value, *more: Value) -> Value:
 @scalar("array_concat", least=2, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
     """The items of all collections."""
-    held = [items(value) for value in values]
-    known = [one for one in held if one is not None]
+    elements = [items(value) for value in values]
+    known = [one for one in elements if one is not None]
     if len(known) != len(values):
         return None
     return as_collection_like(values[0], tuple(item for one in known for item in one))
 
 
 @scalar("array_contains", least=2, cost=match_cost)
-def contains(value: Value, wanted: Value) -> Value:
+def contains(value: Value, target: Value) -> Value:
     """Whether an item equals a value."""
-    held = items(value)
-    return None if held is None else any(comparison.equal(item, wanted) is True for item in held)
+    elements = items(value)
+    return None if elements is None else any(comparison.equal(item, target) is True for item in elements)
 
 
 @scalar("array_position", least=2, cost=match_cost)
-def position(value: Value, wanted: Value) -> Value:
+def position(value: Value, target: Value) -> Value:
     """The position of the first equal item, counted from 0; -1 without any."""
-    held = items(value)
-    if held is None:
+    elements = items(value)
+    if elements is None:
         return None
-    return next((at for at, item in enumerate(held) if comparison.equal(item, wanted) is True), -1)
+    return next((at for at, item in enumerate(elements) if comparison.equal(item, target) is True), -1)
 
 
 @scalar("array_distinct", least=1, cost=compare_cost)
 def array_distinct(value: Value) -> Value:
     """Each item once."""
-    held = items(value)
-    return None if held is None else as_collection_like(value, distinct(held))
+    elements = items(value)
+    return None if elements is None else as_collection_like(value, distinct(elements))
 
 
 @scalar("array_reverse", least=1, cost=linear_cost)
 def reverse(value: Value) -> Value:
     """The items in reverse order."""
-    held = items(value)
-    return None if held is None else as_collection_like(value, held[::-1])
+    elements = items(value)
+    return None if elements is None else as_collection_like(value, elements[::-1])
 
 
 @scalar("array_sort", least=1, cost=compare_cost)
 def sort(value: Value) -> Value:
     """The items in the order of SQL++ values."""
-    held = items(value)
-    return None if held is None else as_collection_like(value, sorted(held, key=key))
+    elements = items(value)
+    return None if elements is None else as_collection_like(value, sorted(elements, key=key))
 
 
 @scalar("array_flatten", least=2, cost=compare_cost)
 def flatten(value: Value, depth: Value) -> Value:
     """Nested collections flattened by `depth` levels; a negative depth flattens all."""
-    held, levels = items(value), whole(depth)
-    if held is None or levels is None:
+    elements, levels = items(value), whole(depth)
+    if elements is None or levels is None:
         return None
-    made: list[Value] = []
-    waiting = [(item, levels) for item in reversed(held)]
+    results: list[Value] = []
+    waiting = [(item, levels) for item in reversed(elements)]
     while waiting:
         item, left = waiting.pop()
         inner = items(item)
         if inner is None or left == 0:
-            made.append(item)
+            results.append(item)
         else:
             waiting.extend((one, left - 1) for one in reversed(inner))
-    return as_collection_like(value, made)
+    return as_collection_like(value, results)
 
 
 @scalar("array_ifnull", least=1, cost=linear_cost)
 def first_known(value: Value) -> Value:
     """The first item that is neither NULL nor MISSING."""
-    held = items(value)
-    return None if held is None else next((item for item in held if not is_unknown(item)), None)
+    elements = items(value)
+    return None if elements is None else next((item for item in elements if not is_unknown(item)), None)
 
 
 @scalar("array_insert", least=3, most=ANY_NUMBER, strict=False, cost=linear_cost)
 def insert(value: Value, at: Value, *more: Value) -> Value:
     """Insert values before the item at a position; a negative position counts from the end."""
-    found = _unknown(value, at, *more)
-    held, place = items(value), whole(at)
-    if found is not True or held is None or place is None:
-        return None if found is True else found
-    place += len(held) if place < 0 else 0
-    if not 0 <= place <= len(held):
+    unknown = _unknown(value, at, *more)
+    elements, place = items(value), whole(at)
+    if unknown is not True or elements is None or place is None:
+        return None if unknown is True else unknown
+    place += len(elements) if place < 0 else 0
+    if not 0 <= place <= len(elements):
         return None
-    return as_collection_like(value, (*held[:place], *more, *held[place:]))
+    return as_collection_like(value, (*elements[:place], *more, *elements[place:]))
 
 
 @scalar("array_put", least=2, most=ANY_NUMBER, strict=False, cost=match_cost)
 def put(value: Value, *more: Value) -> Value:
     """Append the values that the collection does not contain yet."""
-    found = _unknown(value, *more)
-    held = items(value)
-    if found is not True or held is None:
-        return None if found is True else found
-    made = list(held)
+    unknown = _unknown(value, *more)
+    elements = items(value)
+    if unknown is not True or elements is None:
+        return None if unknown is True else unknown
+    results = list(elements)
     for one in more:
-        if not is_unknown(one) and not any(comparison.equal(item, one) is True for item in made):
-            made.append(one)
-    return as_collection_like(value, made)
+        if not is_unknown(one) and not any(comparison.equal(item, one) is True for item in results):
+            results.append(one)
+    return as_collection_like(value, results)
 
 
 @scalar("array_remove", least=2, most=ANY_NUMBER, cost=match_cost)
 def remove(value: Value, *unwanted: Value) -> Value:
     """The items that equal none of the values."""
-    held = items(value)
-    if held is None:
+    elements = items(value)
+    if elements is None:
         return None
     return as_collection_like(
-        value, [item for item in held if not any(comparison.equal(item, one) is True for one in unwanted)]
+        value, [item for item in elements if not any(comparison.equal(item, one) is True for one in unwanted)]
     )
 
 
 @scalar("array_replace", least=3, most=4, strict=False, cost=match_cost)
 def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
     """Replace items that equal a value, at most `limit` of them; -1 replaces all."""
-    found = _unknown(value, old, new, limit)
-    held, left = items(value), whole(limit)
-    if found is not True or old is None or held is None or left is None:
-        return found if found is not True else None
-    made: list[Value] = []
-    for item in held:
+    unknown = _unknown(value, old, new, limit)
+    elements, left = items(value), whole(limit)
+    if unknown is not True or old is None or elements is None or left is None:
+        return unknown if unknown is not True else None
+    results: list[Value] = []
+    for item in elements:
         hit = left != 0 and comparison.equal(item, old) is True
-        made.append(new if hit else item)
+        results.append(new if hit else item)
         left -= hit
-    return as_collection_like(value, made)
+    return as_collection_like(value, results)
 
 
 @scalar("array_repeat", least=2, strict=False, cost=repeat_cost(1))
 def repeat(value: Value, count: Value) -> Value:
     """An array that repeats a value."""
-    found = _unknown(count, value)
+    unknown = _unknown(count, value)
     times = whole(count)
-    if found is not True or times is None or times < 0:
-        return None if found is True else found
+    if unknown is not True or times is None or times < 0:
+        return None if unknown is True else unknown
     _require_item_count(times)
     return (value,) * times
 
@@ -229,12 +233,12 @@ def array_range(start: Value, end: Value, step: Value = 1) -> Value:
     if by == 0 or not all(map(math.isfinite, (first, last, by))):
         return ()
     _require_item_count(max(0, int((last - first) / by)))
-    made: list[Value] = []
+    elements: list[Value] = []
     value = first
     while value < last if by > 0 else value > last:
-        made.append(value)
-        value = first + len(made) * by
-    return tuple(made)
+        elements.append(value)
+        value = first + len(elements) * by
+    return tuple(elements)
 
 
 @scalar("range", least=2, cost=range_cost)
@@ -255,24 +259,24 @@ def _require_item_count(count: int) -> None:
 @scalar("array_slice", least=2, most=3, cost=linear_cost)
 def array_slice(value: Value, start: Value, *end: Value) -> Value:
     """The items from `start` to `end`, which is excluded; NULL if a position is outside."""
-    held, first = items(value), whole(start)
-    last = None if held is None else whole(end[0]) if end else len(held)
-    if held is None or first is None or last is None:
+    elements, first = items(value), whole(start)
+    last = None if elements is None else whole(end[0]) if end else len(elements)
+    if elements is None or first is None or last is None:
         return None
-    first += len(held) if first < 0 else 0
-    last += len(held) if last < 0 else 0
-    return as_collection_like(value, held[first:last]) if 0 <= first < last <= len(held) else None
+    first += len(elements) if first < 0 else 0
+    last += len(elements) if last < 0 else 0
+    return as_collection_like(value, elements[first:last]) if 0 <= first < last <= len(elements) else None
 
 
 def _sets(values: Items) -> list[dict[bytes, Value]] | None:
     """The items of each collection, by key; None if a value is no collection."""
-    made = []
+    elements = []
     for value in values:
-        held = items(value)
-        if held is None:
+        items_of = items(value)
+        if items_of is None:
             return None
-        made.append({key(item): item for item in reversed(held)})
-    return made
+        elements.append({key(item): item for item in reversed(items_of)})
+    return elements
 
 
 @scalar("array_union", least=2, most=ANY_NUMBER, cost=compare_cost)
@@ -286,19 +290,21 @@ def union(*values: Value) -> Value:
 def intersect(*values: Value) -> Value:
     """The distinct items that all collections contain."""
     sets = _sets(values)
-    held = items(values[0])
-    if sets is None or held is None:
+    elements = items(values[0])
+    if sets is None or elements is None:
         return None
-    return as_collection_like(values[0], [item for item in distinct(held) if all(key(item) in one for one in sets[1:])])
+    return as_collection_like(
+        values[0], [item for item in distinct(elements) if all(key(item) in one for one in sets[1:])]
+    )
 
 
 @scalar("array_except", least=2, cost=compare_cost)
 def difference(value: Value, other: Value) -> Value:
     """The items that the other collection does not contain."""
-    held, sets = items(value), _sets((other,))
-    if held is None or sets is None:
+    elements, sets = items(value), _sets((other,))
+    if elements is None or sets is None:
         return None
-    return as_collection_like(value, [item for item in held if key(item) not in sets[0]])
+    return as_collection_like(value, [item for item in elements if key(item) not in sets[0]])
 
 
 def _matching_items(values: Items) -> list[list[Value]] | None:
@@ -306,11 +312,11 @@ def _matching_items(values: Items) -> list[list[Value]] | None:
     sets = _sets(values)
     if sets is None:
         return None
-    found: dict[bytes, list[Value]] = {}
+    result: dict[bytes, list[Value]] = {}
     for one in sets:
         for name, item in one.items():
-            found.setdefault(name, []).append(item)
-    return list(found.values())
+            result.setdefault(name, []).append(item)
+    return list(result.values())
 
 
 @scalar("array_symdiff", least=2, most=ANY_NUMBER, cost=compare_cost)
@@ -330,27 +336,27 @@ def odd_difference(*values: Value) -> Value:
 def _moving(name: str, work: Callable[[list[Value], tuple[int, int]], None]) -> None:
     """Register a function of a collection and two positions; a negative position counts from the end."""
 
-    def run(value: Value, *wanted: Value) -> Value:
-        held, places = items(value), tuple(map(whole, wanted))
-        if held is None or None in places:
+    def run(value: Value, *expected: Value) -> Value:
+        elements, places = items(value), tuple(map(whole, expected))
+        if elements is None or None in places:
             return None
-        one, other = (place + len(held) if place < 0 else place for place in places if place is not None)
-        if not (0 <= one < len(held) and 0 <= other < len(held)):
+        one, other = (place + len(elements) if place < 0 else place for place in places if place is not None)
+        if not (0 <= one < len(elements) and 0 <= other < len(elements)):
             return None
-        made = list(held)
-        work(made, (one, other))
-        return as_collection_like(value, made)
+        results = list(elements)
+        work(results, (one, other))
+        return as_collection_like(value, results)
 
     scalar(name, least=3, cost=linear_cost)(run)
 
 
-def _move(held: list[Value], places: tuple[int, int]) -> None:
-    held.insert(places[1], held.pop(places[0]))
+def _move(elements: list[Value], places: tuple[int, int]) -> None:
+    elements.insert(places[1], elements.pop(places[0]))
 
 
-def _swap(held: list[Value], places: tuple[int, int]) -> None:
+def _swap(elements: list[Value], places: tuple[int, int]) -> None:
     one, other = places
-    held[one], held[other] = held[other], held[one]
+    elements[one], elements[other] = elements[other], elements[one]
 
 
 _moving("array_move", _move)
@@ -358,13 +364,13 @@ _moving("array_swap", _swap)
 
 
 @scalar("array_binary_search", least=2, cost=compare_cost)
-def binary_search(value: Value, wanted: Value) -> Value:
+def binary_search(value: Value, target: Value) -> Value:
     """The first position of a value in a sorted array; -1 if it is absent."""
-    held = items(value)
-    if held is None:
+    elements = items(value)
+    if elements is None:
         return None
-    at = bisect_left(held, key(wanted), key=key)
-    return at if at < len(held) and key(held[at]) == key(wanted) else -1
+    at = bisect_left(elements, key(target), key=key)
+    return at if at < len(elements) and key(elements[at]) == key(target) else -1
 
 
 @scalar("array_star", least=1, cost=quadratic_cost)
@@ -373,13 +379,13 @@ def star(value: Value) -> Value:
 
     Each array has one item per object, NULL for an absent field.
     """
-    held = items(value)
-    if held is None:
+    elements = items(value)
+    if elements is None:
         return None
-    objects = [item for item in held if isinstance(item, dict)]
+    objects = [item for item in elements if isinstance(item, dict)]
     names = dict.fromkeys(name for item in objects for name in item)
     if not names:
         return MISSING
     return object_of(
-        (name, tuple(item.get(name) if isinstance(item, dict) else None for item in held)) for name in names
+        (name, tuple(item.get(name) if isinstance(item, dict) else None for item in elements)) for name in names
     )

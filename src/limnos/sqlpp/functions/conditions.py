@@ -57,10 +57,10 @@ def _when_equal(name: str, then: Value, *more: str) -> None:
     """Register a function that returns `then` if both arguments are equal, else the first."""
 
     def run(value: Value, other: Value) -> Value:
-        told = comparison.equal(value, other)
-        if told is True:
+        equal = comparison.equal(value, other)
+        if equal is True:
             return then
-        return value if told is False else told
+        return value if equal is False else equal
 
     scalar(name, *more, least=2, strict=False, cost=compare_cost)(run)
 

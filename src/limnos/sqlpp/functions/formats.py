@@ -35,16 +35,16 @@ def _runs(pattern: str) -> tuple[str, ...]:
 
 def _read(text: str, pattern: str) -> Parts | None:
     """The parts of a text by a pattern; None if it does not fit."""
-    found: Parts = {}
+    results: Parts = {}
     at = 0
     for run in _runs(pattern):
         letter = run[0]
         if letter not in _DATE_LETTERS | _TIME_LETTERS:
-            taken, value = run, None
+            name, value = run, None
         elif run in ("MMM", "a"):
-            taken = text[at : at + (3 if run == "MMM" else 2)].lower()
+            name = text[at : at + (3 if run == "MMM" else 2)].lower()
             names = MONTHS if run == "MMM" else ("am", "pm")
-            value = names.index(taken) + (run == "MMM") if taken in names else None
+            value = names.index(name) + (run == "MMM") if name in names else None
             if value is None:
                 return None
         else:
@@ -52,19 +52,19 @@ def _read(text: str, pattern: str) -> Parts | None:
             match = re.compile(rf"\d{{1,{most}}}", re.ASCII).match(text, at)
             if match is None:
                 return None
-            taken = match[0]
-            value = int((taken + "00")[:3]) if letter == "n" else int(taken)
-        if text[at : at + len(taken)].lower() != taken.lower():
+            name = match[0]
+            value = int((name + "00")[:3]) if letter == "n" else int(name)
+        if text[at : at + len(name)].lower() != name.lower():
             return None
-        at += len(taken)
+        at += len(name)
         if value is not None:
-            found[letter] = value
-    return found if at == len(text) else None
+            results[letter] = value
+    return results if at == len(text) else None
 
 
 def _days(parts: Mapping[str, int]) -> int | None:
-    found = date_of(f"{parts.get('Y', 1970):04d}-{parts.get('M', 1):02d}-{parts.get('D', 1):02d}")
-    return None if found is None else found.days
+    date = date_of(f"{parts.get('Y', 1970):04d}-{parts.get('M', 1):02d}-{parts.get('D', 1):02d}")
+    return None if date is None else date.days
 
 
 def _day_ms(parts: Mapping[str, int]) -> int | None:
@@ -82,7 +82,7 @@ def _first(text: Value, pattern: Value) -> Parts | None:
     """The parts by the first pattern that fits."""
     if not isinstance(text, str) or not isinstance(pattern, str):
         return None
-    return next((found for each in pattern.split("|") if (found := _read(text, each)) is not None), None)
+    return next((results for each in pattern.split("|") if (results := _read(text, each)) is not None), None)
 
 
 @scalar("parse_date", least=2, cost=character_cost)
@@ -97,8 +97,8 @@ def parse_date(text: Value, pattern: Value) -> Value:
 def parse_time(text: Value, pattern: Value) -> Value:
     """Parse a time of day by a pattern."""
     parts = _first(text, pattern)
-    found = None if parts is None else _day_ms(parts)
-    return None if found is None else Time(found)
+    number = None if parts is None else _day_ms(parts)
+    return None if number is None else Time(number)
 
 
 @scalar("parse_datetime", least=2, cost=character_cost)
@@ -129,14 +129,14 @@ def _format_moment(pattern: Value, days: int | None, *, of_day: int | None) -> s
 
 
 def _parts_of(days: int | None, of_day: int | None) -> Parts:
-    found: Parts = {}
+    results: Parts = {}
     if days is not None:
-        found |= dict(zip("YMD", civil(days), strict=True))
+        results |= dict(zip("YMD", civil(days), strict=True))
     if of_day is not None:
         seconds, fraction = divmod(of_day, 1000)
         hour = seconds // 3600
-        found |= {"h": hour, "m": seconds // 60 % 60, "s": seconds % 60, "n": fraction, "a": hour // 12}
-    return found
+        results |= {"h": hour, "m": seconds // 60 % 60, "s": seconds % 60, "n": fraction, "a": hour // 12}
+    return results
 
 
 def _piece(run: str, known: Parts, *, twelve: bool) -> str:

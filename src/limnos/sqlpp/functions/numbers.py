@@ -29,44 +29,44 @@ def number(value: Value) -> int | float | None:
 
 def whole(value: Value) -> int | None:
     """The value as an integer, also for a double without fraction; None for another value."""
-    found = number(value)
-    if isinstance(found, float):
-        return int(found) if found.is_integer() else None
-    return None if found is None else int(found)
+    result = number(value)
+    if isinstance(result, float):
+        return int(result) if result.is_integer() else None
+    return None if result is None else int(result)
 
 
 @scalar("abs", least=1, cost=linear_cost)
 def absolute(value: Value) -> Value:
     """The absolute value, in the type of the argument."""
-    found = number(value)
-    return None if found is None else negate(value) if found < 0 or math.copysign(1, found) < 0 else value
+    result = number(value)
+    return None if result is None else negate(value) if result < 0 or math.copysign(1, result) < 0 else value
 
 
 @scalar("sign", least=1, cost=linear_cost)
 def sign(value: Value) -> Value:
     """-1, 0 or 1."""
-    found = number(value)
-    return None if found is None else (found > 0) - (found < 0)
+    result = number(value)
+    return None if result is None else (result > 0) - (result < 0)
 
 
 def _round_value(value: Value, how: Callable[[float], float]) -> Value:
     """Round a double or a float and keep its type; integers stay as they are."""
-    found = number(value)
-    if not isinstance(found, float) or not math.isfinite(found):
-        return found
-    return type(found)(how(found))
+    result = number(value)
+    if not isinstance(result, float) or not math.isfinite(result):
+        return result
+    return type(result)(how(result))
 
 
 @scalar("ceil", "ceiling", least=1, cost=linear_cost)
 def ceil(value: Value) -> Value:
     """The least integer that is not less."""
-    return _round_value(value, lambda found: float(math.ceil(found)))
+    return _round_value(value, lambda result: float(math.ceil(result)))
 
 
 @scalar("floor", least=1, cost=linear_cost)
 def floor(value: Value) -> Value:
     """The greatest integer that is not greater."""
-    return _round_value(value, lambda found: float(math.floor(found)))
+    return _round_value(value, lambda result: float(math.floor(result)))
 
 
 def half_up(value: float) -> float:
@@ -89,51 +89,51 @@ def rounded(value: Value, digits: Value = 0) -> Value:
 @scalar("trunc", "truncate", least=1, most=2, cost=linear_cost)
 def truncated(value: Value, digits: Value = 0) -> Value:
     """Truncate to a number of decimal digits."""
-    return _to_digits(value, digits, how=lambda found: float(math.trunc(found)))
+    return _to_digits(value, digits, how=lambda result: float(math.trunc(result)))
 
 
 @scalar("round_half_to_even", least=1, most=2, cost=linear_cost)
 def half_to_even(value: Value, digits: Value = 0) -> Value:
     """Round to a number of decimal digits, halves to the even neighbour."""
-    return _to_digits(value, digits, how=lambda found: float(round(found)))
+    return _to_digits(value, digits, how=lambda result: float(round(result)))
 
 
 def _to_digits(value: Value, digits: Value, *, how: Callable[[float], float]) -> Value:
-    found, places = number(value), whole(digits)
-    if found is None or places is None or not math.isfinite(found) or abs(places) > _DIGITS_MAX:
-        return None if found is None or places is None else found
-    if isinstance(found, int) and places >= 0:
-        return found
+    result, places = number(value), whole(digits)
+    if result is None or places is None or not math.isfinite(result) or abs(places) > _DIGITS_MAX:
+        return None if result is None or places is None else result
+    if isinstance(result, int) and places >= 0:
+        return result
     if places == 0:
-        return type(found)(how(found))
+        return type(result)(how(result))
     scale = 10.0 ** min(abs(places), 308)
-    moved = float(found) * scale if places > 0 else float(found) / scale
+    moved = float(result) * scale if places > 0 else float(result) / scale
     if not math.isfinite(moved):
-        return found
+        return result
     back = how(moved) / scale if places > 0 else how(moved) * scale
-    return type(found)(back)
+    return type(result)(back)
 
 
 def _of_double(name: str, work: Callable[[float], float]) -> None:
     """Register a function from double to double. A domain error gives NaN."""
 
     def run(value: Value) -> Value:
-        found = number(value)
-        if found is None:
+        match = number(value)
+        if match is None:
             return None
         try:
-            result = work(float(found))
+            result = work(float(match))
         except ValueError:
             result = math.nan
         except OverflowError:
             result = math.inf
-        return Float(result) if isinstance(found, Float) else result
+        return Float(result) if isinstance(match, Float) else result
 
     scalar(name, least=1, cost=linear_cost)(run)
 
 
 def _logarithm(of: Callable[[float], float]) -> Callable[[float], float]:
-    return lambda found: -math.inf if found == 0 else of(found)
+    return lambda result: -math.inf if result == 0 else of(result)
 
 
 for _name, _work in {
@@ -186,13 +186,13 @@ def chance(seed: Value = None) -> Value:
     """A random double of at least 0 and less than 1; always the same for the same seed."""
     if seed is None:
         return random.random()  # noqa: S311 - not used for secrets
-    found = number(seed)
-    return None if found is None else random.Random(found).random()  # noqa: S311
+    result = number(seed)
+    return None if result is None else random.Random(result).random()  # noqa: S311
 
 
 def _bits(value: Value) -> int | None:
-    found = whole(value)
-    return found if found is not None and -(1 << 63) <= found < 1 << 63 else None
+    result = whole(value)
+    return result if result is not None and -(1 << 63) <= result < 1 << 63 else None
 
 
 def _wrap_int64(value: int) -> int:
@@ -204,10 +204,10 @@ def _register_bit_fold(name: str, work: Callable[[int, int], int]) -> None:
     def run(*values: Value) -> Value:
         total: int | None = None
         for value in values:
-            found = _bits(value)
-            if found is None:
+            bits = _bits(value)
+            if bits is None:
                 return None
-            total = found if total is None else work(total, found)
+            total = bits if total is None else work(total, bits)
         return total
 
     scalar(name, least=2, most=-1, cost=linear_cost)(run)
@@ -221,58 +221,58 @@ _register_bit_fold("bitxor", int.__xor__)
 @scalar("bitnot", least=1, cost=linear_cost)
 def bit_not(value: Value) -> Value:
     """Invert every bit."""
-    found = _bits(value)
-    return None if found is None else ~found
+    bits = _bits(value)
+    return None if bits is None else ~bits
 
 
 @scalar("bitcount", least=1, cost=linear_cost)
 def bit_count(value: Value) -> Value:
     """The number of set bits among the 64."""
-    found = _bits(value)
-    return None if found is None else (found % (1 << 64)).bit_count()
+    bits = _bits(value)
+    return None if bits is None else (bits % (1 << 64)).bit_count()
 
 
 @scalar("bitshift", least=2, most=3, cost=linear_cost)
 def bit_shift(value: Value, count: Value, *rotate: Value) -> Value:
     """Shift left, or right by a negative count; with `rotate`, shifted-out bits come back at the other end."""
-    found, by = _bits(value), whole(count)
-    if found is None or by is None or not all(isinstance(one, bool) for one in rotate):
+    result, by = _bits(value), whole(count)
+    if result is None or by is None or not all(isinstance(one, bool) for one in rotate):
         return None
     if rotate and rotate[0]:
         by %= 64
-        bits = found % (1 << 64)
+        bits = result % (1 << 64)
         return _wrap_int64((bits << by) | (bits >> (64 - by)))
     if abs(by) > 64:
         return 0
-    return _wrap_int64(found << by) if by >= 0 else _wrap_int64((found % (1 << 64)) >> -by)
+    return _wrap_int64(result << by) if by >= 0 else _wrap_int64((result % (1 << 64)) >> -by)
 
 
 @scalar("bittest", "isbitset", least=2, most=3, cost=linear_cost)
 def bit_test(value: Value, positions: Value, *every: Value) -> Value:
     """Whether any (with `every`, all) of the bits, counted from 1, are set."""
-    found = _bits(value)
+    bits = _bits(value)
     listed = positions if isinstance(positions, tuple) else (positions,)
     places = [whole(place) for place in listed]
-    if found is None or not all(isinstance(one, bool) for one in every):
+    if bits is None or not all(isinstance(one, bool) for one in every):
         return None
     known = [place for place in places if place is not None and 1 <= place <= 64]
     if len(known) != len(places):
         return None
-    set_ = [bool(found >> (place - 1) & 1) for place in known]
+    set_ = [bool(bits >> (place - 1) & 1) for place in known]
     return all(set_) if every and every[0] else any(set_)
 
 
 def _change_bits(value: Value, positions: Value, *, sets: bool) -> Value:
     """Set or clear bits, counted from 1."""
-    found = _bits(value)
+    bits = _bits(value)
     listed = positions if isinstance(positions, tuple) else (positions,)
     places = [whole(place) for place in listed]
-    if found is None or not all(place is not None and 1 <= place <= 64 for place in places):
+    if bits is None or not all(place is not None and 1 <= place <= 64 for place in places):
         return None
     mask = 0
     for place in places:
         mask |= 1 << ((place or 1) - 1)
-    return _wrap_int64(found | mask if sets else found & ~mask)
+    return _wrap_int64(bits | mask if sets else bits & ~mask)
 
 
 @scalar("bitset", least=2, cost=linear_cost)

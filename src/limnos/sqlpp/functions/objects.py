@@ -29,7 +29,7 @@ def pairs(value: Value) -> Value:
     """Each field as an object with `name` and `value`."""
     if not isinstance(value, dict):
         return None
-    return tuple({"name": name, "value": held} for name, held in value.items())
+    return tuple({"name": name, "value": item} for name, item in value.items())
 
 
 @scalar("object_length", least=1, cost=linear_cost)
@@ -52,7 +52,7 @@ def put(value: Value, name: Value, added: Value) -> Value:
     if not isinstance(value, dict) or not isinstance(name, str):
         return _unknown(value, name)
     if added is MISSING:
-        return {key: held for key, held in value.items() if key != name}
+        return {key: item for key, item in value.items() if key != name}
     return {**value, name: added}
 
 
@@ -63,7 +63,7 @@ def replace(value: Value, old: Value, new: Value) -> Value:
         return _unknown(value, old, new)
     from limnos.sqlpp.values.comparison import equal  # noqa: PLC0415 - only needed here
 
-    return {name: new if equal(held, old) is True else held for name, held in value.items()}
+    return {name: new if equal(item, old) is True else item for name, item in value.items()}
 
 
 def _unknown(*values: Value) -> Value:
@@ -75,16 +75,16 @@ def remove(value: Value, name: Value) -> Value:
     """Remove a field."""
     if not isinstance(value, dict) or not isinstance(name, str):
         return None
-    return {key: held for key, held in value.items() if key != name}
+    return {key: item for key, item in value.items() if key != name}
 
 
 @scalar("object_remove_fields", "record_remove_fields", least=2, cost=linear_cost)
 def remove_fields(value: Value, unwanted: Value) -> Value:
     """Remove the named fields."""
-    held = items(unwanted)
-    if not isinstance(value, dict) or held is None or not all(isinstance(name, str) for name in held):
+    elements = items(unwanted)
+    if not isinstance(value, dict) or elements is None or not all(isinstance(name, str) for name in elements):
         return None
-    return {key: kept for key, kept in value.items() if key not in held}
+    return {key: entry for key, entry in value.items() if key not in elements}
 
 
 @scalar("object_rename", least=3, cost=linear_cost)
@@ -92,18 +92,18 @@ def rename(value: Value, old: Value, new: Value) -> Value:
     """Rename a field; NULL if another field has the new name."""
     if not (isinstance(value, dict) and isinstance(old, str) and isinstance(new, str)) or (new != old and new in value):
         return None
-    return {new if key == old else key: held for key, held in value.items()}
+    return {new if key == old else key: item for key, item in value.items()}
 
 
 @scalar("object_concat", "record_concat", least=2, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
     """The fields of all objects; the last of several with the same name wins."""
-    made: dict[str, Value] = {}
+    fields: dict[str, Value] = {}
     for value in values:
         if not isinstance(value, dict):
             return None
-        made |= value
-    return made
+        fields |= value
+    return fields
 
 
 @scalar("object_merge", "record_merge", least=2, cost=linear_cost)
@@ -111,19 +111,19 @@ def merge(value: Value, other: Value) -> Value:
     """The fields of both objects. The first object's value wins, and nested objects are merged."""
     if not isinstance(value, dict) or not isinstance(other, dict):
         return None
-    made = dict(value)
-    waiting: list[tuple[dict[str, Value], dict[str, Value]]] = [(made, other)]
+    fields = dict(value)
+    waiting: list[tuple[dict[str, Value], dict[str, Value]]] = [(fields, other)]
     while waiting:
         into, source = waiting.pop()
-        for name, held in source.items():
+        for name, item in source.items():
             mine = into.get(name, MISSING)
             if mine is MISSING:
-                into[name] = held
-            elif isinstance(mine, dict) and isinstance(held, dict):
+                into[name] = item
+            elif isinstance(mine, dict) and isinstance(item, dict):
                 copied = dict(mine)
                 into[name] = copied
-                waiting.append((copied, held))
-    return made
+                waiting.append((copied, item))
+    return fields
 
 
 @scalar("object_unwrap", least=1, cost=linear_cost)
@@ -135,11 +135,11 @@ def unwrap(value: Value) -> Value:
 @scalar("object_add_fields", "record_add_fields", least=2, cost=linear_cost)
 def add_fields(value: Value, added: Value) -> Value:
     """Add fields given as objects with `name` and `value`; existing fields are kept."""
-    held = items(added)
-    if not isinstance(value, dict) or held is None:
+    elements = items(added)
+    if not isinstance(value, dict) or elements is None:
         return None
     more = []
-    for one in held:
+    for one in elements:
         name = one.get("name") if isinstance(one, dict) else None
         if not isinstance(one, dict) or not isinstance(name, str):
             return None

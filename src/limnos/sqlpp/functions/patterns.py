@@ -57,8 +57,8 @@ def compile_pattern(pattern: str, flags: str) -> _Pattern:
     try:
         return cast("_Pattern", re2.compile(named + pattern, options))
     except re2.error as error:
-        told = error.args[0] if error.args else ""
-        why = told.decode("utf-8", "replace") if isinstance(told, bytes) else str(told)
+        result = error.args[0] if error.args else ""
+        why = result.decode("utf-8", "replace") if isinstance(result, bytes) else str(result)
         raise compilation(f"Invalid pattern '{visible(shorten(pattern))}': {visible(shorten(why))}") from None
 
 
@@ -83,20 +83,20 @@ def _like(pattern: _Pattern, text: str) -> Value:
 
 
 def _position(pattern: _Pattern, text: str, *, first: int) -> Value:
-    found = pattern.search(text)
-    return -1 + first if found is None else found.start() + first
+    match = pattern.search(text)
+    return -1 + first if match is None else match.start() + first
 
 
 def _matches(pattern: _Pattern, text: str) -> Value:
-    return tuple(text[found.start() : found.end()] for found in pattern.finditer(text))
+    return tuple(text[match.start() : match.end()] for match in pattern.finditer(text))
 
 
 def _split(pattern: _Pattern, text: str) -> Value:
     parts, at = [], 0
-    for found in pattern.finditer(text):
-        if found.end() > found.start():  # an empty match separates nothing
-            parts.append(text[at : found.start()])
-            at = found.end()
+    for match in pattern.finditer(text):
+        if match.end() > match.start():  # an empty match separates nothing
+            parts.append(text[at : match.start()])
+            at = match.end()
     return (*parts, text[at:])
 
 
@@ -130,19 +130,19 @@ def replace(text: Value, pattern: Value, *rest: Value) -> Value:
     most = whole(more)
     if most is None and not isinstance(more, str):
         return None
-    found = compile_pattern(pattern, more if isinstance(more, str) else "")
-    pieces = _pieces(new, found)
-    made, at, length = [], 0, 0
-    for count, match in enumerate(found.finditer(text)):
+    result = compile_pattern(pattern, more if isinstance(more, str) else "")
+    pieces = _pieces(new, result)
+    names, at, length = [], 0, 0
+    for count, match in enumerate(result.finditer(text)):
         if most is not None and 0 <= most <= count:
             break
         put = "".join(piece if isinstance(piece, str) else match.group(piece) or "" for piece in pieces)
-        made += [text[at : match.start()], put]
-        length += len(made[-2]) + len(put)
+        names += [text[at : match.start()], put]
+        length += len(names[-2]) + len(put)
         require_length(length)
         at = match.end()
     require_length(length + len(text) - at)
-    return "".join((*made, text[at:]))
+    return "".join((*names, text[at:]))
 
 
 def _pieces(new: str, pattern: _Pattern) -> list[str | int]:

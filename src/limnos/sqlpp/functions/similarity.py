@@ -57,10 +57,10 @@ def edit_distance(left: Value, right: Value) -> Value:
 @scalar("edit_distance_check", least=3, cost=match_cost)
 def edit_distance_check(left: Value, right: Value, most: Value) -> Value:
     """Whether the edit distance is at most `most`, and the distance (0 if it is larger)."""
-    limit, found = whole(most), _distance(left, right)
-    if limit is None or found is None:
+    limit, distance = whole(most), _distance(left, right)
+    if limit is None or distance is None:
         return None
-    return (True, found) if found <= limit else (False, 0)
+    return (True, distance) if distance <= limit else (False, 0)
 
 
 def _jaccard(left: Value, right: Value) -> float | None:
@@ -82,7 +82,7 @@ def similarity_jaccard(left: Value, right: Value) -> Value:
 @scalar("similarity_jaccard_check", least=3, cost=match_cost)
 def similarity_jaccard_check(left: Value, right: Value, least: Value) -> Value:
     """Whether the similarity is at least `least`, and the similarity (0 if it is smaller)."""
-    limit, found = number(least), _jaccard(left, right)
-    if limit is None or found is None:
+    limit, jaccard = number(least), _jaccard(left, right)
+    if limit is None or jaccard is None:
         return None
-    return (True, found) if found >= limit else (False, 0.0)
+    return (True, jaccard) if jaccard >= limit else (False, 0.0)

@@ -65,11 +65,11 @@ def title(value: Value) -> Value:
     """The first letter of each word in upper case, the others in lower case."""
     if not isinstance(value, str):
         return None
-    made, inside = [], False
+    names, inside = [], False
     for char in value:
-        made.append(char.lower() if inside else char.upper())
+        names.append(char.lower() if inside else char.upper())
         inside = char.isalnum()
-    return "".join(made)
+    return "".join(names)
 
 
 def _register_trim(name: str, cut: Callable[[str, str | None], str]) -> None:

@@ -132,12 +132,12 @@ def _never(*_: Value) -> Value:
 
 def _strict(run: Callable[..., Value]) -> Callable[..., Value]:
     def guarded(*arguments: Value) -> Value:
-        found: Value = True
+        result: Value = True
         for argument in arguments:
             if argument is MISSING:
                 return MISSING
             if argument is None:
-                found = None
-        return None if found is None else run(*arguments)
+                result = None
+        return None if result is None else run(*arguments)
 
     return guarded

@@ -62,10 +62,10 @@ def _month_days(year: int, month: int) -> int:
 
 def date_of(text: str) -> Date | None:
     """Parse `2013-01-31`; None if it is malformed."""
-    found = _DATE.fullmatch(text)
-    if found is None:
+    match = _DATE.fullmatch(text)
+    if match is None:
         return None
-    year, month, day = map(int, found.groups())
+    year, month, day = map(int, match.groups())
     if not (1 <= month <= 12 and 1 <= day <= _month_days(year, month)):
         return None
     return Date(days_of(year, month, day=day))
@@ -73,20 +73,20 @@ def date_of(text: str) -> Date | None:
 
 def time_of(text: str) -> Time | None:
     """Parse `23:59:59.999` with an optional offset, which is subtracted modulo 24 hours; None if it is malformed."""
-    found = _day_ms(text)
-    return None if found is None else Time(found % DAY_MS)
+    day_ms = _day_ms(text)
+    return None if day_ms is None else Time(day_ms % DAY_MS)
 
 
 def _day_ms(text: str) -> int | None:
     """Milliseconds since midnight; below 0 or beyond a day if an offset shifts it. None if the text is malformed."""
-    found = _TIME.fullmatch(text)
-    if found is None:
+    match = _TIME.fullmatch(text)
+    if match is None:
         return None
-    hour, minute, second = (int(part) for part in found.groups()[:3])
+    hour, minute, second = (int(part) for part in match.groups()[:3])
     if hour > 23 or minute > 59 or second > 59:
         return None
-    ms = int((found[4] or "").ljust(3, "0")[:3])
-    return ((hour * 60 + minute) * 60 + second) * 1000 + ms - _offset_ms(found[5])
+    ms = int((match[4] or "").ljust(3, "0")[:3])
+    return ((hour * 60 + minute) * 60 + second) * 1000 + ms - _offset_ms(match[5])
 
 
 def _offset_ms(text: str | None) -> int:
@@ -105,12 +105,12 @@ def datetime_of(text: str) -> DateTime | None:
 
 def duration_of(text: str) -> Duration | None:
     """Parse `P1Y2M3DT4H5M6.789S`; None if it is malformed."""
-    found = _DURATION.fullmatch(text)
-    if found is None or text[-1] in "PT":
+    match = _DURATION.fullmatch(text)
+    if match is None or text[-1] in "PT":
         return None
-    years, months, days, hours, minutes, seconds = (int(part or 0) for part in found.groups()[1:7])
-    ms = ((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000 + int((found[8] or "").ljust(3, "0"))
-    sign = -1 if found[1] else 1
+    years, months, days, hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:7])
+    ms = ((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000 + int((match[8] or "").ljust(3, "0"))
+    sign = -1 if match[1] else 1
     return Duration(sign * (years * 12 + months), sign * ms)
 
 
@@ -188,10 +188,10 @@ def _move_date(value: Value, months: int, *, ms: int) -> Value:
             return None if moved is None else DateTime(moved * DAY_MS + at % DAY_MS + ms)
         case Time(at):
             return None if months else Time((at + ms) % DAY_MS)
-        case YearMonthDuration(held):
-            return YearMonthDuration(held + months) if not ms else None
-        case DayTimeDuration(held):
-            return DayTimeDuration(held + ms) if not months else None
+        case YearMonthDuration(current):
+            return YearMonthDuration(current + months) if not ms else None
+        case DayTimeDuration(current):
+            return DayTimeDuration(current + ms) if not months else None
     return None
 
 
@@ -210,15 +210,15 @@ def _parts(value: Value) -> dict[str, int]:
     """The parts (year, month, day, hour, minute, second, millisecond) that a value has."""
     days = value.days if isinstance(value, Date) else value.ms // DAY_MS if isinstance(value, DateTime) else None
     ms = value.ms % DAY_MS if isinstance(value, (Time, DateTime)) else None
-    found = {} if days is None else dict(zip(("year", "month", "day"), civil(days), strict=True))
+    results = {} if days is None else dict(zip(("year", "month", "day"), civil(days), strict=True))
     if ms is not None:
-        found |= {
+        results |= {
             "hour": ms // 3_600_000,
             "minute": ms // 60_000 % 60,
             "second": ms // 1000 % 60,
             "millisecond": ms % 1000,
         }
-    return found
+    return results
 
 
 def _part(name: str) -> None:
@@ -260,8 +260,8 @@ def _weekday(value: Value) -> int | None:
     """The number of a weekday, with Sunday as 0."""
     if isinstance(value, str):
         return WEEKDAYS.index(value.lower()) if value.lower() in WEEKDAYS else None
-    found = whole(value)
-    return None if found is None or not 1 <= found <= len(WEEKDAYS) else found - 1
+    number = whole(value)
+    return None if number is None or not 1 <= number <= len(WEEKDAYS) else number - 1
 
 
 _of_day("day_of_week", lambda days: (days + 4) % 7 + 1)
@@ -311,8 +311,8 @@ def from_unix_seconds(value: Value) -> Value:
 @scalar("date_from_unix_time_in_days", least=1, cost=character_cost)
 def from_unix_days(value: Value) -> Value:
     """The date of days since 1970."""
-    found = _moment(whole(value), DAY_MS)
-    return None if found is None else Date(found.ms // DAY_MS)
+    time = _moment(whole(value), DAY_MS)
+    return None if time is None else Date(time.ms // DAY_MS)
 
 
 def _moment(count: int | None, unit_ms: int) -> DateTime | None:
@@ -329,22 +329,22 @@ def time_ms(value: Value) -> Value:
 @scalar("time_from_unix_time_in_ms", least=1, cost=character_cost)
 def from_time_ms(value: Value) -> Value:
     """The time of day of milliseconds since midnight."""
-    found = whole(value)
-    return None if found is None or not 0 <= found < DAY_MS else Time(found)
+    number = whole(value)
+    return None if number is None or not 0 <= number < DAY_MS else Time(number)
 
 
 @scalar("duration_from_ms", least=1, cost=character_cost)
 def from_ms(value: Value) -> Value:
     """The duration of a number of milliseconds."""
-    found = whole(value)
-    return None if found is None or abs(found) >= 1 << 63 else Duration(0, found)
+    number = whole(value)
+    return None if number is None or abs(number) >= 1 << 63 else Duration(0, number)
 
 
 @scalar("duration_from_months", least=1, cost=character_cost)
 def from_months(value: Value) -> Value:
     """The duration of a number of months."""
-    found = whole(value)
-    return None if found is None or abs(found) >= 1 << 31 else Duration(found, 0)
+    number = whole(value)
+    return None if number is None or abs(number) >= 1 << 31 else Duration(number, 0)
 
 
 @scalar("get_year_month_duration", least=1, cost=character_cost)

@@ -54,8 +54,8 @@ DURATIONS: tuple[TypeName, ...] = ("duration", "year-month-duration", "day-time-
 
 
 def _register_type_test(name: str, *types: TypeName, also: tuple[str, ...] = ()) -> None:
-    wanted = frozenset(types)
-    scalar(f"is_{name}", f"is{name}", *also, least=1, cost=unit_cost)(lambda value: type_name(value) in wanted)
+    requested = frozenset(types)
+    scalar(f"is_{name}", f"is{name}", *also, least=1, cost=unit_cost)(lambda value: type_name(value) in requested)
 
 
 _register_type_test("array", "array")
@@ -104,10 +104,10 @@ def json_text(value: Value) -> str:
 
 def _plain(value: Value) -> object:
     if isinstance(value, dict):
-        return {name: _plain(held) for name, held in value.items()}
-    held = items(value)
-    if held is not None:
-        return [_plain(item) for item in held]
+        return {name: _plain(item) for name, item in value.items()}
+    elements = items(value)
+    if elements is not None:
+        return [_plain(item) for item in elements]
     if value is MISSING:
         return None
     if isinstance(value, float) and not math.isfinite(value):
@@ -150,15 +150,15 @@ def real_of(text: str) -> float | None:
 
 def whole_of(value: Value, kind: TypeName) -> Value:
     """An integer of a type, from text or a truncated number; NULL if it does not fit."""
-    found: int | None = None
+    result: int | None = None
     if (isinstance(value, str) and _WHOLE.fullmatch(value.strip())) or isinstance(value, bool):
-        found = int(value)
+        result = int(value)
     else:
-        held = number(value)
-        if held is not None and math.isfinite(held):
-            found = int(held)
+        current = number(value)
+        if current is not None and math.isfinite(current):
+            result = int(current)
     edge = 1 << (WIDTHS[kind] - 1)
-    return None if found is None or not -edge <= found < edge else _MADE[kind](found)
+    return None if result is None or not -edge <= result < edge else _MADE[kind](result)
 
 
 def _real(value: Value) -> float | None:
@@ -166,8 +166,8 @@ def _real(value: Value) -> float | None:
         return real_of(value)
     if isinstance(value, bool):
         return float(value)
-    found = number(value)
-    return None if found is None else float(found)
+    result = number(value)
+    return None if result is None else float(result)
 
 
 def _wholes(kind: TypeName, *names: str) -> None:
@@ -184,8 +184,8 @@ scalar("double", "to_double", "todouble", least=1, cost=character_cost)(_real)
 @scalar("float", "to_float", least=1, cost=character_cost)
 def single(value: Value) -> Value:
     """A single-precision number."""
-    found = _real(value)
-    return None if found is None else Float(found)
+    real = _real(value)
+    return None if real is None else Float(real)
 
 
 @scalar("to_number", "to_num", "tonumber", "tonum", least=1, cost=character_cost)
@@ -222,27 +222,27 @@ def boolean(value: Value) -> Value:
 @scalar("to_array", "toarray", least=1, cost=character_cost)
 def to_array(value: Value) -> Value:
     """An array of the value, unless it is an array; the items of a multiset."""
-    held = items(value)
-    return (value,) if held is None else tuple(held)
+    elements = items(value)
+    return (value,) if elements is None else tuple(elements)
 
 
 @scalar("to_multiset", least=1, cost=character_cost)
 def to_multiset(value: Value) -> Value:
     """A multiset of the value, or of an array's items."""
-    held = items(value)
-    return Bag((value,)) if held is None else Bag(held)
+    elements = items(value)
+    return Bag((value,)) if elements is None else Bag(elements)
 
 
 @scalar("to_atomic", "to_atom", "toatomic", "toatom", least=1, cost=character_cost)
 def to_atomic(value: Value) -> Value:
     """The only item of an array or the only field's value of an object, recursively; NULL if there are several."""
     while not isinstance(value, (str, int, float, bool)):
-        held = tuple(value.values()) if isinstance(value, dict) else items(value)
-        if held is None:
+        elements = tuple(value.values()) if isinstance(value, dict) else items(value)
+        if elements is None:
             return value
-        if len(held) != 1:
+        if len(elements) != 1:
             return None
-        value = held[0]
+        value = elements[0]
     return value
 
 
@@ -262,13 +262,13 @@ def _from_text(name: str, read: Callable[[str], Value], *, kind: TypeName) -> No
 
 
 def _year_month(text: str) -> Value:
-    found = times.duration_of(text)
-    return YearMonthDuration(found.months) if found is not None and not found.ms else None
+    duration = times.duration_of(text)
+    return YearMonthDuration(duration.months) if duration is not None and not duration.ms else None
 
 
 def _day_time(text: str) -> Value:
-    found = times.duration_of(text)
-    return DayTimeDuration(found.ms) if found is not None and not found.months else None
+    duration = times.duration_of(text)
+    return DayTimeDuration(duration.ms) if duration is not None and not duration.months else None
 
 
 _from_text("time", times.time_of, kind="time")
@@ -298,11 +298,11 @@ def datetime(value: Value) -> Value:
 
 
 @scalar("uuid", least=0, most=1, settled=False, cost=character_cost)
-def unique(*given: Value) -> Value:
+def unique(*argument: Value) -> Value:
     """A new random UUID, or one from text."""
-    if not given:
+    if not argument:
         return uuid.uuid4()
-    (value,) = given
+    (value,) = argument
     if isinstance(value, uuid.UUID):
         return value
     try:

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 def _vector(value: Value) -> list[float] | None:
     """The numbers of an array; None if it is empty or has other items."""
-    found = [number(item) for item in items(value) or ()]
-    known = [float(item) for item in found if item is not None]
-    return known if known and len(known) == len(found) else None
+    results = [number(item) for item in items(value) or ()]
+    known = [float(item) for item in results if item is not None]
+    return known if known and len(known) == len(results) else None
 
 
 def _of_two(*names: str, work: Callable[[list[float], list[float]], float | None]) -> None:

@@ -40,9 +40,9 @@ class CallParser(ExpressionParser):
             if not star or self.accept(","):
                 arguments = self.listed(self.expression)
         self.expect(")")
-        kept = self.call_filter()
+        expression = self.call_filter()
         window = self.window() if self.kind in ("OVER", "FROM", IDENTIFIER) else None
-        return Call(at, DottedName(at, tuple(names)), library, arguments, distinct, star, kept, window)
+        return Call(at, DottedName(at, tuple(names)), library, arguments, distinct, star, expression, window)
 
     def star(self, function: str) -> bool:
         """Consume a `*` in the place of an argument. Returns whether there was one."""
@@ -59,9 +59,9 @@ class CallParser(ExpressionParser):
             return None
         self.expect("(")
         self.expect("WHERE")
-        kept = self.expression()
+        expression = self.expression()
         self.expect(")")
-        return kept
+        return expression
 
     def window(self) -> Window | None:
         """Parse OVER and the words that may precede it; None if no window follows."""

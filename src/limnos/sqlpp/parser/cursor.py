@@ -143,8 +143,8 @@ class TokenCursor:
         token = self.expect(INTEGER)
         digits = token.image.lstrip("0") or "0"
         if len(digits) > _INTEGER_DIGITS_MAX or int(digits) > _INTEGER_MAX:
-            shown = token.image if len(token.image) <= 40 else token.image[:37] + "..."
-            raise syntax(f'Could not parse numeric literal "{shown}"', token.place)
+            text = token.image if len(token.image) <= 40 else token.image[:37] + "..."
+            raise syntax(f'Could not parse numeric literal "{text}"', token.place)
         return int(digits)
 
     def listed(self, item: Callable[[], T]) -> tuple[T, ...]:

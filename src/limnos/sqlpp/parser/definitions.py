@@ -17,22 +17,22 @@ from limnos.sqlpp.tree.statements import Kind
 class DefinitionParser(TypeParser):
     """Parses definitions."""
 
-    def if_not_exists(self, *, told: bool = False) -> bool:
+    def if_not_exists(self, *, is_parsed: bool = False) -> bool:
         """Parse an optional IF NOT EXISTS.
 
-        With `told` one was parsed before, so nothing is parsed, and a second one becomes a syntax error.
+        With `is_parsed` one was parsed before, so nothing is parsed, and a second one becomes a syntax error.
         """
-        if told or self.kind != "IF":
-            return told
+        if is_parsed or self.kind != "IF":
+            return is_parsed
         self.advance()
         self.expect("NOT")
         self.expect("EXISTS")
         return True
 
-    def if_exists(self, *, told: bool = False) -> bool:
+    def if_exists(self, *, is_parsed: bool = False) -> bool:
         """Parse an optional IF EXISTS, in the same way."""
-        if told or self.kind != "IF":
-            return told
+        if is_parsed or self.kind != "IF":
+            return is_parsed
         self.advance()
         self.expect("EXISTS")
         return True
@@ -40,39 +40,39 @@ class DefinitionParser(TypeParser):
     def create_dataverse(self, at: TextPosition) -> tree.CreateDataverse:
         """CREATE DATAVERSE, from its second word."""
         self.expect("DATAVERSE")
-        told = self.if_not_exists()
+        if_not_exists = self.if_not_exists()
         name = self.name()
-        return tree.CreateDataverse(at, name, self.if_not_exists(told=told))
+        return tree.CreateDataverse(at, name, self.if_not_exists(is_parsed=if_not_exists))
 
     def create_type(self, at: TextPosition) -> tree.CreateType:
         """CREATE TYPE."""
         self.expect("TYPE")
-        told = self.if_not_exists()
+        if_not_exists = self.if_not_exists()
         name = self.name()
-        told = self.if_not_exists(told=told)
+        if_not_exists = self.if_not_exists(is_parsed=if_not_exists)
         self.expect("AS")
-        return tree.CreateType(at, name, told, self.record())
+        return tree.CreateType(at, name, if_not_exists, self.record())
 
     def create_synonym(self, at: TextPosition) -> tree.CreateSynonym:
         """CREATE SYNONYM."""
         self.expect("SYNONYM")
-        told = self.if_not_exists()
+        if_not_exists = self.if_not_exists()
         name = self.name()
-        told = self.if_not_exists(told=told)
+        if_not_exists = self.if_not_exists(is_parsed=if_not_exists)
         self.expect("FOR")
-        return tree.CreateSynonym(at, name, told, self.name())
+        return tree.CreateSynonym(at, name, if_not_exists, self.name())
 
     def create_view(self, at: TextPosition, *, or_replace: bool) -> tree.CreateView:
         """Parse `CREATE [OR REPLACE] VIEW`. Raises SqlppError."""
         self.expect("VIEW")
-        told = self.if_not_exists()
+        if_not_exists = self.if_not_exists()
         name = self.name()
         schema = self.view_schema() if self.kind == "(" else None
-        told = self.if_not_exists(told=told)
-        if told and or_replace:
+        if_not_exists = self.if_not_exists(is_parsed=if_not_exists)
+        if if_not_exists and or_replace:
             raise syntax("Unexpected IF NOT EXISTS", at)
         self.expect("AS")
-        return tree.CreateView(at, name, or_replace, told, schema, self.view_body())
+        return tree.CreateView(at, name, or_replace, if_not_exists, schema, self.view_body())
 
     def view_body(self) -> tree.Expression:
         """Parse a query without parentheses, or a path."""
@@ -130,9 +130,9 @@ class DefinitionParser(TypeParser):
     def drop_named(self, at: TextPosition, kind: Kind) -> tree.Drop:
         """DROP of an object that has only a name; the word of its kind is next."""
         self.advance()
-        told = self.if_exists()
+        if_exists = self.if_exists()
         name = self.name()
-        return tree.Drop(at, kind, name, self.if_exists(told=told))
+        return tree.Drop(at, kind, name, self.if_exists(is_parsed=if_exists))
 
     def options(self) -> tuple[tree.Option, ...]:
         """Parse an adapter's options: `(("name"="value"), …)`."""

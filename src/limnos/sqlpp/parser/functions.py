@@ -28,11 +28,11 @@ class FunctionParser(StorageParser):
     ) -> tree.CreateFunction | tree.CreateExternalFunction:
         """CREATE [OR REPLACE] FUNCTION."""
         self.expect("FUNCTION")
-        told = self.if_not_exists()
+        if_not_exists = self.if_not_exists()
         name = self.name()
         parameters = self.function_parameters()
-        told = self.if_not_exists(told=told)
-        if told and or_replace:
+        if_not_exists = self.if_not_exists(is_parsed=if_not_exists)
+        if if_not_exists and or_replace:
             raise syntax("Unexpected IF NOT EXISTS", self.before)
         returns = self.type() if self.accept_returns() else None
         if self.accept("AS"):
@@ -40,12 +40,12 @@ class FunctionParser(StorageParser):
             self.expect("AT")
             library = self.name()
             return tree.CreateExternalFunction(
-                at, name, or_replace, told, parameters, returns, identifiers, library, self.settings()
+                at, name, or_replace, if_not_exists, parameters, returns, identifiers, library, self.settings()
             )
         if returns is not None:
             raise syntax(f"Unexpected return type declaration for function {name.last}", at)
         names = parameter_names(parameters, name.last, at=at)
-        return tree.CreateFunction(at, name, or_replace, told, names, self.function_body())
+        return tree.CreateFunction(at, name, or_replace, if_not_exists, names, self.function_body())
 
     def accept_returns(self) -> bool:
         """Consume RETURNS, a keyword only here. Returns whether it was there."""
@@ -93,7 +93,7 @@ class FunctionParser(StorageParser):
     def drop_function(self, at: TextPosition) -> tree.DropFunction:
         """DROP FUNCTION: `f@2`, `f(a, b)`, `f(2)` or `f(...)`."""
         self.expect("FUNCTION")
-        told = self.if_exists()
+        if_exists = self.if_exists()
         name, library = self.function_name()
         if self.accept("@"):
             arity = self.arity()
@@ -104,7 +104,7 @@ class FunctionParser(StorageParser):
         else:
             parameters = self.function_parameters()
             arity = tree.VARIADIC if parameters is None else len(parameters)
-        return tree.DropFunction(at, name, library, arity, self.if_exists(told=told))
+        return tree.DropFunction(at, name, library, arity, self.if_exists(is_parsed=if_exists))
 
     def arity(self) -> int:
         """Parse a number of parameters. Raises SqlppError."""

@@ -25,10 +25,10 @@ class BadPlan(ValueError):
 
 
 _NODES: Final[Mapping[str, type[PlanNode]]] = {
-    name: found
+    name: result
     for room in (expressions, queries)
-    for name, found in vars(room).items()
-    if isinstance(found, type) and issubclass(found, PlanNode) and found is not EncodedPlan
+    for name, result in vars(room).items()
+    if isinstance(result, type) and issubclass(result, PlanNode) and result is not EncodedPlan
 }
 _NODE, _FUNCTION = "n", "f"
 
@@ -46,12 +46,12 @@ def encode(node: PlanNode) -> bytes:
 def decode(data: bytes) -> PlanNode:
     """Decode a plan. Raises BadPlan."""
     try:
-        found = _decode_part(msgspec.json.decode(data))
+        part = _decode_part(msgspec.json.decode(data))
     except (msgspec.DecodeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise BadPlan(f"These bytes are no plan: {error}") from None
-    if not isinstance(found, PlanNode):
+    if not isinstance(part, PlanNode):
         raise BadPlan("These bytes are no plan: no node is at their head")
-    return found
+    return part
 
 
 def _encode_part(part: object) -> Json:
@@ -77,5 +77,5 @@ def _decode_part(part: Json) -> object:
     kind, at = _NODES[cast("str", part[_NODE])], TextPosition(*cast("list[int]", part["at"]))
     if kind is Constant:
         return Constant(at, from_tagged_json(part["value"]))
-    rest = {name: _decode_part(held) for name, held in part.items() if name not in (_NODE, "at")}
+    rest = {name: _decode_part(current) for name, current in part.items() if name not in (_NODE, "at")}
     return kind(at=at, **rest)

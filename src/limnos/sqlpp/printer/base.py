@@ -69,8 +69,8 @@ def string(value: str) -> str:
     return f'"{_STRING_ESCAPED.sub(_escape_match, value)}"'
 
 
-def _escape_match(found: re.Match[str]) -> str:
-    return _STRING_SHORT.get(found[0]) or f"\\u{ord(found[0]):04x}"
+def _escape_match(match: re.Match[str]) -> str:
+    return _STRING_SHORT.get(match[0]) or f"\\u{ord(match[0]):04x}"
 
 
 def operand(node: Expression, level: int = 0) -> Iterator[Piece]:

@@ -11,8 +11,8 @@ from limnos.sqlpp import tree
 from limnos.sqlpp.printer.base import Piece, dotted_name, identifier, list_pieces, operand, path, prints, string
 
 
-def _unless(there: bool, /) -> str:  # noqa: FBT001 - the flag is the only argument
-    return "IF NOT EXISTS " if there else ""
+def _unless(exists: bool, /) -> str:  # noqa: FBT001 - the flag is the only argument
+    return "IF NOT EXISTS " if exists else ""
 
 
 @prints(tree.NamedType)
@@ -278,8 +278,8 @@ def _declare(node: tree.DeclareFunction) -> Iterator[Piece]:
     yield from _body(node.body)
 
 
-def _if(there: bool, /) -> str:  # noqa: FBT001 - the flag is the only argument
-    return "IF EXISTS " if there else ""
+def _if(exists: bool, /) -> str:  # noqa: FBT001 - the flag is the only argument
+    return "IF EXISTS " if exists else ""
 
 
 @prints(tree.Drop)

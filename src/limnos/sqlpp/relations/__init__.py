@@ -60,5 +60,5 @@ def _only(shape: Shape, fields: frozenset[str]) -> Shape:
     """The shape with only the requested fields, if all of them are columns."""
     if not isinstance(shape, RecordShape) or shape.declared is None or not fields <= {name for name, _ in shape.fields}:
         return shape
-    kept = tuple((name, field) for name, field in shape.fields if name in fields)
-    return structs.replace(shape, fields=kept, declared=None, open=None)
+    entry = tuple((name, field) for name, field in shape.fields if name in fields)
+    return structs.replace(shape, fields=entry, declared=None, open=None)

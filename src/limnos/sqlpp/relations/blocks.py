@@ -86,10 +86,10 @@ def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier
         return query_of(arm, inner)
     plain = arm.group is None and not arm.windows and not arm.select.distinct
     inner.left = [] if carrier.left is not None and plain else None
-    found = block_of(arm, order, carrier=inner)
+    block = block_of(arm, order, carrier=inner)
     if inner.aside:
         raise UntranslatableExpression("a condition about an outer query")
-    return QueryRows(inner.relation, found, tuple(inner.left or ()))
+    return QueryRows(inner.relation, block, tuple(inner.left or ()))
 
 
 def _count(node: plan.Expression | None) -> int | None:
@@ -115,19 +115,19 @@ def _union(arms: list[QueryRows], carrier: BlockTranslator) -> QueryRows:
     first = arms[0]
     if not all(similar(first.shape, arm.shape) for arm in arms):
         raise UntranslatableExpression("UNION ALL of different types")
-    made: list[tuple[Relation, tuple[int, ...]]] = []
+    results: list[tuple[Relation, tuple[int, ...]]] = []
     shapes = []
     for arm in arms:
         inner = carrier.inner()
         inner.rows = arm.relation
         flagged = _flag_shape(arm.shape)
-        held = {term: carrier.new() for term in terms_in(flagged)}
-        inner.extend(*((number, term) for term, number in held.items()))
-        made.append((inner.relation, tuple(held[term] for term in terms_in(flagged))))
+        entries = {term: carrier.new() for term in terms_in(flagged)}
+        inner.extend(*((number, term) for term, number in entries.items()))
+        results.append((inner.relation, tuple(entries[term] for term in terms_in(flagged))))
         shapes.append(flagged)
-    columns = tuple(carrier.new() for _ in made[0][1])
+    columns = tuple(carrier.new() for _ in results[0][1])
     numbers = iter(columns)
-    return QueryRows(Union(tuple(made), columns), map_terms(shapes[0], lambda _: ColumnTerm(next(numbers))))
+    return QueryRows(Union(tuple(results), columns), map_terms(shapes[0], lambda _: ColumnTerm(next(numbers))))
 
 
 def _flag_shape(one: Shape) -> Shape:
@@ -209,8 +209,8 @@ CONDITIONS: Callable[[plan.Expression, BlockTranslator], bool] = _no_conditions
 def _add_source(source: plan.ForEach, carrier: BlockTranslator) -> None:
     """Add one source of FROM."""
     inner = carrier.inner()
-    found = source_of(source.source, inner)
-    if found is None:
+    result = source_of(source.source, inner)
+    if result is None:
         _add_unnest(source, carrier)
         return
     if source.position is not None:
@@ -218,12 +218,12 @@ def _add_source(source: plan.ForEach, carrier: BlockTranslator) -> None:
     if source.kind == "outer unnest":
         raise UntranslatableExpression("OUTER UNNEST of a query")
     if carrier.rows is None:
-        carrier.rows, carrier.known.shapes[source.slot] = inner.relation, found
+        carrier.rows, carrier.known.shapes[source.slot] = inner.relation, result
         return
     if source.kind in ("left", "right"):
-        _outer(source, found, inner=inner, carrier=carrier)
+        _outer(source, result, inner=inner, carrier=carrier)
         return
-    carrier.known.shapes[source.slot] = found
+    carrier.known.shapes[source.slot] = result
     term = _on(source, carrier, right=inner.relation)
     carrier.join("inner" if term is not None else "cross", inner.relation, on=term)
 
@@ -232,17 +232,17 @@ def _on(source: plan.ForEach, carrier: BlockTranslator, *, right: Relation) -> T
     """The condition of a join, which may refer only to both sides."""
     if source.condition is None:
         return None
-    kept, carrier.rows = carrier.rows, None
+    rows, carrier.rows = carrier.rows, None
     try:
         term = condition(source.condition, carrier)
     finally:
-        carrier.rows = kept
+        carrier.rows = rows
     if not columns_in(term) <= outputs(right) | outputs(carrier.relation):
         raise UntranslatableExpression("ON with a condition about an outer query")
     return term
 
 
-def _outer(source: plan.ForEach, found: Shape, *, inner: BlockTranslator, carrier: BlockTranslator) -> None:
+def _outer(source: plan.ForEach, result: Shape, *, inner: BlockTranslator, carrier: BlockTranslator) -> None:
     """An outer join, where the missing side's values are MISSING."""
     optional = inner if source.kind == "left" else carrier
     flag = carrier.new()
@@ -251,12 +251,12 @@ def _outer(source: plan.ForEach, found: Shape, *, inner: BlockTranslator, carrie
         slot for slot, one in carrier.known.shapes.items() if _is_of(one, carrier.relation)
     }:
         raise UntranslatableExpression("RIGHT JOIN after other terms")
-    shapes = {slot: found if source.kind == "left" else carrier.known.shapes[slot] for slot in slots}
+    shapes = {slot: result if source.kind == "left" else carrier.known.shapes[slot] for slot in slots}
     settled = {slot: optional.settled(one) for slot, one in shapes.items()}
     optional.extend((flag, TRUE))
     carrier.known.shapes.update(settled)
     if source.kind == "right":
-        carrier.known.shapes[source.slot] = found
+        carrier.known.shapes[source.slot] = result
     term = _on(source, carrier, right=inner.relation)
     carrier.join(_JOINS[source.kind], inner.relation, on=TRUE if term is None else term)
     absent = is_null(ColumnTerm(flag))
@@ -280,8 +280,8 @@ def source_of(node: plan.Expression, inner: BlockTranslator) -> Shape | None:
         record = inner.known.types(node.dataverse, node.name)
         if record is None:
             raise UntranslatableExpression(f"the dataset {node.name}")
-        inner.rows, found = dataset_of(node.dataverse, node.name, record=record, ids=inner.known.ids)
-        return found
+        inner.rows, record_shape = dataset_of(node.dataverse, node.name, record=record, ids=inner.known.ids)
+        return record_shape
     if isinstance(node, plan.Subquery):
         rows = query_of(node.query, inner)
         inner.rows = rows.relation
@@ -302,12 +302,12 @@ def _add_unnest(source: plan.ForEach, carrier: BlockTranslator) -> None:
         raise UntranslatableExpression("UNNEST of an outer query's array")
     item, place, outer = carrier.new(), carrier.new(), source.kind == "outer unnest"
     carrier.rows = Unnest(carrier.relation, items.term, item, place, outer)
-    found = shape_of(ColumnTerm(item), items.item, record=RecordType((), open=False), missing=False, known=False)
+    result = shape_of(ColumnTerm(item), items.item, record=RecordType((), open=False), missing=False, known=False)
     position: Shape = CellShape(call("+", ColumnTerm(place), LiteralTerm(1, "bigint")), "bigint", known=True)
     if outer:
         absent = is_null(ColumnTerm(place))
-        found, position = absent_where(found, absent), absent_where(position, absent)
-    carrier.known.shapes[source.slot] = found
+        result, position = absent_where(result, absent), absent_where(position, absent)
+    carrier.known.shapes[source.slot] = result
     if source.position is not None:
         carrier.known.shapes[source.position] = position
 
@@ -346,13 +346,13 @@ def _measures(
     block: plan.Block, order: tuple[plan.Order, ...], *, carrier: BlockTranslator
 ) -> tuple[list[Measure], dict[int, Shape]]:
     """The aggregates of each group."""
-    made: dict[tuple[str, Term | None, bool], Measure] = {}
+    measures: dict[tuple[str, Term | None, bool], Measure] = {}
     shapes: dict[int, Shape] = {}
     for node in aggregates_in((block.group_lets, block.having, block.select, block.windows, order)):
-        measure, found = measure_aggregate(node, carrier)
-        kept = made.setdefault((measure.function, measure.term, measure.distinct), measure)
-        shapes[id(node)] = found(kept.id)
-    return list(made.values()), shapes
+        measure, result = measure_aggregate(node, carrier)
+        entry = measures.setdefault((measure.function, measure.term, measure.distinct), measure)
+        shapes[id(node)] = result(entry.id)
+    return list(measures.values()), shapes
 
 
 # SELECT.
@@ -363,14 +363,14 @@ def add_select(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Blo
     if block.windows:
         add_windows(block.windows, carrier)
     if not block.select.distinct:
-        found = projection_shape(block.select, carrier)
+        flag_only_unknown = projection_shape(block.select, carrier)
         if order:
             carrier.rows = Sort(carrier.relation, order_terms_of(order, carrier))
-        return found
+        return flag_only_unknown
     if order:
         raise UntranslatableExpression("ORDER BY before DISTINCT")
-    found = _flag_only_unknown(projection_shape(block.select, carrier))
-    return carrier.gathered(found)
+    flag_only_unknown = _flag_only_unknown(projection_shape(block.select, carrier))
+    return carrier.gathered(flag_only_unknown)
 
 
 def _flag_only_unknown(one: Shape) -> Shape:
@@ -397,12 +397,12 @@ def projection_shape(select: plan.Select, carrier: BlockTranslator) -> Shape:
     fields: dict[str, Shape] = {}
     for projection in select.projections:
         value = finished_shape(projection.value, carrier)
-        given = value.fields if isinstance(value, RecordShape) else ()
+        argument = value.fields if isinstance(value, RecordShape) else ()
         if projection.name is None and (
             not isinstance(value, RecordShape) or value.open is not None or value.there is not True
         ):
             raise UntranslatableExpression("the fields of what may be open, or no object")
-        for name, field in given if projection.name is None else ((projection.name, value),):
+        for name, field in argument if projection.name is None else ((projection.name, value),):
             if name in fields:
                 raise UntranslatableExpression(f"two fields {name}")
             fields[name] = field

@@ -25,20 +25,20 @@ def dataset_of(
     if has_open(record):
         named.append(OPEN)
     read = DatasetRead(dataverse, name, tuple((next(ids), column) for column in named))
-    held: dict[str, Term] = {column: ColumnTerm(number) for number, column in read.columns}
-    return read, _record(record, held, there=True, missing=True)
+    terms: dict[str, Term] = {column: ColumnTerm(number) for number, column in read.columns}
+    return read, _record(record, terms, is_present=True, missing=True)
 
 
-def _record(record: RecordType, held: dict[str, Term], *, there: TruthTerm, missing: TruthTerm) -> RecordShape:
-    """The shape of an object from the terms of its fields. `missing` applies where the object is not `there`."""
-    opened = held.get(OPEN) if has_open(record) else None
+def _record(record: RecordType, terms: dict[str, Term], *, is_present: TruthTerm, missing: TruthTerm) -> RecordShape:
+    """The shape of an object from the terms of its fields. `missing` applies where `is_present` is false."""
+    opened = terms.get(OPEN) if has_open(record) else None
     fields = []
     for field in columns(record):
         own = _is_empty_missing(record, field.name, opened=opened) if field.optional else True
-        absent = own if there is True else any_of(all_of(not_of(there), missing), all_of(there, own))
-        known = there is True and not field.optional
-        fields.append((field.name, shape_of(held[field.name], field.type, record=record, missing=absent, known=known)))
-    return RecordShape(tuple(fields), there, missing, record, opened)
+        absent = own if is_present is True else any_of(all_of(not_of(is_present), missing), all_of(is_present, own))
+        known = is_present is True and not field.optional
+        fields.append((field.name, shape_of(terms[field.name], field.type, record=record, missing=absent, known=known)))
+    return RecordShape(tuple(fields), is_present, missing, record, opened)
 
 
 def _is_empty_missing(record: RecordType, name: str, *, opened: Term | None) -> TruthTerm:
@@ -56,11 +56,11 @@ def shape_of(term: Term, type_: DeclaredType, *, record: RecordType, missing: Tr
         return ItemsShape(term, type_.item, isinstance(type_, BagType), missing)
     if not isinstance(type_, RecordType):
         raise TypeError(f"{type_} has no column")
-    held: dict[str, Term] = {field.name: call("field", term, word=field.name) for field in columns(type_)}
+    terms: dict[str, Term] = {field.name: call("field", term, word=field.name) for field in columns(type_)}
     if has_open(type_):
-        held[OPEN] = call("field", term, word=OPEN)
-    there: TruthTerm = True if known else not_of(is_null(term))
-    return _record(type_, held, there=there, missing=missing)
+        terms[OPEN] = call("field", term, word=OPEN)
+    existing: TruthTerm = True if known else not_of(is_null(term))
+    return _record(type_, terms, is_present=existing, missing=missing)
 
 
 def _read(term: Term, type_: Scalar, *, record: RecordType) -> Term:

@@ -33,13 +33,13 @@ def defer_to_evaluator(
     if not isinstance(changed, plan.Expression):
         raise TypeError("an expression stays one")
     own, known = _slots_filled_by(changed), carrier.known
-    held = {slot: names for slot, names in _uses(changed).items() if slot not in own and slot not in places.values()}
-    there = held.keys() <= known.shapes.keys() and known.later.keys().isdisjoint(held)
-    if not there or any(isinstance(one, plan.Scan) for one in _walk(changed)):
+    entries = {slot: names for slot, names in _uses(changed).items() if slot not in own and slot not in places.values()}
+    exists = entries.keys() <= known.shapes.keys() and known.later.keys().isdisjoint(entries)
+    if not exists or any(isinstance(one, plan.Scan) for one in _walk(changed)):
         raise reason
-    inputs = (_prune_shape(known.shapes[slot], names) for slot, names in held.items())
+    inputs = (_prune_shape(known.shapes[slot], names) for slot, names in entries.items())
     results = (carrier.aggregates[number] for number in places)
-    return FinishedShape((*inputs, *results), changed, (*held, *places.values()), str(reason))
+    return FinishedShape((*inputs, *results), changed, (*entries, *places.values()), str(reason))
 
 
 def function_of(finished: FinishedShape) -> Callable[[Sequence[Value]], Value]:
@@ -125,20 +125,22 @@ def _walk(node: object) -> Iterator[plan.PlanNode]:
         waiting.extend(_parts(one))
 
 
-def _parts(held: object) -> Iterator[object]:
+def _parts(item: object) -> Iterator[object]:
     """The parts of a plan node; a constant has none."""
-    if type(held) is tuple:
-        yield from held
-    elif isinstance(held, plan.PlanNode) and not isinstance(held, plan.Constant):
-        yield from (getattr(held, name) for name in held.__struct_fields__[1:])
+    if type(item) is tuple:
+        yield from item
+    elif isinstance(item, plan.PlanNode) and not isinstance(item, plan.Constant):
+        yield from (getattr(item, name) for name in item.__struct_fields__[1:])
 
 
-def _put(held: object, places: dict[int, int]) -> object:
+def _put(content: object, places: dict[int, int]) -> object:
     """A plan with aggregates replaced by variables."""
-    if id(held) in places and isinstance(held, plan.PlanNode):
-        return plan.Local(held.at, places[id(held)], "aggregate")
-    if not places or isinstance(held, plan.Constant):
-        return held
-    if isinstance(held, plan.PlanNode):
-        return structs.replace(held, **{name: _put(getattr(held, name), places) for name in held.__struct_fields__[1:]})
-    return tuple(_put(item, places) for item in held) if type(held) is tuple else held
+    if id(content) in places and isinstance(content, plan.PlanNode):
+        return plan.Local(content.at, places[id(content)], "aggregate")
+    if not places or isinstance(content, plan.Constant):
+        return content
+    if isinstance(content, plan.PlanNode):
+        return structs.replace(
+            content, **{name: _put(getattr(content, name), places) for name in content.__struct_fields__[1:]}
+        )
+    return tuple(_put(item, places) for item in content) if type(content) is tuple else content

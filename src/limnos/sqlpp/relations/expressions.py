@@ -116,11 +116,13 @@ def _constant(node: plan.Constant, carrier: BlockTranslator) -> Shape:
         return operators.null(missing=value is MISSING)
     if isinstance(value, dict):
         return RecordShape(
-            tuple((name, _constant(plan.Constant(node.at, held), carrier)) for name, held in value.items())
+            tuple((name, _constant(plan.Constant(node.at, item), carrier)) for name, item in value.items())
         )
     name = type_name(value)
     if isinstance(value, tuple) and name in ("array", "multiset"):
-        return FixedShape(tuple(_constant(plan.Constant(node.at, held), carrier) for held in value), name == "multiset")
+        return FixedShape(
+            tuple(_constant(plan.Constant(node.at, content), carrier) for content in value), name == "multiset"
+        )
     return CellShape(LiteralTerm(value, name), name, known=True)  # type: ignore[arg-type]
 
 
@@ -129,10 +131,10 @@ def _local(node: plan.Local, carrier: BlockTranslator) -> Shape:
     later = carrier.known.later.get(node.slot)
     if later is not None:
         return shape(later, carrier)
-    found = carrier.known.shapes.get(node.slot)
-    if found is None:
+    result = carrier.known.shapes.get(node.slot)
+    if result is None:
         raise UntranslatableExpression(f"the variable {node.name}")
-    return found
+    return result
 
 
 @_handles(plan.FieldOf)
@@ -140,9 +142,9 @@ def _field(node: plan.FieldOf, carrier: BlockTranslator) -> Shape:
     base = shape(node.base, carrier)
     if not isinstance(base, RecordShape):
         raise UntranslatableExpression(f"the field {node.name} of what may be no object")
-    found = base.field(node.name)
-    if found is not None:
-        return found
+    field = base.field(node.name)
+    if field is not None:
+        return field
     if base.declared is not None and (has_open(base.declared) and _may_be_open(base.declared, node.name)):
         raise UntranslatableExpression(f"the field {node.name}, which is no column")
     if base.there is not True:
@@ -166,24 +168,24 @@ def call_of(node: plan.FunctionCall, carrier: BlockTranslator) -> Shape:
 
 @_handles(plan.Aggregate)
 def _aggregate(node: plan.Aggregate, carrier: BlockTranslator) -> Shape:
-    found = carrier.aggregates.get(id(node))
-    if found is None:
+    aggregate = carrier.aggregates.get(id(node))
+    if aggregate is None:
         raise UntranslatableExpression(f"the aggregate {node.function.name}")
-    return found
+    return aggregate
 
 
 @_handles(plan.Operate)
 def _operate(node: plan.Operate, carrier: BlockTranslator) -> Shape:
     first = node.operators[0]
     if first in ("and", "or"):
-        held = [shape(operand, carrier) for operand in node.operands]
-        return operators.both(held) if first == "and" else operators.either(held)
+        shapes = [shape(operand, carrier) for operand in node.operands]
+        return operators.both(shapes) if first == "and" else operators.either(shapes)
     if first in ("in", "not in"):
         return _membership(node, carrier)
-    found = shape(node.operands[0], carrier)
+    result = shape(node.operands[0], carrier)
     for operator, operand in zip(node.operators, node.operands[1:], strict=True):
-        found = _apply_operator(found, shape(operand, carrier), by=operator)
-    return found
+        result = _apply_operator(result, shape(operand, carrier), by=operator)
+    return result
 
 
 def _apply_operator(left: Shape, right: Shape, *, by: str) -> Shape:
@@ -207,12 +209,12 @@ def _membership(node: plan.Operate, carrier: BlockTranslator) -> Shape:
     if len(node.operands) != 2:
         raise UntranslatableExpression("IN in a chain of operators")
     value, items = shape(node.operands[0], carrier), shape(node.operands[1], carrier)
-    found = (
+    result = (
         functions.is_within(value, items, item=carrier.new())
         if isinstance(items, ItemsShape)
         else _literal_membership(value, items)
     )
-    return operators.negated(found) if node.operators[0] == "not in" else found
+    return operators.negated(result) if node.operators[0] == "not in" else result
 
 
 def _literal_membership(value: Shape, items: Shape) -> Shape:
@@ -246,10 +248,10 @@ def _sign(node: plan.SignOf, carrier: BlockTranslator) -> Shape:
 @_handles(plan.Between)
 def _between(node: plan.Between, carrier: BlockTranslator) -> Shape:
     value, low, high = (shape(each, carrier) for each in (node.value, node.low, node.high))
-    found = operators.both(
+    cell_shape = operators.both(
         [operators.compare_shapes(low, value, by="<="), operators.compare_shapes(value, high, by="<=")]
     )
-    return operators.negated(found) if node.negated else found
+    return operators.negated(cell_shape) if node.negated else cell_shape
 
 
 @_handles(plan.IsTest)
@@ -259,8 +261,8 @@ def _is(node: plan.IsTest, carrier: BlockTranslator) -> Shape:
         unknown = unknown_of(value)
         flag = missing_of(value) if node.test == "missing" else unknown if node.test == "unknown" else not_of(unknown)
         return CellShape(term_of(not_of(flag) if node.negated else flag), "boolean", known=True)
-    told = null_of(value)
-    term, missing = term_of(not_of(told) if node.negated else told), missing_of(value)
+    null = null_of(value)
+    term, missing = term_of(not_of(null) if node.negated else null), missing_of(value)
     if missing is False:
         return CellShape(term, "boolean", known=True)
     return CellShape(call("if", term_of(missing), LiteralTerm(None, "boolean"), term), "boolean", missing=True)
@@ -269,14 +271,14 @@ def _is(node: plan.IsTest, carrier: BlockTranslator) -> Shape:
 @_handles(plan.CaseOf)
 def _case(node: plan.CaseOf, carrier: BlockTranslator) -> Shape:
     subject = None if node.subject is None else shape(node.subject, carrier)
-    found = operators.null() if node.otherwise is None else operators.cell(shape(node.otherwise, carrier))
+    cell_shape = operators.null() if node.otherwise is None else operators.cell(shape(node.otherwise, carrier))
     for when, then in reversed(node.branches):
-        told = shape(when, carrier)
-        term = operators.is_true(told if subject is None else operators.compare_shapes(subject, told, by="="))
-        found = operators.chosen(
-            call("coalesce", term, FALSE), then=operators.cell(shape(then, carrier)), otherwise=found
+        result = shape(when, carrier)
+        term = operators.is_true(result if subject is None else operators.compare_shapes(subject, result, by="="))
+        cell_shape = operators.chosen(
+            call("coalesce", term, FALSE), then=operators.cell(shape(then, carrier)), otherwise=cell_shape
         )
-    return found
+    return cell_shape
 
 
 @_handles(plan.ArrayOf)
@@ -317,10 +319,10 @@ def bind_slot(slot: int, value: plan.Expression, *, carrier: BlockTranslator) ->
 
 def _outermost(node: plan.Expression) -> tuple[plan.Expression, ...]:
     """An expression and the bases of its path."""
-    found = [node]
-    while isinstance(found[-1], (plan.FieldOf, plan.ElementOf)):
-        found.append(found[-1].base)
-    return tuple(found)
+    expressions = [node]
+    while isinstance(expressions[-1], (plan.FieldOf, plan.ElementOf)):
+        expressions.append(expressions[-1].base)
+    return tuple(expressions)
 
 
 @_handles(plan.Quantified)
@@ -336,11 +338,11 @@ def _quantified(node: plan.Quantified, carrier: BlockTranslator) -> Shape:
     owner = RecordType((), open=False)
     item = shape_of(ColumnTerm(number), items.item, record=owner, missing=False, known=False)
     carrier.known.shapes[slot] = item
-    kept, carrier.rows = carrier.rows, None
+    rows, carrier.rows = carrier.rows, None
     try:
         met: Term = call("coalesce", condition(node.condition, carrier), FALSE)
     finally:
-        carrier.rows = kept
+        carrier.rows = rows
     if node.kind == "some":
         term = call("coalesce", call("exists", items.term, LambdaTerm(number, met)), FALSE)
         return CellShape(term, "boolean", known=True)

@@ -121,8 +121,8 @@ def _part(value: Shape, offset: Shape, *length: Shape, first: int) -> CellShape:
         *([] if count is None else [LiteralTerm(count, "integer")]),
     )
     inside = call("<=", LiteralTerm(start, "bigint"), call("length", one.term))
-    found = term if start == 0 else call("if", inside, term, LiteralTerm(None, "string"))
-    return CellShape(found, "string", missing_of(one), known=one.known and start == 0)
+    call_term = term if start == 0 else call("if", inside, term, LiteralTerm(None, "string"))
+    return CellShape(call_term, "string", missing_of(one), known=one.known and start == 0)
 
 
 def _number(shape: Shape) -> int | None:
@@ -203,8 +203,8 @@ def _extreme(name: str) -> None:
         if len({one.type for one in cells}) > 1 or cells[0].type not in ORDERED:
             raise UntranslatableExpression(f"{name} of several types")
         unknown = any_of(*map(unknown_of, cells))
-        found = call(name, *(one.term for one in cells)) if len(cells) > 1 else cells[0].term
-        term = found if unknown is False else call("if", term_of(unknown), LiteralTerm(None, cells[0].type), found)  # type: ignore[arg-type]
+        result = call(name, *(one.term for one in cells)) if len(cells) > 1 else cells[0].term
+        term = result if unknown is False else call("if", term_of(unknown), LiteralTerm(None, cells[0].type), result)  # type: ignore[arg-type]
         return _strict(term, cells[0].type, *cells)  # type: ignore[arg-type]
 
 
@@ -219,10 +219,10 @@ def _first(name: str, passed: Callable[[Shape], TruthTerm]) -> None:
     @translates_function(name)
     def make(*values: Shape) -> Shape:
         cells = [cell(value) for value in values]
-        found = null()
+        shape = null()
         for one in reversed(cells):
-            found = chosen(passed(one), then=found, otherwise=one)
-        return found
+            shape = chosen(passed(one), then=shape, otherwise=one)
+        return shape
 
 
 _first("if_missing", missing_of)
@@ -288,9 +288,9 @@ def is_within(value: Shape, items: Shape, *, item: int) -> Shape:
         else equal.term
     )
     term = call("exists", items.term, LambdaTerm(item, body))
-    found = truth(term, one)
+    shape = truth(term, one)
     emptied = call("if", unknown, LiteralTerm(None, "boolean"), term) if unknown is not None else term
-    return CellShape(emptied, found.type, missing)
+    return CellShape(emptied, shape.type, missing)
 
 
 def _unknown_flag(one: CellShape) -> Term | None:

@@ -25,22 +25,22 @@ FoundShape = "Callable[[int], Shape]"
 
 def measure_aggregate(node: plan.Aggregate, carrier: BlockTranslator) -> tuple[Measure, Callable[[int], Shape]]:
     """The measure of an aggregate, and a function from its column's number to its shape."""
-    kept = None if node.filter is None else call("coalesce", condition(node.filter, carrier), FALSE)
+    call_term = None if node.filter is None else call("coalesce", condition(node.filter, carrier), FALSE)
     if node.argument is None:
-        term = None if kept is None else call("if", kept, TRUE, LiteralTerm(None, "boolean"))
+        term = None if call_term is None else call("if", call_term, TRUE, LiteralTerm(None, "boolean"))
         return Measure(carrier.new(), "count", term), _count_shape
     return measure_over(
-        node.function.name, shape(node.argument, carrier), distinct=node.distinct, kept=kept, carrier=carrier
+        node.function.name, shape(node.argument, carrier), distinct=node.distinct, condition=call_term, carrier=carrier
     )
 
 
 def measure_over(
-    function: str, value: Shape, *, distinct: bool, kept: Term | None, carrier: BlockTranslator
+    function: str, value: Shape, *, distinct: bool, condition: Term | None, carrier: BlockTranslator
 ) -> tuple[Measure, Callable[[int], Shape]]:
-    """The measure of a shape's known values; with `kept`, only in rows for which that is true."""
+    """The measure of a shape's known values; with `condition`, only in rows for which that is true."""
     if function == "count":
         return Measure(
-            carrier.new(), "count", _filter_value(_countable(value, distinct=distinct), kept), distinct
+            carrier.new(), "count", _filter_value(_countable(value, distinct=distinct), condition), distinct
         ), _count_shape
     one = cell(value)
     if function not in KINDS or one.type not in KINDS[function]:
@@ -48,12 +48,12 @@ def measure_over(
     if distinct and function not in ("sum", "avg", "min", "max"):
         raise UntranslatableExpression(f"{function} of distinct values")
     type_ = result_type(function, one.type)
-    found = Measure(carrier.new(), function, _filter_value(_TypedTerm(one.term, one.type), kept), distinct)
+    measure = Measure(carrier.new(), function, _filter_value(_TypedTerm(one.term, one.type), condition), distinct)
 
     def made(number: int) -> Shape:
         return CellShape(ColumnTerm(number), type_, missing=False)
 
-    return found, made
+    return measure, made
 
 
 class _TypedTerm:
@@ -73,8 +73,8 @@ def _countable(value: Shape, *, distinct: bool) -> _TypedTerm:
     return _TypedTerm(call("if", term_of(flag), LiteralTerm(None, "boolean"), TRUE), "boolean")
 
 
-def _filter_value(value: _TypedTerm, kept: Term | None) -> Term:
-    return value.term if kept is None else call("if", kept, value.term, LiteralTerm(None, value.type))  # type: ignore[arg-type]
+def _filter_value(value: _TypedTerm, term: Term | None) -> Term:
+    return value.term if term is None else call("if", term, value.term, LiteralTerm(None, value.type))  # type: ignore[arg-type]
 
 
 def _count_shape(number: int) -> Shape:

@@ -204,8 +204,8 @@ def is_closed(relation: Relation) -> bool:
     while waiting:
         one = waiting.pop()
         sources = sources_of(one)
-        there = frozenset[int]().union(*map(outputs, sources))
-        if not columns_in(*terms_of(one)) <= there:
+        union = frozenset[int]().union(*map(outputs, sources))
+        if not columns_in(*terms_of(one)) <= union:
             return False
         waiting.extend(sources)
     return True

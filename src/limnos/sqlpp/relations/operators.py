@@ -56,10 +56,10 @@ def cell(shape: Shape) -> CellShape:
 
 def of_type(shape: Shape, *types: str) -> CellShape:
     """A cell of one of these types. Raises UntranslatableExpression."""
-    found = cell(shape)
-    if found.type not in types:
-        raise UntranslatableExpression(f"a value of type {found.type} in the place of {types[0]}")
-    return found
+    cell_shape = cell(shape)
+    if cell_shape.type not in types:
+        raise UntranslatableExpression(f"a value of type {cell_shape.type} in the place of {types[0]}")
+    return cell_shape
 
 
 def compare_shapes(left: Shape, right: Shape, *, by: str) -> CellShape:
@@ -80,11 +80,11 @@ def _compare_cells(one: CellShape, other: CellShape, *, by: str) -> Term:
     """The comparison of two cells of one type family."""
     if "bigint" not in (one.type, other.type) or not {one.type, other.type} & set(REAL):
         return call(by, one.term, other.term)
-    for here, there in ((one, other), (other, one)):
+    for here, shape in ((one, other), (other, one)):
         if isinstance(here.term, LiteralTerm):
-            same = _as_type(here.term, there)
+            same = _as_type(here.term, shape)
             if same is not None:
-                return call(by, *((same, there.term) if here is one else (there.term, same)))
+                return call(by, *((same, shape.term) if here is one else (shape.term, same)))
     if one.type == "bigint":
         return call("exact", one.term, call("cast", other.term, word="double"), word=by)
     turned = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(by, by)
@@ -175,17 +175,17 @@ def _literal(value: int, type_: ScalarName) -> LiteralTerm:
     return LiteralTerm(float(value) if type_ in REAL else value, type_)
 
 
-def as_type(one: CellShape, wanted: ScalarName) -> Term:
+def as_type(one: CellShape, expected: ScalarName) -> Term:
     """A number's term cast to a type. tinyint and smallint are cast to their own type, too: their columns are wider."""
     if isinstance(one.term, LiteralTerm) and isinstance(one.term.value, (int, float)):
         value = one.term.value
-        if wanted not in REAL:
-            return LiteralTerm(int(value), wanted)
+        if expected not in REAL:
+            return LiteralTerm(int(value), expected)
         if isinstance(value, float) or abs(value) <= _EXACT_MAX:
-            return LiteralTerm(float(value), wanted)
-    if one.type == wanted and wanted not in ("tinyint", "smallint"):
+            return LiteralTerm(float(value), expected)
+    if one.type == expected and expected not in ("tinyint", "smallint"):
         return one.term
-    return call("cast", one.term, word=wanted)
+    return call("cast", one.term, word=expected)
 
 
 def minus(shape: Shape) -> CellShape:
@@ -224,11 +224,11 @@ def distinct(left: Shape, right: Shape) -> CellShape:
     """`IS DISTINCT FROM`, which is never NULL."""
     one, other = cell(left), cell(right)
     if "null" in (one.type, other.type) or _family(one) != _family(other):
-        apart: TruthTerm = not_of(_both_alike(one, other))
+        objects: TruthTerm = not_of(_both_alike(one, other))
     else:
         differ = call("coalesce", _compare_cells(one, other, by="!="), FALSE)
-        apart = any_of(differ, not_of(_alike(one, other)))
-    return CellShape(term_of(apart), "boolean", missing=False, known=True)
+        objects = any_of(differ, not_of(_alike(one, other)))
+    return CellShape(term_of(objects), "boolean", missing=False, known=True)
 
 
 def _both_alike(one: CellShape, other: CellShape) -> TruthTerm:

@@ -49,8 +49,8 @@ def layout_of(shape: Shape, left: tuple[Shape, ...] = (), *, limit: int | None =
     """The layout of results of a shape. `left` are conditions that the evaluator checks on each row."""
     building = _LayoutBuilder()
     make = building.maker(shape)
-    asked = [building.maker(one) for one in left]
-    keep = (lambda row: all(ask(row) is True for ask in asked)) if asked else None
+    requested = [building.maker(one) for one in left]
+    keep = (lambda row: all(ask(row) is True for ask in requested)) if requested else None
     return ResultLayout(tuple(building.columns), make, tuple(dict.fromkeys(building.finished)), keep, limit, offset)
 
 
@@ -106,12 +106,12 @@ class _LayoutBuilder:
         return lambda row: MISSING if row[at] else None
 
     def _record(self, record: RecordShape) -> RowMaker:
-        there = None if record.there is True else self._flag(record.there)
-        unknown = self._unknown(record.missing) if there is not None else None
+        existing = None if record.there is True else self._flag(record.there)
+        unknown = self._unknown(record.missing) if existing is not None else None
         make = self._fields(record) if record.declared is None else self._declared(record)
-        if there is None or unknown is None:
+        if existing is None or unknown is None:
             return make
-        return lambda row: make(row) if there(row) else unknown(row)
+        return lambda row: make(row) if existing(row) else unknown(row)
 
     def _flag(self, flag: TruthTerm) -> Callable[[Row], bool]:
         if isinstance(flag, bool):
@@ -123,8 +123,8 @@ class _LayoutBuilder:
         makers = [(name, self.maker(field)) for name, field in record.fields]
 
         def make(row: Row) -> Value:
-            found = ((name, work(row)) for name, work in makers)
-            return object_of(found)
+            result = ((name, work(row)) for name, work in makers)
+            return object_of(result)
 
         return make
 
@@ -135,11 +135,11 @@ class _LayoutBuilder:
         names = [] if record.declared is None else [field.name for field in record.declared.fields]
 
         def make(row: Row) -> Value:
-            made = object_of((name, work(row)) for name, work in makers)
+            fields = object_of((name, work(row)) for name, work in makers)
             text = None if opened is None else row[opened]
             if not isinstance(text, str):
-                return made
-            merged = {**open_read(text), **made}
+                return fields
+            merged = {**open_read(text), **fields}
             return {**{name: merged[name] for name in names if name in merged}, **merged}
 
         return make

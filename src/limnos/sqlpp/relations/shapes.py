@@ -133,8 +133,8 @@ def absent_where(shape: Shape, absent: TruthTerm) -> Shape:
 def map_terms(shape: Shape, change: Callable[[Term], Term]) -> Shape:
     """A shape with a function applied to each of its terms."""
 
-    def flag(held: TruthTerm) -> TruthTerm:
-        return held if isinstance(held, bool) else change(held)
+    def flag(current: TruthTerm) -> TruthTerm:
+        return current if isinstance(current, bool) else change(current)
 
     if isinstance(shape, (CellShape, ItemsShape)):
         return structs.replace(shape, term=change(shape.term), missing=flag(shape.missing))
@@ -170,11 +170,11 @@ def similar(one: Shape, other: Shape) -> bool:
 
 def terms_in(shape: Shape) -> list[Term]:
     """The terms of a shape, flags included, in the order of `map_terms`."""
-    found: list[Term] = []
+    terms: list[Term] = []
 
     def take(term: Term) -> Term:
-        found.append(term)
+        terms.append(term)
         return term
 
     map_terms(shape, take)
-    return found
+    return terms

@@ -123,8 +123,8 @@ def _take_quantifier(node: plan.Quantified, carrier: BlockTranslator, *, negated
 
     def met(item: Shape, inner: BlockTranslator) -> Term:
         inner.known.shapes[slot] = item
-        found = condition(node.condition, inner)
-        return found if node.kind == "some" else call("not", call("coalesce", found, FALSE))
+        term = condition(node.condition, inner)
+        return term if node.kind == "some" else call("not", call("coalesce", term, FALSE))
 
     _join_partners(query, carrier, negated=(node.kind == "every") is not negated, met=met)
     return True
@@ -179,20 +179,20 @@ class _CorrelationKeys(NamedTuple):
 
 def _keys(inner: BlockTranslator) -> _CorrelationKeys:
     """The equalities between an inner and an outer block. Raises UntranslatableExpression for other conditions."""
-    there = outputs(inner.relation)
-    found: list[tuple[Term, Term]] = []
+    existing = outputs(inner.relation)
+    results: list[tuple[Term, Term]] = []
     for term in inner.aside:
         parts = term.arguments if isinstance(term, CallTerm) and term.name == "and" else (term,)
-        found.extend(_sides(one, there) for one in parts)
+        results.extend(_sides(one, existing) for one in parts)
     inner.aside = []
-    return _CorrelationKeys(tuple((inner.new(), own) for own, _ in found), tuple(outer for _, outer in found))
+    return _CorrelationKeys(tuple((inner.new(), own) for own, _ in results), tuple(outer for _, outer in results))
 
 
-def _sides(term: Term, there: frozenset[int]) -> tuple[Term, Term]:
+def _sides(term: Term, existing: frozenset[int]) -> tuple[Term, Term]:
     if isinstance(term, CallTerm) and term.name == "=":
         left, right = term.arguments
         for own, other in ((left, right), (right, left)):
-            if columns_in(own) <= there and columns_in(own) and not columns_in(other) & there:
+            if columns_in(own) <= existing and columns_in(own) and not columns_in(other) & existing:
                 return own, other
     raise UntranslatableExpression("a subquery with more than equalities to its outer query")
 
@@ -210,10 +210,10 @@ def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
     if query.order:
         raise UntranslatableExpression("the first of an order, for each row of an outer query")
     keys = _keys(inner)
-    held = {term: inner.new() for term in terms_in(item)}
-    measures = tuple(Measure(number, "first", term) for term, number in held.items())
+    entries = {term: inner.new() for term in terms_in(item)}
+    measures = tuple(Measure(number, "first", term) for term, number in entries.items())
     inner.rows = RowGrouping(inner.relation, keys.inner, measures)
-    item = map_terms(item, lambda term: ColumnTerm(held[term]))
+    item = map_terms(item, lambda term: ColumnTerm(entries[term]))
     return _joined_item(item, keys.on, carrier=carrier, inner=inner)
 
 
@@ -278,11 +278,11 @@ def over_query(function: str, query: plan.Query, *, carrier: BlockTranslator) ->
     name = _OVER_ARRAYS[function]
     if function == "strict_count":
         item = CellShape(TRUE, "boolean", known=True)
-    measure, made = measure_over(name, item, distinct=False, kept=None, carrier=inner)
+    measure, result = measure_over(name, item, distinct=False, condition=None, carrier=inner)
     keys = _keys(inner)
     gathered = RowGrouping(inner.relation, keys.inner, (measure,))
     _joined_group(gathered, keys, carrier=carrier)
-    return _zero_counts(made(measure.id), {measure.id} if measure.function == "count" else set())
+    return _zero_counts(result(measure.id), {measure.id} if measure.function == "count" else set())
 
 
 def _element(node: plan.ElementOf, carrier: BlockTranslator) -> Shape:

@@ -92,14 +92,14 @@ def not_of(flag: TruthTerm) -> TruthTerm:
 
 def columns_in(*terms: Term) -> frozenset[int]:
     """The columns that terms read, without the items of lambdas."""
-    found: set[int] = set()
+    results: set[int] = set()
     own: set[int] = set()
     for term in _walk(terms):
         if isinstance(term, ColumnTerm):
-            found.add(term.id)
+            results.add(term.id)
         elif isinstance(term, LambdaTerm):
             own.add(term.item)
-    return frozenset(found - own)
+    return frozenset(results - own)
 
 
 def _walk(terms: Iterable[Term]) -> Iterator[Term]:

@@ -84,22 +84,22 @@ class BlockTranslator:
 
     def settled(self, shape: Shape) -> Shape:
         """A shape with all of its terms as columns of the rows."""
-        held: dict[Term, int] = {}
+        entries: dict[Term, int] = {}
         for term in terms_in(shape):
             if not isinstance(term, ColumnTerm) or term.id not in outputs(self.relation):
-                held.setdefault(term, self.new())
-        self.extend(*((number, term) for term, number in held.items()))
-        return map_terms(shape, lambda term: ColumnTerm(held[term]) if term in held else term)
+                entries.setdefault(term, self.new())
+        self.extend(*((number, term) for term, number in entries.items()))
+        return map_terms(shape, lambda term: ColumnTerm(entries[term]) if term in entries else term)
 
     def gathered(self, shape: Shape) -> Shape:
         """Make the rows distinct by the values of a shape."""
-        held: dict[Term, int] = {}
+        entries: dict[Term, int] = {}
         for term in terms_in(shape):
-            held.setdefault(term, self.new())
-        if not held:
+            entries.setdefault(term, self.new())
+        if not entries:
             raise UntranslatableExpression("DISTINCT of what is the same for all rows")
-        self.rows = RowGrouping(self.relation, tuple((number, term) for term, number in held.items()), ())
-        return map_terms(shape, lambda term: ColumnTerm(held[term]))
+        self.rows = RowGrouping(self.relation, tuple((number, term) for term, number in entries.items()), ())
+        return map_terms(shape, lambda term: ColumnTerm(entries[term]))
 
 
 def column(number: int, like: CellShape, *, known: bool | None = None) -> CellShape:

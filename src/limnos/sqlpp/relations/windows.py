@@ -33,12 +33,12 @@ _DISTANCE_MAX = 1 << 20
 
 def add_windows(calls: tuple[plan.WindowCall, ...], carrier: BlockTranslator) -> None:
     """Add the values of window functions to the rows."""
-    made, shapes = [], {}
+    columns, shapes = [], {}
     for node in calls:
-        one, found = _call(node, carrier)
-        made.append(one)
-        shapes[node.slot] = found
-    carrier.rows = Window(carrier.relation, tuple(made))
+        one, result = _call(node, carrier)
+        columns.append(one)
+        shapes[node.slot] = result
+    carrier.rows = Window(carrier.relation, tuple(columns))
     carrier.known.shapes.update(shapes)
 
 

@@ -55,8 +55,8 @@ def takes_outside_writers(properties: Mapping[str, str]) -> bool:
 
 
 def _fields(schema: Mapping[str, object]) -> dict[str, Mapping[str, object]]:
-    found = schema.get("fields")
-    rows = found if isinstance(found, (list, tuple)) else ()
+    result = schema.get("fields")
+    rows = result if isinstance(result, (list, tuple)) else ()
     return {str(row["name"]): row for row in rows if isinstance(row, Mapping)}
 
 
@@ -68,5 +68,5 @@ def _meaning(value: object) -> object:
 
 
 def _identifiers(schema: Mapping[str, object]) -> list[str]:
-    found = schema.get("identifier-field-ids")
-    return sorted(map(str, found)) if isinstance(found, (list, tuple)) else []
+    result = schema.get("identifier-field-ids")
+    return sorted(map(str, result)) if isinstance(result, (list, tuple)) else []

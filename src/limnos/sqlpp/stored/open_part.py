@@ -60,7 +60,7 @@ def _plain(value: Value, variant: bool) -> object:  # noqa: FBT001 - passed on b
     if isinstance(value, float):
         return _real(value, variant)
     if isinstance(value, dict):
-        fields = {name: _plain(held, variant) for name, held in value.items()}
+        fields = {name: _plain(item, variant) for name, item in value.items()}
         return {"$object": list(fields.items())} if len(fields) == 1 and not _TAGS.keys().isdisjoint(fields) else fields
     if type(value) is tuple:
         return [_plain(item, variant) for item in value]
@@ -111,10 +111,10 @@ def _refuse_constant(word: str) -> float:
 
 def _time(kind: TypeName) -> Callable[[object], Value]:
     def make(value: object) -> Value:
-        found = time_texts.read_time_text(str(value), kind)
-        if found is None:
+        time_text = time_texts.read_time_text(str(value), kind)
+        if time_text is None:
             raise ValueError(f"{value!r} is no {kind}")
-        return found
+        return time_text
 
     return make
 
@@ -142,5 +142,5 @@ _TAGS: Mapping[str, Callable[..., Value]] = {
     "$binary": bytes.fromhex,
     "$uuid": uuid.UUID,
     **{f"${kind}": _time(kind) for kind in _TIMES},
-    "$object": lambda pairs: {name: _value(held) for name, held in pairs},
+    "$object": lambda pairs: {name: _value(item) for name, item in pairs},
 }

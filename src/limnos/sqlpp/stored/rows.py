@@ -65,10 +65,10 @@ def object_shaper(form: StorageForm, *, lenient: bool = False) -> Callable[[Valu
     shape = _shape(form.type, lenient=lenient, called="")
 
     def make(value: Value) -> dict[str, Value]:
-        found = shape(value)
-        if not isinstance(found, dict):
+        result = shape(value)
+        if not isinstance(result, dict):
             raise _mismatch("object", value)
-        return found
+        return result
 
     return make
 
@@ -90,8 +90,8 @@ def reader_of(type_: DeclaredType) -> Callable[..., Value]:
 
 def open_read(text: str) -> dict[str, Value]:
     """The fields of an open part."""
-    found = open_part.read_json_text(text)
-    return found if isinstance(found, dict) else {}
+    json_text = open_part.read_json_text(text)
+    return json_text if isinstance(json_text, dict) else {}
 
 
 # Shapes.
@@ -107,10 +107,10 @@ def _shape(type_: DeclaredType, *, lenient: bool, called: str) -> Callable[[Valu
     name = type_.name
 
     def scalar(value: Value) -> Value:
-        found = _cast(value, name, lenient=lenient)
-        if found is MISSING:
+        result = _cast(value, name, lenient=lenient)
+        if result is MISSING:
             raise SqlppError(NOT_PROMOTED, f"Field type {type_name(value)} cannot be promoted to type {name}{called}")
-        return found
+        return result
 
     return scalar
 
@@ -128,13 +128,13 @@ def _record_shape(type_: RecordType, *, lenient: bool, called: str) -> Callable[
         for name in needed:
             if value.get(name) is None:
                 raise SqlppError(NULL_FIELD, f"Closed field {name} has null value")
-        made: dict[str, Value] = {}
-        for name, held in value.items():
+        fields: dict[str, Value] = {}
+        for name, item in value.items():
             shape = shapes.get(name)
             if shape is None and not type_.open:
                 raise SqlppError(CLOSED, f"This record is closed, you can not add extra fields! new field name: {name}")
-            made[name] = held if shape is None or held is None else shape[0](held)
-        return made
+            fields[name] = item if shape is None or item is None else shape[0](item)
+        return fields
 
     return make
 
@@ -147,16 +147,16 @@ def _items_shape(type_: ArrayType | BagType, *, lenient: bool, called: str) -> C
         fits = isinstance(value, Bag) is is_bag or lenient
         if not fits or not isinstance(value, tuple) or type_name(value) not in ("array", "multiset"):
             raise _mismatch(type_label(type_), value, called=called)
-        made = [one if one is None or one is MISSING else item(one) for one in value]
-        return Bag(made) if is_bag else tuple(made)
+        elements = [one if one is None or one is MISSING else item(one) for one in value]
+        return Bag(elements) if is_bag else tuple(elements)
 
     return make
 
 
-def _mismatch(wanted: str, value: Value, *, called: str = "") -> SqlppError:
+def _mismatch(expected: str, value: Value, *, called: str = "") -> SqlppError:
     return SqlppError(
         MISMATCH,
-        f"Type mismatch: expected value of type {wanted}, but got the value of type {type_name(value)}{called}",
+        f"Type mismatch: expected value of type {expected}, but got the value of type {type_name(value)}{called}",
     )
 
 
@@ -171,14 +171,14 @@ def _cast(value: Value, name: ScalarName, *, lenient: bool) -> Value:
         return Float(value) if name == "float" else float(value)
     if not lenient or not isinstance(value, str):
         return MISSING
-    found = _from_text(value, name)
-    return MISSING if found is None else found
+    from_text = _from_text(value, name)
+    return MISSING if from_text is None else from_text
 
 
 def _whole(value: Value, name: ScalarName, *, lenient: bool) -> Value:
     if lenient and isinstance(value, str):
-        found = whole_of(value, name)
-        return MISSING if found is None else found
+        result = whole_of(value, name)
+        return MISSING if result is None else result
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return MISSING
     if isinstance(value, float) and not (math.isfinite(value) and value.is_integer()):
@@ -189,8 +189,8 @@ def _whole(value: Value, name: ScalarName, *, lenient: bool) -> Value:
 
 def _from_text(text: str, name: ScalarName) -> Value:
     if name in ("double", "float"):
-        found = real_of(text)
-        return Float(found) if found is not None and name == "float" else found
+        real = real_of(text)
+        return Float(real) if real is not None and name == "float" else real
     if name == "boolean":
         return {"true": True, "false": False}.get(text.strip().lower())
     if name in ("binary", "uuid"):
@@ -205,20 +205,20 @@ def _from_text(text: str, name: ScalarName) -> Value:
 
 
 def _writer(type_: RecordType, *, variant: bool = False) -> Callable[[Mapping[str, Value]], Row]:
-    held = [(field.name, _plain_of(field.type)) for field in columns(type_)]
-    own = frozenset(name for name, _ in held)
+    entries = [(field.name, _plain_of(field.type)) for field in columns(type_)]
+    own = frozenset(name for name, _ in entries)
     opened = has_open(type_)
 
     def write(value: Mapping[str, Value]) -> Row:
         row: Row = {}
-        for name, plain in held:
-            found = value.get(name)
-            row[name] = None if found is None else plain(found)
+        for name, plain in entries:
+            result = value.get(name)
+            row[name] = None if result is None else plain(result)
         if type_.foreign and not own.issuperset(value):
             (lost, *_) = (name for name in value if name not in own)
             raise compilation(f"The table has no column {lost} that SQL++ can write")
         if opened:
-            rest = {name: found for name, found in value.items() if found is None or name not in own}
+            rest = {name: entry for name, entry in value.items() if entry is None or name not in own}
             row[OPEN] = open_part.write_json_text(rest, variant=variant) if rest else None
         return row
 
@@ -254,22 +254,22 @@ _PLAINS: Mapping[ScalarName, Callable[..., Plain]] = {
 
 
 def _reader(type_: RecordType) -> Callable[[Mapping[str, Plain]], dict[str, Value]]:
-    held = [(field.name, _value_of(field.type)) for field in columns(type_)]
+    elements = [(field.name, _value_of(field.type)) for field in columns(type_)]
     declared = [field.name for field in type_.fields]
 
     def read(row: Mapping[str, Plain]) -> dict[str, Value]:
-        made: dict[str, Value] = {}
-        for name, value in held:
-            found = row.get(name)
-            if found is not None:
-                made[name] = value(found)
+        fields: dict[str, Value] = {}
+        for name, value in elements:
+            result = row.get(name)
+            if result is not None:
+                fields[name] = value(result)
         text = row.get(OPEN)
         if not isinstance(text, str):
-            return made
+            return fields
         rest = open_part.read_json_text(text)
         if not isinstance(rest, dict):
-            return made
-        merged = {**rest, **made}
+            return fields
+        merged = {**rest, **fields}
         return {**{name: merged[name] for name in declared if name in merged}, **merged}
 
     return read

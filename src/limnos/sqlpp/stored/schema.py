@@ -142,9 +142,9 @@ def properties_of(form: StorageForm) -> dict[str, str]:
 
 def _types_along(record: RecordType, path: tuple[str, ...]) -> Iterator[FieldType]:
     for length in range(1, len(path) + 1):
-        found = type_at(record, path[:length])
-        if found is not None:
-            yield found
+        field_type = type_at(record, path[:length])
+        if field_type is not None:
+            yield field_type
 
 
 def _fields(
@@ -155,7 +155,7 @@ def _fields(
     keys: frozenset[tuple[str, ...]],
     identifiers: list[int],
 ) -> list[dict[str, Json]]:
-    made: list[dict[str, Json]] = []
+    results: list[dict[str, Json]] = []
     for field in columns(record):
         here, number = (*path, field.name), next(numbers)
         is_key = here in keys
@@ -163,12 +163,12 @@ def _fields(
             identifiers.append(number)
         holds_key = any(key[: len(here)] == here for key in keys)
         type_ = _iceberg(field.type, numbers, path=here, keys=keys, identifiers=identifiers)
-        made.append({"id": number, "name": field.name, "required": holds_key, "type": type_})
+        results.append({"id": number, "name": field.name, "required": holds_key, "type": type_})
     if has_open(record):
-        made.append(
+        results.append(
             {"id": next(numbers), "name": OPEN, "required": False, "type": "string", "doc": "what is not declared"}
         )
-    return made
+    return results
 
 
 def _iceberg(
@@ -205,12 +205,12 @@ def _record(schema: Mapping[str, Json]) -> RecordType:
     fields = schema["fields"]
     if not isinstance(fields, Sequence):
         raise TypeError("the fields of a schema are a list")
-    made = [
+    types = [
         FieldType(str(field["name"]), _declared_type(field["type"]), optional=True)
         for field in fields
         if isinstance(field, Mapping)
     ]
-    return RecordType(tuple(made), open=False, foreign=True)
+    return RecordType(tuple(types), open=False, foreign=True)
 
 
 def _declared_type(type_: Json) -> DeclaredType:

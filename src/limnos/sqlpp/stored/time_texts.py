@@ -35,8 +35,8 @@ def write_time_text(value: Value) -> str:
 
 def read_time_text(text: str, kind: TypeName) -> Value:
     """Parse a value of a type; None if the text is malformed."""
-    found = _READERS[kind](text)
-    return _numbers(text, kind) if found is None else found
+    result = _READERS[kind](text)
+    return _numbers(text, kind) if result is None else result
 
 
 def _numbers(text: str, kind: TypeName) -> Value:
@@ -48,13 +48,13 @@ def _numbers(text: str, kind: TypeName) -> Value:
 
 
 def _year_month(text: str) -> YearMonthDuration | None:
-    found = times.duration_of(text)
-    return YearMonthDuration(found.months) if found is not None and not found.ms else None
+    duration = times.duration_of(text)
+    return YearMonthDuration(duration.months) if duration is not None and not duration.ms else None
 
 
 def _day_time(text: str) -> DayTimeDuration | None:
-    found = times.duration_of(text)
-    return DayTimeDuration(found.ms) if found is not None and not found.months else None
+    duration = times.duration_of(text)
+    return DayTimeDuration(duration.ms) if duration is not None and not duration.months else None
 
 
 _READERS: Mapping[TypeName, Callable[[str], Value]] = {

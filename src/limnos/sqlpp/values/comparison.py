@@ -26,18 +26,18 @@ def equal(left: Value, right: Value) -> Truth:
     if type(left) is str and type(right) is str:
         return left == right
     waiting = [(left, right)]
-    told: Truth = True
+    result: Truth = True
     while waiting:
         one, other = waiting.pop()
-        found = _unknown(one, other)
-        if found is False:
+        unknown = _unknown(one, other)
+        if unknown is False:
             inside = _inside(one, other)
             if inside is None:
                 return False
             waiting.extend(reversed(inside))
-        elif told is True:
-            told = found
-    return told
+        elif result is True:
+            result = unknown
+    return result
 
 
 def _inside(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
@@ -123,7 +123,7 @@ def includes(items: Value, value: Value) -> Truth:
         return MISSING
     if value is None or not isinstance(items, tuple) or type_name(items) not in ("array", "multiset"):
         return None
-    told: Truth = False
+    result: Truth = False
     for item in items:
-        told = either(told, equal(item, value))
-    return told
+        result = either(result, equal(item, value))
+    return result

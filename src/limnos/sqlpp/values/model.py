@@ -193,8 +193,8 @@ def is_unknown(value: Value) -> bool:
 
 def object_of(pairs: Iterable[tuple[str, Value]]) -> dict[str, Value]:
     """An object of these fields, without MISSING ones. The first of several with one name wins."""
-    made: dict[str, Value] = {}
+    fields: dict[str, Value] = {}
     for name, value in pairs:
         if value is not MISSING:
-            made.setdefault(name, value)
-    return made
+            fields.setdefault(name, value)
+    return fields

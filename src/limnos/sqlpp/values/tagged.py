@@ -34,21 +34,21 @@ Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
 _MADE: Final[Mapping[str, Callable[[Json], Value]]] = {
     "missing": lambda _: MISSING,
-    "tinyint": lambda held: TinyInt(cast("int", held)),
-    "smallint": lambda held: SmallInt(cast("int", held)),
-    "integer": lambda held: Integer(cast("int", held)),
-    "float": lambda held: Float(float(cast("str", held))),
-    "double": lambda held: float(cast("str", held)),
-    "binary": lambda held: bytes.fromhex(cast("str", held)),
-    "uuid": lambda held: uuid.UUID(cast("str", held)),
-    "date": lambda held: Date(cast("int", held)),
-    "time": lambda held: Time(cast("int", held)),
-    "datetime": lambda held: DateTime(cast("int", held)),
-    "duration": lambda held: Duration(*cast("list[int]", held)),
-    "year-month-duration": lambda held: YearMonthDuration(cast("int", held)),
-    "day-time-duration": lambda held: DayTimeDuration(cast("int", held)),
-    "multiset": lambda held: Bag(from_tagged_json(item) for item in cast("list[Json]", held)),
-    "object": lambda held: {name: from_tagged_json(item) for name, item in cast("dict[str, Json]", held).items()},
+    "tinyint": lambda current: TinyInt(cast("int", current)),
+    "smallint": lambda current: SmallInt(cast("int", current)),
+    "integer": lambda current: Integer(cast("int", current)),
+    "float": lambda current: Float(float(cast("str", current))),
+    "double": lambda current: float(cast("str", current)),
+    "binary": lambda current: bytes.fromhex(cast("str", current)),
+    "uuid": lambda current: uuid.UUID(cast("str", current)),
+    "date": lambda current: Date(cast("int", current)),
+    "time": lambda current: Time(cast("int", current)),
+    "datetime": lambda current: DateTime(cast("int", current)),
+    "duration": lambda current: Duration(*cast("list[int]", current)),
+    "year-month-duration": lambda current: YearMonthDuration(cast("int", current)),
+    "day-time-duration": lambda current: DayTimeDuration(cast("int", current)),
+    "multiset": lambda current: Bag(from_tagged_json(item) for item in cast("list[Json]", current)),
+    "object": lambda current: {name: from_tagged_json(item) for name, item in cast("dict[str, Json]", current).items()},
 }
 
 
@@ -85,11 +85,11 @@ def _tagged_content(value: Value) -> Json:
     return 0
 
 
-def from_tagged_json(held: Json) -> Value:
+def from_tagged_json(current: Json) -> Value:
     """Decode a value. Raises KeyError, ValueError or TypeError for JSON that `to_tagged_json` did not make."""
-    if isinstance(held, list):
-        return tuple(from_tagged_json(item) for item in held)
-    if isinstance(held, dict):
-        ((name, item),) = held.items()
+    if isinstance(current, list):
+        return tuple(from_tagged_json(item) for item in current)
+    if isinstance(current, dict):
+        ((name, item),) = current.items()
         return _MADE[name](item)
-    return held
+    return current

@@ -105,10 +105,10 @@ def _page(names: tuple[str, ...]) -> Sql:
     return Sql(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY id{order} LIMIT :limit")
 
 
-def lines_read(wanted: AuditFilter, *, limit: int) -> Load[list[AuditRecord]]:
+def lines_read(audit_filter: AuditFilter, *, limit: int) -> Load[list[AuditRecord]]:
     """Read records in the order of their numbers: the newest first, or with `after` the oldest first."""
-    params: dict[str, Value] = {name: value for name in _FILTERS if (value := getattr(wanted, name)) is not None}
-    rows = yield _page(tuple(params)), {**params, **_around(wanted.path), "limit": limit}
+    params: dict[str, Value] = {name: value for name in _FILTERS if (value := getattr(audit_filter, name)) is not None}
+    rows = yield _page(tuple(params)), {**params, **_around(audit_filter.path), "limit": limit}
     return [AuditRecord(*row) for row in rows]
 
 
@@ -122,8 +122,8 @@ def _around(path: str | None) -> dict[str, Value]:
 
 def first_at(tx: StoreTransaction) -> int | None:
     """Return the time of the oldest record, or None."""
-    found: int | None = tx.rows(FIRST_AT, {})[0][0]
-    return found
+    rows: int | None = tx.rows(FIRST_AT, {})[0][0]
+    return rows
 
 
 def lines_put(tx: StoreTransaction, lines: Sequence[AuditRecord]) -> None:
@@ -169,15 +169,15 @@ def lines_due() -> Load[bool]:
 
 def lines_collect(tx: StoreTransaction) -> bool:
     """Make records of the next changes and notes. Returns whether there may be more. The permit's zone is 0."""
-    told, reached = _changes(tx)
-    more = max(len(told), len(reached)) >= CHANGES_AT_ONCE
+    events, reached = _changes(tx)
+    more = max(len(events), len(reached)) >= CHANGES_AT_ONCE
     notes = [
         (row[0], _AuditedEvent(row[1], row[2], row[3], row[4], audit_context_of(row[5])))
         for row in tx.rows(NOTES, {"limit": CHANGES_AT_ONCE})
     ]
-    told += [each for _, each in notes]
-    node_positions = _node_positions(tx, told)
-    lines = [line for each in told for line in _lines_of(each, node_positions)]
+    events += [each for _, each in notes]
+    node_positions = _node_positions(tx, events)
+    lines = [line for each in events for line in _lines_of(each, node_positions)]
     lines_put(tx, sorted(lines, key=attrgetter("at")))
     tx.session.many(NOTES_DROP, [{"id": number} for number, _ in notes])
     tx.session.many(POSITION_PUT, [{"zone": zone, "revision": revision} for zone, revision in reached.items()])
@@ -186,35 +186,35 @@ def lines_collect(tx: StoreTransaction) -> bool:
 
 def _changes(tx: StoreTransaction) -> tuple[list[_AuditedEvent], dict[int, int]]:
     """Read the next changes of the zones that are ahead of the audit, and the position reached in each zone."""
-    told: list[_AuditedEvent] = []
+    events: list[_AuditedEvent] = []
     reached: dict[int, int] = {}
     for zone, since, revision in tx.rows(BEHIND, {"zones": CHANGES_AT_ONCE}):
-        left = CHANGES_AT_ONCE - len(told)
+        left = CHANGES_AT_ONCE - len(events)
         if left <= 0:
             break
         until = min(since + left, revision)
         load = revisions_read(TOLD, zone, since=since, until=until, rows_max=2 * CHANGES_AT_ONCE)
         rows, reached[zone] = drive_load(load, tx.rows)
-        told += _of_one_zone(rows)
-    return told, reached
+        events += _of_one_zone(rows)
+    return events, reached
 
 
 def _of_one_zone(rows: Iterable[Row]) -> list[_AuditedEvent]:
-    told: list[_AuditedEvent] = []
+    events: list[_AuditedEvent] = []
     mutation, account = -1, AuditContext()
     for row in rows:
         entry, own = entry_of(row), audit_context_of(row[-1])
         change = entry.change
         if change.revision != mutation:
             mutation, account = change.revision, own
-        told.append(_AuditedEvent(change.zone, entry.actor, entry.request_id, entry.at, account, own.detail, change))
-    return told
+        events.append(_AuditedEvent(change.zone, entry.actor, entry.request_id, entry.at, account, own.detail, change))
+    return events
 
 
-def _node_positions(tx: StoreTransaction, told: Iterable[_AuditedEvent]) -> dict[int, NodePosition]:
+def _node_positions(tx: StoreTransaction, events: Iterable[_AuditedEvent]) -> dict[int, NodePosition]:
     """Read the positions of the zones, and of the nodes that no right names."""
     about: set[int] = set()
-    for each in told:
+    for each in events:
         about.add(each.zone)
         if each.change is not None:
             known = {right.object_id for right in each.account.rights}
@@ -224,28 +224,28 @@ def _node_positions(tx: StoreTransaction, told: Iterable[_AuditedEvent]) -> dict
     return {row[0]: node_position_of(row) for row in tx.rows(NODE_POSITIONS, {"nodes": json.dumps(sorted(about))})}
 
 
-def _lines_of(told: _AuditedEvent, node_positions: Mapping[int, NodePosition]) -> list[AuditRecord]:
+def _lines_of(event: _AuditedEvent, node_positions: Mapping[int, NodePosition]) -> list[AuditRecord]:
     """Make the record of a change, or one record for each object of a note's request."""
-    if told.change is not None:
-        return [_line(told, told.change, node_positions=node_positions)]
+    if event.change is not None:
+        return [_line(event, event.change, node_positions=node_positions)]
     return [
-        _build_line(told, node_positions, about=right, change=OTHER, rights=(right,)) for right in told.account.rights
+        _build_line(event, node_positions, about=right, change=OTHER, rights=(right,)) for right in event.account.rights
     ]
 
 
-def _line(told: _AuditedEvent, change: ChangeRow, *, node_positions: Mapping[int, NodePosition]) -> AuditRecord:
-    names = {right.object_id: (right.kind, right.name) for right in told.account.rights if right.object_id > 0}
+def _line(event: _AuditedEvent, change: ChangeRow, *, node_positions: Mapping[int, NodePosition]) -> AuditRecord:
+    names = {right.object_id: (right.kind, right.name) for right in event.account.rights if right.object_id > 0}
     ends = _PathSpeller(names, node_positions)
     here = names.get(change.node_id)
     old, new = ends.of(change.old_parent, change.old_name), ends.of(change.new_parent, change.new_name)
     path = (here[1] if here is not None else "") or old or new or ends.name(change.node_id)
-    kept = told.account.rights
-    rights = tuple(right for right in kept if right.object_id in _subject_of(change)) or kept[:RIGHTS_MAX]
+    decisions = event.account.rights
+    rights = tuple(right for right in decisions if right.object_id in _subject_of(change)) or decisions[:RIGHTS_MAX]
     about = AuditedDecision("", change.node_id, change.kind.word, path)
-    found = _build_line(told, node_positions, about=about, change=change.operation, rights=rights)
+    record = _build_line(event, node_positions, about=about, change=change.operation, rights=rights)
     moved = new if new != path else ""
     return msgspec.structs.replace(
-        found, new_path=moved, zone=change.zone, revision=change.revision, ordinal=change.ordinal
+        record, new_path=moved, zone=change.zone, revision=change.revision, ordinal=change.ordinal
     )
 
 
@@ -255,7 +255,7 @@ def _subject_of(change: ChangeRow) -> set[int]:
 
 
 def _build_line(
-    told: _AuditedEvent,
+    event: _AuditedEvent,
     node_positions: Mapping[int, NodePosition],
     *,
     about: AuditedDecision,
@@ -263,22 +263,22 @@ def _build_line(
     rights: tuple[AuditedDecision, ...],
 ) -> AuditRecord:
     """Build a record about an object. Its action is that of the first right."""
-    origin = told.account.origin
+    origin = event.account.origin
     return AuditRecord(
-        0, _metalake_of(told, about, node_positions=node_positions), told.at, told.actor, told.account.user_id, "done", change,
-        rights[0].action if rights else "", about.kind, about.object_id, about.name, "", told.detail, rights_text(rights),
-        origin.protocol, origin.operation, 0, told.request_id, origin.client, origin.peer, origin.credential,
+        0, _metalake_of(event, about, node_positions=node_positions), event.at, event.actor, event.account.user_id, "done", change,
+        rights[0].action if rights else "", about.kind, about.object_id, about.name, "", event.detail, rights_text(rights),
+        origin.protocol, origin.operation, 0, event.request_id, origin.client, origin.peer, origin.credential,
     )  # fmt: skip
 
 
-def _metalake_of(told: _AuditedEvent, about: AuditedDecision, *, node_positions: Mapping[int, NodePosition]) -> int:
+def _metalake_of(event: _AuditedEvent, about: AuditedDecision, *, node_positions: Mapping[int, NodePosition]) -> int:
     """Return the metalake of a change; ROOT_ID for changes of the server itself."""
     if about.kind == Kind.METALAKE.word and about.object_id > 0:
         return about.object_id
-    node_position = node_positions.get(told.zone)
+    node_position = node_positions.get(event.zone)
     if node_position is None:
         return ROOT_ID
-    return told.zone if node_position.kind is Kind.METALAKE else node_position.parent_id
+    return event.zone if node_position.kind is Kind.METALAKE else node_position.parent_id
 
 
 class _PathSpeller(NamedTuple):

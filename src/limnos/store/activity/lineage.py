@@ -224,8 +224,8 @@ def edges_read(ids: Collection[int], *, up: bool, limit: int) -> Load[list[Linea
 
 def columns_read(fields: Collection[tuple[int, LineageField]], *, up: bool, limit: int) -> Load[list[ColumnEdge]]:
     """Read the pairs whose target (`up`) or source is one of the given columns."""
-    wanted = json.dumps([[node_id, field.id, field.name] for node_id, field in fields])
-    rows = yield (COLUMNS_UP if up else COLUMNS_DOWN), {"fields": wanted, "limit": limit}
+    expected = json.dumps([[node_id, field.id, field.name] for node_id, field in fields])
+    rows = yield (COLUMNS_UP if up else COLUMNS_DOWN), {"fields": expected, "limit": limit}
     return [ColumnEdge(_edge_of(row[:_WIDTH]), _pair_of(row[_WIDTH:])) for row in rows]
 
 
@@ -256,8 +256,8 @@ class LineageWrites:
                 PUT_OUTSIDE, {**key, "id": self.tx.next_id(), "namespace": dataset.namespace, "name": dataset.name}
             )
             rows = self.tx.rows(FIND_OUTSIDE, key)
-        found: int = rows[0][0]
-        return found
+        number: int = rows[0][0]
+        return number
 
     def put(self, target_id: int, job: LineageJobRow, *, sources: Collection[int], pairs: Iterable[LineagePair]) -> int:
         """Store the edges that a job reported for a target. Returns the number of edges.
@@ -276,8 +276,8 @@ class LineageWrites:
         times = {row[2]: row[1] for row in last}
         kinds = _kinds(self._add_pairs(key, pairs))
         for source_id in sources:
-            said = job._replace(at=max(job.at, times.get(source_id, 0)))
-            self._put_edge(target_id, said, source_id=source_id, kinds=kinds.get(source_id, ()))
+            lineage_job_row = job._replace(at=max(job.at, times.get(source_id, 0)))
+            self._put_edge(target_id, lineage_job_row, source_id=source_id, kinds=kinds.get(source_id, ()))
         if len(times.keys() | set(sources)) > SOURCES_MAX:
             for row in self.tx.rows(OLDEST, {**key, "most": SOURCES_MAX}):
                 self._forget({**key, "source": row[0]})
@@ -307,10 +307,10 @@ class LineageWrites:
     def _add_pairs(self, key: Params, pairs: Iterable[LineagePair]) -> list[LineagePair]:
         """Add pairs to those of a job and a target, and return all of them."""
         rows = self.tx.rows(PAIRS, key)
-        kept = [_pair_of(row) for row in rows]
+        lineage_pair = [_pair_of(row) for row in rows]
         following = rows[-1][-1] + 1 if rows else 0
-        known = dict.fromkeys(kept)
-        added = [pair for pair in dict.fromkeys(pairs) if pair not in known][: max(0, COLUMNS_MAX - len(kept))]
+        known = dict.fromkeys(lineage_pair)
+        added = [pair for pair in dict.fromkeys(pairs) if pair not in known][: max(0, COLUMNS_MAX - len(lineage_pair))]
         self.tx.session.many(
             PUT_PAIR,
             [
@@ -322,7 +322,7 @@ class LineageWrites:
                 for ordinal, pair in enumerate(added, following)
             ],
         )  # fmt: skip
-        return kept + added
+        return lineage_pair + added
 
     def _trim(self, target_id: int) -> None:
         """Delete the edges of the jobs beyond `JOBS_MAX` that ran longest ago."""
@@ -334,8 +334,8 @@ class LineageWrites:
 
 def _kinds(pairs: Iterable[LineagePair]) -> dict[int, list[str]]:
     """Collect the subtypes of column pairs by source."""
-    found: dict[int, set[str]] = {}
+    results: dict[int, set[str]] = {}
     for pair in pairs:
         if pair.subtype:
-            found.setdefault(pair.source_id, set()).add(pair.subtype)
-    return {source_id: sorted(kinds)[:20] for source_id, kinds in found.items()}
+            results.setdefault(pair.source_id, set()).add(pair.subtype)
+    return {source_id: sorted(kinds)[:20] for source_id, kinds in results.items()}

@@ -52,8 +52,8 @@ def reports_read(
     totals = list(accumulate(row[0] for row in sizes))
     fitting = max(1, sum(total <= PAGE_BYTES_MAX for total in totals))
     rows = yield PAGE, {**params, "limit": min(fitting, limit)}
-    found = tuple([MetricsReportRow(row[0], row[1], row[2], row[3], row[4], row[5], bytes(row[6])) for row in rows])
-    return found, len(sizes) == limit or fitting < len(sizes)
+    result = tuple([MetricsReportRow(row[0], row[1], row[2], row[3], row[4], row[5], bytes(row[6])) for row in rows])
+    return result, len(sizes) == limit or fitting < len(sizes)
 
 
 def reports_put(tx: StoreTransaction, reports: Sequence[MetricsReportRow], *, keep_ms: int) -> None:

@@ -317,8 +317,8 @@ class RunWrites:
         if rows:
             tx.session.many(STEP_NEW, rows)
         self._told("start", run_id, pipeline_id=run.pipeline_id, uuid=run.uuid)
-        found = self.by_id(run_id)
-        return run if found is None else found
+        pipeline_run = self.by_id(run_id)
+        return run if pipeline_run is None else pipeline_run
 
     def beat(self, actor: RunReporter, *, progress: str | None) -> tuple[str, int] | None:
         """Renew the lease and store the progress.
@@ -397,8 +397,8 @@ class RunWrites:
         return self._moved(run, "cancelling", by=CANCEL, attempt=run.attempt)
 
     def _moved(self, run: PipelineRun, operation: str, *, by: Sql, **params: Value) -> bool:
-        given: dict[str, Value] = {"id": run.id, "now": self.tx.now_ms, **params}
-        if not self.tx.count(by, given):
+        arguments: dict[str, Value] = {"id": run.id, "now": self.tx.now_ms, **params}
+        if not self.tx.count(by, arguments):
             return False
         self._told(operation, run.id, pipeline_id=run.pipeline_id, uuid=run.uuid)
         return True

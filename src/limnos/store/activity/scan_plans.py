@@ -51,8 +51,8 @@ def plan_of(rows: list[Row]) -> ScanPlan | None:
     """Build the plan from the query's rows, or None."""
     if not rows:
         return None
-    ((found, scan, parts, cancelled),) = rows
-    return ScanPlan(found, bytes(scan), parts, bool(cancelled))
+    ((result, scan, parts, cancelled),) = rows
+    return ScanPlan(result, bytes(scan), parts, bool(cancelled))
 
 
 class ScanPlanWrites:
@@ -80,7 +80,7 @@ class ScanPlanWrites:
 
     def expire(self) -> int:
         """Delete up to `EXPIRED_AT_ONCE` expired plans. Returns how many."""
-        found = self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": EXPIRED_AT_ONCE})
-        for (each,) in found:
+        rows = self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": EXPIRED_AT_ONCE})
+        for (each,) in rows:
             self.tx.count(DELETE, {"id": each})
-        return len(found)
+        return len(rows)

@@ -100,9 +100,9 @@ def _params(key: LockKey) -> dict[str, Value]:
 
 
 def _lock_of(row: Row) -> LockRow:
-    token, catalog_id, kind, dataverse, entity, mode, wanted = row
+    token, catalog_id, kind, dataverse, entity, mode, target = row
     key = LockKey(catalog_id, LockKind(kind), DataverseName.from_canonical_form(dataverse), entity)
-    return LockRow(token, key, LockMode(mode) if mode else None, LockMode(wanted))
+    return LockRow(token, key, LockMode(mode) if mode else None, LockMode(target))
 
 
 class SqlppLockWrites:

@@ -59,8 +59,8 @@ OVER = Sql(
 
 
 def _row(row: Row) -> StatementRequest:
-    found = StatementRequest(*row)
-    return msgspec.structs.replace(found, outcome=bytes(found.outcome))
+    request = StatementRequest(*row)
+    return msgspec.structs.replace(request, outcome=bytes(request.outcome))
 
 
 def request_query(handle: str, asker: Requester) -> Query:
@@ -83,9 +83,9 @@ def part_query(handle: str, number: int) -> Query:
     return PARTS, {"handle": handle, "number": number}
 
 
-def rows_of(found: list[Row]) -> list[StatementRequest]:
+def rows_of(results: list[Row]) -> list[StatementRequest]:
     """Build requests from rows."""
-    return [_row(row) for row in found]
+    return [_row(row) for row in results]
 
 
 class RequestWrites:
@@ -102,13 +102,13 @@ class RequestWrites:
         """Renew the leases of a node's running requests."""
         self.tx.count(BEAT, {"holder": holder, "until": self.tx.now_ms + lease_ms})
 
-    def cancel(self, by: str, wanted: str, *, asker: Requester, everybody: bool) -> list[str]:
+    def cancel(self, by: str, value: str, *, asker: Requester, everybody: bool) -> list[str]:
         """Mark the running requests with an id as cancelled, for their nodes. Returns their request ids.
 
-        `by` says which id `wanted` is: a key of `CANCEL`.
+        `by` says which id `value` is: a key of `CANCEL`.
         """
         params: Params = {
-            "id": wanted, "user": asker.name, "user_id": asker.id, "everybody": int(everybody), "now": self.tx.now_ms,
+            "id": value, "user": asker.name, "user_id": asker.id, "everybody": int(everybody), "now": self.tx.now_ms,
         }  # fmt: skip
         return [row[0] for row in self.tx.rows(CANCEL[by], params)]
 
@@ -137,7 +137,7 @@ class RequestWrites:
 
     def expire(self, limit: int) -> int:
         """Delete expired requests, and those of nodes that are gone, at most `limit`. Returns how many."""
-        found = [row[0] for row in self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": limit})]
-        for handle in found:
+        results = [row[0] for row in self.tx.rows(OVER, {"now": self.tx.now_ms, "limit": limit})]
+        for handle in results:
             self.delete(handle)
-        return len(found)
+        return len(results)

@@ -132,8 +132,8 @@ class TaskWrites:
         rows = self.tx.rows(DUE, _due(self.tx.now_ms, kinds, among=among))
         if not rows:
             return None
-        taken = self.tx.count(LEASE, {"id": rows[0][0], "until": self.tx.now_ms + lease_ms, "now": self.tx.now_ms})
-        return LeasedTask(*rows[0]) if taken else None
+        count = self.tx.count(LEASE, {"id": rows[0][0], "until": self.tx.now_ms + lease_ms, "now": self.tx.now_ms})
+        return LeasedTask(*rows[0]) if count else None
 
     def progress(self, task_id: int, progress: str, *, lease_ms: int) -> None:
         """Store the progress of a task and renew its lease."""

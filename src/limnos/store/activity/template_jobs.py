@@ -143,8 +143,8 @@ class TemplateJobWrites:
 
     def waiting_of(self, metalake_id: int, user: str) -> int:
         """Count the jobs of a user that have not ended."""
-        found: int = self.tx.rows(WAITING, {"metalake": metalake_id, "user": user})[0][0]
-        return found
+        rows: int = self.tx.rows(WAITING, {"metalake": metalake_id, "user": user})[0][0]
+        return rows
 
     def create(self, job: TemplateJob, *, conf: str, work: str) -> TemplateJob:
         """Insert a waiting job with its owner."""
@@ -156,9 +156,9 @@ class TemplateJobWrites:
         tx.count(INSERT, params)
         if job.owner_id is not None:
             OwnerWrites(tx).insert(job_id, job.owner_id)
-        found = self.by_id(job_id) or job
-        self._told("start", found)
-        return found
+        template_job = self.by_id(job_id) or job
+        self._told("start", template_job)
+        return template_job
 
     def cancel(self, job: TemplateJob) -> bool:
         """Ask the node that runs a job to end it; cancel a waiting job at once. Returns False if the job has ended."""
@@ -174,12 +174,12 @@ class TemplateJobWrites:
     def claim(self, holder: str, *, limit: int, lease_ms: int) -> list[tuple[TemplateJob, str]]:
         """Take up to `limit` waiting jobs, the oldest first. Returns each with its work."""
         params: dict[str, Value] = {"holder": holder, "now": self.tx.now_ms, "lease": lease_ms}
-        taken: list[tuple[TemplateJob, str]] = []
+        used_names: list[tuple[TemplateJob, str]] = []
         for (job_id,) in self.tx.rows(NEXT, {"limit": limit}):
             job = self.by_id(job_id) if self.tx.count(CLAIM, {**params, "id": job_id}) else None
             if job is not None:
-                taken.append((job, self.tx.rows(WORK, {"id": job_id})[0][0]))
-        return taken
+                used_names.append((job, self.tx.rows(WORK, {"id": job_id})[0][0]))
+        return used_names
 
     def lost(self, limit: int) -> list[TemplateJob]:
         """Read running jobs whose lease has ended."""

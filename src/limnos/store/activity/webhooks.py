@@ -114,8 +114,8 @@ class WebhookWrites:
 
     def count(self, metalake_id: int) -> int:
         """Count a metalake's webhooks."""
-        found: int = self.tx.rows(COUNT, {"metalake": metalake_id})[0][0]
-        return found
+        rows: int = self.tx.rows(COUNT, {"metalake": metalake_id})[0][0]
+        return rows
 
     def drop(self, metalake_id: int, webhook_id: int) -> bool:
         """Delete a webhook. Returns whether it existed."""

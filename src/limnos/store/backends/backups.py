@@ -72,8 +72,8 @@ def backup_restore(database: Path, source: Path, *, keeps_tokens: bool, vouched:
     database.parent.mkdir(parents=True, exist_ok=True)
     try:
         with _exclusive_store(database) as valid, _draft(database) as draft:
-            with closing(sqlite3.connect(source)) as given, closing(sqlite3.connect(draft)) as copy:
-                given.backup(copy)
+            with closing(sqlite3.connect(source)) as connection, closing(sqlite3.connect(draft)) as copy:
+                connection.backup(copy)
                 copy.execute("PRAGMA user_version = 0")
                 copy.commit()
             migrate(str(draft))
@@ -100,9 +100,9 @@ def tokens_revoke(path: Path, *, valid: set[int] | None, keeps_unknown: bool) ->
         return 0
     with closing(sqlite3.connect(path)) as copy, copy:
         ids = [row[0] for row in copy.execute("SELECT id FROM token WHERE NOT revoked")]
-        gone = [(each,) for each in ids if valid is None or each not in valid]
-        copy.executemany("UPDATE token SET revoked = 1 WHERE id = ?", gone)
-        return len(gone)
+        removed = [(each,) for each in ids if valid is None or each not in valid]
+        copy.executemany("UPDATE token SET revoked = 1 WHERE id = ?", removed)
+        return len(removed)
 
 
 def backup_check(source: Path, *, vouched: bool) -> None:
@@ -115,11 +115,11 @@ def backup_check(source: Path, *, vouched: bool) -> None:
     if magic != _MAGIC:
         raise BadBackup(f"{source} is no SQLite database: name a file that 'limnos server backup' made")
     try:
-        with closing(sqlite3.connect(source)) as given:
-            _check_whole(given, source)
-            if not given.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchall():
+        with closing(sqlite3.connect(source)) as connection:
+            _check_whole(connection, source)
+            if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchall():
                 raise BadBackup(f"{source} is a database, but no store of this product")
-            mark = given.execute("PRAGMA user_version").fetchone()[0]
+            mark = connection.execute("PRAGMA user_version").fetchone()[0]
     except sqlite3.Error as error:
         raise BadBackup(f"{source} is damaged: {error}. Take another backup") from error
     if mark != MARK and not vouched:
@@ -131,9 +131,9 @@ def backup_check(source: Path, *, vouched: bool) -> None:
 
 
 def _check_whole(connection: sqlite3.Connection, path: Path) -> None:
-    found = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    if found != "ok":
-        raise BadBackup(f"{path} is damaged: {found}. Take another backup")
+    result = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+    if result != "ok":
+        raise BadBackup(f"{path} is damaged: {result}. Take another backup")
 
 
 @contextmanager
@@ -155,7 +155,7 @@ def _valid_tokens(database: Path) -> set[int] | None:
     """Read the valid tokens, and leave write-ahead mode, which works only if nobody else has the file open."""
     with closing(sqlite3.connect(database, isolation_level=None, timeout=1)) as connection:
         try:
-            found = {row[0] for row in connection.execute("SELECT id FROM token WHERE NOT revoked")}
+            results = {row[0] for row in connection.execute("SELECT id FROM token WHERE NOT revoked")}
             connection.execute("PRAGMA journal_mode = DELETE")
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -163,7 +163,7 @@ def _valid_tokens(database: Path) -> set[int] | None:
             return None
         except sqlite3.DatabaseError:
             return None  # damaged, so its tokens are unknown
-        return found
+        return results
 
 
 def _move_away(database: Path) -> Path | None:

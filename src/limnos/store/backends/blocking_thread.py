@@ -33,8 +33,8 @@ class BlockingThread:
         return future
 
     def _work(self) -> None:
-        while (given := self._calls.get()) is not None:
-            call, loop, future = given
+        while (argument := self._calls.get()) is not None:
+            call, loop, future = argument
             try:
                 call()
             except BaseException as error:  # noqa: BLE001 - the waiter gets the error

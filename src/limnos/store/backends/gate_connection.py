@@ -80,12 +80,12 @@ class GateConnection:
         try:
             send()
             self._flush()
-            found = await self._answer
+            gresult = await self._answer
         finally:
             self._answer = self.line.since = None
-        if found.status not in _FINE:
-            raise psycopg.errors.error_from_result(found)
-        return found
+        if gresult.status not in _FINE:
+            raise psycopg.errors.error_from_result(gresult)
+        return gresult
 
     def _flush(self) -> None:
         """Send the output buffer; the rest when the socket is writable again."""
@@ -114,11 +114,11 @@ class GateConnection:
             self._end(error)
 
     def _settle(self) -> None:
-        found, self._found = self._found, None
+        gresult, self._found = self._found, None
         if self._pg.status != pq.ConnStatus.OK:
             self._end(psycopg.OperationalError("the database ended the connection"))
-        elif found is not None and self._answer is not None and not self._answer.done():
-            self._answer.set_result(found)
+        elif gresult is not None and self._answer is not None and not self._answer.done():
+            self._answer.set_result(gresult)
 
     def _give_it(self, timeout_s: float) -> None:
         """Set the deadline of a query. One timer is reused from query to query: creating one costs measurable time."""
@@ -156,9 +156,9 @@ class GateConnection:
 
 async def open_asker(url: str) -> GateConnection:
     """Connect. Raises psycopg.OperationalError or TimeoutError."""
-    given = KEPT_ALIVE | conninfo_to_dict(url) | {"client_encoding": "utf8"}
+    arguments = KEPT_ALIVE | conninfo_to_dict(url) | {"client_encoding": "utf8"}
     async with asyncio.timeout(CONNECT_S):
-        return GateConnection(await psycopg.AsyncConnection.connect(**given, autocommit=True))  # type: ignore[arg-type]
+        return GateConnection(await psycopg.AsyncConnection.connect(**arguments, autocommit=True))  # type: ignore[arg-type]
 
 
 def _encode_param(value: Value) -> bytes:

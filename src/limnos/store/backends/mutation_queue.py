@@ -71,9 +71,9 @@ class MutationJob:
 
     def __init__(
         self, permit: Permit[object], mutation: Mutation[object] | None, future: asyncio.Future[object],
-        begun: BeginCallback, *, again: Again[object] | None = None,
+        started: BeginCallback, *, again: Again[object] | None = None,
     ) -> None:  # fmt: skip
-        self.begun = begun
+        self.begun = started
         self.permit = permit
         self.mutation = mutation
         self.future = future
@@ -137,19 +137,19 @@ class MutationQueue(deque[MutationJob]):
     pause_s = 0.001
 
     def add(
-        self, permit: Permit[object], mutation: Mutation[object], begun: BeginCallback = ignore_begin
+        self, permit: Permit[object], mutation: Mutation[object], started: BeginCallback = ignore_begin
     ) -> asyncio.Future[object]:
         """Queue a mutation. The future completes after its batch."""
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self.append(MutationJob(permit, mutation, future, begun))
+        self.append(MutationJob(permit, mutation, future, started))
         return future
 
     def add_held(
-        self, permit: Permit[object], again: Again[object], begun: BeginCallback = ignore_begin
+        self, permit: Permit[object], again: Again[object], started: BeginCallback = ignore_begin
     ) -> asyncio.Future[object]:
         """Queue a job that decides under the locks of this permit's zones. It starts a new batch."""
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self.append(MutationJob(permit, None, future, begun, again=again))
+        self.append(MutationJob(permit, None, future, started, again=again))
         return future
 
     def take(self, count: int) -> list[MutationJob]:
@@ -202,8 +202,8 @@ def fail_jobs(jobs: Iterable[MutationJob], error: Exception) -> None:
 
 def state_unknown_error(error: BaseException) -> StateUnknown:
     """Build the error for a commit whose answer was lost."""
-    told = StateUnknown(
+    unknown = StateUnknown(
         "The store did not say whether the change was kept: look before you repeat it", cause=str(error)
     )
-    told.__cause__ = error
-    return told
+    unknown.__cause__ = error
+    return unknown

@@ -151,11 +151,11 @@ class PostgresSession:
         Locks that this transaction has are left out: most tables of a batch have the same locations above them.
         """
         held = self._places
-        wanted = sorted(each for each, own in locations.items() if own > held.get(each, -1))
-        if wanted:
-            owns = [locations[each] for each in wanted]
-            self.rows(_LOCK_LOCATIONS, {"space": LOCATION_LOCK_CLASS, "places": wanted, "owns": owns})
-            held.update(zip(wanted, owns, strict=True))
+        requested_names = sorted(each for each, own in locations.items() if own > held.get(each, -1))
+        if requested_names:
+            owns = [locations[each] for each in requested_names]
+            self.rows(_LOCK_LOCATIONS, {"space": LOCATION_LOCK_CLASS, "places": requested_names, "owns": owns})
+            held.update(zip(requested_names, owns, strict=True))
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read clocks after the locks, in a separate statement. The mutation's own clock row is locked."""
@@ -255,16 +255,20 @@ class PostgresStore:
                 self.statements += 1
                 statement, params = load.send(await reader.rows(statement, params))
         except StopIteration as stop:
-            found: T = stop.value
-            return found
+            result: T = stop.value
+            return result
 
-    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: BeginCallback = ignore_begin) -> T:
+    async def submit(
+        self, permit: Permit[object], mutation: Mutation[T], *, on_begin: BeginCallback = ignore_begin
+    ) -> T:
         """Run a mutation in the next batch of its zones and return its result after the commit."""
-        return await self._jobs(permit.zones).add(permit, mutation, begun)  # type: ignore[return-value]
+        return await self._jobs(permit.zones).add(permit, mutation, on_begin)  # type: ignore[return-value]
 
-    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: BeginCallback = ignore_begin) -> T:
+    async def submit_held(
+        self, permit: Permit[object], again: Again[T], *, on_begin: BeginCallback = ignore_begin
+    ) -> T:
         """Take the locks of a permit's zones, decide, run the mutation, and return its result after the commit."""
-        return await self._jobs(permit.zones).add_held(permit, again, begun)  # type: ignore[return-value]
+        return await self._jobs(permit.zones).add_held(permit, again, on_begin)  # type: ignore[return-value]
 
     def _jobs(self, zones: tuple[int, ...]) -> MutationQueue:
         """Return the queue of these zones, and start a task that works on it if there is none."""
@@ -365,14 +369,14 @@ class PostgresStore:
         """Take an idle connection, unless one was found silent since it was last used; else open a connection."""
         while True:
             try:
-                found = self._rested.get_nowait()
+                connection = self._rested.get_nowait()
             except queue.Empty:
-                found = open_write_connection(self.url)
-                self._watch.add(found.line)
-                return found
-            if found.used_at > self._trusted_after:
-                return found
-            self._throw_away(found)
+                connection = open_write_connection(self.url)
+                self._watch.add(connection.line)
+                return connection
+            if connection.used_at > self._trusted_after:
+                return connection
+            self._throw_away(connection)
 
     def _give_back(self, line: WriteConnection | None) -> None:
         if line is None:

@@ -41,15 +41,15 @@ def unreachable_error(error: BaseException) -> ServiceUnavailable:
 
 def transaction_refused_error(error: psycopg.Error) -> ServiceUnavailable:
     """Build the error for a transaction that was certainly not committed, with the reason."""
-    said = (error.diag.message_primary or str(error)).strip()
+    message = (error.diag.message_primary or str(error)).strip()
     if isinstance(error, psycopg.errors.LockNotAvailable):
         text = f"Another session of the database holds a lock that this write waits for; {_NOTHING}"
     elif isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
         text = f"The database is read-only, as a standby is; {_NOTHING} when it takes writes, or point the server at the primary"
     elif isinstance(error, (psycopg.errors.DiskFull, psycopg.errors.OutOfMemory)):
-        text = f"The database has no room left ({said}); {_NOTHING} when it has"
+        text = f"The database has no room left ({message}); {_NOTHING} when it has"
     elif isinstance(error, psycopg.errors.QueryCanceled):
-        text = f"The database gave up a statement of this write ({said}); {_NOTHING}"
+        text = f"The database gave up a statement of this write ({message}); {_NOTHING}"
     elif is_full(error):
         text = f"{NO_CONNECTION}; {_NOTHING}"
     else:

@@ -28,14 +28,14 @@ class _PostgresSnapshot:
 
     async def rows(self, query: Query) -> list[Row]:
         statement, params = query
-        found = await self._connection.fetch(statement.asyncpg, *statement.values(params))
-        return [tuple(row) for row in found]
+        records = await self._connection.fetch(statement.asyncpg, *statement.values(params))
+        return [tuple(row) for row in records]
 
     async def pages(self, query: Query, size: int) -> AsyncGenerator[list[Row], None]:
         statement, params = query
         cursor = await self._connection.cursor(statement.asyncpg, *statement.values(params))
-        while found := await cursor.fetch(size):
-            yield [tuple(row) for row in found]
+        while records := await cursor.fetch(size):
+            yield [tuple(row) for row in records]
 
 
 @asynccontextmanager

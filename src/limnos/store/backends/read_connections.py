@@ -70,12 +70,12 @@ class ReadConnection:
         """Run a statement that returns rows. Without `timeout_s` it may run as long as the database works on it."""
         self.line.since = time.monotonic()
         try:
-            found = await self.connection.fetch(statement.asyncpg, *statement.values(params), timeout=timeout_s)
+            records = await self.connection.fetch(statement.asyncpg, *statement.values(params), timeout=timeout_s)
         except asyncpg.CharacterNotInRepertoireError:
             raise BadRequest(NO_TEXT) from None
         finally:
             self.line.since = None
-        return [tuple(row) for row in found]
+        return [tuple(row) for row in records]
 
     async def execute(self, text: str) -> None:
         """Run a statement that returns nothing."""
@@ -89,12 +89,12 @@ class ReadConnection:
 async def _in_snapshot(read: Callable[[ReadConnection], Awaitable[T]], reader: ReadConnection) -> T:
     await reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     try:
-        found = await read(reader)
+        result = await read(reader)
     except BadRequest:
         await reader.execute("ROLLBACK")
         raise
     await reader.execute("COMMIT")
-    return found
+    return result
 
 
 class ReadConnections:
@@ -178,7 +178,7 @@ class ReadConnections:
     async def _read_once(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:
         reader = self._take() or await self._connect()
         try:
-            found = await read(reader)
+            result = await read(reader)
         except BadRequest:
             self._give_back(reader)
             raise
@@ -186,15 +186,15 @@ class ReadConnections:
             self._throw_away(reader)
             raise
         self._give_back(reader)
-        return found
+        return result
 
     def _take(self) -> ReadConnection | None:
         """Take an idle connection, unless one was found silent since it was last used."""
         while self._idle:
-            found = self._idle.pop()
-            if not found.connection.is_closed() and found.used_at > self._trusted_after:
-                return found
-            self._throw_away(found)
+            connection = self._idle.pop()
+            if not connection.connection.is_closed() and connection.used_at > self._trusted_after:
+                return connection
+            self._throw_away(connection)
         return None
 
     def _give_back(self, reader: ReadConnection) -> None:

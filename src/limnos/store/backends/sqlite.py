@@ -98,9 +98,11 @@ def _refused_error(error: BaseException) -> ServiceUnavailable:
 
 def _failure_text(what: str, error: BaseException) -> ServiceUnavailable:
     is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
-    told = (NoSpace if is_full else ServiceUnavailable)(f"{what}. Nothing was changed; try again", cause=str(error))
-    told.__cause__ = error
-    return told
+    unavailable = (NoSpace if is_full else ServiceUnavailable)(
+        f"{what}. Nothing was changed; try again", cause=str(error)
+    )
+    unavailable.__cause__ = error
+    return unavailable
 
 
 class SqliteSession:
@@ -126,9 +128,9 @@ class SqliteSession:
 
     def next_id(self) -> int:
         """Draw an id under the file's write lock: the counter is read once per batch and written back at its end."""
-        found: int = self.connection.execute(_NEXT_ID).fetchone()[0] if self._next_id is None else self._next_id
-        self._next_id = found + 1
-        return found
+        number: int = self.connection.execute(_NEXT_ID).fetchone()[0] if self._next_id is None else self._next_id
+        self._next_id = number + 1
+        return number
 
     def next_ids(self, count: int) -> list[int]:
         """Draw several ids."""
@@ -230,19 +232,23 @@ class SqliteStore:
                 rows = self._reader.execute(statement.sqlite, statement.values(params)).fetchall()
                 statement, params = load.send(rows)
         except StopIteration as stop:
-            found: T = stop.value
-            return found
+            result: T = stop.value
+            return result
 
-    async def submit(self, permit: Permit[object], mutation: Mutation[T], *, begun: BeginCallback = ignore_begin) -> T:
+    async def submit(
+        self, permit: Permit[object], mutation: Mutation[T], *, on_begin: BeginCallback = ignore_begin
+    ) -> T:
         """Run a mutation in the next batch and return its result after the commit."""
-        future = self._queue.add(permit, mutation, begun)
+        future = self._queue.add(permit, mutation, on_begin)
         if self._drain is None:
             self._drain = asyncio.create_task(self._run_batches())
         return await future  # type: ignore[return-value]
 
-    async def submit_held(self, permit: Permit[object], again: Again[T], *, begun: BeginCallback = ignore_begin) -> T:
+    async def submit_held(
+        self, permit: Permit[object], again: Again[T], *, on_begin: BeginCallback = ignore_begin
+    ) -> T:
         """Take the write lock, decide, run the mutation, and return its result after the commit."""
-        future = self._queue.add_held(permit, again, begun)
+        future = self._queue.add_held(permit, again, on_begin)
         if self._drain is None:
             self._drain = asyncio.create_task(self._run_batches())
         return await future  # type: ignore[return-value]
@@ -328,13 +334,13 @@ class SqliteStore:
     def _fail(self, jobs: list[MutationJob], error: BaseException) -> None:
         """Roll back a failed batch. Its callers get an error that says what is certain."""
         self._session.forget_ids()
-        told: Exception = state_unknown_error(error)
+        exception: Exception = state_unknown_error(error)
         if self._writer.in_transaction or not self._committing or _is_certain(error):
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
-            told = _refused_error(error)
+            exception = _refused_error(error)
         self._committing = False
-        fail_jobs(jobs, told)
+        fail_jobs(jobs, exception)
 
     async def close(self, *, within_s: float = CLOSE_S) -> None:
         """Finish the running batch and close the file.

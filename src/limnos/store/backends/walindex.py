@@ -62,8 +62,8 @@ class WalIndex:
         """Return both copies of the header; None while it is being rewritten, or if it is not used."""
         if not self.is_used:
             return None
-        found = self._map[: 2 * _COPY_BYTES]
-        return found if found[:_COPY_BYTES] == found[_COPY_BYTES:] else None
+        _map = self._map[: 2 * _COPY_BYTES]
+        return _map if _map[:_COPY_BYTES] == _map[_COPY_BYTES:] else None
 
     def close(self) -> None:
         """Release the mapping; the last user of the file closes it."""
@@ -81,10 +81,10 @@ def open_index(path: Path, writer: sqlite3.Connection) -> WalIndex | None:
     connections. None if nothing was opened.
     """
     try:
-        found = WalIndex(path)
+        index = WalIndex(path)
     except (OSError, ValueError):
         return None
-    before = found.header()
+    before = index.header()
     writer.execute(_PROBE)
-    found.is_used = before is not None and found.header() not in (None, before)
-    return found
+    index.is_used = before is not None and index.header() not in (None, before)
+    return index

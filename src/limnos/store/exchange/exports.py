@@ -141,11 +141,11 @@ def lance_version_of(row: Row) -> tuple[int, LanceVersion]:
 
 async def tag_values_of(moment: StoreSnapshot, rows: Sequence[Row]) -> dict[tuple[int, int, int], list[str]]:
     """Read the values of tags for rows of `TAGGED`, by (object, tag, field), in order."""
-    found: dict[tuple[int, int, int], list[str]] = {}
+    results: dict[tuple[int, int, int], list[str]] = {}
     objects = sorted({row[0] for row in rows})
     for object_id, tag_id, field_id, value in await moment.rows((VALUES, {"ids": json.dumps(objects)})):
-        found.setdefault((object_id, tag_id, field_id), []).append(value)
-    return found
+        results.setdefault((object_id, tag_id, field_id), []).append(value)
+    return results
 
 
 async def model_versions_of(moment: StoreSnapshot, rows: Sequence[Row]) -> list[tuple[int, ModelVersion]]:
@@ -153,9 +153,9 @@ async def model_versions_of(moment: StoreSnapshot, rows: Sequence[Row]) -> list[
     aliases: dict[tuple[int, int], list[str]] = {}
     for model_id, version, alias in await moment.rows((ALIASES, {"ids": json.dumps([row[0] for row in rows])})):
         aliases.setdefault((model_id, version), []).append(alias)
-    found = []
+    results = []
     for row in rows:
         texts = [msgspec.json.decode(row[at], type=dict[str, str]) for at in (3, 4)]
         names = tuple(aliases.get((row[0], row[1]), ()))
-        found.append((row[0], ModelVersion(row[1], row[2], texts[0], texts[1], names, *row[5:])))
-    return found
+        results.append((row[0], ModelVersion(row[1], row[2], texts[0], texts[1], names, *row[5:])))
+    return results

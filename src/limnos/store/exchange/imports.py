@@ -252,8 +252,8 @@ class ImportWrites:
 
     def missing(self, ids: Sequence[int]) -> int | None:
         """Return the first of these ids that no node, principal or role has, because its name was taken; or None."""
-        there = {row[0] for row in self.tx.rows(THERE, {"ids": json.dumps(ids)})}
-        return next((each for each in ids if each not in there), None)
+        existing = {row[0] for row in self.tx.rows(THERE, {"ids": json.dumps(ids)})}
+        return next((each for each in ids if each not in existing), None)
 
     def document(self, document: MetadataDocument, node_id: int) -> None:
         """Insert the metadata document of a table or view. Raises BadRequest if another table lies at its location."""
@@ -261,23 +261,31 @@ class ImportWrites:
             MetadataDocument(node_id, 1, document.uuid, document.location, document.metadata_location, document.body)
         )
 
-    def advance(self, found: MetalakeImport) -> None:
+    def advance(self, metalake_import: MetalakeImport) -> None:
         """Store the progress of an import."""
-        params: dict[str, Value] = {"id": found.id, "records": found.records, "source": found.source}
-        params |= {"metalake": found.metalake_id, "owner": found.owner_id, "masked": json.dumps(found.masked)}
+        params: dict[str, Value] = {
+            "id": metalake_import.id,
+            "records": metalake_import.records,
+            "source": metalake_import.source,
+        }
+        params |= {
+            "metalake": metalake_import.metalake_id,
+            "owner": metalake_import.owner_id,
+            "masked": json.dumps(metalake_import.masked),
+        }
         self.tx.count(ADVANCE, params | {"now": self.tx.now_ms})
 
     def end(self, import_id: int) -> None:
         """Record that the file was read to its end."""
         self.tx.count(STATE, {"id": import_id, "state": WHOLE, "now": self.tx.now_ms})
 
-    def show(self, found: MetalakeImport, *, owner_id: int) -> None:
+    def show(self, metalake_import: MetalakeImport, *, owner_id: int) -> None:
         """Give the metalake its name, which makes it visible with everything in it. The name must be free."""
-        self.tx.count(NAME, {"id": found.metalake_id, "name": found.name})
+        self.tx.count(NAME, {"id": metalake_import.metalake_id, "name": metalake_import.name})
         self.tx.changed(
-            ChangeDraft("create", Kind.METALAKE, found.metalake_id, "metalake", None, None, ROOT_ID, found.name, owner_id=owner_id)
+            ChangeDraft("create", Kind.METALAKE, metalake_import.metalake_id, "metalake", None, None, ROOT_ID, metalake_import.name, owner_id=owner_id)
         )  # fmt: skip
-        self.tx.count(STATE, {"id": found.id, "state": DONE, "now": self.tx.now_ms})
+        self.tx.count(STATE, {"id": metalake_import.id, "state": DONE, "now": self.tx.now_ms})
 
     def give_up(self, import_id: int) -> None:
         """Abandon an import. `prune` deletes its rows step by step."""
@@ -289,15 +297,15 @@ class ImportWrites:
 
     def prune(self, import_id: int, *, limit: int) -> bool:
         """Delete some rows of an ended import, and its objects if it was abandoned. Returns whether more are left."""
-        found = self.read(import_id)
-        if found is None or found.state in (OPEN, WHOLE):
+        metalake_import = self.read(import_id)
+        if metalake_import is None or metalake_import.state in (OPEN, WHOLE):
             return False
         some = self.tx.rows(SOME, {"import": import_id, "limit": limit})
         if not some:
             self.tx.count(FORGET_CLOCK, {"lock": lock_of(import_id)})
             self.tx.count(FORGET_IMPORT, {"import": import_id})
             return False
-        if found.state == GIVEN_UP:
+        if metalake_import.state == GIVEN_UP:
             ids = json.dumps([new for _, new in some])
             for statement in WIPES:
                 self.tx.count(statement, {"ids": ids})

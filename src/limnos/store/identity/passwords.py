@@ -46,8 +46,8 @@ class PasswordWrites:
     def put(self, user: str, *, hashed: str, trust: TokenTrust) -> None:
         """Set a user's password. It gets a new root, so that sessions of the old password do not belong to it."""
         tx = self.tx
-        told = {"user": user, "hash": hashed, "trust": trust.value, "root": tx.next_id(), "now": tx.now_ms}
-        tx.count(PUT, told)
+        entries = {"user": user, "hash": hashed, "trust": trust.value, "root": tx.next_id(), "now": tx.now_ms}
+        tx.count(PUT, entries)
 
     def forget(self, user: str) -> bool:
         """Delete a user's password. Returns whether one existed."""

@@ -153,10 +153,10 @@ class PrincipalWrites:
 
     def require(self, metalake_id: int, kind: Kind, name: str) -> Principal:
         """Read a principal by name. Raises NotFound."""
-        found = self.find(metalake_id, kind, name)
-        if found is None:
+        principal = self.find(metalake_id, kind, name)
+        if principal is None:
             raise NotFound(f"{kind.word.capitalize()} {name} does not exist: add it first", kind=kind.word)
-        return found
+        return principal
 
     def names(self, metalake_id: int, kind: Kind) -> tuple[str, ...]:
         """Read the names of all users, or all groups, of a metalake."""
@@ -185,30 +185,30 @@ class PrincipalWrites:
         tx = self.tx
         is_successor = bool(tx.rows(FORMER, {"metalake": metalake_id, "kind": int(kind), "name": name}))
         new_id = tx.next_id()
-        found = Principal(
+        principal = Principal(
             new_id, metalake_id, kind, name, external_id, enabled, tx.actor, tx.now_ms, None, None,
             tokens_from=new_id if is_successor else 0,
         )  # fmt: skip
         params: dict[str, Value] = {
-            "id": found.id, "metalake": metalake_id, "kind": int(kind), "name": name, "external_id": external_id,
-            "enabled": enabled, "actor": tx.actor, "now": tx.now_ms, "tokens_from": found.tokens_from,
+            "id": principal.id, "metalake": metalake_id, "kind": int(kind), "name": name, "external_id": external_id,
+            "enabled": enabled, "actor": tx.actor, "now": tx.now_ms, "tokens_from": principal.tokens_from,
         }  # fmt: skip
         if tx.count(INSERT, params) == 0:
             raise AlreadyExists(f"{kind.word.capitalize()} {name}, or its external id, already exists", kind=kind.word)
-        self._changed("create", found, new=True)
-        return found
+        self._changed("create", principal, new=True)
+        return principal
 
-    def enable(self, found: Principal, *, enabled: bool) -> None:
+    def enable(self, principal: Principal, *, enabled: bool) -> None:
         """Enable or disable a user. A disabled user is refused everywhere."""
-        self.tx.count(ENABLE, {"id": found.id, "enabled": enabled, "actor": self.tx.actor, "now": self.tx.now_ms})
-        self._changed("alter", found, old=True)
+        self.tx.count(ENABLE, {"id": principal.id, "enabled": enabled, "actor": self.tx.actor, "now": self.tx.now_ms})
+        self._changed("alter", principal, old=True)
 
-    def drop(self, found: Principal) -> None:
+    def drop(self, principal: Principal) -> None:
         """Remove a user or group with its memberships and roles."""
-        self.tx.count(BURY, {"id": found.id, "actor": self.tx.actor, "now": self.tx.now_ms})
-        self.tx.count(FORGET_MEMBER, {"id": found.id})
-        self.tx.count(FORGET_ROLES, {"id": found.id})
-        self._changed("drop", found, old=True)
+        self.tx.count(BURY, {"id": principal.id, "actor": self.tx.actor, "now": self.tx.now_ms})
+        self.tx.count(FORGET_MEMBER, {"id": principal.id})
+        self.tx.count(FORGET_ROLES, {"id": principal.id})
+        self._changed("drop", principal, old=True)
 
     def members(self, group: Principal) -> tuple[str, ...]:
         """Read the names of a group's members inside the transaction."""
@@ -232,24 +232,30 @@ class PrincipalWrites:
 
     def issue(self, user: Principal, groups: Iterable[Principal]) -> None:
         """Replace the memberships that come from an issuer by `groups`. Memberships made by administrators stay."""
-        wanted = {group.id: group for group in groups}
-        held = {row[0]: principal_of(row) for row in self.tx.rows(ISSUED, {"id": user.id, "yes": True})}
-        for group_id in held.keys() - wanted.keys():
-            self.leave(held[group_id], user)
-        for group_id in wanted.keys() - held.keys():
+        principals = {group.id: group for group in groups}
+        entries = {row[0]: principal_of(row) for row in self.tx.rows(ISSUED, {"id": user.id, "yes": True})}
+        for group_id in entries.keys() - principals.keys():
+            self.leave(entries[group_id], user)
+        for group_id in principals.keys() - entries.keys():
             if self.tx.count(ISSUE, {"user": user.id, "group": group_id, "yes": True}):
-                self._changed("join", user, old=True, group=wanted[group_id])
+                self._changed("join", user, old=True, group=principals[group_id])
 
     def _changed(
-        self, operation: str, found: Principal, *, new: bool = False, old: bool = False, group: Principal | None = None
+        self,
+        operation: str,
+        principal: Principal,
+        *,
+        new: bool = False,
+        old: bool = False,
+        group: Principal | None = None,
     ) -> None:
         """Write the change row. For a membership it has the group, too: `ChangeRow.group_id`."""
-        home = found.metalake_id if new else None
+        home = principal.metalake_id if new else None
         self.tx.changed(
             ChangeDraft(
-                operation, found.kind, found.id,
-                old_parent=found.metalake_id if old else None, old_name=found.name if old else None,
-                new_parent=home if group is None else group.id, new_name=found.name if new else None,
+                operation, principal.kind, principal.id,
+                old_parent=principal.metalake_id if old else None, old_name=principal.name if old else None,
+                new_parent=home if group is None else group.id, new_name=principal.name if new else None,
                 moves_access=True,
             )
         )  # fmt: skip

@@ -44,11 +44,11 @@ def restriction_of(row: Row) -> Restriction:
 def restrictions_read(zone: int) -> Load[CatalogRestrictions]:
     """Read all restrictions of a catalog."""
     rows = yield OF_ZONE, {"zone": zone}
-    found: dict[int, tuple[Restriction, ...]] = {}
+    restrictions: dict[int, tuple[Restriction, ...]] = {}
     for row in rows:
         one = restriction_of(row)
-        found[one.object_id] = (*found.get(one.object_id, ()), one)
-    return CatalogRestrictions(found)
+        restrictions[one.object_id] = (*restrictions.get(one.object_id, ()), one)
+    return CatalogRestrictions(restrictions)
 
 
 class RestrictionWrites:

@@ -149,11 +149,11 @@ def many_rules_read(role_ids: Sequence[int]) -> Load[dict[int, tuple[RoleEntity,
     rules: dict[int, list[Grant]] = {}
     for role_id, object_id, kind, privilege, allowed in grants:
         rules.setdefault(role_id, []).append(Grant(object_id, KINDS[kind], privilege, bool(allowed)))
-    found: dict[int, tuple[RoleEntity, tuple[Grant, ...] | None] | None] = dict.fromkeys(role_ids)
+    results: dict[int, tuple[RoleEntity, tuple[Grant, ...] | None] | None] = dict.fromkeys(role_ids)
     for row in rows:
         own = rules.get(row[0], ())
-        found[row[0]] = (role_of(row), None if len(own) >= PART_MAX else tuple(own))
-    return found
+        results[row[0]] = (role_of(row), None if len(own) >= PART_MAX else tuple(own))
+    return results
 
 
 def rules_end_read(role_id: int, after: int) -> Load[int]:
@@ -182,10 +182,10 @@ def holders_read(metalake_id: int, kind: Kind) -> Load[tuple[tuple[int, tuple[st
     Principals without roles are left out.
     """
     rows = yield HOLDERS, {"metalake": metalake_id, "kind": int(kind)}
-    found: dict[int, list[str]] = {}
+    results: dict[int, list[str]] = {}
     for principal_id, name in rows:
-        found.setdefault(principal_id, []).append(name)
-    return tuple([(principal_id, tuple(names)) for principal_id, names in found.items()])
+        results.setdefault(principal_id, []).append(name)
+    return tuple([(principal_id, tuple(names)) for principal_id, names in results.items()])
 
 
 def roles_of_read(principal_id: int) -> Load[tuple[int, ...]]:
@@ -208,8 +208,8 @@ def role_part_read(role_id: int, after: int) -> Load[tuple[tuple[Grant, ...], An
         rows = [row for row in rows if row[0] != rows[-1][0]]
     if not rows:
         return (), {}, False
-    found = yield OBJECTS_PART, {"id": role_id, "after": after, "last": rows[-1][0]}
-    return tuple(_grant_of(row) for row in rows), ancestry_of(found), goes_on
+    results = yield OBJECTS_PART, {"id": role_id, "after": after, "last": rows[-1][0]}
+    return tuple(_grant_of(row) for row in rows), ancestry_of(results), goes_on
 
 
 def role_objects_read(role_id: int) -> Load[Ancestry]:
@@ -238,11 +238,11 @@ class RoleWrites:
 
         For a role with `PART_MAX` rules or more nothing else is read, because a transaction must be short.
         """
-        found = self.tx.rows(GRANTS_PART, {"id": role.id, "after": 0, "limit": PART_MAX})
-        if len(found) == PART_MAX:
+        results = self.tx.rows(GRANTS_PART, {"id": role.id, "after": 0, "limit": PART_MAX})
+        if len(results) == PART_MAX:
             return RoleWithRules(role, (), in_parts=True)
         rows = self.tx.rows(OBJECTS, {"id": role.id})
-        return RoleWithRules(role, tuple(map(_grant_of, found)), ancestry_of(rows))
+        return RoleWithRules(role, tuple(map(_grant_of, results)), ancestry_of(rows))
 
     def standing(self, role: RoleEntity, object_id: int) -> dict[int, bool]:
         """Read a role's rules on one object: privilege number to True (allowed) or False (denied)."""
@@ -259,19 +259,21 @@ class RoleWrites:
     def create(self, metalake_id: int, name: str, *, properties: dict[str, str], owner_id: int | None) -> RoleEntity:
         """Insert a role without rules. Raises AlreadyExists."""
         tx = self.tx
-        found = RoleEntity(
+        entity = RoleEntity(
             tx.next_id(), metalake_id, name, tuple(sorted(properties.items())), tx.actor, tx.now_ms, None, None
         )
         params: dict[str, Value] = {
-            "id": found.id, "metalake": metalake_id, "name": name, "actor": tx.actor, "now": tx.now_ms,
+            "id": entity.id, "metalake": metalake_id, "name": name, "actor": tx.actor, "now": tx.now_ms,
             "record": encode(RoleRecord(properties=properties)),
         }  # fmt: skip
         if tx.count(INSERT, params) == 0:
             raise AlreadyExists(f"Role {name} already exists", kind="role")
         if owner_id is not None:
-            OwnerWrites(tx).insert(found.id, owner_id)
-        tx.changed(ChangeDraft("create", Kind.ROLE, found.id, new_parent=metalake_id, new_name=name, moves_access=True))
-        return found
+            OwnerWrites(tx).insert(entity.id, owner_id)
+        tx.changed(
+            ChangeDraft("create", Kind.ROLE, entity.id, new_parent=metalake_id, new_name=name, moves_access=True)
+        )
+        return entity
 
     def drop(self, role: RoleEntity) -> None:
         """Drop a role with its rules and holders."""
@@ -281,7 +283,7 @@ class RoleWrites:
         self.tx.count(DISOWN, {"role": role.id})
         self._changed("drop", role)
 
-    def allow(self, role: RoleEntity, grants: Collection[Grant], *, told: str = "") -> None:
+    def allow(self, role: RoleEntity, grants: Collection[Grant], *, label: str = "") -> None:
         """Add rules. A new rule replaces one on the same privilege and object."""
         for grant in grants:
             self.tx.count(
@@ -291,8 +293,8 @@ class RoleWrites:
                     "kind": int(grant.object_kind), "allowed": grant.allowed,
                 },
             )  # fmt: skip
-        about = () if told else grants  # a replacement affects the rules on any object
-        self._altered(role, told + _grants_text(grants, allow="allow", deny="deny"), about=about)
+        about = () if label else grants  # a replacement affects the rules on any object
+        self._altered(role, label + _grants_text(grants, allow="allow", deny="deny"), about=about)
 
     def withdraw(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Remove rules with exactly these conditions. Missing ones are ignored."""
@@ -309,7 +311,7 @@ class RoleWrites:
     def replace(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Replace all rules of a role."""
         self.tx.count(WITHDRAW_ALL, {"role": role.id})
-        self.allow(role, grants, told="nothing but: ")
+        self.allow(role, grants, label="nothing but: ")
 
     def give(self, role: RoleEntity, principal: Principal) -> None:
         """Grant a role to a user or group. Does nothing if the principal holds it already."""
@@ -349,8 +351,8 @@ class RoleWrites:
 
 def _grants_text(grants: Collection[Grant], *, allow: str, deny: str) -> str:
     """Describe added or removed rules, for the audit."""
-    told = [
+    texts = [
         f"{allow if each.allowed else deny} {Privilege(each.privilege).name} on {each.object_kind.word} {each.object_id}"
         for each in grants
     ]
-    return ", ".join(told) or "no rules"
+    return ", ".join(texts) or "no rules"

@@ -95,20 +95,20 @@ class TokenWrites:
         """Insert a token. Without `root_id` it is the root of a new line of tokens."""
         tx = self.tx
         token_id = tx.next_id()
-        found = Token(
+        token = Token(
             token_id, user, name, secret_hash, tx.now_ms, expires_at, revoked=False, trust=trust,
             root_id=token_id if root_id is None else root_id, purpose=purpose,
         )  # fmt: skip
         tx.count(
             INSERT,
             {
-                "id": found.id, "user": user, "name": name, "secret_hash": secret_hash, "now": tx.now_ms,
-                "expires_at": expires_at, "revoked": False, "trust": trust.value, "root": found.root_id,
+                "id": token.id, "user": user, "name": name, "secret_hash": secret_hash, "now": tx.now_ms,
+                "expires_at": expires_at, "revoked": False, "trust": trust.value, "root": token.root_id,
                 "purpose": purpose.value,
             },
         )  # fmt: skip
-        self._changed("create", found)
-        return found
+        self._changed("create", token)
+        return token
 
     def by_id(self, token_id: int) -> Token | None:
         """Read a token inside the transaction, or None."""

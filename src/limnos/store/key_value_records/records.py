@@ -63,10 +63,10 @@ def object_of(record: ExportRecord) -> str | None:
 def kind_of(record: ExportRecord) -> Kind:
     """Return the kind of an object's record. Raises BadRequest for a kind of a newer release."""
     word = object_of(record) or ""
-    told = getattr(record, word).kind if word in ("principal", "entity") else word
-    if told.upper() not in Kind.__members__:
-        raise BadRequest(f"This release knows no kind {told[:40]!a}: take a newer one")
-    return Kind[told.upper()]
+    result = getattr(record, word).kind if word in ("principal", "entity") else word
+    if result.upper() not in Kind.__members__:
+        raise BadRequest(f"This release knows no kind {result[:40]!a}: take a newer one")
+    return Kind[result.upper()]
 
 
 def name_of(record: ExportRecord) -> str:
@@ -101,8 +101,8 @@ class RecordReader:
 
     def find(self, parent_id: int, space: str, *, name: str) -> ExportRecord | None:
         """Return the object with a name below a parent, or None."""
-        found = self._pairs.get(_name_key(parent_id, space, name=name))
-        return None if found is None else self.by_id(_number(found))
+        data = self._pairs.get(_name_key(parent_id, space, name=name))
+        return None if data is None else self.by_id(_number(data))
 
     def children(self, parent_id: int, space: str = "") -> Iterator[ExportRecord]:
         """Yield the children of an object, or only those of one name space: by name space, then by name in code
@@ -114,18 +114,18 @@ class RecordReader:
 
     def named(self, parent_id: int, name: str) -> list[ExportRecord]:
         """Return all objects of a name below a parent, one per name space: a namespace and a table may share a name."""
-        found = [self.find(parent_id, space, name=name) for space in _SPACES]
-        return [each for each in found if each is not None]
+        records = [self.find(parent_id, space, name=name) for space in _SPACES]
+        return [each for each in records if each is not None]
 
     def walk(self, path: Sequence[str]) -> list[ExportRecord]:
         """Return the objects that a path from the metalake leads to: none, one, or one per name space.
 
         Raises NotFound if there is no metalake.
         """
-        found = [self.metalake]
+        records = [self.metalake]
         for name in path:
-            found = [below for each in found for below in self.named(id_of(each), name)]
-        return found
+            records = [below for each in records for below in self.named(id_of(each), name)]
+        return records
 
     @property
     def metalake(self) -> ExportRecord:
@@ -180,8 +180,8 @@ class RecordReader:
             level = lower
 
     def _record(self, key: bytes) -> ExportRecord | None:
-        found = self._pairs.get(key)
-        return None if found is None else ExportRecord.FromString(found)
+        data = self._pairs.get(key)
+        return None if data is None else ExportRecord.FromString(data)
 
 
 class RecordWrites(RecordReader):
@@ -209,8 +209,8 @@ class RecordWrites(RecordReader):
             self._refuse_within(record, parent_id)
         if parent_id != ROOT_ID and self._pairs.get(_OBJECT + _encode_id(parent_id)) is None:
             raise NotFound(f"There is no object {parent_id} for {name_of(record)} to lie in", kind="namespace")
-        taken = self._pairs.get(key)
-        if taken is not None and _number(taken) != object_id:
+        data = self._pairs.get(key)
+        if data is not None and _number(data) != object_id:
             kind, name = kind_of(record), name_of(record)
             raise AlreadyExists(f"{kind.word.capitalize()} already exists: {name}", kind=kind.word)
         if before is not None:
@@ -220,12 +220,12 @@ class RecordWrites(RecordReader):
 
     def _refuse_within(self, record: ExportRecord, above: int) -> None:
         """Walk from the new parent to the root. Raises BadRequest if the record is on the way."""
-        found: ExportRecord | None = record
-        while found is not None and above != ROOT_ID:
+        export_record: ExportRecord | None = record
+        while export_record is not None and above != ROOT_ID:
             if above == id_of(record):
                 raise BadRequest(f"{name_of(record)} would lie in itself")
-            found = self.by_id(above)
-            above = ROOT_ID if found is None else self._parent_of(found)
+            export_record = self.by_id(above)
+            above = ROOT_ID if export_record is None else self._parent_of(export_record)
 
     def drop(self, object_id: int) -> None:
         """Delete an object with the records that belong to it. Raises NotFound, NotEmpty."""
@@ -267,13 +267,13 @@ class RecordWrites(RecordReader):
         revision, before = self.revision, self.header
         self._pairs.clear()
         self._pairs.put(_REVISION, _encode_id(revision))
-        told, count = None, 0
+        number, count = None, 0
         for count, record in enumerate(records, 1):
             word = record.WhichOneof("record")
-            if told is not None or (count == 1) != (word == "header") or (count == 2) != (word == "metalake"):
+            if number is not None or (count == 1) != (word == "header") or (count == 2) != (word == "metalake"):
                 raise BadRequest(f"Record {count} is not where an export has it: this is no export, or it is damaged")
             if word == "trailer":
-                told = record.trailer.records
+                number = record.trailer.records
             elif word == "header":
                 _require_later(record, before)
                 self._pairs.put(_HEADER, record.SerializeToString(deterministic=True))
@@ -281,7 +281,7 @@ class RecordWrites(RecordReader):
                 self.put(record)
             else:
                 self.hang(record)
-        if told != count:
+        if number != count:
             raise BadRequest(f"The export was cut: it has {count} records and no end that says so. Export again")
         return count
 
@@ -320,19 +320,19 @@ class RecordStore:
     @contextmanager
     def reading(self) -> Iterator[RecordReader]:
         """Open a read snapshot for the `with` block."""
-        with self._pairs.reading() as found:
-            yield RecordReader(found)
+        with self._pairs.reading() as reader:
+            yield RecordReader(reader)
 
     @contextmanager
     def writing(self, *, expected: int | None = None) -> Iterator[RecordWrites]:
         """Open a write transaction, whose revision is the one after `expected`. Raises CommitConflict if it is not."""
-        with self._pairs.writing() as found:
-            writes = RecordWrites(found)
+        with self._pairs.writing() as transaction:
+            writes = RecordWrites(transaction)
             revision = writes.revision
             if expected is not None and revision != expected:
                 raise CommitConflict(f"The records are at revision {revision}, not at {expected}: read them again")
             yield writes
-            found.put(_REVISION, _encode_id(revision + 1))
+            transaction.put(_REVISION, _encode_id(revision + 1))
 
     def close(self) -> None:
         """Close the database."""

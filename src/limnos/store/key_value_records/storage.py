@@ -73,5 +73,5 @@ class KeyValueStore(Protocol):
 
 def prefix_end(prefix: bytes) -> bytes | None:
     """Return the first key after all keys with a prefix, or None if there is none."""
-    kept = prefix.rstrip(b"\xff")
-    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+    rstrip = prefix.rstrip(b"\xff")
+    return rstrip[:-1] + bytes([rstrip[-1] + 1]) if rstrip else None

@@ -138,8 +138,8 @@ class AttachmentWrites:
 
     def on(self, object_id: int, *, field_id: int = OWN) -> list[tuple[int, str]]:
         """Read ids and names of the live tags or policies attached to an object or column, sorted by name."""
-        found = self.tx.rows(_OF[self.kind].named_on, {"object": object_id, "field": field_id})
-        return [(row[0], row[1]) for row in found]
+        rows = self.tx.rows(_OF[self.kind].named_on, {"object": object_id, "field": field_id})
+        return [(row[0], row[1]) for row in rows]
 
     def attach(self, attached_id: int, object_id: int, *, field_id: int = OWN) -> bool:
         """Attach a tag or policy. Returns False if it was attached already."""
@@ -169,17 +169,23 @@ class AttachmentWrites:
         return tuple([row[0] for row in self.tx.rows(VALUES, place)])
 
     def set_values(
-        self, tag_id: int, object_id: int, *, values: Sequence[str], field_id: int = OWN, told: bool = False
+        self,
+        tag_id: int,
+        object_id: int,
+        *,
+        values: Sequence[str],
+        field_id: int = OWN,
+        is_change_written: bool = False,
     ) -> None:
         """Replace the values of an attached tag, in the given order.
 
-        `told` means that this transaction has written the change row of the attachment already.
+        `is_change_written` means that this transaction has written the change row of the attachment already.
         """
         place = {"object": object_id, "field": field_id, "attached": tag_id}
         self.tx.count(CLEAR_VALUES, place)
         for position, value in enumerate(values):
             self.tx.count(ADD_VALUE, {**place, "value": value, "position": position})
-        self._told("attach", tag_id, object_id=object_id, done=not told)
+        self._told("attach", tag_id, object_id=object_id, done=not is_change_written)
 
     def _told(self, operation: str, attached_id: int, *, object_id: int, done: bool) -> bool:
         """Write the change row if something was done. `ChangeRow.object_id` is the object."""

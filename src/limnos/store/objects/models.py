@@ -71,8 +71,8 @@ def model_version_read(model_id: int, which: ModelVersionReference) -> Load[Mode
     """Read one version of a model, by its number or an alias; or None."""
     number = which.number
     if which.is_alias:
-        found = yield ALIASED, {"id": model_id, "alias": which.text}
-        number = found[0][0] if found else None
+        results = yield ALIASED, {"id": model_id, "alias": which.text}
+        number = results[0][0] if results else None
     if number is None:
         return None
     rows = yield ONE, {"id": model_id, "version": number}
@@ -90,8 +90,8 @@ class ModelWrites:
         """Read one version inside the transaction, by its number or an alias; or None."""
         number = which.number
         if which.is_alias:
-            found = self.tx.rows(ALIASED, {"id": model_id, "alias": which.text})
-            number = found[0][0] if found else None
+            rows = self.tx.rows(ALIASED, {"id": model_id, "alias": which.text})
+            number = rows[0][0] if rows else None
         return None if number is None else self.at(model_id, number)
 
     def at(self, model_id: int, number: int) -> ModelVersion | None:

@@ -146,8 +146,8 @@ def migration_read(catalog_id: int) -> Load[tuple[NameMigration, dict[int, int]]
 
 def checked_read() -> Load[str | None]:
     """Read the separator and policy for which the stored names were last checked; None before the first check."""
-    ((found,),) = yield SEPARATOR, {}
-    return None if found is None else str(found)
+    ((result,),) = yield SEPARATOR, {}
+    return None if result is None else str(result)
 
 
 def changes_read(catalog_id: int, *, after: int, limit: int) -> Load[list[NameChangeRow]]:
@@ -168,8 +168,8 @@ class NestingWrites:
 
     def conflicts(self, catalog_id: int, separator: str, *, after: int, limit: int) -> list[NameConflict]:
         """Read namespaces of a catalog whose names contain a separator, in the order of their ids."""
-        told: Params = {"zone": catalog_id, "separator": separator, "after": after, "limit": limit}
-        return [NameConflict(*row) for row in self.tx.rows(CONFLICTS, told)]
+        entries: Params = {"zone": catalog_id, "separator": separator, "after": after, "limit": limit}
+        return [NameConflict(*row) for row in self.tx.rows(CONFLICTS, entries)]
 
     def conflicts_anywhere(self, separator: str) -> list[tuple[int, int, str]]:
         """Read for each catalog (catalog id, count, an example) of namespaces whose names contain a separator."""
@@ -182,8 +182,8 @@ class NestingWrites:
 
     def is_taken(self, catalog_id: int, node_id: int, *, parent_id: int, space: str, name: str) -> bool:
         """Return whether another namespace has this name under this parent, or will get it."""
-        told: Params = {"catalog": catalog_id, "id": node_id, "parent": parent_id, "space": space, "name": name}
-        return bool(self.tx.rows(IS_TAKEN, told))
+        entries: Params = {"catalog": catalog_id, "id": node_id, "parent": parent_id, "space": space, "name": name}
+        return bool(self.tx.rows(IS_TAKEN, entries))
 
     def read(self, catalog_id: int) -> NameMigration | None:
         """Read a catalog's migration, or None."""

@@ -309,14 +309,14 @@ class NodeWrites:
         )  # fmt: skip
 
     def _refuse_taken(self, parent_id: int, space: str, name: str) -> None:
-        taken = self.find(parent_id, space, name)
-        kind = taken.kind.word if taken else space
+        node = self.find(parent_id, space, name)
+        kind = node.kind.word if node else space
         raise AlreadyExists(f"{kind.capitalize()} already exists: {name}", kind=kind)
 
     def move(self, node: Node, *, parent_id: int, name: str, moves_access: bool) -> None:
         """Change the node's parent, name or both: one row, however large the subtree. Raises AlreadyExists."""
-        taken = self.find(parent_id, node.name_space, name)
-        if taken is not None and taken.id != node.id:
+        used = self.find(parent_id, node.name_space, name)
+        if used is not None and used.id != node.id:
             self._refuse_taken(parent_id, node.name_space, name)
         self.tx.count(PLACE, {"id": node.id, "parent": parent_id, "name": name, **self._stamp()})
         self.tx.changed(
@@ -398,8 +398,8 @@ class NodeWrites:
             )
         rows = self.tx.rows(HEIGHT, {"id": node_id})
         self.tx.looked_below += rows[0][1]
-        found: int = rows[0][0]
-        return found
+        number: int = rows[0][0]
+        return number
 
     def is_below(self, node_id: int, ancestor_id: int) -> bool:
         """Return whether the node is the ancestor or lies below it: a move there would make a cycle."""

@@ -101,5 +101,5 @@ class SnapshotPinWrites:
         return rows[0][0] if rows else None
 
     def _row(self, run_id: int, name: str, *, table_id: int, snapshots: Sequence[int], expires: int) -> Params:
-        told = msgspec.json.encode(sorted(set(snapshots))).decode()
-        return {"run": run_id, "name": name, "table": table_id, "snapshots": told, "expires": expires}
+        text = msgspec.json.encode(sorted(set(snapshots))).decode()
+        return {"run": run_id, "name": name, "table": table_id, "snapshots": text, "expires": expires}

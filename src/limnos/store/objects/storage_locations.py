@@ -344,16 +344,16 @@ class LocationWrites:
         examined.
         """
         last = self.tx.rows(LAST_DOCUMENT, {"after": after, "limit": limit})[0][0]
-        found: list[tuple[LocationClaim, str]] = []
+        results: list[tuple[LocationClaim, str]] = []
         if last is not None:
             for node_id, catalog, kind, table_format, location in self.tx.rows(MISSED, {"after": after, "last": last}):
                 is_lance = LocationKind.LANCE_TABLE if table_format == "lance" else LocationKind.TABLE
                 place_kind = LocationKind.VIEW if kind == Kind.VIEW else is_lance
-                found.append((LocationClaim(place_kind, node_id, catalog, self.metalake_of(catalog)), location))
+                results.append((LocationClaim(place_kind, node_id, catalog, self.metalake_of(catalog)), location))
         for node_id, catalog, managed, location in self.tx.rows(MISSED_FILESETS, {"after": after}):
             place_kind = LocationKind.FILESET if managed else LocationKind.EXTERNAL_FILESET
-            found.append((LocationClaim(place_kind, node_id, catalog, self.metalake_of(catalog)), location))
-        return last, found
+            results.append((LocationClaim(place_kind, node_id, catalog, self.metalake_of(catalog)), location))
+        return last, results
 
     def documents_with(self, names: Sequence[str], *, after: int) -> list[tuple[int, int, bytes]]:
         """Read documents that contain one of three names anywhere, with ids after `after`: id, catalog, bytes."""

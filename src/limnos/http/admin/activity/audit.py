@@ -41,9 +41,9 @@ async def audit_server(request: Request, ctx: Context) -> Response:
 
 
 async def _answer(request: Request, ctx: Context, *, metalake: str | None) -> Response:
-    wanted = _parse_filters(request)
-    page = await audit.audit_read(ctx, metalake, wanted=wanted, limit=_number(request, "limit") or LIMIT)
-    more = page.lines[-1].id if page.lines and (page.more or wanted.after is not None) else wanted.after
+    filters = _parse_filters(request)
+    page = await audit.audit_read(ctx, metalake, filters=filters, limit=_number(request, "limit") or LIMIT)
+    more = page.lines[-1].id if page.lines and (page.more or filters.after is not None) else filters.after
     return json_response({"lines": [encode(each) for each in page.lines], "next": more, "more": page.more})
 
 
@@ -92,10 +92,10 @@ def _moment(request: Request, name: str) -> int | None:
     text = request.query(name)
     if not text:
         return None
-    found = moment_of(text)
-    if found is None:
+    moment = moment_of(text)
+    if moment is None:
         raise BadRequest(f"Query parameter {name} is a time as 2026-11-21T18:00:00Z, not '{text[:40]}'")
-    return found
+    return moment
 
 
 def encode(line: AuditRecord) -> dict[str, object]:
@@ -134,8 +134,8 @@ def _object(line: AuditRecord) -> dict[str, object] | None:
 
 def _right(right: AuditedDecision, user: str, *, allowed: bool) -> dict[str, object]:
     """Encode a right, as an explanation does."""
-    told = right.decision(user, allowed=allowed).as_json()
-    return {name: told[name] for name in ("action", "target", "factors", "message")}
+    body = right.decision(user, allowed=allowed).as_json()
+    return {name: body[name] for name in ("action", "target", "factors", "message")}
 
 
 ROUTES: tuple[Route[Handler], ...] = (

@@ -36,22 +36,24 @@ async def changes(request: Request, ctx: Context) -> Response:
         limit=_number(request.query("limit"), "limit", LIMIT_MAX, unset=LIMIT),
         wait_s=_number(request.query("wait_s"), "wait_s", int(WAIT_S_MAX), unset=0),
     )  # fmt: skip
-    told = [encode(each) for each in page.changes]
-    return json_response({"changes": told, "next": page.position.text(), "more": page.more})
+    entries = [encode(each) for each in page.changes]
+    return json_response({"changes": entries, "next": page.position.text(), "more": page.more})
 
 
-def encode(told: PublishedChange) -> dict[str, object]:
+def encode(change: PublishedChange) -> dict[str, object]:
     """Encode a change, without what the caller may not see."""
     spelled: dict[str, object] = {
-        "zone": told.zone,
-        "revision": told.revision,
-        "ordinal": told.ordinal,
-        "operation": told.operation,
-        "kind": told.kind.word,
-        "id": told.id,
+        "zone": change.zone,
+        "revision": change.revision,
+        "ordinal": change.ordinal,
+        "operation": change.operation,
+        "kind": change.kind.word,
+        "id": change.id,
     }
-    spelled |= {key: list(path) for key, path in (("path", told.path), ("old", told.old), ("new", told.new)) if path}
-    return spelled | {"actor": told.actor, "request_id": told.request_id, "at": instant(told.at)}
+    spelled |= {
+        key: list(path) for key, path in (("path", change.path), ("old", change.old), ("new", change.new)) if path
+    }
+    return spelled | {"actor": change.actor, "request_id": change.request_id, "at": instant(change.at)}
 
 
 def _number(text: str | None, name: str, most: int, *, unset: int) -> int:

@@ -95,14 +95,16 @@ async def import_load(request: Request, ctx: Context) -> Response:
 async def import_feed(request: Request, ctx: Context) -> Response:
     """Accept the records that follow the first `after` records of the file: all of them, or none if one is refused."""
     after = number_of(request.query("after") or "-")
-    found = await metalake_import.import_feed(ctx, _id(request), after=after, body=request.body)
-    return json_response(_encode(found))
+    record_count = await metalake_import.import_feed(ctx, _id(request), after=after, body=request.body)
+    return json_response(_encode(record_count))
 
 
 async def import_finish(request: Request, ctx: Context) -> Response:
     """Make the metalake visible with everything in it. Returns the secret properties that the file left out."""
-    shown = await metalake_import.import_finish(ctx, _id(request))
-    return json_response({"metalake": shown.name, "records": shown.records, "masked": list(shown.masked)})
+    finished_import = await metalake_import.import_finish(ctx, _id(request))
+    return json_response(
+        {"metalake": finished_import.name, "records": finished_import.records, "masked": list(finished_import.masked)}
+    )
 
 
 async def import_give_up(request: Request, ctx: Context) -> Response:
@@ -120,11 +122,11 @@ def _id(request: Request) -> int:
     return number
 
 
-def _encode(found: MetalakeImport) -> dict[str, object]:
+def _encode(result: MetalakeImport) -> dict[str, object]:
     return {
-        "id": found.id, "name": found.name, "format": found.form, "ids": "keep" if found.keeps else "map", "state": found.state,
-        "records": found.records, "source": found.source, "begun_by": found.begun_by, "begun_at": instant(found.begun_at),
-        "fed_at": instant(found.fed_at),
+        "id": result.id, "name": result.name, "format": result.form, "ids": "keep" if result.keeps else "map", "state": result.state,
+        "records": result.records, "source": result.source, "begun_by": result.begun_by, "begun_at": instant(result.begun_at),
+        "fed_at": instant(result.fed_at),
     }  # fmt: skip
 
 

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 async def job_show(request: Request, ctx: Context) -> Response:
     """Return a job, with its exit code and the last part of its output once it has ended."""
     metalake, uuid = names_of(request)
-    found, output = await jobs.job_output(ctx, metalake=metalake, uuid=uuid)
-    job = found.job
+    view, output = await jobs.job_output(ctx, metalake=metalake, uuid=uuid)
+    job = view.job
     return json_response(
         {
-            "id": job.uuid, "template": found.template, "state": found.state, "user": job.user, "message": job.message,
+            "id": job.uuid, "template": view.template, "state": view.state, "user": job.user, "message": job.message,
             "exit_code": job.exit_code, "queued_at": instant(job.queued_at), "started_at": instant(job.started_at),
             "ended_at": instant(job.ended_at), "stdout": output.stdout, "stderr": output.stderr,
             "stdout_bytes": output.stdout_bytes, "stderr_bytes": output.stderr_bytes,

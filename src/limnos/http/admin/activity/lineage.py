@@ -55,11 +55,13 @@ async def lineage_take(request: Request, ctx: Context) -> Response:
     """
     metalake = metalake_of(request, ctx)
     home = await lineage.home_find(ctx, metalake)
-    said = events_read(await request.body())
+    events = events_read(await request.body())
     host = request.headers.get(b"host", b"").decode("latin-1")
-    taken = await lineage.lineage_take(ctx, metalake=metalake, home=home, said=said, authority=host)
-    left_out = [{"namespace": each.dataset[0], "name": each.dataset[1], "reason": each.why} for each in taken.left_out]
-    return json_response({"kept": taken.kept, "left_out": left_out}, 201)
+    rejections = await lineage.lineage_take(ctx, metalake=metalake, home=home, events=events, authority=host)
+    left_out = [
+        {"namespace": each.dataset[0], "name": each.dataset[1], "reason": each.why} for each in rejections.left_out
+    ]
+    return json_response({"kept": rejections.kept, "left_out": left_out}, 201)
 
 
 async def lineage_show(request: Request, ctx: Context) -> Response:
@@ -107,26 +109,26 @@ def _page(graph: LineageGraphPart, after: str, *, limit: int) -> dict[str, objec
 
 def _mark(graph: LineageGraphPart, count: int) -> str:
     """Return a digest of the edges before a page."""
-    told = msgspec.json.encode([[arc.source, arc.target] for arc in graph.arcs[:count]])
-    return blake2b(told, digest_size=8).hexdigest()
+    data = msgspec.json.encode([[arc.source, arc.target] for arc in graph.arcs[:count]])
+    return blake2b(data, digest_size=8).hexdigest()
 
 
 def _vertex(vertex: LineageVertex) -> dict[str, object]:
-    told: dict[str, object] = {"id": vertex.id, "kind": vertex.kind}
+    body: dict[str, object] = {"id": vertex.id, "kind": vertex.kind}
     if vertex.path is not None:
-        told["path"] = vertex.path
+        body["path"] = vertex.path
     if vertex.outside is not None:
-        told |= {"namespace": vertex.outside.namespace, "name": vertex.outside.name}
+        body |= {"namespace": vertex.outside.namespace, "name": vertex.outside.name}
     if vertex.column is not None:
-        told["column"] = vertex.column
-    return told
+        body["column"] = vertex.column
+    return body
 
 
 def _arc(arc: LineageArc) -> dict[str, object]:
-    told: dict[str, object] = {"source": arc.source, "target": arc.target, "depth": arc.depth}
+    body: dict[str, object] = {"source": arc.source, "target": arc.target, "depth": arc.depth}
     if arc.sayings:
-        told["direct"] = arc.is_direct
-        told["said"] = [
+        body["direct"] = arc.is_direct
+        body["said"] = [
             {
                 "job": {"namespace": each.job[0], "name": each.job[1]},
                 "run": each.run or None,
@@ -136,7 +138,7 @@ def _arc(arc: LineageArc) -> dict[str, object]:
             }
             for each in arc.sayings
         ]
-    return told
+    return body
 
 
 def _number(request: Request, name: str, *, default: int, most: int) -> int:

@@ -43,16 +43,16 @@ async def pipeline_put(request: Request, ctx: Context) -> Response:
     """Create a pipeline, or a new version if the declaration has changed."""
     metalake, name = names_of(request)
     body = Request.decode(await request.body(), PipelinePut)
-    found = await pipelines.pipeline_put(
+    version = await pipelines.pipeline_put(
         ctx, metalake=metalake, name=name, declaration=bytes(body.declaration), comment=body.comment
     )
-    return json_response(_encode(found))
+    return json_response(_encode(version))
 
 
 async def pipelines_list(request: Request, ctx: Context) -> Response:
     """Return the pipelines that the caller may load, by name, without their declarations."""
-    found = await ctx.read(RequestScope(*names_of(request)), pipelines.pipelines_list)
-    return json_response({"pipelines": [_encode(each) for each in found]})
+    versions = await ctx.read(RequestScope(*names_of(request)), pipelines.pipelines_list)
+    return json_response({"pipelines": [_encode(each) for each in versions]})
 
 
 async def pipeline_load(request: Request, ctx: Context) -> Response:
@@ -76,17 +76,17 @@ async def findings_list(request: Request, ctx: Context) -> Response:
     """Return a pipeline's findings, newest first: of a `rule`, of a `step`; `limit` of them before `page`."""
     metalake, name = names_of(request)
     before, limit = parse_page(request)
-    found, following = await runs.findings_list(
+    findings, following = await runs.findings_list(
         ctx, metalake=metalake, pipeline=name, rule=request.query("rule") or "", step=request.query("step") or "",
         before=before, limit=limit,
     )  # fmt: skip
-    told = [encode_finding(each) | {"run": each.run, "run_state": each.state} for each in found]
-    return json_response({"findings": told, "next": None if following is None else str(following)})
+    entries = [encode_finding(each) | {"run": each.run, "run_state": each.state} for each in findings]
+    return json_response({"findings": entries, "next": None if following is None else str(following)})
 
 
 def _encode(pipeline: PipelineVersion) -> dict[str, object]:
     node, record, declaration = pipeline.node, pipeline.record, pipeline.declaration
-    told: dict[str, object] = {
+    body: dict[str, object] = {
         "name": node.name,
         "comment": record.comment,
         "version": record.declared if declaration is None else declaration.version,
@@ -96,7 +96,7 @@ def _encode(pipeline: PipelineVersion) -> dict[str, object]:
         "modified_by": node.modified_by,
         "modified_at": instant(node.modified_at),
     }
-    return told if declaration is None else told | {"declaration": msgspec.Raw(declaration.text.encode())}
+    return body if declaration is None else body | {"declaration": msgspec.Raw(declaration.text.encode())}
 
 
 ROUTES: tuple[Route[Handler], ...] = (

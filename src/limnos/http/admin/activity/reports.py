@@ -38,11 +38,11 @@ async def reports_list(request: Request, ctx: Context) -> Response:
     if kind and kind not in KINDS:
         raise BadRequest(f"'{kind[:50]}' is no type of a report: use one of {', '.join(KINDS)}")
     limit = _number(request, "limit", reports.PAGE_MAX)
-    found, more = await reports.reports_list(
+    rows, more = await reports.reports_list(
         ctx, RequestScope(metalake, catalog), namespace=path[:-1], name=path[-1], kind=kind,
         before=_number(request, "before", ID_MAX), limit=limit,
     )  # fmt: skip
-    told = [
+    entries = [
         {
             "id": each.id,
             "type": each.kind,
@@ -51,9 +51,9 @@ async def reports_list(request: Request, ctx: Context) -> Response:
             "snapshot_id": each.snapshot_id,
             "report": msgspec.Raw(each.body),
         }
-        for each in found
+        for each in rows
     ]
-    return json_response({"reports": told, "before": found[-1].id if more and found else None})
+    return json_response({"reports": entries, "before": rows[-1].id if more and rows else None})
 
 
 def _number(request: Request, name: str, default: int) -> int:

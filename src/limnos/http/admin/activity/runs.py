@@ -176,11 +176,11 @@ async def runs_list(request: Request, ctx: Context) -> Response:
     """
     (metalake,) = names_of(request)
     before, limit = parse_page(request)
-    found, following = await runs.runs_list(
+    views, following = await runs.runs_list(
         ctx, metalake=metalake, pipeline=request.query("pipeline"), state=request.query("state") or "", before=before, limit=limit
     )  # fmt: skip
-    told = [_encode(each, whole=False) for each in found]
-    return json_response({"runs": told, "next": None if following is None else str(following)})
+    entries = [_encode(each, whole=False) for each in views]
+    return json_response({"runs": entries, "next": None if following is None else str(following)})
 
 
 def parse_page(request: Request) -> tuple[int, int]:
@@ -205,7 +205,7 @@ async def run_beat(request: Request, ctx: Context) -> Response:
     """Renew the lease, and return the run's state. A process stops if it is not `running`."""
     metalake, uuid = names_of(request)
     body = Request.decode(await request.body(), RunBeat)
-    found = await runners.run_beat(
+    status = await runners.run_beat(
         ctx,
         metalake=metalake,
         uuid=uuid,
@@ -213,24 +213,24 @@ async def run_beat(request: Request, ctx: Context) -> Response:
         progress=_json(body.progress),
         phases=_json(body.phases_s),
     )
-    return json_response({"state": found.state, "attempt": found.attempt})
+    return json_response({"state": status.state, "attempt": status.attempt})
 
 
 async def step_put(request: Request, ctx: Context) -> Response:
     """Store the report of a step, and return the step."""
     metalake, uuid, name = names_of(request)
     body = Request.decode(await request.body(), StepPut)
-    told = runners.StepReport(
+    report = runners.StepReport(
         name, body.state, body.rows, body.bytes, _parse_time_ms(body.started_at), _parse_time_ms(body.ended_at), body.message,
         _json(body.outputs), _json(body.inputs), None if body.findings is None else tuple(map(_finding, body.findings)),
         _json(body.phases_s),
     )  # fmt: skip
-    found = await runners.step_put(ctx, metalake=metalake, uuid=uuid, attempt=body.attempt, told=told)
-    return json_response(_encode_step(found, {}))
+    run_step_state = await runners.step_put(ctx, metalake=metalake, uuid=uuid, attempt=body.attempt, report=report)
+    return json_response(_encode_step(run_step_state, {}))
 
 
-def _finding(found: RuleFindingReport) -> RuleFinding:
-    return RuleFinding("", found.rule, _text(found))
+def _finding(report: RuleFindingReport) -> RuleFinding:
+    return RuleFinding("", report.rule, _text(report))
 
 
 def _json(value: Sequence[AdminRequestBody] | Mapping[str, object] | None) -> str | None:
@@ -251,20 +251,20 @@ async def run_resume(request: Request, ctx: Context) -> Response:
     metalake, uuid = names_of(request)
     body = Request.decode(await request.body(), RunResume)
     lease_ms = _lease_ms(body.lease_s)
-    found = await runs.run_resume(
+    view = await runs.run_resume(
         ctx, metalake=metalake, uuid=uuid, holder=body.holder, lease_ms=lease_ms, after=body.after
     )
-    return json_response(_encode(found, whole=False))
+    return json_response(_encode(view, whole=False))
 
 
 async def run_finish(request: Request, ctx: Context) -> Response:
     """Set the outcome of a run: `failed`, `cancelled`, `held` or `discarded`."""
     metalake, uuid = names_of(request)
     body = Request.decode(await request.body(), RunFinish)
-    found = await runs.run_finish(
+    view = await runs.run_finish(
         ctx, metalake=metalake, uuid=uuid, attempt=body.attempt, state=body.state, message=body.message
     )
-    return json_response(_encode(found, whole=False))
+    return json_response(_encode(view, whole=False))
 
 
 async def run_cancel(request: Request, ctx: Context) -> Response:
@@ -273,13 +273,13 @@ async def run_cancel(request: Request, ctx: Context) -> Response:
     return json_response(_encode(await runs.run_cancel(ctx, metalake=metalake, uuid=uuid), whole=False))
 
 
-def _encode(told: RunView, *, whole: bool = True) -> dict[str, object]:
-    run = told.run
+def _encode(view: RunView, *, whole: bool = True) -> dict[str, object]:
+    run = view.run
     fields: dict[str, object] = {
         "id": run.uuid,
-        "pipeline": told.pipeline,
+        "pipeline": view.pipeline,
         "version": run.version,
-        "state": told.state,
+        "state": view.state,
         "attempt": run.attempt,
         "user": run.user,
         "holder": run.holder,
@@ -294,15 +294,15 @@ def _encode(told: RunView, *, whole: bool = True) -> dict[str, object]:
         "parameters": _raw_json(run.parameters),
         "options": _raw_json(run.options),
     }
-    return fields | (_encode_parts(run, told) if whole else {})
+    return fields | (_encode_parts(run, view) if whole else {})
 
 
-def _encode_parts(run: PipelineRun, told: RunView) -> dict[str, object]:
+def _encode_parts(run: PipelineRun, view: RunView) -> dict[str, object]:
     """Encode the steps with their progress, and the findings."""
     progress = msgspec.json.decode(run.progress or "{}", type=dict[str, msgspec.Raw])
     return {
-        "steps": [_encode_step(step, progress) for step in told.steps],
-        "findings": [encode_finding(each) for each in told.findings],
+        "steps": [_encode_step(step, progress) for step in view.steps],
+        "findings": [encode_finding(each) for each in view.findings],
     }
 
 

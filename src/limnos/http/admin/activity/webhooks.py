@@ -38,16 +38,16 @@ class WebhookRetry(AdminRequestBody, frozen=True):
 async def webhooks_list(request: Request, ctx: Context) -> Response:
     """Return a metalake's webhooks, with how far behind each is, and its last error."""
     (metalake,) = names_of(request)
-    found = await webhooks.webhooks_list(ctx, metalake)
-    return json_response({"webhooks": [_encode(each.webhook) | {"behind": each.behind} for each in found]})
+    statuses = await webhooks.webhooks_list(ctx, metalake)
+    return json_response({"webhooks": [_encode(each.webhook) | {"behind": each.behind} for each in statuses]})
 
 
 async def webhook_create(request: Request, ctx: Context) -> Response:
     """Create a webhook, and return its secret."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body(), WebhookCreate)
-    made = await webhooks.webhook_create(ctx, metalake=metalake, url=body.url, after=body.after)
-    return json_response(_encode(made) | {"secret": f"{SECRET_PREFIX}{made.secret}"})
+    webhook = await webhooks.webhook_create(ctx, metalake=metalake, url=body.url, after=body.after)
+    return json_response(_encode(webhook) | {"secret": f"{SECRET_PREFIX}{webhook.secret}"})
 
 
 async def webhook_drop(request: Request, ctx: Context) -> Response:

@@ -15,7 +15,7 @@ from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.services.catalog.children import CHILD_KINDS, PAGE_MAX, ChildrenRequest, children_list
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler

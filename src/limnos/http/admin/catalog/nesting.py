@@ -49,21 +49,21 @@ async def names_check(request: Request, ctx: Context) -> Response:
     them.
     """
     metalake, catalog = names_of(request)
-    found = await nesting.nesting_check(
+    check = await nesting.nesting_check(
         ctx, RequestScope(metalake, catalog), separator=request.query("separator"), limit=_limit(request)
     )
-    told = {"nested": found.nested, "separator": found.separator, "conflicts": found.conflicts}
-    return json_response({**told, "names": list(found.names), "free": list(found.free)})
+    body = {"nested": check.nested, "separator": check.separator, "conflicts": check.conflicts}
+    return json_response({**body, "names": list(check.names), "free": list(check.free)})
 
 
 async def names_plan(request: Request, ctx: Context) -> Response:
     """Plan the renames, replacing an older plan. Changes no name. A long plan needs several requests."""
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body() or b"{}", NestingPlanRequest)
-    found = await nesting.nesting_plan(
+    progress = await nesting.nesting_plan(
         ctx, RequestScope(metalake, catalog), separator=body.separator, replacement=body.replacement, nested=body.nested
     )
-    return json_response(_progress(found))
+    return json_response(_progress(progress))
 
 
 async def names_show(request: Request, ctx: Context) -> Response:
@@ -73,17 +73,17 @@ async def names_show(request: Request, ctx: Context) -> Response:
     after = number_of(request.query("after") or "0")
     if after is None:
         raise BadRequest("after is the mark that the page before answered")
-    found, changes = await nesting.nesting_load(ctx, RequestScope(metalake, catalog), after=after, limit=limit)
+    progress, changes = await nesting.nesting_load(ctx, RequestScope(metalake, catalog), after=after, limit=limit)
     mark = changes[-1].mark if len(changes) == limit else None
-    return json_response({**_progress(found), "changes": [_change(each) for each in changes], "after": mark})
+    return json_response({**_progress(progress), "changes": [_change(each) for each in changes], "after": mark})
 
 
 async def names_go_on(request: Request, ctx: Context) -> Response:
     """Carry out the next batch towards the target state, and return the progress. Repeat until it is `done`."""
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body(), NestingAdvanceRequest)
-    found = await nesting.nesting_continue(ctx, RequestScope(metalake, catalog), to=body.to)
-    return json_response({**_progress(found), "done": found.is_done(body.to)})
+    progress = await nesting.nesting_continue(ctx, RequestScope(metalake, catalog), to=body.to)
+    return json_response({**_progress(progress), "done": progress.is_done(body.to)})
 
 
 async def names_confirm(request: Request, ctx: Context) -> Response:
@@ -93,12 +93,12 @@ async def names_confirm(request: Request, ctx: Context) -> Response:
     return json_response({"confirmed": catalog})
 
 
-def _progress(found: NestingProgress) -> dict[str, object]:
-    head = found.migration
+def _progress(progress: NestingProgress) -> dict[str, object]:
+    head = progress.migration
     return {
         "state": head.state, "separator": head.separator, "replacement": head.replacement, "nests": head.nests,
-        "planned_by": head.planned_by, "planned_at": instant(head.planned_at), "total": found.total,
-        "renamed": found.renamed, "nested": found.nested, "left": found.left,
+        "planned_by": head.planned_by, "planned_at": instant(head.planned_at), "total": progress.total,
+        "renamed": progress.renamed, "nested": progress.nested, "left": progress.left,
     }  # fmt: skip
 
 

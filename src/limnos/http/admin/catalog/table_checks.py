@@ -36,11 +36,11 @@ async def table_check(request: Request, ctx: Context) -> Response:
     snapshots = request.query("snapshots") or SNAPSHOTS[0]
     if snapshots not in SNAPSHOTS:
         raise BadRequest(f"'{snapshots[:50]}' are no snapshots to check: use one of {', '.join(SNAPSHOTS)}")
-    found = await table_checks.table_check(
+    check_slice = await table_checks.table_check(
         ctx, RequestScope(metalake, catalog), path=path, every=snapshots == "all", after=request.query("after")
     )
-    findings = [{**each._asdict(), "told": each.told} for each in found.findings]
-    return json_response({"files": found.files, "findings": findings, "after": found.after})
+    findings = [{**each._asdict(), "told": each.told} for each in check_slice.findings]
+    return json_response({"files": check_slice.files, "findings": findings, "after": check_slice.after})
 
 
 ROUTES: tuple[Route[Handler], ...] = (

@@ -180,8 +180,8 @@ class ViewCommit(_OperationBody, frozen=True, tag="commit-view"):
         raw = msgspec.json.encode({"requirements": self.requirements, "updates": self.updates})
         if len(raw) > REQUEST_BYTES_MAX:
             return operated.ViewCommitOperation(path, ViewAsked(path[:-1], path[-1], [], [], raw))
-        asked = ViewAsked(path[:-1], path[-1], list(self.requirements), list(self.updates))
-        return operated.ViewCommitOperation(path, asked)
+        request = ViewAsked(path[:-1], path[-1], list(self.requirements), list(self.updates))
+        return operated.ViewCommitOperation(path, request)
 
 
 class ViewDrop(_OperationBody, frozen=True, tag="drop-view"):
@@ -255,8 +255,10 @@ async def transaction_run(request: Request, ctx: Context) -> Response:
         ]
         return msgspec.json.encode({"revision": revision, "operations": each_told})
 
-    asked = [each.asked() for each in body.operations]
-    return Response(200, told(*await transaction_execute(ctx, RequestScope(metalake, catalog), asked, told=told)))
+    operations = [each.asked() for each in body.operations]
+    return Response(
+        200, told(*await transaction_execute(ctx, RequestScope(metalake, catalog), operations, encode=told))
+    )
 
 
 def _encode_result(catalog: str, operation: AnyOperation, document: MetadataDocument | None) -> dict[str, object]:
@@ -264,10 +266,10 @@ def _encode_result(catalog: str, operation: AnyOperation, document: MetadataDocu
     if isinstance(operation, RunPublish):
         return {"do": "publish-run", "run": operation.run}
     path = operation.target if isinstance(operation, (NamespaceMove, TableMove, ViewMove)) else operation.path
-    told: dict[str, object] = {"do": operation.__struct_config__.tag, "path": [catalog, *path]}
+    body: dict[str, object] = {"do": operation.__struct_config__.tag, "path": [catalog, *path]}
     if document is not None:
-        told |= {"uuid": document.uuid, "metadata_location": document.metadata_location}
-    return told
+        body |= {"uuid": document.uuid, "metadata_location": document.metadata_location}
+    return body
 
 
 ROUTES: tuple[Route[Handler], ...] = (

@@ -44,7 +44,7 @@ async def trash_list(request: Request, ctx: Context) -> Response:
     page = await trash.trash_list(
         ctx, RequestScope(metalake, catalog), below=_below(request), before=_before(request), limit=_limit(request)
     )
-    found = [
+    results = [
         {
             "id": each.row.id,
             "kind": each.row.kind.word,
@@ -56,7 +56,7 @@ async def trash_list(request: Request, ctx: Context) -> Response:
         for each in page.found
     ]
     mark = None if page.following is None else "-".join(map(str, page.following))
-    return json_response({"trash": found, "before": mark})
+    return json_response({"trash": results, "before": mark})
 
 
 async def undrop(request: Request, ctx: Context) -> Response:
@@ -64,11 +64,11 @@ async def undrop(request: Request, ctx: Context) -> Response:
     metalake, catalog, text = names_of(request)
     body = Request.decode(await request.body() or b"{}", UndropRequest)
     to = None if body.to is None else check_some_levels(body.to)
-    found = await trash.trash_restore(
+    result = await trash.trash_restore(
         ctx, RequestScope(metalake, catalog), dropped_id=number_of(text) or 0, to=to, contents=body.contents
     )
     return json_response(
-        {"kind": found.kind.word, "path": [catalog, *found.path], "contents": found.contents, "left": found.left}
+        {"kind": result.kind.word, "path": [catalog, *result.path], "contents": result.contents, "left": result.left}
     )
 
 

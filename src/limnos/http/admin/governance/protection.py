@@ -31,12 +31,12 @@ class ProtectRequest(AdminRequestBody, frozen=True):
 async def protection_load(request: Request, ctx: Context) -> Response:
     """Return the protection of an object: its own, or that of an ancestor that covers everything below it."""
     metalake, kind, full_name = names_of(request)
-    found = await protection.protection_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
-    if found.by is None:
+    view = await protection.protection_load(ctx, metalake=metalake, kind=parse_kind(kind), full_name=full_name)
+    if view.by is None:
         return json_response({"protected": False})
-    by = {"kind": found.by[0].word, "name": found.by[1]}
-    told = {"by": by, "below": found.below, "set_by": found.set_by, "set_at": instant(found.set_at)}
-    return json_response({"protected": True, **told})
+    by = {"kind": view.by[0].word, "name": view.by[1]}
+    body = {"by": by, "below": view.below, "set_by": view.set_by, "set_at": instant(view.set_at)}
+    return json_response({"protected": True, **body})
 
 
 async def protect(request: Request, ctx: Context) -> Response:

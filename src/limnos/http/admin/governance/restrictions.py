@@ -48,18 +48,18 @@ class RestrictionSet(AdminRequestBody, frozen=True, rename={"unless": "except"})
 
 async def restrictions_list(request: Request, ctx: Context) -> Response:
     """Return the restrictions that apply to a table or namespace: its own, then those of its ancestors."""
-    found = await restrictions.restrictions_list(ctx, _restricted_object([*names_of(request)]))
-    return json_response({"restrictions": [_encode_restriction(each) for each in found]})
+    views = await restrictions.restrictions_list(ctx, _restricted_object([*names_of(request)]))
+    return json_response({"restrictions": [_encode_restriction(each) for each in views]})
 
 
 async def restriction_set(request: Request, ctx: Context) -> Response:
     """Set a restriction on a table or namespace. It replaces one of the same name."""
     *names, name = names_of(request)
     body = Request.decode(await request.body(), RestrictionSet)
-    wanted = restrictions.RestrictionRequest(
+    restriction_request = restrictions.RestrictionRequest(
         body.filter, body.masks, _restricted_principals(body.to), _restricted_principals(body.unless)
     )
-    await restrictions.restriction_set(ctx, _restricted_object(names), name=name, wanted=wanted)
+    await restrictions.restriction_set(ctx, _restricted_object(names), name=name, request=restriction_request)
     return json_response({"name": name})
 
 
@@ -78,18 +78,18 @@ def _restricted_principals(named: RestrictedPrincipals) -> RestrictionPrincipals
     return RestrictionPrincipals(named.users, named.groups, named.roles)
 
 
-def _encode_restriction(shown: restrictions.RestrictionView) -> dict[str, object]:
-    found, (kind, name) = shown.restriction, shown.on
-    row_filter = found.terms.row_filter
+def _encode_restriction(view: restrictions.RestrictionView) -> dict[str, object]:
+    restriction, (kind, name) = view.restriction, view.on
+    row_filter = restriction.terms.row_filter
     return {
-        "name": found.name,
+        "name": restriction.name,
         "on": {"kind": kind.word, "name": name},
         "filter": msgspec.json.decode(row_filter) if row_filter else None,
-        "masks": {mask.column: mask.action for mask in found.terms.masks},
-        "to": shown.to._asdict(),
-        "except": shown.unless._asdict(),
-        "set_by": found.set_by,
-        "set_at": instant(found.set_at),
+        "masks": {mask.column: mask.action for mask in restriction.terms.masks},
+        "to": view.to._asdict(),
+        "except": view.unless._asdict(),
+        "set_by": restriction.set_by,
+        "set_at": instant(restriction.set_at),
     }
 
 

@@ -32,8 +32,8 @@ class SecretCreate(AdminRequestBody, frozen=True):
 async def secrets_list(request: Request, ctx: Context) -> Response:
     """Return a service account's secrets, without their texts."""
     (user,) = names_of(request)
-    found = await service_accounts.secrets_list(ctx, user=user)
-    return json_response({"secrets": [_encode(secret) for secret in found]})
+    tokens = await service_accounts.secrets_list(ctx, user=user)
+    return json_response({"secrets": [_encode(secret) for secret in tokens]})
 
 
 async def secret_create(request: Request, ctx: Context) -> Response:
@@ -41,8 +41,8 @@ async def secret_create(request: Request, ctx: Context) -> Response:
     (user,) = names_of(request)
     text = await request.body()
     body = Request.decode(text, SecretCreate) if text else SecretCreate()
-    secret, told = await service_accounts.secret_create(ctx, user=user, expires_in_s=body.expires_in_s)
-    return json_response({**_encode(secret), "client_id": user, "client_secret": told}, headers=NO_STORE)
+    secret, message = await service_accounts.secret_create(ctx, user=user, expires_in_s=body.expires_in_s)
+    return json_response({**_encode(secret), "client_id": user, "client_secret": message}, headers=NO_STORE)
 
 
 async def secret_end(request: Request, ctx: Context) -> Response:

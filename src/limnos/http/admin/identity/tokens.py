@@ -36,8 +36,8 @@ async def tokens_list(request: Request, ctx: Context) -> Response:
     if user is not None and everybody:
         raise BadRequest("Give either user or all: they ask for different tokens")
 
-    found = await tokens.tokens_visible(ctx, user, everybody=everybody)
-    return json_response({"tokens": [_encode(token) for token in found]})
+    result = await tokens.tokens_visible(ctx, user, everybody=everybody)
+    return json_response({"tokens": [_encode(token) for token in result]})
 
 
 async def token_create(request: Request, ctx: Context) -> Response:

@@ -27,9 +27,9 @@ async def storage_check(request: Request, ctx: Context) -> Response:
     Returns the result of each step.
     """
     metalake, catalog = names_of(request)
-    found = await storage_checks.storage_check(ctx, RequestScope(metalake, catalog))
-    steps = [each._asdict() for each in found.steps]
-    return json_response({"location": found.location, "steps": steps, "passed": found.passed})
+    check = await storage_checks.storage_check(ctx, RequestScope(metalake, catalog))
+    steps = [each._asdict() for each in check.steps]
+    return json_response({"location": check.location, "steps": steps, "passed": check.passed})
 
 
 async def keys_list(_request: Request, ctx: Context) -> Response:
@@ -41,17 +41,17 @@ async def keys_rotate(_request: Request, ctx: Context) -> Response:
     """Create a new key, if this server creates them, and encrypt all secrets of catalogs and webhooks under the
     newest one.
     """
-    found, done = await secret_keys.keys_rotate(ctx)
-    return json_response({**_encode_keys(found), "sealed": done})
+    inventory, done = await secret_keys.keys_rotate(ctx)
+    return json_response({**_encode_keys(inventory), "sealed": done})
 
 
-def _encode_keys(found: KeyInventory) -> dict[str, object]:
+def _encode_keys(inventory: KeyInventory) -> dict[str, object]:
     def counted(name: str) -> dict[str, object]:
-        return {"id": name, "catalogs": found.catalogs.get(name, 0), "webhooks": found.webhooks.get(name, 0)}
+        return {"id": name, "catalogs": inventory.catalogs.get(name, 0), "webhooks": inventory.webhooks.get(name, 0)}
 
-    keys = [{**counted(name), "seals": name == found.current} for name in found.names]
-    lacking = [counted(name) for name in found.lacking]
-    return {"keys": keys, "lacking": lacking, "plain": found.plain, "made_here": found.makes}
+    keys = [{**counted(name), "seals": name == inventory.current} for name in inventory.names]
+    lacking = [counted(name) for name in inventory.lacking]
+    return {"keys": keys, "lacking": lacking, "plain": inventory.plain, "made_here": inventory.makes}
 
 
 ROUTES: tuple[Route[Handler], ...] = (

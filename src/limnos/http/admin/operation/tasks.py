@@ -30,8 +30,8 @@ async def tasks_list(request: Request, ctx: Context) -> Response:
     after_id = number_of(after)
     if after_id is None:
         raise BadRequest(f"'{after[:50]}' is no task's id: give the last one of the page before")
-    found = await tasks.tasks_list(ctx, state=request.query("state") or "dead", after=after_id)
-    return json_response({"tasks": [_encode(row) for row in found]})
+    rows = await tasks.tasks_list(ctx, state=request.query("state") or "dead", after=after_id)
+    return json_response({"tasks": [_encode(row) for row in rows]})
 
 
 async def task_load(request: Request, ctx: Context) -> Response:

@@ -158,21 +158,21 @@ class RuleFlags:
         )
 
     def _refuse_taken_names(self, frame: DataFrame) -> None:
-        taken = [column for column in frame.columns if column.lower() in self.names]
-        if taken:
+        names = [column for column in frame.columns if column.lower() in self.names]
+        if names:
             raise BadRequest(
-                f"Step {self._step.name} makes a column {taken[0]!r}, a name that is needed while rows are checked: rename it."
+                f"Step {self._step.name} makes a column {names[0]!r}, a name that is needed while rows are checked: rename it."
             )
 
 
 def sample(rows: DataFrame) -> str | None:
     """Return the first rows as a JSON list; None if there are none."""
-    shown = [
+    columns = [
         _sample_text(F.col(quote_identifier((field.name,))), field.dataType).alias(field.name)
         for field in rows.schema.fields
     ]
-    found = rows.select(*shown).limit(SAMPLE_ROWS_MAX).collect()
-    return json.dumps([row.asDict() for row in found], ensure_ascii=False) if found else None
+    results = rows.select(*columns).limit(SAMPLE_ROWS_MAX).collect()
+    return json.dumps([row.asDict() for row in results], ensure_ascii=False) if results else None
 
 
 def _sample_text(column: Column, kind: object) -> Column:

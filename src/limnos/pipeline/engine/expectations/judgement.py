@@ -32,7 +32,7 @@ def finding(
 
     `what` replaces the sentence "… of … rows break it".
     """
-    held = is_within_tolerance(rule, broken=broken, checked=checked)
+    is_held = is_within_tolerance(rule, broken=broken, checked=checked)
     return ExpectationFinding(
         rule=rule.name,
         kind=rule.kind.value,
@@ -40,7 +40,7 @@ def finding(
         broken=broken,
         checked=checked,
         tolerated=rule.tolerated,
-        held=held,
+        held=is_held,
         message=_sentence(rule, what or _count_sentence(broken, checked), broken=broken),
         sample=sample[:SAMPLE_CHARACTERS_MAX] if sample else None,
     )
@@ -69,11 +69,11 @@ def _count_sentence(broken: int, checked: int) -> str:
 
 
 def _sentence(rule: Expectation, what: str, *, broken: int) -> str:
-    told = f"{rule.name}: {what}"
+    text = f"{rule.name}: {what}"
     if broken and rule.kind is RuleKind.ROW and rule.action is ExpectationAction.DROP:
-        told += "; they were dropped"
+        text += "; they were dropped"
     if broken and rule.kind is RuleKind.ROW and rule.action is ExpectationAction.QUARANTINE:
-        told += "; they are in quarantine"
+        text += "; they are in quarantine"
     if broken and rule.tolerated:
-        told += f"; {format_share(rule.tolerated)} may"
-    return told
+        text += f"; {format_share(rule.tolerated)} may"
+    return text

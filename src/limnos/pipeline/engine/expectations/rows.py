@@ -88,28 +88,28 @@ class RowRules:
             self._refuse_taken_names(frame)
         observation = Observation()
         flagged = self._flags.flagged(frame).observe(observation, *self._flags.counts())
-        held = stage(flagged)
-        findings = RuleCounts(self._flags, observation).of_flagged(held)
+        data_frame = stage(flagged)
+        findings = RuleCounts(self._flags, observation).of_flagged(data_frame)
         return StagedRows(
-            rows=held.where(self._flags.kept()).drop(*self._flags.names),
-            quarantined=self._quarantined(held, run=run, at=at) if self.quarantine else None,
+            rows=data_frame.where(self._flags.kept()).drop(*self._flags.names),
+            quarantined=self._quarantined(data_frame, run=run, at=at) if self.quarantine else None,
             findings=findings,
-            held=held,
+            held=data_frame,
         )
 
-    def _quarantined(self, held: DataFrame, *, run: str, at: datetime) -> DataFrame:
+    def _quarantined(self, frame: DataFrame, *, run: str, at: datetime) -> DataFrame:
         added = {
             RULE_COLUMN: self._flags.broken_names(),
             RUN_COLUMN: F.lit(run),
             AT_COLUMN: F.lit(at).cast("timestamp"),
         }
-        return held.where(self._flags.set_aside()).withColumns(added).drop(*self._flags.names)
+        return frame.where(self._flags.set_aside()).withColumns(added).drop(*self._flags.names)
 
     def _refuse_taken_names(self, frame: DataFrame) -> None:
-        taken = [name for name in frame.columns if name.lower() in (RULE_COLUMN, RUN_COLUMN, AT_COLUMN)]
-        if taken:
+        names = [name for name in frame.columns if name.lower() in (RULE_COLUMN, RUN_COLUMN, AT_COLUMN)]
+        if names:
             raise BadRequest(
-                f"Step {self._step.name} makes a column {taken[0]!r}, which its quarantine table has as well: rename it "
+                f"Step {self._step.name} makes a column {names[0]!r}, which its quarantine table has as well: rename it "
                 "in the query, or drop such rows in place of keeping them aside."
             )
 
@@ -150,8 +150,8 @@ class RuleCounts:
 
         @cache
         def flagged() -> DataFrame | None:
-            found = written()
-            return None if found is None else self._flags.flagged(found)
+            frame = written()
+            return None if frame is None else self._flags.flagged(frame)
 
         if counts is None or (rows is not None and counts[ROWS] != rows):
             again = flagged()
@@ -160,13 +160,13 @@ class RuleCounts:
             counts = again.agg(*self._flags.counts()).collect()[0].asDict()
         return self._judged(counts, flagged)
 
-    def of_flagged(self, held: DataFrame) -> tuple[ExpectationFinding, ...]:
+    def of_flagged(self, frame: DataFrame) -> tuple[ExpectationFinding, ...]:
         """Return the findings of staged rows, which still have their flag columns."""
         counts = read_observation(self._observation) if self._observation is not None else None
-        whole = held.count()
+        whole = frame.count()
         if counts is None or counts[ROWS] != whole:
-            counts = held.agg(*self._flags.counts()).collect()[0].asDict()
-        return self._judged(counts, lambda: held)
+            counts = frame.agg(*self._flags.counts()).collect()[0].asDict()
+        return self._judged(counts, lambda: frame)
 
     def _judged(
         self, counts: Mapping[str, int], flagged: Callable[[], DataFrame | None]
@@ -176,8 +176,8 @@ class RuleCounts:
             takes_out = rule.action in (ExpectationAction.DROP, ExpectationAction.QUARANTINE)
             checked = counts[ROWS] if takes_out else counts[f"{ROWS}_kept"]
             rows = flagged() if counts[flag] else None
-            shown = None if rows is None else self._flags.sample(rows, rule)
-            findings.append(finding(rule, broken=counts[flag], checked=checked, sample=shown))
+            text = None if rows is None else self._flags.sample(rows, rule)
+            findings.append(finding(rule, broken=counts[flag], checked=checked, sample=text))
         return tuple(findings)
 
 
@@ -186,13 +186,13 @@ def read_observation(observation: Observation) -> Mapping[str, int] | None:
 
     Spark's own getter waits forever.
     """
-    told: list[Mapping[str, int]] = []
+    entries: list[Mapping[str, int]] = []
 
     def ask() -> None:
         with suppress(PySparkException, Py4JError):  # nothing was observed: no rows, or the write failed
-            told.append(observation.get)
+            entries.append(observation.get)
 
     asking = threading.Thread(target=ask, daemon=True)
     asking.start()
     asking.join(_OBSERVED_WITHIN_S)
-    return told[0] if told and ROWS in told[0] else None
+    return entries[0] if entries and ROWS in entries[0] else None

@@ -79,13 +79,13 @@ def table_findings(
         return ()
     table = spark.sql(f"SELECT * FROM {reads(step.table)}")
     check_columns(step, table.columns)
-    asked = _RuleContext(
+    context = _RuleContext(
         spark=spark, step=step, table=table, reads=reads, run_at=run_at, rows_before=rows_before,
         parameters=dict(parameters or {}),
     )  # fmt: skip
-    counts = _shared_counts(asked, rules)
+    counts = _shared_counts(context, rules)
     return tuple(
-        _JUDGES[rule.kind](asked, rule, counts=_SharedCounts(counts, str(rules.index(rule)))) for rule in rules
+        _JUDGES[rule.kind](context, rule, counts=_SharedCounts(counts, str(rules.index(rule)))) for rule in rules
     )
 
 
@@ -112,20 +112,20 @@ class _SharedCounts:
     @property
     def own(self) -> float | None:
         """The value of this rule's column; None if it is NULL."""
-        found: float | None = self.row[self.name]
-        return found
+        row: float | None = self.row[self.name]
+        return row
 
 
 class _RuleJudge(Protocol):
     """Evaluates one kind of rule, with the shared counts and further queries."""
 
-    def __call__(self, asked: _RuleContext, rule: Expectation, /, *, counts: _SharedCounts) -> ExpectationFinding: ...
+    def __call__(self, context: _RuleContext, rule: Expectation, /, *, counts: _SharedCounts) -> ExpectationFinding: ...
 
 
-def _shared_counts(asked: _RuleContext, rules: Sequence[Expectation]) -> Row:
+def _shared_counts(context: _RuleContext, rules: Sequence[Expectation]) -> Row:
     columns = [F.count(F.lit(1)).alias(_ROWS)]
     columns += [_shared_column(rule).alias(str(number)) for number, rule in enumerate(rules) if rule.kind in _SHARED]
-    return asked.table.agg(*columns).collect()[0]
+    return context.table.agg(*columns).collect()[0]
 
 
 def _shared_column(rule: Expectation) -> Column:
@@ -138,26 +138,26 @@ def _shared_column(rule: Expectation) -> Column:
     return F.count(F.lit(1))
 
 
-def _unique(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
+def _unique(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     """Rows with NULL in a column are never duplicates, because NULL equals nothing."""
-    found = key_counts(asked.table, rule.columns)
-    again = found.known - found.distinct
+    result = key_counts(context.table, rule.columns)
+    again = result.known - result.distinct
     return finding(
         rule,
         broken=again,
         checked=counts.rows,
         what=f"{again:,} of {counts.rows:,} rows repeat another's {', '.join(rule.columns)}" if again else None,
-        sample=_duplicate_key_sample(asked, rule) if again else None,
+        sample=_duplicate_key_sample(context, rule) if again else None,
     )
 
 
-def _duplicate_key_sample(asked: _RuleContext, rule: Expectation) -> str | None:
+def _duplicate_key_sample(context: _RuleContext, rule: Expectation) -> str | None:
     columns = [F.col(quote_identifier((column,))) for column in rule.columns]
-    counted = asked.table.where(_are_all_known(columns)).groupBy(*columns).agg(F.count(F.lit(1)).alias("repeated"))
+    counted = context.table.where(_are_all_known(columns)).groupBy(*columns).agg(F.count(F.lit(1)).alias("repeated"))
     return sample(counted.where(F.col("repeated") > 1))
 
 
-def _not_null(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
+def _not_null(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     nulls = int(counts.own or 0)
     columns = [F.col(quote_identifier((column,))) for column in rule.columns]
     return finding(
@@ -165,51 +165,51 @@ def _not_null(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) 
         broken=nulls,
         checked=counts.rows,
         what=f"{nulls:,} of {counts.rows:,} rows have no {' or no '.join(rule.columns)}" if nulls else None,
-        sample=sample(asked.table.where(~_are_all_known(columns))) if nulls else None,
+        sample=sample(context.table.where(~_are_all_known(columns))) if nulls else None,
     )
 
 
 def _rows(_: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     low, high = rule.rows_min or 0, rule.rows_max
     outside = max(low - counts.rows, counts.rows - high if high is not None else 0, 0)
-    wanted = f"at least {low:,}" if high is None else f"between {low:,} and {high:,}"
+    expected = f"at least {low:,}" if high is None else f"between {low:,} and {high:,}"
     return finding(
         rule,
         broken=outside,
         checked=counts.rows,
-        what=f"{counts.rows:,} rows, {wanted} {'are' if outside else 'were'} wanted",
+        what=f"{counts.rows:,} rows, {expected} {'are' if outside else 'were'} wanted",
     )
 
 
-def _fresh(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
+def _fresh(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     within = rule.within_s or 0
     column = rule.columns[0]
     if counts.own is None:
         return finding(
             rule, broken=1, checked=1, what=f"no row says when it is from: {column} is NULL in all {counts.rows:,}"
         )
-    age = asked.run_at.timestamp() - counts.own
+    age = context.run_at.timestamp() - counts.own
     what = f"the newest {column} is {_duration(age)} before the run's start, {_duration(within)} may be"
     return finding(rule, broken=int(age > within), checked=1, what=what)
 
 
-def _no_fewer_rows(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
-    before = asked.rows_before
+def _no_fewer_rows(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
+    before = context.rows_before
     if before is None:
         return finding(rule, broken=0, checked=0, what=f"{counts.rows:,} rows in a table that is new")
     what = f"{counts.rows:,} rows, {before:,} are published"
     return finding(rule, broken=max(before - counts.rows, 0), checked=before, what=what)
 
 
-def _references(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
+def _references(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     if rule.table is None:
-        raise _refusal(asked.step, rule, why="names no table: write which one is referenced.")
+        raise _refusal(context.step, rule, why="names no table: write which one is referenced.")
     theirs = rule.table_columns or rule.columns
     try:
-        lost = _dangling_references(asked, rule, theirs=theirs)
+        lost = _dangling_references(context, rule, theirs=theirs)
         broken = lost.count()
     except AnalysisException as error:
-        raise _refusal(asked.step, rule, why=f"cannot be asked: {_first_line(error)}") from error
+        raise _refusal(context.step, rule, why=f"cannot be asked: {_first_line(error)}") from error
     named = f"{'.'.join(rule.table)} ({', '.join(theirs)})"
     return finding(
         rule,
@@ -220,28 +220,28 @@ def _references(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts
     )
 
 
-def _dangling_references(asked: _RuleContext, rule: Expectation, *, theirs: Sequence[str]) -> DataFrame:
+def _dangling_references(context: _RuleContext, rule: Expectation, *, theirs: Sequence[str]) -> DataFrame:
     """Return rows whose complete reference has no match. As in SQL, a reference with a NULL refers to nothing."""
-    other = asked.spark.sql(f"SELECT * FROM {asked.reads(rule.table or ())}")
-    mine = asked.table.where(_are_all_known([F.col(quote_identifier((column,))) for column in rule.columns])).alias(
+    other = context.spark.sql(f"SELECT * FROM {context.reads(rule.table or ())}")
+    mine = context.table.where(_are_all_known([F.col(quote_identifier((column,))) for column in rule.columns])).alias(
         "mine"
     )
     keys = other.select(*(F.col(quote_identifier((column,))) for column in theirs)).distinct().alias("other")
     on = F.lit(True)
-    for here, there in zip(rule.columns, theirs, strict=True):
-        on = on & (F.col("mine." + quote_identifier((here,))) == F.col("other." + quote_identifier((there,))))
+    for here, current in zip(rule.columns, theirs, strict=True):
+        on = on & (F.col("mine." + quote_identifier((here,))) == F.col("other." + quote_identifier((current,))))
     return mine.join(keys, on, "left_anti")
 
 
-def _empty(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
+def _empty(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:
     try:
-        found = asked.spark.sql(_pin_query(asked, rule.query or ""), args=dict(asked.parameters) or None)
-        broken = found.count()
+        frame = context.spark.sql(_pin_query(context, rule.query or ""), args=dict(context.parameters) or None)
+        broken = frame.count()
     except (AnalysisException, ParseException) as error:
-        raise _refusal(asked.step, rule, why=f"cannot be asked: {_first_line(error)}") from error
+        raise _refusal(context.step, rule, why=f"cannot be asked: {_first_line(error)}") from error
     except InvalidQuery as error:
         place = f"line {error.line}, column {error.column} of its query"
-        raise _refusal(asked.step, rule, why=f"cannot be asked: {error.message} ({place})") from error
+        raise _refusal(context.step, rule, why=f"cannot be asked: {error.message} ({place})") from error
     return finding(
         rule,
         broken=broken,
@@ -249,14 +249,14 @@ def _empty(asked: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> 
         what=f"the query returned {broken:,} rows, none were wanted"
         if broken
         else "the query returned nothing, as wanted",
-        sample=sample(found) if broken else None,
+        sample=sample(frame) if broken else None,
     )
 
 
-def _pin_query(asked: _RuleContext, query: str) -> str:
+def _pin_query(context: _RuleContext, query: str) -> str:
     """Replace the query's tables by the run's branches and pinned snapshots."""
-    named = relations(asked.spark, query)
-    return splice_names(query, named, texts={one.parts: asked.reads(one.parts) for one in named})
+    named = relations(context.spark, query)
+    return splice_names(query, named, texts={one.parts: context.reads(one.parts) for one in named})
 
 
 def _are_all_known(columns: Sequence[Column]) -> Column:

@@ -43,31 +43,33 @@ _ADDED: set[tuple[str, str]] = set()
 """Archives already given to a Spark application, by its id."""
 
 
-def database_frame(asked: SourceReadRequest, jdbc: Jdbc) -> SourceRead:
+def database_frame(request: SourceReadRequest, jdbc: Jdbc) -> SourceRead:
     """Open a table or query of a database. Raises SourceFailed, and the errors of downloading the driver."""
-    _check(asked, jdbc)
-    options = {"fetchsize": _FETCH_ROWS, **jdbc.options, **_access(asked, jdbc)}
-    _add_driver(asked, options)
-    _keep_from_log(asked.spark)
+    _check(request, jdbc)
+    options = {"fetchsize": _FETCH_ROWS, **jdbc.options, **_access(request, jdbc)}
+    _add_driver(request, options)
+    _keep_from_log(request.spark)
     options["dbtable"] = jdbc.table or f"({_query(jdbc)}\n) AS limnos_source"
-    frame = _load_frame(asked, options)
+    frame = _load_frame(request, options)
     if jdbc.partition_column is not None and jdbc.partitions > 1:
-        frame = _load_frame(asked, options | _partitions(asked, jdbc, frame=frame, options=options))
-    return SourceRead(frame=frame, pin=ReadPin(name=asked.source.name, whole_because=_WHOLE_BECAUSE))
+        frame = _load_frame(request, options | _partitions(request, jdbc, frame=frame, options=options))
+    return SourceRead(frame=frame, pin=ReadPin(name=request.source.name, whole_because=_WHOLE_BECAUSE))
 
 
-def _check(asked: SourceReadRequest, jdbc: Jdbc) -> None:
+def _check(request: SourceReadRequest, jdbc: Jdbc) -> None:
     if not _URL.fullmatch(jdbc.url):
-        raise asked.failed("its URL is none of JDBC's: write jdbc:postgresql://host:5432/database.")
+        raise request.failed("its URL is none of JDBC's: write jdbc:postgresql://host:5432/database.")
     if _SECRET_IN_URL.search(jdbc.url):
-        raise asked.failed("its URL holds a password: take it out, and name an environment variable by `password_env`.")
+        raise request.failed(
+            "its URL holds a password: take it out, and name an environment variable by `password_env`."
+        )
     if (jdbc.table is None) == (jdbc.query is None):
-        raise asked.failed("write either `table` or `query`.")
+        raise request.failed("write either `table` or `query`.")
     ours = sorted(name for name in jdbc.options if name.lower() in _OURS)
     if ours:
-        raise asked.failed(f"the option {ours[0]} has a key of its own in a source: write that one.")
+        raise request.failed(f"the option {ours[0]} has a key of its own in a source: write that one.")
     if jdbc.partitions < 1:
-        raise asked.failed("`partitions` is at least 1.")
+        raise request.failed("`partitions` is at least 1.")
 
 
 def _query(jdbc: Jdbc) -> str:
@@ -75,26 +77,26 @@ def _query(jdbc: Jdbc) -> str:
     return (jdbc.query or "").rstrip().rstrip(";")
 
 
-def _access(asked: SourceReadRequest, jdbc: Jdbc) -> Mapping[str, str]:
+def _access(request: SourceReadRequest, jdbc: Jdbc) -> Mapping[str, str]:
     access = {"url": jdbc.url}
     if jdbc.user is not None:
         access["user"] = jdbc.user
     if jdbc.password_env is not None:
         password = os.environ.get(jdbc.password_env)
         if not password:
-            raise asked.failed(f"the environment variable {jdbc.password_env} is not set: put the password there.")
+            raise request.failed(f"the environment variable {jdbc.password_env} is not set: put the password there.")
         access["password"] = password
     return access
 
 
-def _add_driver(asked: SourceReadRequest, options: dict[str, str]) -> None:
+def _add_driver(request: SourceReadRequest, options: dict[str, str]) -> None:
     """Add a known database's driver to Spark. Other drivers must be on Spark's class path (`spark.jars`)."""
-    found = _URL.fullmatch(options["url"])
-    known = JDBC_DRIVERS.get(found[1]) if found else None
+    match = _URL.fullmatch(options["url"])
+    known = JDBC_DRIVERS.get(match[1]) if match else None
     if known is None or "driver" in {name.lower() for name in options}:
         return
     options["driver"], artifact = known
-    add_archive(asked.spark, ensure(artifact))
+    add_archive(request.spark, ensure(artifact))
 
 
 def add_archive(spark: SparkSession, archive: Path) -> None:
@@ -122,31 +124,31 @@ def _keep_from_log(spark: SparkSession) -> None:
     log4j.core.config.Configurator.setLevel(_TALKATIVE, log4j.Level.INFO)
 
 
-def _load_frame(asked: SourceReadRequest, options: Mapping[str, str]) -> DataFrame:
+def _load_frame(request: SourceReadRequest, options: Mapping[str, str]) -> DataFrame:
     try:
-        frame = asked.spark.read.format("jdbc").options(**options).load()
+        frame = request.spark.read.format("jdbc").options(**options).load()
         frame.schema  # noqa: B018 - over Spark Connect nothing is looked up before
     except (PySparkException, Py4JJavaError) as error:
-        raise asked.failed(f"the database cannot be read: {_driver_error_line(error, options)}") from None
+        raise request.failed(f"the database cannot be read: {_driver_error_line(error, options)}") from None
     return frame
 
 
 def _partitions(
-    asked: SourceReadRequest, jdbc: Jdbc, *, frame: DataFrame, options: Mapping[str, str]
+    request: SourceReadRequest, jdbc: Jdbc, *, frame: DataFrame, options: Mapping[str, str]
 ) -> dict[str, str]:
     """Read the bounds of the partition column from the database. The first partition includes rows with NULL."""
     column = jdbc.partition_column or ""
     field = next((field for field in frame.schema.fields if field.name.lower() == column.lower()), None)
     if field is None:
-        raise asked.failed(f"there is no column {column!r} to part it by; there are {', '.join(frame.columns)}.")
+        raise request.failed(f"there is no column {column!r} to part it by; there are {', '.join(frame.columns)}.")
     if not isinstance(field.dataType, (NumericType, DateType, TimestampType, TimestampNTZType)):
         kind = field.dataType.simpleString()
-        raise asked.failed(f"it cannot be parted by {column}, which is {kind}: choose a number, a date or a time.")
+        raise request.failed(f"it cannot be parted by {column}, which is {kind}: choose a number, a date or a time.")
     name = '"' + field.name.replace('"', '""') + '"' if "mysql" not in jdbc.url[:11] else f"`{field.name}`"
     bounds = f"(SELECT min({name}) AS low, max({name}) AS high FROM {options['dbtable']}) AS limnos_bounds"
     # Spark accepts numeric bounds only without a fraction.
     ends = ("floor(low)", "ceil(high)") if isinstance(field.dataType, NumericType) else ("low", "high")
-    asked_for = _load_frame(asked, {**options, "dbtable": bounds})
+    asked_for = _load_frame(request, {**options, "dbtable": bounds})
     row = asked_for.selectExpr(f"CAST({ends[0]} AS STRING) AS low", f"CAST({ends[1]} AS STRING) AS high").collect()[0]
     if row["low"] is None or row["low"] == row["high"]:
         return {}

@@ -74,130 +74,138 @@ _ACTIONS = {
 }
 
 
-def files_frame(asked: SourceReadRequest, files: Files) -> SourceRead:
+def files_frame(request: SourceReadRequest, files: Files) -> SourceRead:
     """Open the files of a source.
 
     Raises SourceFailed: no files, files changed during the run, another schema, or options that this module sets
     itself.
     """
-    _check(asked, files)
-    path = locate_path(asked, files.path)
-    there = _pinned_files(asked, list_files(asked, files, path=path))
-    before = read(asked.before.fingerprint) if asked.before else None
-    new = new_since(there, before) if asked.incremental else NewFiles(files=there)
-    chosen = read(asked.pinned.fingerprint) if asked.pinned else before
-    schema, inferred = _schema(asked, files, there=new.files or there, path=path, kept=chosen)
-    print_ = take_fingerprint(there, schema=schema.json() if inferred else None, content=content_digest(there))
-    pin = ReadPin(name=asked.source.name, fingerprint=print_.text(), whole_because=new.whole_because)
+    _check(request, files)
+    path = locate_path(request, files.path)
+    states = _pinned_files(request, list_files(request, files, path=path))
+    before = read(request.before.fingerprint) if request.before else None
+    new = new_since(states, before) if request.incremental else NewFiles(files=states)
+    chosen = read(request.pinned.fingerprint) if request.pinned else before
+    schema, inferred = _schema(request, files, states=new.files or states, path=path, fingerprint=chosen)
+    print_ = take_fingerprint(states, schema=schema.json() if inferred else None, content=content_digest(states))
+    pin = ReadPin(name=request.source.name, fingerprint=print_.text(), whole_because=new.whole_because)
     if not new.files:
-        return SourceRead(frame=asked.spark.createDataFrame([], schema), pin=pin)
-    reader = _reader(asked, files, among=new.files, path=path)
+        return SourceRead(frame=request.spark.createDataFrame([], schema), pin=pin)
+    reader = _reader(request, files, among=new.files, path=path)
     if files.format not in _TEXTUAL:
         return SourceRead(frame=reader.schema(schema).load(paths_of(new.files)), pin=pin)
-    _check_headers(asked, files, schema=schema, among=new.files)
-    frame, malformed = _part_malformed(asked, files, reader=reader, schema=schema, paths=paths_of(new.files))
+    _check_headers(request, files, schema=schema, among=new.files)
+    frame, malformed = _part_malformed(request, files, reader=reader, schema=schema, paths=paths_of(new.files))
     return SourceRead(frame=frame, pin=pin, malformed=malformed)
 
 
-def have_files_changed(asked: SourceReadRequest, files: Files) -> bool:
+def have_files_changed(request: SourceReadRequest, files: Files) -> bool:
     """Return whether files were changed, added or removed since `asked.pinned` was taken."""
-    before = read(asked.pinned.fingerprint) if asked.pinned else None
+    before = read(request.pinned.fingerprint) if request.pinned else None
     if before is None:
         return True
     try:
-        there = list_files(asked, files, path=locate_path(asked, files.path))
+        states = list_files(request, files, path=locate_path(request, files.path))
     except SourceFailed:
         return True
-    content = None if before.content is None else content_digest(there)
-    return not is_same(before, take_fingerprint(there, content=content))
+    content = None if before.content is None else content_digest(states)
+    return not is_same(before, take_fingerprint(states, content=content))
 
 
-def _check(asked: SourceReadRequest, files: Files) -> None:
+def _check(request: SourceReadRequest, files: Files) -> None:
     if files.format not in FORMATS:
-        raise asked.failed(f"there is no format {files.format!r}: write one of {', '.join(FORMATS)}.")
+        raise request.failed(f"there is no format {files.format!r}: write one of {', '.join(FORMATS)}.")
     known = {option.lower(): option for option in _OURS}
     taken_over = [name for name in files.options if name.lower() in known]
     if taken_over:
-        raise asked.failed(
+        raise request.failed(
             f"the option {taken_over[0]} is set by `malformed` and `schema`: write those, and leave the option out."
         )
 
 
-def _pinned_files(asked: SourceReadRequest, there: tuple[SourceFileState, ...]) -> tuple[SourceFileState, ...]:
+def _pinned_files(request: SourceReadRequest, states: tuple[SourceFileState, ...]) -> tuple[SourceFileState, ...]:
     """Return the files that this run has already read, if it has. Later files wait for the next run."""
-    pinned = read(asked.pinned.fingerprint) if asked.pinned else None
+    pinned = read(request.pinned.fingerprint) if request.pinned else None
     if pinned is None:
-        return there
-    same = tuple(file for file in there if file.changed_ms <= pinned.newest_ms)
-    for found in (there, same):
-        if take_fingerprint(found).digest == pinned.digest:
-            return found
-    raise asked.failed("its files were changed or taken away while the run was going on: run again.")
+        return states
+    same = tuple(file for file in states if file.changed_ms <= pinned.newest_ms)
+    for result in (states, same):
+        if take_fingerprint(result).digest == pinned.digest:
+            return result
+    raise request.failed("its files were changed or taken away while the run was going on: run again.")
 
 
-def _reader(asked: SourceReadRequest, files: Files, *, among: Sequence[SourceFileState], path: str) -> DataFrameReader:
+def _reader(
+    request: SourceReadRequest, files: Files, *, among: Sequence[SourceFileState], path: str
+) -> DataFrameReader:
     options = {name: value for name, value in files.options.items() if name not in LISTING_OPTIONS}
     root = base_path(among, path)
     if root is not None:
         options["basePath"] = root
-    return asked.spark.read.format(files.format).options(**options)
+    return request.spark.read.format(files.format).options(**options)
 
 
 # ------------------------------------------------------------------------------------------------ schema
 
 
 def _schema(
-    asked: SourceReadRequest,
+    request: SourceReadRequest,
     files: Files,
     *,
-    there: Sequence[SourceFileState],
+    states: Sequence[SourceFileState],
     path: str,
-    kept: FilesFingerprint | None,
+    fingerprint: FilesFingerprint | None,
 ) -> tuple[StructType, bool]:
     """Return the schema to read with, and whether it was inferred and must be kept."""
     if files.format == "text":
         return StructType().add("value", StringType()), False
     if files.schema is not None:
-        return asked.declared(files.schema), False
-    pinned = None if kept is None or kept.schema is None else StructType.fromJson(json.loads(kept.schema))
+        return request.declared(files.schema), False
+    pinned = (
+        None
+        if fingerprint is None or fingerprint.schema is None
+        else StructType.fromJson(json.loads(fingerprint.schema))
+    )
     if pinned is not None and files.format == "csv":
         return pinned, True  # the header is compared below; values that do not fit make malformed rows
-    found = _infer_schema(asked, files, there=there, path=path)
+    struct_type = _infer_schema(request, files, states=states, path=path)
     if pinned is not None:
-        _refuse_change(asked, pinned=pinned, found=found)
-    return pinned or found, True
+        _refuse_change(request, pinned=pinned, actual=struct_type)
+    return pinned or struct_type, True
 
 
-def _infer_schema(asked: SourceReadRequest, files: Files, *, there: Sequence[SourceFileState], path: str) -> StructType:
-    reader = _reader(asked, files, among=there, path=path)
+def _infer_schema(
+    request: SourceReadRequest, files: Files, *, states: Sequence[SourceFileState], path: str
+) -> StructType:
+    reader = _reader(request, files, among=states, path=path)
     infer = {"csv": ("inferSchema", True), "parquet": ("mergeSchema", True), "orc": ("mergeSchema", True)}
     if files.format in infer:
         reader = reader.option(*infer[files.format])
     try:
-        schema = reader.option("columnNameOfCorruptRecord", BAD).load(paths_of(there)).schema
+        schema = reader.option("columnNameOfCorruptRecord", BAD).load(paths_of(states)).schema
     except (PySparkException, Py4JJavaError) as error:
-        raise asked.failed(
+        raise request.failed(
             f"no schema can be made of {path_without_credentials(path)}: {first_line(error)} Write `schema`."
         ) from error
     schema = StructType([field for field in schema.fields if field.name != BAD])
     if not schema.fields:
-        raise asked.failed(
+        raise request.failed(
             f"no schema can be made of {path_without_credentials(path)}: no column was found. Write `schema`."
         )
     return schema
 
 
-def _refuse_change(asked: SourceReadRequest, *, pinned: StructType, found: StructType) -> None:
+def _refuse_change(request: SourceReadRequest, *, pinned: StructType, actual: StructType) -> None:
     """Raise SourceFailed if the files' columns or types differ from the kept schema."""
     known = {field.name: field.dataType for field in pinned.fields}
-    told = [f"{field.name} is new" for field in found.fields if field.name not in known]
-    told += [
+    texts = [f"{field.name} is new" for field in actual.fields if field.name not in known]
+    texts += [
         f"{field.name} is {field.dataType.simpleString()}, and was {known[field.name].simpleString()}"
-        for field in found.fields
+        for field in actual.fields
         if field.name in known and field.dataType != known[field.name]
     ]
-    if told:
-        raise asked.failed(_schema_change_message("; ".join(told)))
+    if texts:
+        raise request.failed(_schema_change_message("; ".join(texts)))
 
 
 def _schema_change_message(what: str) -> str:
@@ -208,21 +216,21 @@ def _schema_change_message(what: str) -> str:
 
 
 def _check_headers(
-    asked: SourceReadRequest, files: Files, *, schema: StructType, among: Sequence[SourceFileState]
+    request: SourceReadRequest, files: Files, *, schema: StructType, among: Sequence[SourceFileState]
 ) -> None:
     """Compare the headers of the oldest and the newest file with the schema. Spark checks the others while reading."""
     if files.format != "csv" or not _has_header(files):
         return
     inside = [file.path.rpartition("/")[0].split("/") for file in among]
     partitions = {part.partition("=")[0] for parts in inside for part in parts if "=" in part}
-    wanted = [field.name for field in schema.fields if field.name not in partitions]
+    requested_names = [field.name for field in schema.fields if field.name not in partitions]
     by_age = sorted(among, key=lambda file: file.changed_ms)
     for file in {file.path: file for file in (by_age[0], by_age[-1])}.values():
-        reader = asked.spark.read.format("csv").options(**_header_options(files))
+        reader = request.spark.read.format("csv").options(**_header_options(files))
         header = reader.load(paths_of([file])).columns
-        if header and [name.lower() for name in header] != [name.lower() for name in wanted]:
-            what = f"{path_without_credentials(file.path)} begins with {', '.join(header)}, and {', '.join(wanted)} was wanted"
-            raise asked.failed(
+        if header and [name.lower() for name in header] != [name.lower() for name in requested_names]:
+            what = f"{path_without_credentials(file.path)} begins with {', '.join(header)}, and {', '.join(requested_names)} was wanted"
+            raise request.failed(
                 _schema_change_message(what) if files.schema is None else f"{what}: correct `schema`, or the file."
             )
 
@@ -251,7 +259,7 @@ def _header_options(files: Files) -> Mapping[str, str]:
 
 
 def _part_malformed(
-    asked: SourceReadRequest, files: Files, *, reader: DataFrameReader, schema: StructType, paths: list[str]
+    request: SourceReadRequest, files: Files, *, reader: DataFrameReader, schema: StructType, paths: list[str]
 ) -> tuple[DataFrame, MalformedRows]:
     """Separate the rows that fit the schema from malformed rows, with their text and file."""
     parsed = permissive(files, reader, schema=schema).load(paths)
@@ -259,7 +267,7 @@ def _part_malformed(
     observation = Observation()
     whole = parsed.observe(observation, *_counts(parsed))
     good = whole.where(F.col(BAD).isNull()).drop(BAD, FILE)
-    return good, malformed_rows(asked, files, parsed=parsed, observation=observation)
+    return good, malformed_rows(request, files, parsed=parsed, observation=observation)
 
 
 def permissive(files: Files, reader: _Reader, *, schema: StructType) -> _Reader:
@@ -274,7 +282,7 @@ def permissive(files: Files, reader: _Reader, *, schema: StructType) -> _Reader:
 
 
 def malformed_rows(
-    asked: SourceReadRequest, files: Files, *, parsed: DataFrame, observation: Observation | None = None
+    request: SourceReadRequest, files: Files, *, parsed: DataFrame, observation: Observation | None = None
 ) -> MalformedRows:
     """Return the rows of `parsed` that have a text in `BAD`, with their file in `FILE`.
 
@@ -283,32 +291,34 @@ def malformed_rows(
     bad = parsed.observe(Observation(), *_counts(parsed)).where(F.col(BAD).isNotNull())
 
     def findings() -> tuple[ExpectationFinding, ...]:
-        counts = read_observation(observation) if asked.watched and observation is not None else None
+        counts = read_observation(observation) if request.watched and observation is not None else None
         if counts is None:
             counts = parsed.agg(*_counts(parsed)).collect()[0].asDict()
-        return (_finding(asked, files, counts=counts, bad=bad),)
+        return (_finding(request, files, counts=counts, bad=bad),)
 
     rows = bad.select(
         F.col(BAD).alias(TEXT_COLUMN),
         F.col(FILE).alias(FILE_COLUMN),
-        F.lit(asked.source.name).alias(SOURCE_COLUMN),
-        F.lit(asked.parameters.get("run_id")).cast("string").alias(RUN_COLUMN),
-        F.lit(asked.parameters.get("run_at")).cast("timestamp").alias(AT_COLUMN),
+        F.lit(request.source.name).alias(SOURCE_COLUMN),
+        F.lit(request.parameters.get("run_id")).cast("string").alias(RUN_COLUMN),
+        F.lit(request.parameters.get("run_at")).cast("timestamp").alias(AT_COLUMN),
     )
     return MalformedRows(rows=rows, keep=files.malformed is MalformedRowPolicy.KEEP, findings=findings)
 
 
-def stream_schema(asked: SourceReadRequest, files: Files, *, path: str, kept: object) -> tuple[StructType, bool]:
+def stream_schema(
+    request: SourceReadRequest, files: Files, *, path: str, stored_schema: object
+) -> tuple[StructType, bool]:
     """Return the schema of a stream of files, and whether it was inferred.
 
     It is inferred once, from the first files.
     """
-    _check(asked, files)
+    _check(request, files)
     if files.schema is not None or files.format == "text":
-        return _schema(asked, files, there=(), path=path, kept=None)
-    if isinstance(kept, dict):
-        return StructType.fromJson(kept), True
-    return _schema(asked, files, there=list_files(asked, files, path=path), path=path, kept=None)
+        return _schema(request, files, states=(), path=path, fingerprint=None)
+    if isinstance(stored_schema, dict):
+        return StructType.fromJson(stored_schema), True
+    return _schema(request, files, states=list_files(request, files, path=path), path=path, fingerprint=None)
 
 
 def _counts(parsed: DataFrame) -> list[Column]:
@@ -325,21 +335,21 @@ def _counts(parsed: DataFrame) -> list[Column]:
 
 
 def _finding(
-    asked: SourceReadRequest, files: Files, *, counts: Mapping[str, int], bad: DataFrame
+    request: SourceReadRequest, files: Files, *, counts: Mapping[str, int], bad: DataFrame
 ) -> ExpectationFinding:
-    name = f"{asked.source.name} is well formed"
+    name = f"{request.source.name} is well formed"
     rule = Expectation(name=name, kind=RuleKind.ROW, action=_ACTIONS[files.malformed])
     number, rows = counts["malformed"], counts["rows"]
-    found = finding(rule, broken=number, checked=rows, sample=_sample(bad) if number else None)
+    result = finding(rule, broken=number, checked=rows, sample=_sample(bad) if number else None)
     if not number:
-        return found
+        return result
     became = {
         MalformedRowPolicy.FAIL: "Correct them, or write `malformed: keep` or `count`",
         MalformedRowPolicy.KEEP: "they are kept with their text and file",
         MalformedRowPolicy.COUNT: "they were left out",
     }
-    told = f"{number:,} of {rows:,} rows are not what its format and schema take; {became[files.malformed]}"
-    return replace(found, message=f"{name}: {told}")
+    text = f"{number:,} of {rows:,} rows are not what its format and schema take; {became[files.malformed]}"
+    return replace(result, message=f"{name}: {text}")
 
 
 def _sample(bad: DataFrame) -> str | None:

@@ -45,14 +45,14 @@ class FilesFingerprint:
 
     def text(self) -> str:
         """Return the fingerprint as compact, deterministic JSON."""
-        told: dict[str, Any] = {"files": self.files, "newest_ms": self.newest_ms, "digest": self.digest}
+        fields: dict[str, Any] = {"files": self.files, "newest_ms": self.newest_ms, "digest": self.digest}
         if self.each is not None:
-            told["each"] = base64.b64encode(self.each).decode()
+            fields["each"] = base64.b64encode(self.each).decode()
         if self.content is not None:
-            told["content"] = self.content
+            fields["content"] = self.content
         if self.schema is not None:
-            told["schema"] = json.loads(self.schema)
-        return json.dumps(told, separators=(",", ":"), sort_keys=True)
+            fields["schema"] = json.loads(self.schema)
+        return json.dumps(fields, separators=(",", ":"), sort_keys=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,12 +81,12 @@ def take_fingerprint(
 def read(text: str | None) -> FilesFingerprint | None:
     """Parse a fingerprint; None if the text is not one."""
     try:
-        told = json.loads(text or "")
-        each, schema, content = told.get("each"), told.get("schema"), told.get("content")
+        result = json.loads(text or "")
+        each, schema, content = result.get("each"), result.get("schema"), result.get("content")
         return FilesFingerprint(
-            files=int(told["files"]),
-            newest_ms=int(told["newest_ms"]),
-            digest=str(told["digest"]),
+            files=int(result["files"]),
+            newest_ms=int(result["newest_ms"]),
+            digest=str(result["digest"]),
             each=None if each is None else base64.b64decode(each),
             schema=None if schema is None else json.dumps(schema),
             content=None if content is None else str(content),
@@ -131,8 +131,8 @@ def _path(file: SourceFileState) -> bytes:
 
 
 def _state(file: SourceFileState) -> bytes:
-    told = f"{file.path}\0{file.size_bytes}\0{file.changed_ms}"
-    return hashlib.blake2b(told.encode(), digest_size=_HALF).digest()
+    text = f"{file.path}\0{file.size_bytes}\0{file.changed_ms}"
+    return hashlib.blake2b(text.encode(), digest_size=_HALF).digest()
 
 
 def _digest(ordered: Sequence[SourceFileState]) -> str:

@@ -34,100 +34,104 @@ _SPARKS = ("PythonException", "SparkException", "Py4JJavaError", "SparkRuntimeEx
 _WHOLE_BECAUSE = "a function is asked anew by each run"
 
 
-def function_frame(asked: SourceReadRequest, kind: PythonSource) -> SourceRead:
+def function_frame(request: SourceReadRequest, kind: PythonSource) -> SourceRead:
     """Call the function of a source.
 
     Raises SourceFailed: the function is missing, its arguments do not match, or its columns differ from the declared
     ones.
     """
-    function = kind.callable or _import_function(asked, kind.function)
+    function = kind.callable or _import_function(request, kind.function)
     try:
-        wanted = inspect.signature(function).parameters
+        parameters = inspect.signature(function).parameters
     except (TypeError, ValueError) as error:
-        raise asked.failed(f"{kind.function} does not say what it takes: write a Python function.") from error
-    arguments = _arguments(asked, kind.function, wanted=wanted)
-    pin = ReadPin(name=asked.source.name, whole_because=_WHOLE_BECAUSE)
-    if "spark" in wanted:
-        frame = _call_spark_function(asked, kind, function=function, arguments=arguments)
+        raise request.failed(f"{kind.function} does not say what it takes: write a Python function.") from error
+    arguments = _arguments(request, kind.function, parameters=parameters)
+    pin = ReadPin(name=request.source.name, whole_because=_WHOLE_BECAUSE)
+    if "spark" in parameters:
+        frame = _call_spark_function(request, kind, function=function, arguments=arguments)
     else:
-        frame = _read_batches(asked, kind, function=function, arguments=arguments)
-    held = _stage_frame(asked, kind, frame=frame)
-    return SourceRead(frame=held, pin=pin, release=lambda: release(held))
+        frame = _read_batches(request, kind, function=function, arguments=arguments)
+    data_frame = _stage_frame(request, kind, frame=frame)
+    return SourceRead(frame=data_frame, pin=pin, release=lambda: release(data_frame))
 
 
-def _stage_frame(asked: SourceReadRequest, kind: PythonSource, *, frame: DataFrame) -> DataFrame:
+def _stage_frame(request: SourceReadRequest, kind: PythonSource, *, frame: DataFrame) -> DataFrame:
     """Stage the function's rows. An error in an executor is reported by its last line."""
     try:
         return stage(frame)
     except (PySparkException, Py4JJavaError) as error:
         raised = re.findall(r"^\s*(?:[a-z_.]+\.)?(\w+(?:Error|Exception)): (.+)$", str(error), re.MULTILINE)
         last = next((f"{kind_}: {words}" for kind_, words in raised if kind_ not in _SPARKS), first_line(error))
-        raise asked.failed(f"{kind.function} failed: {last}") from error
+        raise request.failed(f"{kind.function} failed: {last}") from error
 
 
-def _import_function(asked: SourceReadRequest, name: str) -> Callable[..., object]:
+def _import_function(request: SourceReadRequest, name: str) -> Callable[..., object]:
     module, _, function = name.partition(":")
     if not module or not function:
-        raise asked.failed(f"{name!r} is no function: write module:function.")
+        raise request.failed(f"{name!r} is no function: write module:function.")
     try:
-        found = getattr(importlib.import_module(module), function)
+        result = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
-        raise asked.failed(f"{name} cannot be imported: {error}") from error
-    if not callable(found):
-        raise asked.failed(f"{name} is not a function.")
-    called: Callable[..., object] = found
+        raise request.failed(f"{name} cannot be imported: {error}") from error
+    if not callable(result):
+        raise request.failed(f"{name} is not a function.")
+    called: Callable[..., object] = result
     return called
 
 
-def _arguments(asked: SourceReadRequest, name: str, *, wanted: Mapping[str, inspect.Parameter]) -> dict[str, object]:
+def _arguments(
+    request: SourceReadRequest, name: str, *, parameters: Mapping[str, inspect.Parameter]
+) -> dict[str, object]:
     """Return the pipeline's parameters for the function's arguments of the same names."""
-    given: dict[str, object] = {key: asked.parameters[key] for key in wanted if key in asked.parameters}
+    arguments: dict[str, object] = {key: request.parameters[key] for key in parameters if key in request.parameters}
     missing = [
         key
-        for key, one in wanted.items()
-        if key not in given
+        for key, one in parameters.items()
+        if key not in arguments
         and key != "spark"
         and one.default is inspect.Parameter.empty
         and one.kind not in (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     ]
     if missing:
-        raise asked.failed(
+        raise request.failed(
             f"{name} wants {missing[0]!r}, which is no parameter of the pipeline: declare it, or give it a default."
         )
-    return given
+    return arguments
 
 
 def _call_spark_function(
-    asked: SourceReadRequest, kind: PythonSource, *, function: Callable[..., object], arguments: Mapping[str, object]
+    request: SourceReadRequest, kind: PythonSource, *, function: Callable[..., object], arguments: Mapping[str, object]
 ) -> DataFrame:
-    made: Any = function(spark=asked.spark, **arguments)
-    if not hasattr(made, "localCheckpoint"):
-        raise asked.failed(
-            f"{kind.function} takes `spark`, so it must return a DataFrame; it returned {type(made).__name__}."
+    result: Any = function(spark=request.spark, **arguments)
+    if not hasattr(result, "localCheckpoint"):
+        raise request.failed(
+            f"{kind.function} takes `spark`, so it must return a DataFrame; it returned {type(result).__name__}."
         )
-    frame: DataFrame = made
+    frame: DataFrame = result
     if kind.schema is not None:
-        wanted = asked.declared(kind.schema)
-        lacking = [field.name for field in wanted.fields if field.name not in frame.columns]
+        struct_type = request.declared(kind.schema)
+        lacking = [field.name for field in struct_type.fields if field.name not in frame.columns]
         if lacking:
-            raise asked.failed(f"{kind.function} returned no column {lacking[0]!r}; it has {', '.join(frame.columns)}.")
+            raise request.failed(
+                f"{kind.function} returned no column {lacking[0]!r}; it has {', '.join(frame.columns)}."
+            )
         try:
-            frame = frame.to(wanted)
+            frame = frame.to(struct_type)
         except PySparkException as error:
-            raise asked.failed(
+            raise request.failed(
                 f"{kind.function} returned other columns than its schema: {first_line(error)}"
             ) from error
     return frame
 
 
 def _read_batches(
-    asked: SourceReadRequest, kind: PythonSource, *, function: Callable[..., object], arguments: Mapping[str, object]
+    request: SourceReadRequest, kind: PythonSource, *, function: Callable[..., object], arguments: Mapping[str, object]
 ) -> DataFrame:
     if kind.schema is None:
-        raise asked.failed(f"{kind.function} yields Arrow batches, so its columns must be declared: write `schema`.")
-    schema = asked.declared(kind.schema)
+        raise request.failed(f"{kind.function} yields Arrow batches, so its columns must be declared: write `schema`.")
+    schema = request.declared(kind.schema)
     batches = _task(function, arguments, name=kind.function, schema=schema)
-    return asked.spark.range(0, 1, 1, 1).mapInArrow(batches, schema)
+    return request.spark.range(0, 1, 1, 1).mapInArrow(batches, schema)
 
 
 def _task(

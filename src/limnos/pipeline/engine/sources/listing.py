@@ -34,31 +34,31 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _SECRET = re.compile(r"//[^/@]*@")
 
 
-def locate_path(asked: SourceReadRequest, path: str) -> str:
+def locate_path(request: SourceReadRequest, path: str) -> str:
     """Return the path for Spark: URLs and absolute paths unchanged, others below the pipeline's directory."""
     if not path.strip():
-        raise asked.failed("its path is empty: write a URL, or a path from the pipeline's file.")
-    if _SCHEME.match(path) or path.startswith("/") or asked.directory is None:
+        raise request.failed("its path is empty: write a URL, or a path from the pipeline's file.")
+    if _SCHEME.match(path) or path.startswith("/") or request.directory is None:
         return path
-    return escape_pattern(str(asked.directory.absolute())) + "/" + path
+    return escape_pattern(str(request.directory.absolute())) + "/" + path
 
 
-def list_files(asked: SourceReadRequest, files: Files, *, path: str) -> tuple[SourceFileState, ...]:
+def list_files(request: SourceReadRequest, files: Files, *, path: str) -> tuple[SourceFileState, ...]:
     """List the files that exist now, by path. Raises SourceFailed if there are none."""
-    reader = asked.spark.read.format("binaryFile")
+    reader = request.spark.read.format("binaryFile")
     for option in LISTING_OPTIONS:
         if option in files.options:
             reader = reader.option(option, files.options[option])
     try:
         rows = reader.load(path).select("path", "length", F.unix_millis("modificationTime").alias("at")).collect()
     except (PySparkException, Py4JJavaError) as error:
-        raise asked.failed(_why(error, path_without_credentials(path))) from error
-    found = tuple(
+        raise request.failed(_why(error, path_without_credentials(path))) from error
+    states = tuple(
         sorted(SourceFileState(path=row["path"], size_bytes=row["length"], changed_ms=row["at"]) for row in rows)
     )
-    if not found:
-        raise asked.failed(f"there is no file at {path_without_credentials(path)}. {_hint(path)}")
-    return found
+    if not states:
+        raise request.failed(f"there is no file at {path_without_credentials(path)}. {_hint(path)}")
+    return states
 
 
 def content_digest(files: Sequence[SourceFileState], *, bytes_max: int = CONTENT_BYTES_MAX) -> str | None:
@@ -98,7 +98,7 @@ def base_path(files: Sequence[SourceFileState], path: str) -> str | None:
 
 def escape_pattern(path: str) -> str:
     """Escape the glob characters of a path."""
-    return _GLOB.sub(lambda found: "\\" + found[0], path)
+    return _GLOB.sub(lambda match: "\\" + match[0], path)
 
 
 def path_without_credentials(path: str) -> str:

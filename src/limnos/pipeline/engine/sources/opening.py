@@ -55,20 +55,20 @@ def frame_of(
     Raises:
         SourceFailed: With the source's position and advice.
     """
-    asked = SourceReadRequest(
+    request = SourceReadRequest(
         spark=spark, source=source, parameters=dict(parameters or {}), pinned=pinned, before=before,
         incremental=incremental, directory=directory, watched=watched, checkpoints=checkpoints,
     )  # fmt: skip
     kind = source.kind
     if isinstance(kind, Files):
-        return files_frame(asked, kind)
+        return files_frame(request, kind)
     if isinstance(kind, TableSource):
-        return _table_frame(asked, kind)
+        return _table_frame(request, kind)
     if isinstance(kind, Jdbc):
-        return database_frame(asked, kind)
+        return database_frame(request, kind)
     if isinstance(kind, PythonSource):
-        return function_frame(asked, kind)
-    return stream_frame(asked, kind)
+        return function_frame(request, kind)
+    return stream_frame(request, kind)
 
 
 def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin, directory: Path | None) -> bool | None:
@@ -80,16 +80,16 @@ def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin,
         return None
     if not isinstance(source.kind, Files):
         return False
-    asked = SourceReadRequest(
+    request = SourceReadRequest(
         spark=spark, source=source, parameters={}, pinned=pinned, before=None,
         incremental=False, directory=directory, watched=False, checkpoints=None,
     )  # fmt: skip
-    return have_files_changed(asked, source.kind)
+    return have_files_changed(request, source.kind)
 
 
-def _table_frame(asked: SourceReadRequest, kind: TableSource) -> SourceRead:
+def _table_frame(request: SourceReadRequest, kind: TableSource) -> SourceRead:
     """Read a table at the run's pinned snapshot. Views and unpinned tables are read at their current state."""
     name = quote_identifier(kind.table)
-    pin = asked.pinned or ReadPin(name=asked.source.name, table=kind.table)
+    pin = request.pinned or ReadPin(name=request.source.name, table=kind.table)
     at = "" if pin.snapshot is None else f" VERSION AS OF {pin.snapshot}"
-    return SourceRead(frame=asked.spark.sql(f"SELECT * FROM {name}{at}"), pin=pin)
+    return SourceRead(frame=request.spark.sql(f"SELECT * FROM {name}{at}"), pin=pin)

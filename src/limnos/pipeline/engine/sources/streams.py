@@ -38,80 +38,82 @@ _KEPT_MS = 8 * 86_400_000
 _ENV = "_env"
 
 
-def stream_frame(asked: SourceReadRequest, stream: Stream) -> SourceRead:
+def stream_frame(request: SourceReadRequest, stream: Stream) -> SourceRead:
     """Read the new data of a stream. Raises SourceFailed, with advice if the stream cannot continue."""
-    if getattr(asked.spark, "_jsparkSession", None) is None:
-        raise asked.failed("a stream needs a Spark of its own (`--master`), and this run has Spark Connect.")
+    if getattr(request.spark, "_jsparkSession", None) is None:
+        raise request.failed("a stream needs a Spark of its own (`--master`), and this run has Spark Connect.")
     if sum(one is not None for one in (stream.files, stream.table, stream.kafka)) != 1:
-        raise asked.failed("write one of `files`, `table` or `kafka`.")
-    before = _progress(asked)
-    schema, frame = _streaming(asked, stream, kept=before.get("schema"))
-    place = _Checkpoints(asked)
+        raise request.failed("write one of `files`, `table` or `kafka`.")
+    before = _progress(request)
+    schema, frame = _streaming(request, stream, stored_schema=before.get("schema"))
+    place = _Checkpoints(request)
     name = place.begun(before.get("checkpoint"))
-    batches = _drain_stream(asked, frame, checkpoint=place.url(name))
+    batches = _drain_stream(request, frame, checkpoint=place.url(name))
     place.sweep(keep=(name, before.get("checkpoint") or name))
-    kept = {"checkpoint": name} if schema is None else {"checkpoint": name, "schema": schema}
+    entries = {"checkpoint": name} if schema is None else {"checkpoint": name, "schema": schema}
     pin = ReadPin(
-        name=asked.source.name,
+        name=request.source.name,
         table=stream.table,
-        fingerprint=json.dumps(kept, separators=(",", ":"), sort_keys=True),
+        fingerprint=json.dumps(entries, separators=(",", ":"), sort_keys=True),
         whole_because=None if before else "nothing was read before",
     )
-    return _read(asked, stream, frame=frame, batches=batches, pin=pin)
+    return _read(request, stream, frame=frame, batches=batches, pin=pin)
 
 
-def _progress(asked: SourceReadRequest) -> dict[str, Any]:
+def _progress(request: SourceReadRequest) -> dict[str, Any]:
     """Return the last published run's progress: the name of its checkpoint, and an inferred schema."""
     try:
-        told = json.loads((asked.before and asked.before.fingerprint) or "{}")
+        result = json.loads((request.before and request.before.fingerprint) or "{}")
     except ValueError:
-        told = {}
-    return told if isinstance(told, dict) and "checkpoint" in told else {}
+        result = {}
+    return result if isinstance(result, dict) and "checkpoint" in result else {}
 
 
 def _read(
-    asked: SourceReadRequest, stream: Stream, *, frame: DataFrame, batches: _StreamBatches, pin: ReadPin
+    request: SourceReadRequest, stream: Stream, *, frame: DataFrame, batches: _StreamBatches, pin: ReadPin
 ) -> SourceRead:
-    whole = batches.whole(asked, frame)
+    whole = batches.whole(request, frame)
     if stream.files is None or BAD not in whole.columns:
         return SourceRead(frame=whole, pin=pin, release=batches.release)
     good = whole.where(F.col(BAD).isNull()).drop(BAD, FILE)
-    malformed: MalformedRows = malformed_rows(asked, stream.files, parsed=whole)
+    malformed: MalformedRows = malformed_rows(request, stream.files, parsed=whole)
     return SourceRead(frame=good, pin=pin, malformed=malformed, release=batches.release)
 
 
 # ------------------------------------------------------------------------------------------- what is read
 
 
-def _streaming(asked: SourceReadRequest, stream: Stream, *, kept: object) -> tuple[object, DataFrame]:
+def _streaming(request: SourceReadRequest, stream: Stream, *, stored_schema: object) -> tuple[object, DataFrame]:
     """Return the inferred schema to keep (None if declared), and the stream."""
     try:
         if stream.files is not None:
-            path = locate_path(asked, stream.files.path)
-            schema, inferred = stream_schema(asked, stream.files, path=path, kept=kept)
-            reader = asked.spark.readStream.format(stream.files.format).options(**stream.files.options)
+            path = locate_path(request, stream.files.path)
+            schema, inferred = stream_schema(request, stream.files, path=path, stored_schema=stored_schema)
+            reader = request.spark.readStream.format(stream.files.format).options(**stream.files.options)
             frame = permissive(stream.files, reader, schema=schema).load(path)
             if BAD in frame.columns:
                 frame = frame.select("*", F.col("_metadata.file_path").alias(FILE))
             return (schema.jsonValue() if inferred else None), frame
         if stream.table is not None:
-            return None, asked.spark.readStream.table(quote_identifier(stream.table))
-        return None, asked.spark.readStream.format("kafka").options(**_kafka(asked, stream.kafka or {})).load()
+            return None, request.spark.readStream.table(quote_identifier(stream.table))
+        return None, request.spark.readStream.format("kafka").options(**_kafka(request, stream.kafka or {})).load()
     except (PySparkException, Py4JJavaError) as error:
-        raise asked.failed(_why(error)) from None
+        raise request.failed(_why(error)) from None
 
 
-def _kafka(asked: SourceReadRequest, options: Mapping[str, str]) -> dict[str, str]:
+def _kafka(request: SourceReadRequest, options: Mapping[str, str]) -> dict[str, str]:
     """Return Kafka's options. An option `NAME_env` gets its value from that environment variable."""
-    found = {}
+    results = {}
     for name, value in options.items():
         if name.endswith(_ENV):
             if not os.environ.get(value):
-                raise asked.failed(f"the environment variable {value} is not set: put {name.removesuffix(_ENV)} there.")
-            found[name.removesuffix(_ENV)] = os.environ[value]
+                raise request.failed(
+                    f"the environment variable {value} is not set: put {name.removesuffix(_ENV)} there."
+                )
+            results[name.removesuffix(_ENV)] = os.environ[value]
         else:
-            found[name] = value
-    return found
+            results[name] = value
+    return results
 
 
 def _why(error: PySparkException | Py4JJavaError) -> str:
@@ -138,12 +140,12 @@ class _StreamBatches:
 
     held: list[DataFrame] = field(default_factory=list)
 
-    def whole(self, asked: SourceReadRequest, frame: DataFrame) -> DataFrame:
+    def whole(self, request: SourceReadRequest, frame: DataFrame) -> DataFrame:
         """Return all batches as one frame; without batches, an empty frame with the stream's columns."""
         whole: DataFrame | None = None
         for one in self.held:
             whole = one if whole is None else whole.unionAll(one)
-        return asked.spark.createDataFrame([], frame.schema) if whole is None else whole
+        return request.spark.createDataFrame([], frame.schema) if whole is None else whole
 
     def release(self) -> None:
         """Free the staged batches."""
@@ -151,7 +153,7 @@ class _StreamBatches:
             release(one)
 
 
-def _drain_stream(asked: SourceReadRequest, frame: DataFrame, *, checkpoint: str) -> _StreamBatches:
+def _drain_stream(request: SourceReadRequest, frame: DataFrame, *, checkpoint: str) -> _StreamBatches:
     """Run the stream until all data available now is read."""
     batches = _StreamBatches()
     names: list[str] = []
@@ -164,13 +166,13 @@ def _drain_stream(asked: SourceReadRequest, frame: DataFrame, *, checkpoint: str
     try:
         writer = frame.writeStream.foreachBatch(each).option("checkpointLocation", checkpoint)
         writer.trigger(availableNow=True).start().awaitTermination()
-        shared = asked.spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
-        batches.held.extend(asked.spark.table(f"{shared}.{name}") for name in names)
+        shared = request.spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
+        batches.held.extend(request.spark.table(f"{shared}.{name}") for name in names)
     except (PySparkException, Py4JJavaError) as error:
-        raise asked.failed(_why(error)) from None
+        raise request.failed(_why(error)) from None
     finally:
         for name in names:
-            asked.spark.catalog.dropGlobalTempView(name)
+            request.spark.catalog.dropGlobalTempView(name)
     return batches
 
 
@@ -180,10 +182,10 @@ def _drain_stream(asked: SourceReadRequest, frame: DataFrame, *, checkpoint: str
 class _Checkpoints:
     """The directory of a source's checkpoints, on any file system of Hadoop."""
 
-    def __init__(self, asked: SourceReadRequest) -> None:
-        self._asked = asked
-        self._root = f"{_root(asked)}/{asked.source.name}"
-        context = asked.spark.sparkContext
+    def __init__(self, request: SourceReadRequest) -> None:
+        self._asked = request
+        self._root = f"{_root(request)}/{request.source.name}"
+        context = request.spark.sparkContext
         self._jvm: Any = context._jvm  # noqa: SLF001 - PySpark has no other way to a file system
         self._configuration = context._jsc.hadoopConfiguration()  # noqa: SLF001
 
@@ -211,9 +213,9 @@ class _Checkpoints:
         system = root.getFileSystem(self._configuration)
         if not system.exists(root):
             return
-        found = list(system.listStatus(root))
-        newest = max((each.getModificationTime() for each in found), default=0)
-        for each in found:
+        results = list(system.listStatus(root))
+        newest = max((each.getModificationTime() for each in results), default=0)
+        for each in results:
             if each.getPath().getName() not in keep and newest - each.getModificationTime() > _KEPT_MS:
                 system.delete(each.getPath(), True)
 
@@ -221,9 +223,9 @@ class _Checkpoints:
         return self._jvm.org.apache.hadoop.fs.Path(self.url(name))
 
 
-def _root(asked: SourceReadRequest) -> str:
-    if asked.checkpoints is not None:
-        return asked.checkpoints.rstrip("/")
-    if asked.directory is None:
-        raise asked.failed("nothing says where its progress is to be kept: give a directory for checkpoints.")
-    return (asked.directory.absolute() / ".limnos" / "streams").as_uri()
+def _root(request: SourceReadRequest) -> str:
+    if request.checkpoints is not None:
+        return request.checkpoints.rstrip("/")
+    if request.directory is None:
+        raise request.failed("nothing says where its progress is to be kept: give a directory for checkpoints.")
+    return (request.directory.absolute() / ".limnos" / "streams").as_uri()

@@ -55,36 +55,36 @@ class _DependencyRecorder:
 
     def resolve(self, dataverse: Levels, name: str) -> BoundDataset | BoundView | BoundSynonym | None:
         """Resolve a source, with views as datasets, and record it."""
-        found = self._names.resolve(dataverse, name)
-        if isinstance(found, BoundSynonym):
+        result = self._names.resolve(dataverse, name)
+        if isinstance(result, BoundSynonym):
             self.synonyms[dataverse, name] = None
-            return found
-        if found is None:
+            return result
+        if result is None:
             return None
         self.sources[dataverse, name] = None
         return BoundDataset(dataverse, name)
 
     def function(self, dataverse: Levels, name: str, *, arity: int) -> UserFunction | None:
         """Resolve a function, with an empty body, and record it."""
-        found = self._names.function(dataverse, name, arity=arity)
-        if found is None or found is self._own:
-            return found
-        self.functions[dataverse, name, -1 if found.parameters is None else arity] = None
-        return UserFunction(dataverse, name, found.parameters, tree.Null(found.body.at))
+        function = self._names.function(dataverse, name, arity=arity)
+        if function is None or function is self._own:
+            return function
+        self.functions[dataverse, name, -1 if function.parameters is None else arity] = None
+        return UserFunction(dataverse, name, function.parameters, tree.Null(function.body.at))
 
 
 def needs_text(needs: BodyDependencies) -> str:
     """Return the needs as JSON for the metadata: datasets, functions with their arity, types, and synonyms if there are
     any.
     """
-    found: list[list[tuple[str, ...]]] = [
+    results: list[list[tuple[str, ...]]] = [
         [(canonical.encode(dataverse), name) for dataverse, name in needs.sources],
         [(canonical.encode(dataverse), name, str(arity)) for dataverse, name, arity in needs.functions],
         [],
     ]
     if needs.synonyms:
-        found.append([(canonical.encode(dataverse), name) for dataverse, name in needs.synonyms])
-    return msgspec.json.encode(found).decode()
+        results.append([(canonical.encode(dataverse), name) for dataverse, name in needs.synonyms])
+    return msgspec.json.encode(results).decode()
 
 
 async def needs_of(

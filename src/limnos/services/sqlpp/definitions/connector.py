@@ -40,8 +40,8 @@ async def dataset_info(ctx: Context, path: Levels) -> DatasetInfo:
     def read(request_view: RequestView) -> DatasetInfo:
         request_view.require_in_use()
         node = request_view.look_up(Kind.TABLE, path, Action.TABLE_LOAD, probe=Action.TABLE_MAY_PROBE).entity
-        ref, made = ref_of(request_view, node, path=path), declarations_of(node, tree.CreateDataset)
-        name = type_of_dataset(path, made[0].type) if made else ("Metadata", "AnyObject")
+        ref, datasets = ref_of(request_view, node, path=path), declarations_of(node, tree.CreateDataset)
+        name = type_of_dataset(path, datasets[0].type) if datasets else ("Metadata", "AnyObject")
         return DatasetInfo(
             ref.key, name, type_of(ref.type) if ref.type else None, request_view.document(node.id).location
         )

@@ -212,15 +212,15 @@ def object_drop_of(request_view: RequestView, path: Levels, *, kinds: tuple[Kind
     request_view.require_in_use()
     node, _ = request_view.find(path, kinds[0])
     kind = node.kind if node is not None and node.kind in kinds else kinds[0]
-    found = request_view.look_up(kind, path, Action(f"{kind.word}_drop"))
-    return request_view.permit(SqlppObjectDrop(found.entity, request_view.defaults.keep_dropped_ms), found.decision)
+    result = request_view.look_up(kind, path, Action(f"{kind.word}_drop"))
+    return request_view.permit(SqlppObjectDrop(result.entity, request_view.defaults.keep_dropped_ms), result.decision)
 
 
 def object_delete(tx: Tx, permit: Permit[SqlppObjectDrop]) -> None:
     """Drop the object. Raises ObjectInUse."""
-    held = tx.nodes.confirm(permit.command.node)
-    refuse_used(tx, held)
-    drop_confirmed(tx, held, keep_ms=permit.command.keep_ms)
+    node = tx.nodes.confirm(permit.command.node)
+    refuse_used(tx, node)
+    drop_confirmed(tx, node, keep_ms=permit.command.keep_ms)
 
 
 def is_made_here(node: Node) -> bool:

@@ -111,11 +111,11 @@ def dataverse_insert(tx: Tx, permit: Permit[DataverseCreate]) -> Node:
     command = permit.command
     if command.mark is None:
         return namespace_insert(tx, permit.about(cast("NamespaceCreate", command.make)))
-    held = tx.nodes.confirm(command.mark)
-    if not held.implicit:
+    node = tx.nodes.confirm(command.mark)
+    if not node.implicit:
         raise AlreadyExists("The namespace was made on purpose meanwhile", kind="namespace")
-    tx.nodes.mark(held, implicit=False)
-    return tx.nodes.by_id(held.id)
+    tx.nodes.mark(node, implicit=False)
+    return tx.nodes.by_id(node.id)
 
 
 async def default_dataverse_make(ctx: Context, dataverse: Levels) -> None:
@@ -125,10 +125,10 @@ async def default_dataverse_make(ctx: Context, dataverse: Levels) -> None:
     """
     if dataverse != DEFAULT:
         return
-    there = await ctx.read(
+    exists = await ctx.read(
         scope_of(ctx), lambda request_view: request_view.find(DEFAULT, Kind.NAMESPACE)[0] is not None
     )
-    if not there:
+    if not exists:
         with suppress(AlreadyExists):
             await namespace_create(ctx, scope_of(ctx), levels=DEFAULT, properties={})
 
@@ -180,22 +180,22 @@ def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
     Raises SqlppError, ObjectInUse, ProtectedObject.
     """
     command = permit.command
-    held = tx.nodes.confirm(command.namespace)
-    children = tx.nodes.children(held.id, limit=OBJECTS_MAX + 1)
+    node = tx.nodes.confirm(command.namespace)
+    children = tx.nodes.children(node.id, limit=OBJECTS_MAX + 1)
     if len(children) > OBJECTS_MAX:
         raise invalid_operation(
             f"Cannot drop dataverse: {shown(command.path)}: it holds over {OBJECTS_MAX} objects", command.at
         )
     objects = [each for each in children if each.kind is not Kind.NAMESPACE]
     _refuse_others(tx, command, objects=objects)
-    tx.protection.refuse_within(held)
+    tx.protection.refuse_within(node)
     for each in objects:
         drop_confirmed(tx, each, keep_ms=command.keep_ms)
     if len(objects) < len(children):
-        tx.protection.refuse(held)
-        tx.nodes.mark(held, implicit=True)
+        tx.protection.refuse(node)
+        tx.nodes.mark(node, implicit=True)
         return
-    tx.nodes.drop(held, keep_ms=command.keep_ms)
+    tx.nodes.drop(node, keep_ms=command.keep_ms)
     for parent in command.parents:
         now = tx.nodes.confirm(parent)
         if not now.implicit or tx.nodes.children(now.id, limit=1):
@@ -210,10 +210,10 @@ def _refuse_others(tx: Tx, command: DataverseDrop, *, objects: list[Node]) -> No
     """
     for each in objects:
         if not is_made_here(each):
-            told = f"{each.kind.word} {shown((*command.path, each.name))}"
+            text = f"{each.kind.word} {shown((*command.path, each.name))}"
             raise dataverse_in_use(
                 command.path,
-                what=told,
+                what=text,
                 by="whoever made it: it was not made by SQL++, drop or move it there",
                 at=command.at,
             )

@@ -29,14 +29,14 @@ def check_file_source(
     """Check a statement's file source and return it. Raises SqlppError."""
     if adapter.lower() not in ADAPTERS:
         raise invalid_operation(f"Unknown adapter: {adapter}; there is {', '.join(ADAPTERS)}", at)
-    given = {each.name.lower(): each.value for each in options}
-    if "path" not in given or "format" not in given:
+    arguments = {each.name.lower(): each.value for each in options}
+    if "path" not in arguments or "format" not in arguments:
         raise invalid_operation("An adapter needs the options path and format", at)
-    kind = given["format"].lower()
+    kind = arguments["format"].lower()
     if kind not in FORMATS:
-        raise invalid_operation(f"Unknown format: {given['format']}; there are {', '.join(FORMATS)}", at)
-    paths = ",".join(_location(ctx, each.strip(), at=at) for each in given["path"].split(","))
-    rest = tuple((name, value) for name, value in given.items() if name not in ("path", "format"))
+        raise invalid_operation(f"Unknown format: {arguments['format']}; there are {', '.join(FORMATS)}", at)
+    paths = ",".join(_location(ctx, each.strip(), at=at) for each in arguments["path"].split(","))
+    rest = tuple((name, value) for name, value in arguments.items() if name not in ("path", "format"))
     roots = ctx.services.defaults.file_roots
     return ExternalSource(adapter.lower(), (("path", paths), ("format", kind), *rest), roots, _closed_directories(ctx))
 
@@ -51,9 +51,9 @@ def _closed_directories(ctx: Context) -> tuple[str, ...]:
 
 def _location(ctx: Context, text: str, *, at: TextPosition) -> str:
     """Return the location of `host:///directory/file`, or of a path. Raises SqlppError."""
-    host, found, rest = text.partition("://")
-    path = rest if found else text
-    if found and host not in (*_HOSTS, "file"):
+    host, result, rest = text.partition("://")
+    path = rest if result else text
+    if result and host not in (*_HOSTS, "file"):
         raise invalid_operation(f"Files lie on the server's own machine: {text[:200]} names another", at)
     try:
         location = normalise(f"file://{path}" if path.startswith("/") else f"file:///{path}")

@@ -87,10 +87,10 @@ class _WithFunction:
             and len(own.parameters) == arity
         ):
             return own
-        found = self._names.function(dataverse, name, arity=arity)
-        if found is None and (dataverse, name) == (own.dataverse, own.name) and own.parameters is None:
+        function = self._names.function(dataverse, name, arity=arity)
+        if function is None and (dataverse, name) == (own.dataverse, own.name) and own.parameters is None:
             return own
-        return found
+        return function
 
 
 async def function_create(session: StatementSession, statement: tree.CreateFunction) -> None:
@@ -153,14 +153,14 @@ def _create_of(
         record = replace(permit.command.record, dependencies=(needs_text(needs),))
         return permit.about(FunctionChange(msgspec.structs.replace(permit.command, record=record), None, None))
     request_view.require_in_use()
-    found = request_view.look_up(Kind.FUNCTION, path, Action.FUNCTION_ALTER)
+    result = request_view.look_up(Kind.FUNCTION, path, Action.FUNCTION_ALTER)
     others = functions_without(node, arity=arity_of(statement))
     if not is_made_here(node):
         raise AlreadyExists("It was registered elsewhere, and is nothing that SQL++ replaces", kind="function")
     if len(others) < len(cast("SqlppObjectRecord", node.record).statements) and not statement.or_replace:
         raise AlreadyExists("It is there", kind="function")
     record = functions_record((*others, (statement, needs_text(needs))))
-    return request_view.permit(FunctionChange(None, node, record, used), found.decision)
+    return request_view.permit(FunctionChange(None, node, record, used), result.decision)
 
 
 async def function_drop(session: StatementSession, statement: tree.DropFunction) -> None:
@@ -190,12 +190,12 @@ def _drop_of(request_view: RequestView, path: Levels, *, arity: int) -> Permit[F
     node, _ = request_view.find(path, Kind.FUNCTION)
     rest = () if node is None else functions_without(node, arity=arity)
     action = Action.FUNCTION_ALTER if rest else Action.FUNCTION_DROP
-    found = request_view.look_up(Kind.FUNCTION, path, action)
-    if len(rest) == len(cast("SqlppObjectRecord", found.entity.record).statements):
+    result = request_view.look_up(Kind.FUNCTION, path, action)
+    if len(rest) == len(cast("SqlppObjectRecord", result.entity.record).statements):
         raise request_view.missing(Kind.FUNCTION, path)
     record = functions_record(rest) if rest else None
     keep_ms = request_view.defaults.keep_dropped_ms
-    return request_view.permit(FunctionChange(None, found.entity, record, (), keep_ms, drops=True), found.decision)
+    return request_view.permit(FunctionChange(None, result.entity, record, (), keep_ms, drops=True), result.decision)
 
 
 def function_change(tx: Tx, permit: Permit[FunctionChange]) -> None:
@@ -204,13 +204,13 @@ def function_change(tx: Tx, permit: Permit[FunctionChange]) -> None:
     if command.make is not None:
         object_insert(tx, permit.about(command.make))
         return
-    held = tx.nodes.confirm(cast("Node", command.node))
-    if held.record != cast("Node", command.node).record:
+    node = tx.nodes.confirm(cast("Node", command.node))
+    if node.record != cast("Node", command.node).record:
         tx.stale()
     if command.drops:
-        refuse_used(tx, held)
+        refuse_used(tx, node)
     if command.record is None:
-        drop_confirmed(tx, held, keep_ms=command.keep_ms)
+        drop_confirmed(tx, node, keep_ms=command.keep_ms)
         return
-    tx.dependencies.add(held.id, command.used)
-    tx.nodes.write_record(held, command.record)
+    tx.dependencies.add(node.id, command.used)
+    tx.nodes.write_record(node, command.record)

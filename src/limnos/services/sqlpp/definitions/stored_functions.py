@@ -65,9 +65,9 @@ def function_view(node: Node) -> Json:
 
     A function of SQL++ has no types and no implementations, so its statements are shown.
     """
-    found = function_of(node)
-    if found is not None:
-        return function_json(found)
+    function = function_of(node)
+    if function is not None:
+        return function_json(function)
     statements = zip(
         cast("SqlppObjectRecord", node.record).statements, declarations_of(node, tree.CreateFunction), strict=True
     )
@@ -103,12 +103,12 @@ async def function_alter(
     """
 
     def decide(request_view: RequestView) -> Permit[FunctionAlter]:
-        found = namespace_object_find(request_view, path, kind=Kind.FUNCTION, action=Action.FUNCTION_ALTER)
-        if changes and function_of(found.entity) is None:
+        namespace_object = namespace_object_find(request_view, path, kind=Kind.FUNCTION, action=Action.FUNCTION_ALTER)
+        if changes and function_of(namespace_object.entity) is None:
             raise UnsupportedOperation(
                 f"Function {render(path)} is written in SQL++: replace it there, with CREATE OR REPLACE FUNCTION"
             )
-        return request_view.permit(FunctionAlter(found.entity, edits, changes), found.decision)
+        return request_view.permit(FunctionAlter(namespace_object.entity, edits, changes), namespace_object.decision)
 
     return await ctx.write(scope, decide, function_update)
 
@@ -116,23 +116,25 @@ async def function_alter(
 def function_update(tx: Tx, permit: Permit[FunctionAlter]) -> Node:
     """Write the changed record, made from the stored one."""
     command = permit.command
-    held = tx.nodes.confirm(command.node)
-    record = cast("SqlppObjectRecord", held.record)
+    node = tx.nodes.confirm(command.node)
+    record = cast("SqlppObjectRecord", node.record)
     text = record.definition
     if command.changes:
         if not text:
             tx.stale()  # SQL++ replaced it meanwhile
         text = stored_text(change_function(function_read(text), command.changes))
-    tx.nodes.write_record(held, replace(record, comment=command.edits.edited_comment(record.comment), definition=text))
-    return tx.nodes.by_id(held.id)
+    tx.nodes.write_record(node, replace(record, comment=command.edits.edited_comment(record.comment), definition=text))
+    return tx.nodes.by_id(node.id)
 
 
 async def function_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
     """Drop a function. Raises NotFound, PermissionDenied, ProtectedObject, InUse if an object of SQL++ needs it."""
 
     def decide(request_view: RequestView) -> Permit[SqlppObjectDrop]:
-        found = namespace_object_find(request_view, path, kind=Kind.FUNCTION, action=Action.FUNCTION_DROP)
-        return request_view.permit(SqlppObjectDrop(found.entity, request_view.defaults.keep_dropped_ms), found.decision)
+        namespace_object = namespace_object_find(request_view, path, kind=Kind.FUNCTION, action=Action.FUNCTION_DROP)
+        return request_view.permit(
+            SqlppObjectDrop(namespace_object.entity, request_view.defaults.keep_dropped_ms), namespace_object.decision
+        )
 
     try:
         await ctx.write(scope, decide, object_delete)

@@ -50,9 +50,9 @@ async def type_create(session: StatementSession, statement: tree.CreateType) -> 
     await default_dataverse_make(ctx, path[:-1])
 
     def decide(request_view: RequestView) -> Permit[SqlppObjectCreate]:
-        found = inline_type(request_view, statement.type, dataverse=dataverse)
+        inlined_type = inline_type(request_view, statement.type, dataverse=dataverse)
         whole = msgspec.structs.replace(statement, type=qualify_type(statement.type, dataverse))
-        return object_create_of(request_view, path, kind=Kind.DATATYPE, statement=whole, used=found.used)
+        return object_create_of(request_view, path, kind=Kind.DATATYPE, statement=whole, used=inlined_type.used)
 
     await object_make(
         ctx, Kind.DATATYPE, decide=decide, name=statement.name, path=path, quiet=statement.if_not_exists
@@ -85,20 +85,20 @@ def _inline_names(
 ) -> tree.TypeExpression:
     match type_:
         case tree.RecordType(fields=fields):
-            made = tuple(
+            types = tuple(
                 msgspec.structs.replace(
                     each, type=_inline_names(request_view, each.type, dataverse=dataverse, used=used)
                 )
                 for each in fields
             )
-            return msgspec.structs.replace(type_, fields=made)
+            return msgspec.structs.replace(type_, fields=types)
         case tree.ArrayType(item=item) | tree.BagType(item=item):
             return msgspec.structs.replace(
                 type_, item=_inline_names(request_view, item, dataverse=dataverse, used=used)
             )
         case tree.NamedType(name=name) if not _is_built_in(name):
-            found = _find_named_type(request_view, name, dataverse=dataverse, used=used)
-            return _inline_names(request_view, found.type, dataverse=name.dataverse or dataverse, used={})
+            create_type = _find_named_type(request_view, name, dataverse=dataverse, used=used)
+            return _inline_names(request_view, create_type.type, dataverse=name.dataverse or dataverse, used={})
     return type_
 
 

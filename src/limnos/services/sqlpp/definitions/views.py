@@ -155,8 +155,8 @@ def _create_of(
 
 def sqlpp_view_insert(tx: Tx, permit: Permit[SqlppViewCreate]) -> None:
     """Insert the view, its document and its dependencies."""
-    held = view_insert(tx, permit.about(permit.command.view))
-    tx.dependencies.replace(held.node.id, permit.command.used)
+    view_state = view_insert(tx, permit.about(permit.command.view))
+    tx.dependencies.replace(view_state.node.id, permit.command.used)
 
 
 async def _replace(ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies) -> None:
@@ -173,8 +173,10 @@ async def _replace(ctx: Context, path: Levels, *, version: Json, needs: BodyDepe
         {"action": "add-view-version", "view-version": added},
         {"action": "set-current-view-version", "view-version-id": -1},
     ]
-    asked = ViewReplaceRequest(path[:-1], path[-1], [], updates, needs=lambda request_view: ids_of(request_view, needs))
-    await view_replace(ctx, scope, asked)
+    request = ViewReplaceRequest(
+        path[:-1], path[-1], [], updates, needs=lambda request_view: ids_of(request_view, needs)
+    )
+    await view_replace(ctx, scope, request)
 
 
 async def view_drop(session: StatementSession, statement: tree.Drop) -> None:

@@ -78,8 +78,8 @@ async def _compact(ctx: Context, payload: CompactPayload, *, credential: str) ->
         return None  # the dataset was dropped or moved; its next writer requests a compaction again
     if target.table_id != payload.table_id or not target.ref.key:
         return None
-    async with hold_dataset_lock(ctx, target, seconds=WAITS_S) as held:
-        job = _job(ctx, target, held=held, credential=credential)
+    async with hold_dataset_lock(ctx, target, seconds=WAITS_S) as locks:
+        job = _job(ctx, target, locks=locks, credential=credential)
         try:
             async with aclosing(ENGINE.of(ctx.services).run(job)) as rows:  # type: ignore[type-var]
                 async for row in rows:
@@ -93,12 +93,12 @@ async def _compact(ctx: Context, payload: CompactPayload, *, credential: str) ->
     return None if not payload.files or left < payload.files else f"{left} files are left"
 
 
-def _job(ctx: Context, target: WriteTarget, *, held: HeldLocks, credential: str) -> EngineJob:
+def _job(ctx: Context, target: WriteTarget, *, locks: HeldLocks, credential: str) -> EngineJob:
     defaults = ctx.services.defaults
     now_ms = ctx.services.store.time.now_ms()
     return EngineJob(
         id=f"{ctx.request_id}-{uuid4().hex}", kind="compact", plan=b"", slots=0, reads=(), target=target.ref,
-        returning=None, returning_slots=0, credential=credential, deadline_ms=round(LASTS_S * 1000), lock=held.shown,
+        returning=None, returning_slots=0, credential=credential, deadline_ms=round(LASTS_S * 1000), lock=locks.shown,
         tidying=CompactionOptions(
             TARGET_BYTES,
             expires_before_ms=now_ms - defaults.sqlpp_snapshots_keep_ms,

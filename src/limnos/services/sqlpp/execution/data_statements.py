@@ -109,8 +109,8 @@ async def change_rows(session: StatementSession, parsed: ParsedStatement) -> Asy
     if session.compiles_only:
         return
     async with AsyncExitStack() as stack:
-        held = await _hold_lock(session, target, stack=stack)
-        change = DataChange(target, held, f"{session.ctx.request_id}-{uuid4().hex}")
+        locks = await _hold_lock(session, target, stack=stack)
+        change = DataChange(target, locks, f"{session.ctx.request_id}-{uuid4().hex}")
         try:
             async with aclosing(_run(session, work, change=change)) as rows:
                 async for row in rows:
@@ -202,10 +202,10 @@ def _deletion_query(statement: tree.Delete, target: WriteTarget) -> tree.QueryEx
 
 
 async def _returning(session: StatementSession, body: tree.Expression, *, variable: str) -> BoundQuery:
-    found = (await query_bind(session, body, variables=(variable,))).query
-    if found.reads:
+    query = (await query_bind(session, body, variables=(variable,))).query
+    if query.reads:
         raise compilation("RETURNING can't read a dataset: it is about each object that was written", body.at)
-    return found
+    return query
 
 
 async def _run(
@@ -251,12 +251,12 @@ async def _reads(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
     """Return the datasets that a query reads, as the engine needs them."""
 
     def read(request_view: RequestView) -> tuple[DatasetRef, ...]:
-        found = []
+        refs = []
         for dataverse, name in bound.reads:
             path = (*dataverse, name)
             node, _ = request_view.find(path, Kind.TABLE)
-            found.append(_read(ctx, request_view, node=node, path=path))
-        return tuple(found)
+            refs.append(_read(ctx, request_view, node=node, path=path))
+        return tuple(refs)
 
     return await ctx.read(scope_of(ctx), read)
 

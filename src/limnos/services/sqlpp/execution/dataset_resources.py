@@ -48,15 +48,15 @@ def resource_rows(request_view: RequestView, function: str, *, path: Levels) -> 
     node, _ = request_view.find(path, Kind.TABLE)
     if node is None or node.kind is not Kind.TABLE:
         return ()
-    held = msgspec.json.decode(request_view.document(node.id).body, type=_ComponentMetadata)
+    metadata = msgspec.json.decode(request_view.document(node.id).body, type=_ComponentMetadata)
     others = [index_name(each, path[-1]) for each in indexes_of(node)]
     if function == "dataset_resources":
-        current = next((each for each in held.snapshots if each.snapshot_id == held.current_snapshot_id), None)
+        current = next((each for each in metadata.snapshots if each.snapshot_id == metadata.current_snapshot_id), None)
         files = 0 if current is None else _number(current, "total-data-files")
-        return (_resource(held.location, files), *(_resource(f"{held.location}#{name}", 0) for name in others))
+        return (_resource(metadata.location, files), *(_resource(f"{metadata.location}#{name}", 0) for name in others))
     return (
-        _components(held.location, tuple(held.snapshots)),
-        *(_components(f"{held.location}#{name}", ()) for name in others),
+        _components(metadata.location, tuple(metadata.snapshots)),
+        *(_components(f"{metadata.location}#{name}", ()) for name in others),
     )
 
 
@@ -66,7 +66,7 @@ def _resource(place: str, files: int) -> Value:
 
 def _components(place: str, snapshots: tuple[_ComponentSnapshot, ...]) -> Value:
     """Return the components of an index: each commit that added files is one, the oldest first."""
-    found: list[Value] = [
+    result: list[Value] = [
         {
             "min": each.sequence_number, "max": each.sequence_number, "size": _number(each, "added-files-size"),
             "component": f"snapshot {each.snapshot_id}",
@@ -74,7 +74,7 @@ def _components(place: str, snapshots: tuple[_ComponentSnapshot, ...]) -> Value:
         for each in sorted(snapshots, key=lambda each: each.sequence_number)
         if _number(each, "added-data-files")
     ]  # fmt: skip
-    return {"node": NODE, "path": place, "components": tuple(found)}
+    return {"node": NODE, "path": place, "components": tuple(result)}
 
 
 def _number(snapshot: _ComponentSnapshot, name: str) -> int:

@@ -85,28 +85,30 @@ class MetadataRequest(NamedTuple):
     documents: bool = False
 
     @classmethod
-    def of(cls, wanted: ScanRequirement) -> MetadataRequest:
+    def of(cls, requirement: ScanRequirement) -> MetadataRequest:
         """Return the request of a scan, from the conditions on its objects."""
-        texts = _equality_values(wanted.conditions, "DataverseName")
+        texts = _equality_values(requirement.conditions, "DataverseName")
         dataverses = None if texts is None else tuple(filter(None, map(_levels, sorted(texts))))
-        field = _NAMES.get(wanted.name)
-        names = None if field is None else _equality_values(wanted.conditions, field)
-        limit = wanted.limit if wanted.name in _ONE_EACH else None
-        documents = wanted.name == "Dataset" and (wanted.fields is None or "ViewDetails" in wanted.fields)
-        return cls(wanted.name, dataverses, names, limit, documents)
+        field = _NAMES.get(requirement.name)
+        names = None if field is None else _equality_values(requirement.conditions, field)
+        limit = requirement.limit if requirement.name in _ONE_EACH else None
+        documents = requirement.name == "Dataset" and (
+            requirement.fields is None or "ViewDetails" in requirement.fields
+        )
+        return cls(requirement.name, dataverses, names, limit, documents)
 
 
 def _equality_values(conditions: Iterable[Condition], field: str) -> frozenset[str] | None:
     """Return the values of a field that equality conditions allow; None if they allow all."""
-    found: frozenset[str] | None = None
+    names: frozenset[str] | None = None
     for each in conditions:
         values: object = each.value if each.operator == "in" else (each.value,)
         if each.path != (field,) or each.operator not in ("=", "in") or not isinstance(values, tuple):
             continue
         if all(type(value) is str for value in values):
             texts = frozenset(cast("tuple[str, ...]", values))
-            found = texts if found is None else found & texts
-    return found
+            names = texts if names is None else names & texts
+    return names
 
 
 def _levels(text: str) -> Levels | None:
@@ -166,10 +168,10 @@ async def metadata_gather(
     ctx: Context, requests: Iterable[MetadataRequest], *, few_max: int
 ) -> dict[MetadataRequest, GatheredObjects]:
     """Read the objects of requests. Raises SqlppError for more than BYTES_MAX, PermissionDenied."""
-    found: dict[MetadataRequest, GatheredObjects] = {}
+    results: dict[MetadataRequest, GatheredObjects] = {}
     total = 0
     for request in requests:
-        gathered = found[request] = GatheredObjects(few_max)
+        gathered = results[request] = GatheredObjects(few_max)
         async for objects in _objects(ctx, request):
             before = gathered.bytes
             gathered.add(objects)
@@ -178,7 +180,7 @@ async def metadata_gather(
                 raise _too_large_error(request)
             if request.limit is not None and gathered.count >= request.limit:
                 break
-    return found
+    return results
 
 
 def _too_large_error(request: MetadataRequest) -> SqlppError:
@@ -218,9 +220,9 @@ async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[lis
         async for spaces in _dataverses(ctx, request):
             yield [each for each in spaces if each.path != METADATA]
         return
-    async for found in _objects_of_kind(ctx, request, kinds=_KINDS[request.dataset]):
-        views = [pair for pair in found if pair[1].kind is Kind.VIEW] if request.documents else []
-        yield [_object((*path, node.name), node) for path, node in found if node.kind is not Kind.VIEW or not views]
+    async for results in _objects_of_kind(ctx, request, kinds=_KINDS[request.dataset]):
+        views = [pair for pair in results if pair[1].kind is Kind.VIEW] if request.documents else []
+        yield [_object((*path, node.name), node) for path, node in results if node.kind is not Kind.VIEW or not views]
         for some in _slices(views, DOCUMENTS_AT_ONCE):
             bodies = await ctx.look_up(partial(document_bodies_read, [node.id for _, node in some]))
             yield [_object((*path, node.name), node, document=bodies.get(node.id)) for path, node in some]
@@ -239,9 +241,11 @@ async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[l
     while level is None or level:
         below: list[int] = []
         listings = [_NamespaceListing(each, Kind.NAMESPACE) for each in ([None] if level is None else level)]
-        async for found in _children(ctx, listings, names=None):
-            below += [node.id for _, node in found]
-            yield [_object((*path, node.name), node) for path, node in found if is_dataverse((*path, node.name), node)]
+        async for results in _children(ctx, listings, names=None):
+            below += [node.id for _, node in results]
+            yield [
+                _object((*path, node.name), node) for path, node in results if is_dataverse((*path, node.name), node)
+            ]
         level = below
 
 
@@ -278,15 +282,15 @@ def _name_alone(node: Node) -> Node:
 
 def _find_dataverse(request_view: RequestView, path: Levels) -> Node | None:
     """Return a dataverse by name, if the caller sees it and its parents in their listings; else None."""
-    found: Node | None = None
+    node: Node | None = None
     chain: SecurableChain = ()
     for depth in range(1, len(path) + 1):
-        found, chain = request_view.find(path[:depth], Kind.NAMESPACE)
-        if found is None or not is_listed(request_view, Action.NAMESPACE_LIST, chain=chain):
+        node, chain = request_view.find(path[:depth], Kind.NAMESPACE)
+        if node is None or not is_listed(request_view, Action.NAMESPACE_LIST, chain=chain):
             return None
-    if found is None or not is_dataverse(path, found):
+    if node is None or not is_dataverse(path, node):
         return None
-    return found if request_view.decide(Action.NAMESPACE_SEE, chain).allowed else _name_alone(found)
+    return node if request_view.decide(Action.NAMESPACE_SEE, chain).allowed else _name_alone(node)
 
 
 async def _objects_of_kind(
@@ -298,19 +302,19 @@ async def _objects_of_kind(
     """
     if request.dataverses is not None and request.names is None:
         for paths in _slices(request.dataverses, PARENTS_AT_ONCE):
-            async for found in _read(ctx, partial(_listed_in, paths=paths, kinds=kinds), names=None):
-                yield found
+            async for results in _read(ctx, partial(_listed_in, paths=paths, kinds=kinds), names=None):
+                yield results
         return
     async for spaces in _dataverses(ctx, request):
         namespaces = [each.id for each in spaces]
         if _is_pinned(request):
             for kind in kinds:
-                async for found in _objects_by_name(ctx, namespaces, kind=kind, names=request.names):
-                    yield found
+                async for results in _objects_by_name(ctx, namespaces, kind=kind, names=request.names):
+                    yield results
         else:
             listings = [_NamespaceListing(each, kind) for kind in kinds for each in namespaces]
-            async for found in _children(ctx, listings, names=request.names):
-                yield found
+            async for results in _children(ctx, listings, names=request.names):
+                yield results
 
 
 def _is_pinned(request: MetadataRequest) -> bool:
@@ -327,8 +331,8 @@ async def _children(
 ) -> AsyncIterator[_FoundNodes]:
     """Yield the objects of listings that the caller sees, in slices; only those in `names` unless it is None."""
     for some in _slices(listings, PARENTS_AT_ONCE):
-        async for found in _read(ctx, partial(_list_entries, listings=some, names=names), names=names):
-            yield found
+        async for results in _read(ctx, partial(_list_entries, listings=some, names=names), names=names):
+            yield results
 
 
 async def _read(
@@ -365,8 +369,8 @@ def _still_listed(entries: Sequence[_ListingEntry], nodes: Iterable[Node]) -> _F
     """Return the nodes that are still where they were listed, in the order of the listing."""
     names = {each.id for each in entries if each.is_name}
     by_id = {node.id: _name_alone(node) if node.id in names else node for node in nodes}
-    found = [(each, by_id[each.id]) for each in entries if each.id in by_id]
-    return [(each.path, node) for each, node in found if each.namespace_id in (None, node.parent_id)]
+    results = [(each, by_id[each.id]) for each in entries if each.id in by_id]
+    return [(each.path, node) for each, node in results if each.namespace_id in (None, node.parent_id)]
 
 
 def _list_entries(
@@ -422,7 +426,7 @@ def _page(
         may = decide(action, chain).allowed
     if not may:
         return (), _NOTHING
-    page = ids_of(request_view, action, kind=kind, chain=chain, asked=PageRequest(listing.after, SLICE))
+    page = ids_of(request_view, action, kind=kind, chain=chain, page_request=PageRequest(listing.after, SLICE))
     alone: frozenset[int] = frozenset()
     if kind is Kind.NAMESPACE:
         links = [ChainLink(id_, kind, name) for name, id_ in page.found]
@@ -443,8 +447,8 @@ async def _objects_by_name(
     """Yield the objects of these names in namespaces that the caller sees, in slices."""
     pairs = ((each, name) for each in namespaces for name in sorted(names or ()))
     for some in _slices(pairs, SLICE):
-        found = await ctx.read(scope_of(ctx), partial(_find_named, pairs=some, kind=kind))
-        yield [each for each in found if each is not None]
+        results = await ctx.read(scope_of(ctx), partial(_find_named, pairs=some, kind=kind))
+        yield [each for each in results if each is not None]
         await asyncio.sleep(0)
 
 

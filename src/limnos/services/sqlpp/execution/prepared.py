@@ -65,10 +65,10 @@ class LastUsed(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """Return a value and mark it as used; None if it is not cached."""
-        found = self._kept.get(key)
-        if found is not None:
+        result = self._kept.get(key)
+        if result is not None:
             self._kept.move_to_end(key)
-        return found
+        return result
 
     def put(self, key: K, value: V) -> None:
         """Cache a value; the least recently used one is removed if there are too many."""

@@ -67,9 +67,9 @@ class _WatchedMoment(dict[str, "Value"]):
     is_used = False
 
     def __contains__(self, name: object) -> bool:
-        found = super().__contains__(name)
-        self.is_used = self.is_used or found
-        return found
+        is_found = super().__contains__(name)
+        self.is_used = self.is_used or is_found
+        return is_found
 
 
 def binding_of(session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> QueryBinding:
@@ -95,17 +95,17 @@ async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, 
     prepared_statements = PREPARED.of(session.ctx.services).queries
     key = PlanKey(parsed.text, parsed.statement.at, session.dataverse)
     rests_on_text = not session.parameters and not session.declared and len(parsed.text) <= TEXT_SHORT
-    found = prepared_statements.get(key) if rests_on_text else None
-    if found is not None:
-        return found
+    query = prepared_statements.get(key) if rests_on_text else None
+    if query is not None:
+        return query
     moment = _WatchedMoment(session.moment)
     binding, known = binding_of(session, body)._replace(moment=moment), KnownNames(dict(BUILT_IN))
-    found = await _bound(session.ctx, binding, known=known)
+    query = await _bound(session.ctx, binding, known=known)
     asked_nothing = len(known.facts) == len(BUILT_IN) and not moment.is_used
-    if rests_on_text and asked_nothing and not isinstance(found.query.expression, EncodedPlan):
-        found = found._replace(numbered=_numbered_here(found.query))
-        prepared_statements.put(key, found)
-    return found
+    if rests_on_text and asked_nothing and not isinstance(query.query.expression, EncodedPlan):
+        query = query._replace(numbered=_numbered_here(query.query))
+        prepared_statements.put(key, query)
+    return query
 
 
 async def _bound(ctx: Context, binding: QueryBinding, *, known: KnownNames) -> ReadyQuery:
@@ -113,19 +113,19 @@ async def _bound(ctx: Context, binding: QueryBinding, *, known: KnownNames) -> R
         return binding.bind(known, nodes_max=NODES_SHORT)
 
     async def elsewhere(known: KnownNames) -> BoundQuery:
-        outcome, *told = await process_do(ctx, BIND, packed_binding(binding, known))
+        outcome, *entries = await process_do(ctx, BIND, packed_binding(binding, known))
         if outcome == b"wanted":
-            known.wanted.update(dict.fromkeys(questions_of(told[0])))
-        return bound_of(told[0], told[1], at=binding.body.at) if outcome == b"done" else NOTHING_BOUND
+            known.wanted.update(dict.fromkeys(questions_of(entries[0])))
+        return bound_of(entries[0], entries[1], at=binding.body.at) if outcome == b"done" else NOTHING_BOUND
 
     query = await bind_with_names(ctx, run, elsewhere=elsewhere, known=known)
     metadata = tuple([each for each in query.reads if each[0] == METADATA or each[0][0] == RESOURCES])
-    found = ReadyQuery(query, metadata)
-    if metadata and found.reads_data:
+    ready_query = ReadyQuery(query, metadata)
+    if metadata and ready_query.reads_data:
         raise compilation(
             "A query over data can't read the dataverse Metadata as well: ask for one after the other", binding.body.at
         )
-    return found
+    return ready_query
 
 
 async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | None = None) -> list[bytes]:
@@ -135,12 +135,12 @@ async def process_do(ctx: Context, name: str, *parts: bytes, too_large: str | No
     """
     caller = await ctx.read(RequestScope(), lambda request_view: request_view.user)
     try:
-        told = await SQLPP_OFFLOADER.of(ctx.services).do(name, *parts, caller=caller)
+        entries = await SQLPP_OFFLOADER.of(ctx.services).do(name, *parts, caller=caller)
     except BadRequest as error:  # the process ran out of memory
         raise compilation(too_large or error.message) from None
-    if told[0] == b"refused":
-        raise refusal_of(told[1])
-    return told
+    if entries[0] == b"refused":
+        raise refusal_of(entries[1])
+    return entries
 
 
 class QuerySource(NamedTuple):
@@ -163,8 +163,8 @@ class QuerySource(NamedTuple):
         if self.request is None or self.gathered is None:
             return self.rows
         few = self.gathered.few or ()
-        given = self.request.dataverses
-        builds_in = given is None or METADATA in given
+        dataverses = self.request.dataverses
+        builds_in = dataverses is None or METADATA in dataverses
         return tuple(metadata_records(self.request.dataset, few, fields=self.wanted.fields, with_built_in=builds_in))
 
 
@@ -173,18 +173,18 @@ async def query_rows(ctx: Context, bound: ReadyQuery) -> AsyncGenerator[bytes, N
     query, sources = bound.query, []
     async with AsyncExitStack() as stack:
         if bound.metadata:
-            query, wanted = bound.numbered or await _number_scans(ctx, query)
-            if any(each.dataverse == METADATA for each in wanted):
+            query, requirements = bound.numbered or await _number_scans(ctx, query)
+            if any(each.dataverse == METADATA for each in requirements):
                 # Collected objects stay in memory until the query has run, so only some queries do this at once.
                 await stack.enter_async_context(GATHERING_SLOTS.of(ctx.services))
-            sources = await _sources(ctx, wanted)
+            sources = await _sources(ctx, requirements)
         try:
-            made = _evaluate_small(query, sources)
+            entries = _evaluate_small(query, sources)
         except BudgetSpent:
             async for line in _rows_of_process(ctx, query, sources=sources):
                 yield line
         else:
-            for line in made:
+            for line in entries:
                 yield line
 
 
@@ -202,35 +202,37 @@ async def _number_scans(ctx: Context, query: BoundQuery) -> tuple[BoundQuery, tu
 
     A worker process does it for long plans or computed conditions.
     """
-    found = None if isinstance(query.expression, EncodedPlan) else _numbered_here(query)
-    if found is not None:
-        return found
-    _, plan, told = await process_do(ctx, SCANS, wire.encode(query.expression))
-    return query._replace(expression=EncodedPlan(query.expression.at, plan)), scans_of(told)
+    result = None if isinstance(query.expression, EncodedPlan) else _numbered_here(query)
+    if result is not None:
+        return result
+    _, plan, data = await process_do(ctx, SCANS, wire.encode(query.expression))
+    return query._replace(expression=EncodedPlan(query.expression.at, plan)), scans_of(data)
 
 
 def _numbered_here(query: BoundQuery) -> tuple[BoundQuery, tuple[ScanRequirement, ...]] | None:
     """Number the scans on the event loop; None for a query with conditions that must be computed."""
     if runs_functions(query.expression):
         return None
-    expression, wanted = prepare_scans(query.expression, carries=False)
-    return query._replace(expression=expression), wanted
+    expression, requirements = prepare_scans(query.expression, carries=False)
+    return query._replace(expression=expression), requirements
 
 
-async def _sources(ctx: Context, wanted: Sequence[ScanRequirement]) -> list[QuerySource]:
+async def _sources(ctx: Context, requirements: Sequence[ScanRequirement]) -> list[QuerySource]:
     """Read the data for a query's scans; scans with the same requirement share it."""
-    asked = [(each.dataverse, each.name) for each in wanted if each.dataverse != METADATA]
-    rows = iter(await resources_read(ctx, asked) if asked else ())
-    requests = {number: MetadataRequest.of(each) for number, each in enumerate(wanted) if each.dataverse == METADATA}
+    requested = [(each.dataverse, each.name) for each in requirements if each.dataverse != METADATA]
+    rows = iter(await resources_read(ctx, requested) if requested else ())
+    requests = {
+        number: MetadataRequest.of(each) for number, each in enumerate(requirements) if each.dataverse == METADATA
+    }
     gathered = await metadata_gather(ctx, dict.fromkeys(requests.values()), few_max=ROWS_HERE)
-    found = []
-    for number, each in enumerate(wanted):
+    sources = []
+    for number, each in enumerate(requirements):
         key, request = source_key(NUMBERED, str(number)), requests.get(number)
         if request is None:
-            found.append(QuerySource(key, each, next(rows)))
+            sources.append(QuerySource(key, each, next(rows)))
         else:
-            found.append(QuerySource(key, each, request=request, gathered=gathered[request]))
-    return found
+            sources.append(QuerySource(key, each, request=request, gathered=gathered[request]))
+    return sources
 
 
 def _evaluate_small(query: BoundQuery, sources: Sequence[QuerySource]) -> list[bytes]:
@@ -242,26 +244,26 @@ def _evaluate_small(query: BoundQuery, sources: Sequence[QuerySource]) -> list[b
         raise BudgetSpent
     rows = {each.key: each.records() for each in sources}
     budget = MeteredBudget(UNITS_HERE, slots=query.slots)
-    made = []
+    entries = []
     for value in results(query, lambda dataverse, name: rows[source_key(dataverse, name)], budget=budget):
         budget.show(value)
-        made.append(row_line(value))
-    return made
+        entries.append(row_line(value))
+    return entries
 
 
 async def _rows_of_process(
     ctx: Context, query: BoundQuery, *, sources: Sequence[QuerySource]
 ) -> AsyncGenerator[bytes, None]:
     """Yield the results of a query that a worker process runs, which also makes the metadata records."""
-    given, parts = _pack_sources(sources)
+    data, parts = _pack_sources(sources)
     requests = [each.request for each in sources if each.request is not None]
     wide = min(requests, key=lambda each: each.dataverses is not None, default=None)
     hint = None if wide is None else f"This query takes more memory than one may have. {narrowing_advice(wide)}"
     plan = wire.encode(query.expression)
-    _, *found = await process_do(ctx, EVALUATE, plan, str(query.slots).encode(), given, *parts, too_large=hint)
-    found.reverse()
-    while found:
-        for line in lines_of(found.pop()):
+    _, *entries = await process_do(ctx, EVALUATE, plan, str(query.slots).encode(), data, *parts, too_large=hint)
+    entries.reverse()
+    while entries:
+        for line in lines_of(entries.pop()):
             yield line
 
 
@@ -269,14 +271,14 @@ def _pack_sources(sources: Sequence[QuerySource]) -> tuple[bytes, list[bytes]]:
     """Return the sources for a worker process: how each is made, and the objects in parts."""
     parts: list[bytes] = []
     places: dict[MetadataRequest, tuple[int, ...]] = {}
-    given: dict[str, SourceRows] = {}
+    arguments: dict[str, SourceRows] = {}
     for each in sources:
         if each.request is None or each.gathered is None:
             rows = tuple(msgspec.Raw(msgspec.json.encode(to_tagged_json(row))) for row in each.rows)
-            given[each.key] = SourceRows(rows)
+            arguments[each.key] = SourceRows(rows)
             continue
         if each.request not in places:
             places[each.request] = tuple(range(len(parts), len(parts) + len(each.gathered.parts)))
             parts += each.gathered.parts
-        given[each.key] = SourceRows((), each.request.dataset, places[each.request], each.wanted.fields)
-    return msgspec.json.encode(given), parts
+        arguments[each.key] = SourceRows((), each.request.dataset, places[each.request], each.wanted.fields)
+    return msgspec.json.encode(arguments), parts

@@ -23,11 +23,11 @@ STATEMENT: Final = "sqlpp.statement"
 """The key in a snapshot's summary with the number of the statement that made it."""
 
 
-async def is_carried_out(ctx: Context, held: HeldLocks, *, table_id: int, statement: str) -> bool | None:
+async def is_carried_out(ctx: Context, locks: HeldLocks, *, table_id: int, statement: str) -> bool | None:
     """Release the statement's locks, then return whether it was carried out; None if that is not known now."""
-    await held.release()
+    await locks.release()
     try:
-        if await ctx.find(lock_exists_query(held.token)):
+        if await ctx.find(lock_exists_query(locks.token)):
             return None  # the lock could not be released: a commit may still come
         document = await ctx.look_up(lambda: document_read(table_id))
     except LimnosError:

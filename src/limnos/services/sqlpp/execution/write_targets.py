@@ -66,8 +66,8 @@ def target_of(request_view: RequestView, path: Levels, *, at: TextPosition) -> W
         if synonym is None:
             break
         request_view.look_up(Kind.SYNONYM, path, Action.SYNONYM_LOAD)
-        found = declaring_statement(synonym, tree.CreateSynonym).target
-        path = (*found.dataverse, found.last)
+        name = declaring_statement(synonym, tree.CreateSynonym).target
+        path = (*name.dataverse, name.last)
     try:
         node = request_view.look_up(Kind.TABLE, path, Action.TABLE_COMMIT, probe=Action.TABLE_MAY_PROBE).entity
     except NotFound:
@@ -89,5 +89,5 @@ async def hold_dataset_lock(ctx: Context, target: WriteTarget, *, seconds: float
             LockKey(target.catalog_id, LockKind.DATASET, dataverse, target.path[-1]), LockMode.EXCLUSIVE_MODIFY
         ),
     ]
-    async with LOCKS.of(ctx.services).held(wishes, seconds) as held:
-        yield held
+    async with LOCKS.of(ctx.services).held(wishes, seconds) as locks:
+        yield locks

@@ -67,9 +67,9 @@ async def _exclude_writers(
     except NotFound:
         yield  # the drop itself reports what is missing
         return
-    asked = wishes(catalog_id)
-    if await LOCKS.of(session.ctx.services).are_free(asked):
+    requests = wishes(catalog_id)
+    if await LOCKS.of(session.ctx.services).are_free(requests):
         yield
         return
-    async with LOCKS.of(session.ctx.services).held(asked, session.seconds_left):
+    async with LOCKS.of(session.ctx.services).held(requests, session.seconds_left):
         yield

@@ -48,8 +48,8 @@ def lock_withdraw(tx: Tx, token: int) -> tuple[LockRow | None, list[int]]:
 
     Returns the lock that blocked it, and the tokens that were granted locks by this.
     """
-    found = find_blocker(tx.locks.beside(token), token)
-    return found, lock_release(tx, token)
+    row = find_blocker(tx.locks.beside(token), token)
+    return row, lock_release(tx, token)
 
 
 def lock_upgrade(tx: Tx, token: int, *, key: LockKey) -> bool:
@@ -87,12 +87,12 @@ def locks_drop_dead(tx: Tx, holder: str) -> list[int]:
 
     Returns the tokens that were granted locks by this.
     """
-    found = []
+    results = []
     for dead in tx.locks.dead(but=holder):
         for token in tx.locks.tokens(dead):
-            found += lock_release(tx, token)
+            results += lock_release(tx, token)
         tx.locks.bury(dead)
-    return found
+    return results
 
 
 def locks_beat(tx: Tx, holder: str, *, known: Collection[int], lease_ms: int) -> tuple[set[int], list[int]]:
@@ -101,11 +101,11 @@ def locks_beat(tx: Tx, holder: str, *, known: Collection[int], lease_ms: int) ->
     Returns the node's remaining tokens, and the tokens that were granted locks by this.
     """
     tx.locks.live(holder, lease_ms=lease_ms)
-    found = locks_drop_dead(tx, holder)
+    results = locks_drop_dead(tx, holder)
     standing = set(tx.locks.tokens(holder))
     for token in sorted(standing - set(known)):
-        found += lock_release(tx, token)
-    return standing & set(known), found
+        results += lock_release(tx, token)
+    return standing & set(known), results
 
 
 def _held_mode(tx: Tx, token: int, *, key: LockKey) -> LockMode | None:
@@ -123,7 +123,7 @@ def _pass_on(tx: Tx, rows: Collection[LockRow], *, token: int, left: Collection[
 
 
 def _grant(tx: Tx, rows: Collection[LockRow], *, among: Collection[int]) -> list[int]:
-    found = grantable_locks(rows, among)
-    for token in found:
+    results = grantable_locks(rows, among)
+    for token in results:
         tx.locks.grant(token)
-    return found
+    return results

@@ -120,11 +120,11 @@ class HeldLocks:
             raise released_locks_error()
         if self.is_lost:
             raise LockLost(f"The statement doesn't hold its lock on {wish.key} any more: run it again")
-        held = self._modes.get(wish.key)
-        if held is None:
+        mode = self._modes.get(wish.key)
+        if mode is None:
             raise ValueError(f"{wish.key} is none of the keys that were asked for")
-        if not contains(held, wish.mode):
-            raise conflicting_modes_error(wish.mode, held)
+        if not contains(mode, wish.mode):
+            raise conflicting_modes_error(wish.mode, mode)
 
     async def upgrade(self, key: LockKey, timeout_s: float) -> None:
         """Upgrade EXCLUSIVE_MODIFY to UPGRADED_WRITE once the last reader is done.
@@ -185,17 +185,19 @@ class StatementLocks:
 
         Raises SqlppError (ASX1049), LockTimeout (no lock is held), ServiceUnavailable.
         """
-        held = await self.acquire(wishes, timeout_s)
+        locks = await self.acquire(wishes, timeout_s)
         try:
-            yield held
+            yield locks
         finally:
-            await held.release()
+            await locks.release()
 
     async def acquire(self, wishes: Iterable[LockRequest], timeout_s: float) -> HeldLocks:
         """Acquire locks until they are released. Raises as `held`."""
-        asked = wishes_of(wishes)
-        if not 0 < len(asked) <= WISHES_MAX:
-            raise ServiceUnavailable(f"A statement can have 1 to {WISHES_MAX} locks, not {len(asked)}: do it in parts")
+        request = wishes_of(wishes)
+        if not 0 < len(request) <= WISHES_MAX:
+            raise ServiceUnavailable(
+                f"A statement can have 1 to {WISHES_MAX} locks, not {len(request)}: do it in parts"
+            )
         if len(self._claims) >= REQUESTS_MAX:
             raise ServiceUnavailable(
                 "Too many statements are at work here: try again, or another node", retry_after_s=5
@@ -203,13 +205,13 @@ class StatementLocks:
         claim = _LockRequest()
         self._claims.add(claim)
         try:
-            await self._acquire(claim, asked, timeout_s=timeout_s)
+            await self._acquire(claim, request, timeout_s=timeout_s)
         except BaseException:
             self._untidy = True  # the request may have been written after all
             if claim in self._claims:
                 await self.release(claim)
             raise
-        return HeldLocks(self, claim, wishes=asked)
+        return HeldLocks(self, claim, wishes=request)
 
     async def _acquire(self, claim: _LockRequest, wishes: tuple[LockRequest, ...], *, timeout_s: float) -> None:
         if self._beating is None:
@@ -230,10 +232,10 @@ class StatementLocks:
 
     async def _withdraw(self, claim: _LockRequest) -> LockRow | None:
         """Withdraw a request that waited too long. Returns the lock that blocked it."""
-        found, passed = await self._submit(partial(lock_withdraw, token=claim.token))
+        row, passed = await self._submit(partial(lock_withdraw, token=claim.token))
         self._claims.discard(claim)  # only now: a cancellation on the way must still release the locks
         self._tell(passed)
-        return found
+        return row
 
     async def upgrade(self, claim: _LockRequest, key: LockKey, *, timeout_s: float) -> None:
         """Wait for the upgrade of a held lock; on failure the lock stays as it was."""

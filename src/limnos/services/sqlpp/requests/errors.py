@@ -57,12 +57,12 @@ def no_dataset(path: Levels, at: TextPosition | None) -> SqlppError:
 def object_exists(kind: str, path: Levels, *, at: TextPosition | None) -> SqlppError:
     """Return the error for a taken name."""
     word = _ARTICLES.get(kind, kind)
-    told = f"A {word} with name {shown(path[-1:])} already exists in dataverse {shown(path[:-1])}"
+    text = f"A {word} with name {shown(path[-1:])} already exists in dataverse {shown(path[:-1])}"
     if kind == "type":
-        told = f"A datatype with this name {shown(path[-1:])} already exists"
+        text = f"A datatype with this name {shown(path[-1:])} already exists"
     if kind == "index":
-        told = f"An index with this name {shown(path[-1:])} already exists"
-    return SqlppError(_EXISTS[kind], told, at)
+        text = f"An index with this name {shown(path[-1:])} already exists"
+    return SqlppError(_EXISTS[kind], text, at)
 
 
 def in_use(kind: str, path: Levels, *, by: str, at: TextPosition | None) -> SqlppError:
@@ -75,9 +75,9 @@ def dataverse_in_use(dataverse: Levels, *, what: str, by: str, at: TextPosition 
     return SqlppError(1147, f"Cannot drop dataverse: {shown(dataverse)}: {what} being used by {by}", at)
 
 
-def invalid_operation(told: str, at: TextPosition | None) -> SqlppError:
+def invalid_operation(text: str, at: TextPosition | None) -> SqlppError:
     """Return the error for an operation that the object does not support."""
-    return compilation(f"Invalid operation - {told}", at)
+    return compilation(f"Invalid operation - {text}", at)
 
 
 def check_dataverse(parts: Levels, at: TextPosition | None) -> None:

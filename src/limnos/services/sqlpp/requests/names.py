@@ -82,22 +82,22 @@ async def bind_with_names(
     is_long = False
     for _ in range(ROUNDS_MAX):
         known.wanted.clear()
-        found, failure = None, None
+        result, failure = None, None
         try:
             if not is_long:
                 try:
-                    found = bind(known)
+                    result = bind(known)
                 except BudgetSpent:
                     is_long = True
                     known.wanted.clear()
             if is_long:
-                found = await elsewhere(known)
+                result = await elsewhere(known)
         except SqlppError as error:
             failure = error
         if not known.wanted:
             if failure is not None:
                 raise await _missing_catalog_hint(ctx, known, failure=failure)
-            return cast("T", found)
+            return cast("T", result)
         questions = tuple(known.wanted)
         answers = await ctx.read(scope_of(ctx), partial(_answers, questions))
         known.facts.update(zip(questions, answers, strict=True))
@@ -108,7 +108,7 @@ async def bind_with_names(
 async def _missing_catalog_hint(ctx: Context, known: KnownNames, *, failure: SqlppError) -> SqlppError:
     """Add a hint to the error for a missing dataverse whose first part is the name of another catalog."""
     home = scope_of(ctx)
-    first = {each.dataverse[0] for each, found in known.facts.items() if each.about == "dataverse" and found is False}
+    first = {each.dataverse[0] for each, result in known.facts.items() if each.about == "dataverse" and result is False}
     if failure.number != NO_DATAVERSE or len(first) != 1 or first == {home.catalog}:
         return failure
     (name,) = first
@@ -220,8 +220,8 @@ def _function(request_view: RequestView, question: NameQuestion) -> UserFunction
     if node is None:
         return None
     texts = cast("SqlppObjectRecord", node.record).statements
-    found = UnparsedFunction(question.dataverse, question.name, question.arity, texts)
-    return found.parsed() if sum(map(len, texts)) <= TEXT_SHORT else found
+    function = UnparsedFunction(question.dataverse, question.name, question.arity, texts)
+    return function.parsed() if sum(map(len, texts)) <= TEXT_SHORT else function
 
 
 def function_find(request_view: RequestView, levels: Levels) -> Node | None:

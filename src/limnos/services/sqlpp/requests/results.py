@@ -105,10 +105,10 @@ class ResultWriter:
 
 async def result_find(ctx: Context, handle: str, *, asker: Requester) -> StatementRequest:
     """Return the request of a handle. Raises NotFound, in the same words for another user's handle."""
-    found = rows_of(await ctx.find(request_query(handle, asker)))
-    if not found:
+    requests = rows_of(await ctx.find(request_query(handle, asker)))
+    if not requests:
         raise NotFound("No result of that handle is kept for you: it has expired, or was discarded", kind="result")
-    return found[0]
+    return requests[0]
 
 
 def is_lost(ctx: Context, row: StatementRequest) -> bool:
@@ -120,10 +120,10 @@ async def result_lines(ctx: Context, row: StatementRequest) -> AsyncGenerator[li
     """Yield a result's lines, part by part. Raises ServiceUnavailable if it is discarded meanwhile."""
     count = number = 0
     while count < row.rows_count:
-        found = await ctx.find(part_query(row.handle, number))
-        if not found:
+        results = await ctx.find(part_query(row.handle, number))
+        if not results:
             raise ServiceUnavailable("The result was discarded while it was read")
-        lines = bytes(found[0][0]).split(b"\n")
+        lines = bytes(results[0][0]).split(b"\n")
         count += len(lines)
         number += 1
         yield lines

@@ -122,8 +122,8 @@ async def _end_running(taking: asyncio.Future[tuple[list[bytes], bool]]) -> str:
     with suppress(asyncio.CancelledError, Exception):
         try:
             await taking
-        except StatementEnded as told:
-            return f": {told}"
+        except StatementEnded as result:
+            return f": {result}"
     return ""
 
 
@@ -181,33 +181,33 @@ class RunningRequests:
             for each in self.of(None if everybody else asker)
         ]  # fmt: skip
         query = runs_query(asker, everybody=everybody, now_ms=self.store.time.now_ms())
-        found = rows_of(await self.gate.find(query))
-        return here + [each for each in found if each.holder != self.holder]
+        requests = rows_of(await self.gate.find(query))
+        return here + [each for each in requests if each.holder != self.holder]
 
-    async def cancel(self, by: str, wanted: str, *, asker: Requester, everybody: bool) -> list[str]:
+    async def cancel(self, by: str, value: str, *, asker: Requester, everybody: bool) -> list[str]:
         """End requests on all nodes. Those on this node end at once, those on other nodes within a second.
 
         Args:
             by: The field to compare: `request_id`, `client_context_id` or `handle`.
-            wanted: The value of that field.
+            value: The value of that field.
             asker: The user whose requests may be ended.
             everybody: Whether requests of all users may be ended.
 
         Returns:
             The ids of the ended requests; empty if none was found.
         """
-        here = [each for each in self.of(None if everybody else asker) if _is_request(each, by, wanted=wanted)]
+        here = [each for each in self.of(None if everybody else asker) if _is_request(each, by, value=value)]
         for each in here:
             each.stop()
         if here:
             return [each.id for each in here]
         until = asyncio.get_running_loop().time() + self.reach_s
         while True:
-            found = await self.store.submit(
-                self.permit, lambda tx: tx.requests.cancel(by, wanted, asker=asker, everybody=everybody)
+            names = await self.store.submit(
+                self.permit, lambda tx: tx.requests.cancel(by, value, asker=asker, everybody=everybody)
             )
-            if found or asyncio.get_running_loop().time() >= until:
-                return found
+            if names or asyncio.get_running_loop().time() >= until:
+                return names
             await asyncio.sleep(self.every_s)
 
     def beside(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -279,9 +279,9 @@ class RunningRequests:
             log.warning("a request that has ended is still in the store, and is swept later", error=str(error))
 
 
-def _is_request(request: RunningRequest, by: str, *, wanted: str) -> bool:
+def _is_request(request: RunningRequest, by: str, *, value: str) -> bool:
     return (
-        wanted
+        value
         == {"request_id": request.id, "client_context_id": request.client_context_id, "handle": request.handle}[by]
     )
 

@@ -19,8 +19,8 @@ down_revision = "0002"
 
 def upgrade() -> None:
     """Add the columns and the index. A store created by this release has them already."""
-    found = sa.inspect(op.get_bind())
-    if "trust" not in {column["name"] for column in found.get_columns("token")}:
+    inspector = sa.inspect(op.get_bind())
+    if "trust" not in {column["name"] for column in inspector.get_columns("token")}:
         op.add_column("token", sa.Column("trust", sa.Text, nullable=False, server_default="believed"))
         op.add_column("token", sa.Column("root_id", Id))
         op.add_column("principal", sa.Column("tokens_from", Id, nullable=False, server_default="0"))

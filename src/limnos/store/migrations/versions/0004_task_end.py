@@ -19,8 +19,8 @@ down_revision = "0003"
 
 def upgrade() -> None:
     """Add the columns. A store created by this release has them already."""
-    found = sa.inspect(op.get_bind())
-    if "ended_at" not in {column["name"] for column in found.get_columns("task")}:
+    inspector = sa.inspect(op.get_bind())
+    if "ended_at" not in {column["name"] for column in inspector.get_columns("task")}:
         op.add_column("task", sa.Column("ended_at", Id))
         op.add_column("task", sa.Column("result", sa.Text))
 

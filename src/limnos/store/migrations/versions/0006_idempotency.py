@@ -17,9 +17,9 @@ down_revision = "0005"
 def upgrade() -> None:
     """Replace an earlier table that no release ever used."""
     bind = op.get_bind()
-    found = sa.inspect(bind)
-    if found.has_table(idempotency.name):
-        if "caller" in {column["name"] for column in found.get_columns(idempotency.name)}:
+    inspector = sa.inspect(bind)
+    if inspector.has_table(idempotency.name):
+        if "caller" in {column["name"] for column in inspector.get_columns(idempotency.name)}:
             return
         op.drop_table(idempotency.name)
     idempotency.create(bind)

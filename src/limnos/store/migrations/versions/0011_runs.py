@@ -18,9 +18,9 @@ _TABLES = (pipeline_version, pipeline_run, run_step, run_finding)
 def upgrade() -> None:
     """Create the tables. A store created by this release has them already. The previous release knows no pipelines."""
     bind = op.get_bind()
-    there = sa.inspect(bind)
+    inspector = sa.inspect(bind)
     for table in _TABLES:
-        if not there.has_table(table.name):
+        if not inspector.has_table(table.name):
             table.create(bind)
 
 

@@ -18,9 +18,9 @@ def upgrade() -> None:
 
     A store created by this release has both columns already. The previous release leaves them empty.
     """
-    found = sa.inspect(op.get_bind())
+    inspector = sa.inspect(op.get_bind())
     for table in TABLES:
-        if "phases" not in {column["name"] for column in found.get_columns(table)}:
+        if "phases" not in {column["name"] for column in inspector.get_columns(table)}:
             op.add_column(table, sa.Column("phases", sa.Text))
 
 
