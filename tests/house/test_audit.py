@@ -23,6 +23,7 @@ OWN = {
     "services/storage/location_reconciliation.py": "the register of places at a start and in rounds: rows that follow from what is stored",
     "services/request/idempotency_replay.py": "what a request with a key was answered",
     "services/iceberg/reports.py": "reports of clients, which change nothing",
+    "services/maintenance/assessing.py": "what tables need, and what incremental readers have read: no object changes",
     "services/runs/runners.py": "that a run's process lives, and what its steps are at: its start and its end are told",
     "services/iceberg/restricted_reads.py": "files rewritten for restricted readers, which change nothing",
     "services/iceberg/snapshot_pins.py": "snapshots that plans need, which change nothing",

@@ -83,6 +83,7 @@ class Action(StrEnum):
     TABLE_COMMIT = "table_commit", Kind.TABLE
     TABLE_REPORTS = "table_reports", Kind.TABLE
     TABLE_CHECK = "table_check", Kind.TABLE
+    TABLE_MAINTAIN = "table_maintain", Kind.TABLE
     TABLE_DROP = "table_drop", Kind.TABLE
     TABLE_RENAME = "table_rename", Kind.TABLE
     TABLE_MOVE = "table_move", Kind.TABLE

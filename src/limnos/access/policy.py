@@ -142,6 +142,7 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_COMMIT: inside(_MODIFY, _TABLE),
     Action.TABLE_REPORTS: inside(_MODIFY, _TABLE),  # metrics reports of clients about scans and commits
     Action.TABLE_CHECK: inside(_MODIFY, _TABLE),  # names of its files, and whether they exist
+    Action.TABLE_MAINTAIN: inside(_MODIFY, _TABLE),  # what it needs, what keeps its snapshots; operations
     Action.TABLE_DROP: inside(_TABLE),
     Action.TABLE_RENAME: inside(_MODIFY, _TABLE),  # within its namespace
     Action.TABLE_MOVE: inside(_TABLE),  # and TABLE_CREATE on the new namespace

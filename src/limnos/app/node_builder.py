@@ -35,7 +35,7 @@ from limnos.services.iceberg.running_plans import RUNNING_PLANS
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
 from limnos.services.identity.issuer import ISSUER
 from limnos.services.lance.workers import WORKERS
-from limnos.services.request.defaults import AccessSettings, AuditRules, RequestDefaults
+from limnos.services.request.defaults import AccessSettings, AuditRules, MaintenanceDefaults, RequestDefaults
 from limnos.services.request.files import FileOperations
 from limnos.services.request.location_rules import LocationConflicts
 from limnos.services.request.named_storages import NamedStorages, read_storages
@@ -237,6 +237,7 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
         check_added_files_max=settings.iceberg.check_added_files_max,
         check_added_files_s=settings.iceberg.check_added_files_s,
         clock_ahead_ms=int(settings.iceberg.clock_ahead_s * 1000),
+        maintenance=MaintenanceDefaults(assess=settings.maintenance.assess),
         storages=storages,
         location_conflicts=LocationConflicts(),
         audit=audit_settings_of(settings.audit),

@@ -52,6 +52,10 @@ def _chores(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
     """
     if name in CHORES:
         return CHORES
+    if name.startswith("maintenance-"):
+        from limnos.formats.maintenance.offloaded import CHORES as MAINTENANCE
+
+        return MAINTENANCE
     if name.startswith("scan-"):
         from limnos.formats.scans.offloaded import CHORES as SCANS
 

@@ -56,6 +56,7 @@ from limnos.client.identity.roles import Roles
 from limnos.client.identity.service_accounts import ServiceAccounts
 from limnos.client.identity.tokens import Tokens
 from limnos.client.identity.users import Users
+from limnos.client.operation.maintenance import Maintenance
 from limnos.client.operation.sqlpp import Statements
 from limnos.client.operation.storage import Storage
 from limnos.client.operation.tasks import Tasks
@@ -78,6 +79,7 @@ class _Resources(Generic[S]):
         self.names = NamespaceNames(sender, scope)
         self.tables = Tables(sender, scope)
         self.table_checks = TableChecks(sender, scope)
+        self.maintenance = Maintenance(sender, scope)
         self.schemas = Schemas(sender, scope)
         self.views = Views(sender, scope)
         self.models = Models(sender, scope)

@@ -18,6 +18,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from limnos.config.access import AccessSection, OidcSection, User
 from limnos.config.audit import AuditSection
 from limnos.config.machine import memory_bytes
+from limnos.config.maintenance import MaintenanceSection
 from limnos.config.planning import PlanningSection
 from limnos.config.secrets import SecretText, holds_secret, open_passwords
 from limnos.config.section import SettingsSection
@@ -582,6 +583,7 @@ class Settings(BaseSettings):
     sqlpp: SqlppSection = SqlppSection()
     engine: EngineSection = EngineSection()
     planning: PlanningSection = PlanningSection()
+    maintenance: MaintenanceSection = MaintenanceSection()
     jobs: JobsSection = JobsSection()
     view: ViewSection = ViewSection()
     store: StoreSection = StoreSection()

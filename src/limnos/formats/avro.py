@@ -74,6 +74,20 @@ def values_of(data: bytes, *paths: tuple[str, ...], is_needed: bool = False) -> 
         raise BadAvro(str(error) or type(error).__name__) from error
 
 
+def field_names(data: bytes, *path: str) -> list[str]:
+    """Return the names of the fields of the record at a path of fields; none if there is no record. Raises BadAvro."""
+    try:
+        schema = _schema(_head(io.BytesIO(data))[0])
+        for name in path:
+            fields = schema.get("fields", []) if isinstance(schema, dict) else []
+            schema = next((each["type"] for each in fields if each["name"] == name), None)
+        return [str(each["name"]) for each in schema.get("fields", [])] if isinstance(schema, dict) else []
+    except BadAvro:
+        raise
+    except Exception as error:
+        raise BadAvro(str(error) or type(error).__name__) from error
+
+
 def _value_at(row: object, path: tuple[str, ...]) -> object:
     result = row
     for name in path:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from limnos.model.audit import add_detail
 from limnos.model.errors import StalePermit
 from limnos.store.activity.lineage import LineageWrites
+from limnos.store.activity.maintenance import MaintenanceWrites
 from limnos.store.activity.runs import RunWrites
 from limnos.store.activity.scan_plans import ScanPlanWrites
 from limnos.store.activity.sqlpp_locks import SqlppLockWrites
@@ -113,6 +114,11 @@ class Tx(StoreTransaction):
     def statistics(self) -> StatisticWrites:
         """Statistics of tables."""
         return StatisticWrites(self)
+
+    @property
+    def maintenance(self) -> MaintenanceWrites:
+        """Findings, checkpoints and operations of table maintenance."""
+        return MaintenanceWrites(self)
 
     @property
     def dependencies(self) -> DependencyWrites:

@@ -63,6 +63,13 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield case(check, "table", "lake", "main", query="?table=there.t")
     yield case(check, "no table", "lake", "main", query="?table=there.gone")
     yield case(check, "of no catalog", "lake", "nowhere", query="?table=there.t")
+    maintenance = f"GET {LAKE}/catalogs/{{c}}/maintenance"
+    for rest in ("findings", "operations"):
+        yield case(f"{maintenance}/{rest}", "catalog", "lake", "main")
+        yield case(f"{maintenance}/{rest}", "no catalog", "lake", "nowhere")
+    yield case(f"{maintenance}/table", "table", "lake", "main", query="?table=there.t")
+    yield case(f"{maintenance}/table", "no table", "lake", "main", query="?table=there.gone")
+    yield case(f"{maintenance}/table", "of no catalog", "lake", "nowhere", query="?table=there.t")
     yield from _lineage()
     yield from _webhooks(node)
     yield from _pipelines(node, who)

@@ -1,4 +1,4 @@
-"""Contents of policies: custom rules, or when Iceberg tables are compacted (content classes of Gravitino 1.3).
+"""Contents of policies: custom rules, or how Iceberg tables are maintained (content classes of Gravitino).
 
 May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know who carries a policy out.
 """
@@ -15,9 +15,16 @@ from limnos.model.errors import BadRequest
 Content = TypeVar("Content")
 CUSTOM: Final = "custom"
 COMPACTION: Final = "system_iceberg_compaction"
+SNAPSHOT_EXPIRATION: Final = "system_iceberg_snapshot_expiration"
+ORPHAN_FILE_REMOVAL: Final = "system_iceberg_orphan_file_removal"
+MAINTENANCE_TYPES: Final = (COMPACTION, SNAPSHOT_EXPIRATION, ORPHAN_FILE_REMOVAL)
+"""Types of policies about Iceberg tables, for catalogs, schemas and tables."""
+ORPHAN_DAYS_MIN: Final = 3
+"""The least age of files that a policy may have removed, in days: writers may hold files for long."""
+_NUMBER_MAX: Final = 1_000_000_000
 OBJECT_TYPES: Final = ("CATALOG", "SCHEMA", "TABLE", "VIEW", "FILESET", "TOPIC", "MODEL", "FUNCTION", "COLUMN")
 """Types of objects to which a policy can be attached."""
-_COMPACTED: Final = ("CATALOG", "SCHEMA", "TABLE")
+_MAINTAINED: Final = ("CATALOG", "SCHEMA", "TABLE")
 
 
 class CustomContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
@@ -39,13 +46,46 @@ class CompactionContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
     rewrite_options: dict[str, str] | None = None
 
 
+class SnapshotExpirationContent(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
+):
+    """How long snapshots of tables are kept."""
+
+    older_than_days: int | None = None
+    retain_last: int | None = None
+    stream_results: bool | None = None
+    """For executors on Spark; the server itself holds no list of files."""
+    min_snapshot_count: int | None = None
+
+
+class OrphanFileRemovalContent(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
+):
+    """When files that no snapshot names are removed."""
+
+    older_than_days: int | None = None
+    location: str | None = None
+    dry_run: bool | None = None
+    cleanup_interval_days: int | None = None
+
+
+def content_of(text: str, shape: type[Content]) -> Content:
+    """Decode the content of a stored policy."""
+    return msgspec.json.decode(text, type=shape)
+
+
 def content_text(policy_type: str, content: Json) -> str:
     """Check the content of a policy and encode it for its record. Raises BadRequest."""
     if policy_type == CUSTOM:
         return msgspec.json.encode(_custom(_read(content, CustomContent))).decode()
     if policy_type == COMPACTION:
         return msgspec.json.encode(_compaction(_read(content, CompactionContent))).decode()
-    raise BadRequest(f"Field policyType is {CUSTOM} or {COMPACTION}, not {preview_value(policy_type)}")
+    if policy_type == SNAPSHOT_EXPIRATION:
+        return msgspec.json.encode(_expiration(_read(content, SnapshotExpirationContent))).decode()
+    if policy_type == ORPHAN_FILE_REMOVAL:
+        return msgspec.json.encode(_orphan_removal(_read(content, OrphanFileRemovalContent))).decode()
+    told = ", ".join((CUSTOM, *MAINTENANCE_TYPES))
+    raise BadRequest(f"Field policyType is one of {told}, not {preview_value(policy_type)}")
 
 
 def _read(content: Json, shape: type[Content]) -> Content:
@@ -71,8 +111,30 @@ def _compaction(content: CompactionContent) -> CompactionContent:
     return content
 
 
+def _expiration(content: SnapshotExpirationContent) -> SnapshotExpirationContent:
+    _check_number("olderThanDays", content.older_than_days, least=0)
+    _check_number("retainLast", content.retain_last, least=1)
+    _check_number("minSnapshotCount", content.min_snapshot_count, least=0)
+    return content
+
+
+def _orphan_removal(content: OrphanFileRemovalContent) -> OrphanFileRemovalContent:
+    _check_number("olderThanDays", content.older_than_days, least=ORPHAN_DAYS_MIN)
+    _check_number("cleanupIntervalDays", content.cleanup_interval_days, least=1)
+    if content.location is not None:
+        raise BadRequest(
+            "Field location of the content is not taken: the server looks at each table's own location alone"
+        )
+    return content
+
+
+def _check_number(name: str, value: int | None, *, least: int) -> None:
+    if value is not None and not least <= value <= _NUMBER_MAX:
+        raise BadRequest(f"Field {name} of the content is {value}, and at least {least}, at most {_NUMBER_MAX}")
+
+
 def supported_types(policy_type: str, text: str) -> tuple[str, ...]:
     """Return the types of objects to which a policy can be attached."""
-    if policy_type == COMPACTION:
-        return _COMPACTED
+    if policy_type in MAINTENANCE_TYPES:
+        return _MAINTAINED
     return tuple(msgspec.json.decode(text, type=CustomContent).supported_object_types)

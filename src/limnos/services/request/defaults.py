@@ -26,6 +26,13 @@ class AuditRules(NamedTuple):
     """The location to which each day's lines are exported when the day is over; None for no export."""
 
 
+class MaintenanceDefaults(NamedTuple):
+    """What the server does for tables of its own accord."""
+
+    assess: bool = True
+    """Whether it finds out what tables need."""
+
+
 class RequestDefaults(NamedTuple):
     """Defaults of request fields, and limits and lifetimes of what requests create."""
 
@@ -89,6 +96,7 @@ class RequestDefaults(NamedTuple):
     """
     clock_ahead_ms: int = 30_000
     """How far timestamps in metadata from clients may be ahead of the store's clock, in milliseconds."""
+    maintenance: MaintenanceDefaults = MaintenanceDefaults()
     storages: NamedStorages = NamedStorages()
     location_conflicts: LocationConflicts = LocationConflicts()
     """The owners of conflicting locations, whose files nobody gets."""

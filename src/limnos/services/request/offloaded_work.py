@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from limnos.formats.iceberg.offloaded import CHORES as ICEBERG
+from limnos.formats.maintenance.offloaded import CHORES as MAINTENANCE
 from limnos.sqlpp.offloaded_work import CHORES as SQLPP
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from limnos.model.entities import MetadataDocument
 
-OFFLOADED_FUNCTIONS = {**ICEBERG, **SQLPP}
+OFFLOADED_FUNCTIONS = {**ICEBERG, **MAINTENANCE, **SQLPP}
 SCAN_FUNCTIONS_MODULE: Final = "limnos.formats.scans.offloaded"
 """The module of the offloaded functions of scans, which a server does not load itself."""
 REQUEST_BYTES_MAX = 64 << 10

@@ -28,6 +28,7 @@ from limnos.services.activity.audit_exports import (
 from limnos.services.exchange.metalake_import import PRUNE_IMPORT, PruneImport, import_prune, imports_prune
 from limnos.services.iceberg.restricted_files import PRUNE_RESTRICTED, PRUNE_RESTRICTED_EVERY_S, restricted_prune
 from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload, lance_purge_run
+from limnos.services.maintenance.assessing import ASSESS_EVERY_S, ASSESS_TABLES, AssessmentPosition, assess_run
 from limnos.services.sqlpp.execution.compaction_requests import COMPACT, TEND, CompactPayload
 from limnos.services.sqlpp.execution.compaction_task import LEASE_MS as COMPACT_LEASE_MS
 from limnos.services.sqlpp.execution.compaction_task import compact_run
@@ -117,6 +118,11 @@ async def _clean(work: TaskContext, payload: JanitorPayload) -> TaskOutcome:
 
 async def _free_places(work: TaskContext, payload: ReleasedLocations) -> TaskOutcome:
     told_next, result = await released_free(work, payload)
+    return TaskOutcome(result, msgspec.json.encode(told_next).decode())
+
+
+async def _assess(work: TaskContext, payload: AssessmentPosition) -> TaskOutcome:
+    told_next, result = await assess_run(work, payload)
     return TaskOutcome(result, msgspec.json.encode(told_next).decode())
 
 
@@ -214,6 +220,7 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
             TaskKind(
                 EXPORT_AUDIT_DAYS, typed_runner(AuditDays, _export_audit_days), tries=5, every_s=EXPORT_AUDIT_EVERY_S
             ),
+            TaskKind(ASSESS_TABLES, typed_runner(AssessmentPosition, _assess), tries=5, every_s=ASSESS_EVERY_S),
             TaskKind(FREE_PLACES, typed_runner(ReleasedLocations, _free_places), tries=5, every_s=FREE_PLACES_EVERY_S),
             TaskKind(JANITOR, typed_runner(JanitorPayload, _clean), tries=5, every_s=EVERY_S),
         )

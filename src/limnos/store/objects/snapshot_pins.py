@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from limnos.model.runs import HELD, LIVE
-from limnos.store.sql import Sql
+from limnos.store.sql import Load, Row, Sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,6 +52,18 @@ class PinHolder(NamedTuple):
     expires_at: int
 
 
+def holders_read(table_id: int, *, now_ms: int) -> Load[list[PinHolder]]:
+    """Read the current pins of a table's snapshots, runs first."""
+    return _holders((yield HOLDERS, {"table": table_id, "now": now_ms}))
+
+
+def _holders(rows: Sequence[Row]) -> list[PinHolder]:
+    return [
+        PinHolder(frozenset(msgspec.json.decode(snapshots, type=list[int])), uuid, state, expires)
+        for snapshots, _, expires, uuid, state in rows
+    ]
+
+
 class SnapshotPinWrites:
     """Writes of pins."""
 
@@ -60,11 +72,7 @@ class SnapshotPinWrites:
 
     def holders(self, table_id: int) -> list[PinHolder]:
         """Read the current pins of a table's snapshots, runs first."""
-        rows = self.tx.rows(HOLDERS, {"table": table_id, "now": self.tx.now_ms})
-        return [
-            PinHolder(frozenset(msgspec.json.decode(snapshots, type=list[int])), uuid, state, expires)
-            for snapshots, _, expires, uuid, state in rows
-        ]
+        return _holders(self.tx.rows(HOLDERS, {"table": table_id, "now": self.tx.now_ms}))
 
     def run_set(self, run_id: int, step: str, *, pins: Mapping[int, Sequence[int]]) -> None:
         """Replace the snapshots that a run needs for a step, by table. The step "" is the beginning of the run."""

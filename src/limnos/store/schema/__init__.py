@@ -18,6 +18,7 @@ from limnos.store.schema.access import (
     token,
 )
 from limnos.store.schema.base import GONE, LIVE, Id, Name, metadata
+from limnos.store.schema.maintenance import maintenance_checkpoint, maintenance_finding, maintenance_operation
 from limnos.store.schema.tree import (
     change,
     clock,
@@ -90,6 +91,9 @@ __all__ = [
     "lineage_column",
     "lineage_dataset",
     "lineage_edge",
+    "maintenance_checkpoint",
+    "maintenance_finding",
+    "maintenance_operation",
     "metadata",
     "metalake_import",
     "metrics_report",

@@ -1,0 +1,91 @@
+"""`maintenance plan | explain | status`.
+
+May import `client` values and this room.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import msgspec
+from cyclopts import App
+
+from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.output import show_fields, show_rows, visible
+from limnos.client.values import MaintenanceReport
+
+app = App(name="maintenance")
+
+
+@app.command
+def plan(catalog: str, /, *, kind: str | None = None, common: CommonFlags = DEFAULTS) -> None:
+    """Show what the tables of a catalog need, the greatest need first.
+
+    Shows the tables that you may modify. The server looks at what changed every five minutes.
+
+    Parameters
+    ----------
+    catalog
+        The catalog, as `main`.
+    kind
+        Only this kind: compact, deletes, manifests, expire or metadata.
+    """
+    with common.client() as client:
+        found = client.maintenance.plan(catalog)
+    rows = [msgspec.structs.asdict(each) for each in found if kind in (None, each.kind)]
+    show_rows(
+        rows, ["table", "kind", "score", "reason", "found_at"], shape=common.shape, empty="no table needs maintenance"
+    )
+
+
+@app.command
+def explain(path: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Show what a table needs, which policies apply, and what keeps each snapshot.
+
+    Parameters
+    ----------
+    path
+        The table, as `main.raw.trips`.
+    """
+    with common.client() as client:
+        found = client.maintenance.explain(path)
+    if common.shape == "json":
+        show_fields(msgspec.to_builtins(found), shape=common.shape)
+        return
+    print("\n".join(visible(line) for line in _lines(found)))
+
+
+def _lines(found: MaintenanceReport) -> Iterator[str]:
+    """Yield the lines of an explanation for people."""
+    yield f"{found.data_files or 0} data files, {found.delete_files or 0} delete files, {found.total_bytes or 0} bytes"
+    yield f"writer: {found.writer}"
+    yield from (f"blocked: {each}" for each in found.blocked)
+    yield from (f"needs {each.kind}: {each.reason}" for each in found.findings)
+    if not found.findings:
+        yield "needs nothing"
+    for policy in found.policies:
+        state = "" if policy.enabled else " (disabled, so it turns this off)"
+        yield f"policy {policy.name} ({policy.type}) on {policy.on}{state}"
+        yield from (f"  policy {name} on the same object does not apply" for name in policy.not_applied)
+    yield f"{found.removable} of {found.snapshots} snapshots may be removed"
+    yield from (f"  branch or tag {name} is past its age" for name in found.refs_removable)
+    for each in found.history:
+        yield f"  {each.snapshot_id} {each.at} {each.kept_because or 'may be removed'}"
+
+
+@app.command
+def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Show what the server does by itself, and the last operations on tables that you may modify.
+
+    Parameters
+    ----------
+    catalog
+        The catalog, as `main`.
+    """
+    with common.client() as client:
+        found = client.maintenance.status(catalog)
+    rows = [msgspec.structs.asdict(each) for each in found.operations]
+    columns = ["id", "table", "kind", "state", "user", "policy", "started_at", "ended_at", "result"]
+    show_rows(rows, columns, shape=common.shape, empty="no operation on a table was carried out")
+    sys.stderr.write(visible(f"assessing tables: {'on' if found.assess else 'off'}") + "\n")

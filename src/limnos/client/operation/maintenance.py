@@ -1,0 +1,44 @@
+"""Calls on table maintenance (own API).
+
+May import `names` and this room. Paths start with the catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from limnos.client.flow import Flow, Resource, S, call, verb
+from limnos.client.paths import parts_of
+from limnos.client.values import MaintenanceFinding, MaintenanceFindings, MaintenanceReport, MaintenanceStatus
+from limnos.names import display
+
+
+class Maintenance(Resource[S]):
+    """What Iceberg tables need, why, and what was done."""
+
+    __slots__ = ()
+
+    @verb
+    def plan(self, catalog: str) -> Flow[tuple[MaintenanceFinding, ...]]:
+        """Return what the tables of a catalog need, the greatest need first."""
+        url, after = self.own_url("catalogs", catalog, "maintenance", "findings"), None
+        found: list[MaintenanceFinding] = []
+        while True:
+            page = yield from call("GET", url, answer=MaintenanceFindings, query={"after": after})
+            found += page.findings
+            if page.after is None:
+                return tuple(sorted(found, key=lambda each: (-each.score, each.table, each.kind)))
+            after = str(page.after)
+
+    @verb
+    def explain(self, path: str | Sequence[str]) -> Flow[MaintenanceReport]:
+        """Return what a table needs, which policies apply to it, and what keeps its snapshots."""
+        parts = parts_of(path, least=3)
+        url = self.own_url("catalogs", parts[0], "maintenance", "table")
+        return call("GET", url, answer=MaintenanceReport, query={"table": display.render(parts[1:])})
+
+    @verb
+    def status(self, catalog: str, *, before: int | None = None) -> Flow[MaintenanceStatus]:
+        """Return what the server does of its own accord, and operations, newest first, `before` an id."""
+        url = self.own_url("catalogs", catalog, "maintenance", "operations")
+        return call("GET", url, answer=MaintenanceStatus, query={"before": None if before is None else str(before)})

@@ -1,0 +1,286 @@
+"""Assessment of tables: what a table's metadata, and where it is worth it its manifests, say about needed maintenance.
+
+May import this package, `formats.avro`, `formats.iceberg` and `model`. Must not read files. Summaries of snapshots come from
+clients and may be wrong: they steer effort and reports, and never what is deleted.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.formats.avro import BadAvro, field_names, values_of
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.maintenance.expiry import ExpiryGuards, ExpiryRules, plan_expiry
+from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
+from limnos.model.errors import InvalidTable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMPACT: Final = "compact"
+DELETES: Final = "deletes"
+MANIFESTS: Final = "manifests"
+EXPIRE: Final = "expire"
+METADATA: Final = "metadata"
+KINDS: Final = (COMPACT, DELETES, MANIFESTS, EXPIRE, METADATA)
+"""Kinds of findings."""
+TARGET_FILE_SIZE: Final = "write.target-file-size-bytes"
+TARGET_BYTES_DEFAULT: Final = 128 << 20
+SMALL_SHARE: Final = 0.75
+"""A file below this share of the target size is small."""
+EXCESS_FILES_MIN: Final = 5
+INPUT_FILES_MIN: Final = 5
+"""How many small files a partition needs before rewriting it is worth it."""
+MANIFESTS_MIN: Final = 100
+MANIFEST_ENTRIES_MIN: Final = 50
+DOCUMENT_BYTES_MAX: Final = 256 << 10
+OLD_FILES_MIN: Final = 100
+READERS_MAX: Final = 100
+INPUTS: Final = "limnos.inputs"
+"""Summary key of the checkpoint of an incremental pipeline step: JSON of the snapshots that it has read, by table."""
+
+
+class AssessmentRules(msgspec.Struct, frozen=True):
+    """The thresholds for one table: of its effective policies, else the defaults."""
+
+    older_than_ms: int | None = None
+    retain_last: int | None = None
+    snapshots_min: int = 10
+    delete_files_min: int | None = None
+    """None for one delete file for eight data files."""
+    data_file_mse_min: int | None = None
+    """The mean square of how far sizes of files are from the target, in bytes squared; None for the default rule."""
+
+
+class AssessmentFinding(msgspec.Struct, frozen=True, array_like=True):
+    """Maintenance that a table needs: its kind, how much it would help, the reason, and figures."""
+
+    kind: str
+    score: int
+    """How many files or snapshots the operation would remove, about."""
+    reason: str
+    figures: dict[str, int]
+
+
+class ReadCheckpoint(msgspec.Struct, frozen=True, array_like=True):
+    """A table that this table's writer reads incrementally, and the snapshot that it has read last."""
+
+    source: str
+    snapshot_id: int
+    at_ms: int
+
+
+class Assessment(msgspec.Struct, frozen=True, array_like=True):
+    """The result for one table."""
+
+    findings: tuple[AssessmentFinding, ...]
+    manifest_list: str | None = None
+    """The manifest list to read, if its manifests are worth it."""
+    target_bytes: int = TARGET_BYTES_DEFAULT
+    checkpoints: tuple[ReadCheckpoint, ...] = ()
+    snapshot_id: int | None = None
+    unreadable: str | None = None
+
+
+class ManifestFigures(msgspec.Struct, frozen=True, array_like=True):
+    """What manifests say: their files, and the small data files in partitions that have enough of them."""
+
+    files: int
+    small_files: int
+    small_bytes: int
+    partitions: int
+
+
+class ManifestRow(msgspec.Struct, frozen=True, array_like=True):
+    """A manifest of data files in a manifest list."""
+
+    path: str
+    size: int
+    entries: int
+
+
+def target_of(metadata: TableMetadata) -> int:
+    """Return the target size of data files in bytes."""
+    return metadata.number(TARGET_FILE_SIZE) or TARGET_BYTES_DEFAULT
+
+
+def assess_table(body: bytes, location: str, *, rules: AssessmentRules, now_ms: int) -> Assessment:
+    """Assess a table by its metadata alone.
+
+    Args:
+        body: The metadata.
+        location: The location of its metadata file, whose name has the number of commits.
+        rules: The thresholds.
+        now_ms: The store's time.
+    """
+    try:
+        metadata = metadata_of(body)
+    except InvalidTable as error:
+        return Assessment((), unreadable=error.message)
+    current = metadata.current
+    findings: list[AssessmentFinding] = []
+    wants_manifests = False
+    if current is not None:
+        files, size, deletes = (
+            current.count(key) for key in ("total-data-files", "total-files-size", "total-delete-files")
+        )
+        wants_manifests = _is_fragmented(files, size, target=target_of(metadata), rules=rules)
+        findings += _deletes(files, deletes, rules=rules)
+    findings += _expiry(metadata, rules, now_ms=now_ms)
+    findings += _metadata_files(metadata, len(body), version=iceberg_metadata.version_of(location))
+    commits = iceberg_metadata.version_of(location)
+    listed = current is not None and (wants_manifests or commits >= MANIFESTS_MIN)
+    return Assessment(
+        tuple(findings), current.manifest_list if listed and current is not None else None, target_of(metadata),
+        _read_checkpoints(metadata), None if current is None else current.snapshot_id,
+    )  # fmt: skip
+
+
+def _is_fragmented(files: int | None, size: int | None, *, target: int, rules: AssessmentRules) -> bool:
+    """Return whether the totals say that a table has many more files than its size needs."""
+    if not files or size is None:
+        return False
+    if rules.data_file_mse_min is not None:
+        return files >= INPUT_FILES_MIN and (target - size // files) ** 2 >= rules.data_file_mse_min
+    return files - -(-size // target) >= EXCESS_FILES_MIN and size / files < SMALL_SHARE * target
+
+
+def _deletes(files: int | None, deletes: int | None, *, rules: AssessmentRules) -> list[AssessmentFinding]:
+    least = rules.delete_files_min if rules.delete_files_min is not None else max(1, (files or 0) // 8)
+    if not deletes or deletes < least:
+        return []
+    reason = f"{deletes} delete files beside {files or 0} data files: each reader applies them"
+    return [AssessmentFinding(DELETES, deletes, reason, {"delete_files": deletes, "data_files": files or 0})]
+
+
+def _expiry(metadata: TableMetadata, rules: AssessmentRules, *, now_ms: int) -> list[AssessmentFinding]:
+    count = len(metadata.snapshots or ())
+    if count <= rules.snapshots_min:
+        return []
+    plan = plan_expiry(
+        metadata, ExpiryRules(rules.older_than_ms, rules.retain_last), guards=ExpiryGuards(), now_ms=now_ms
+    )
+    if not plan.removed:
+        return []
+    reason = f"{len(plan.removed)} of {count} snapshots are past their age"
+    return [AssessmentFinding(EXPIRE, len(plan.removed), reason, {"snapshots": count, "removable": len(plan.removed)})]
+
+
+def _metadata_files(metadata: TableMetadata, size: int, *, version: int) -> list[AssessmentFinding]:
+    log = len(metadata.metadata_log or ())
+    deletes_old = (metadata.text(iceberg_metadata.DELETE_AFTER_COMMIT) or "").lower() == "true"
+    old = 0 if deletes_old else max(0, version - log)
+    if size <= DOCUMENT_BYTES_MAX and old < OLD_FILES_MIN:
+        return []
+    parts = []
+    if size > DOCUMENT_BYTES_MAX:
+        parts.append(f"its metadata has {size >> 10} KiB, which each commit writes anew")
+    if old >= OLD_FILES_MIN:
+        parts.append(f"about {old} metadata files have left its log and are kept")
+    figures = {"document_bytes": size, "old_metadata_files": old, "metadata_log": log}
+    return [AssessmentFinding(METADATA, max(old, size >> 10), "; ".join(parts), figures)]
+
+
+def _read_checkpoints(metadata: TableMetadata) -> tuple[ReadCheckpoint, ...]:
+    """Return what incremental steps have read, by the newest snapshot of `main` that says it."""
+    if metadata.current is None:
+        return ()
+    for each in metadata.ancestors(metadata.current.snapshot_id):
+        text = (each.summary or {}).get(INPUTS)
+        if text is not None:
+            return tuple(_inputs(text, at_ms=each.timestamp_ms)[:READERS_MAX])
+    return ()
+
+
+def _inputs(text: str, *, at_ms: int) -> list[ReadCheckpoint]:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    rows = found.items() if isinstance(found, dict) else ()
+    return [
+        ReadCheckpoint(name[:1000], state, at_ms)
+        for name, state in rows
+        if isinstance(state, int) and not isinstance(state, bool) and 0 <= state < 1 << 63
+    ]
+
+
+# ------------------------------------------------------------------------------------------- manifests
+
+
+def read_manifest_rows(data: bytes) -> list[ManifestRow]:
+    """Read the manifests of data files in a manifest list. Raises InvalidTable."""
+    paths = (("manifest_path",), ("manifest_length",), ("content",), ("added_files_count",), ("existing_files_count",))
+    try:
+        rows = list(values_of(data, *paths, is_needed=True))
+    except BadAvro as error:
+        raise InvalidTable(f"A manifest list cannot be read: {error}") from error
+    return [
+        ManifestRow(path, _number(size), _number(added) + _number(existing))
+        for path, size, content, added, existing in rows
+        if isinstance(path, str) and not content
+    ]
+
+
+def read_small_files(manifests: Sequence[bytes], *, target_bytes: int) -> ManifestFigures:
+    """Count the small data files by partition, in manifests of one table. Raises InvalidTable."""
+    files, by_partition = 0, {}  # type: int, dict[tuple[object, ...], list[int]]
+    for data in manifests:
+        try:
+            names = field_names(data, "data_file", "partition")
+            paths = [("data_file", "partition", name) for name in names]
+            wanted = (("data_file", "file_size_in_bytes"), ("status",), ("data_file", "content"), *paths)
+            for size, status, content, *partition in values_of(data, *wanted, is_needed=True):
+                if status == _DELETED or content:
+                    continue
+                files += 1
+                if _number(size) < SMALL_SHARE * target_bytes:
+                    found = by_partition.setdefault(tuple(partition), [0, 0])
+                    found[0] += 1
+                    found[1] += _number(size)
+        except BadAvro as error:
+            raise InvalidTable(f"A manifest cannot be read: {error}") from error
+    many = [found for found in by_partition.values() if found[0] >= INPUT_FILES_MIN]
+    return ManifestFigures(files, sum(one[0] for one in many), sum(one[1] for one in many), len(many))
+
+
+_DELETED: Final = 2
+
+
+def manifest_findings(
+    rows: Sequence[ManifestRow], figures: ManifestFigures | None, *, target_bytes: int
+) -> list[AssessmentFinding]:
+    """Return the findings about data files and manifests of a table's current snapshot."""
+    found: list[AssessmentFinding] = []
+    if figures is not None and figures.small_files:
+        left = figures.partitions + figures.small_bytes // target_bytes
+        mean = figures.small_bytes // figures.small_files
+        reason = (
+            f"{figures.small_files} files of {size_text(mean)} on average in {figures.partitions} partitions;"
+            f" the target is {size_text(target_bytes)}"
+        )
+        told = {
+            "data_files": figures.files, "small_files": figures.small_files, "small_bytes": figures.small_bytes,
+            "partitions": figures.partitions, "target_bytes": target_bytes,
+        }  # fmt: skip
+        found.append(AssessmentFinding(COMPACT, max(1, figures.small_files - left), reason, told))
+    entries = sum(row.entries for row in rows)
+    if len(rows) > MANIFESTS_MIN and entries < MANIFEST_ENTRIES_MIN * len(rows):
+        reason = f"{len(rows)} manifests of {entries // len(rows)} files on average: each scan opens them"
+        found.append(AssessmentFinding(MANIFESTS, len(rows), reason, {"manifests": len(rows), "entries": entries}))
+    return found
+
+
+def size_text(size: int) -> str:
+    """Return a number of bytes for people."""
+    for unit, step in (("GB", 30), ("MB", 20), ("KB", 10)):
+        if size >= 1 << step:
+            return f"{size / (1 << step):.1f} {unit}"
+    return f"{size} bytes"
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0

@@ -1,0 +1,170 @@
+"""Expiry of snapshots: which snapshots and references of a table may be removed, as one pure function with all guards.
+
+May import this package. Must not know the store, nor who asks. Iceberg specification, "Snapshot Retention Policy".
+Where several rules say how long a snapshot is kept, the one that keeps it longest wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.formats.maintenance.table_metadata import BRANCH, MAIN, SnapshotRef, TableMetadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+MAX_SNAPSHOT_AGE: Final = "history.expire.max-snapshot-age-ms"
+MIN_SNAPSHOTS: Final = "history.expire.min-snapshots-to-keep"
+MAX_REF_AGE: Final = "history.expire.max-ref-age-ms"
+GC_ENABLED: Final = "gc.enabled"
+AGE_MS_DEFAULT: Final = 5 * 86_400_000
+"""The age of Iceberg's own default: five days."""
+CHECKPOINT_PREFIXES: Final = (
+    "limnos.", "sqlpp.", "spark.sql.streaming.", "flink.", "kafka.connect.", "iceberg.catalog.",
+)  # fmt: skip
+"""Prefixes of summary keys in which writers keep checkpoints: where an incremental or streaming writer goes on."""
+
+
+class ExpiryRules(NamedTuple):
+    """How long snapshots are kept. None leaves it to the table's properties and Iceberg's defaults."""
+
+    older_than_ms: int | None = None
+    retain_last: int | None = None
+    recent_ms: int = 3_600_000
+    """A snapshot that was current within this time is kept, since a reader may have begun with it."""
+
+
+class ExpiryGuards(NamedTuple):
+    """Snapshots that must stay whatever their age, each with the reason to tell."""
+
+    pinned: Mapping[int, str] = {}
+    """By runs and scan plans."""
+    checkpoints: Mapping[int, str] = {}
+    """Read last by incremental readers of the table."""
+
+
+class ExpiryPlan(NamedTuple):
+    """The result: snapshots and references to remove, and why each of the others stays."""
+
+    removed: tuple[int, ...]
+    refs: tuple[str, ...]
+    kept: Mapping[int, str]
+    blocked: str | None = None
+    """Why nothing may be removed at all."""
+
+
+def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGuards, now_ms: int) -> ExpiryPlan:
+    """Decide which snapshots of a table may be removed.
+
+    Args:
+        metadata: The table's metadata on which the commit is built.
+        rules: The rules of the policy or the setting.
+        guards: The snapshots that others need.
+        now_ms: The store's time.
+
+    Returns:
+        The plan. Snapshots of which nothing is known to be safe stay.
+    """
+    snapshots = metadata.snapshots or []
+    if metadata.is_off(GC_ENABLED):
+        return ExpiryPlan(
+            (), (), {each.snapshot_id: "gc.enabled is false" for each in snapshots}, "gc.enabled is false"
+        )
+    kept: dict[int, str] = {}
+    gone_refs = _old_refs(metadata, guards=guards, now_ms=now_ms)
+    for name, ref in metadata.references.items():
+        if name not in gone_refs:
+            _keep_ref(kept, metadata, rules=rules, name=name, ref=ref, now_ms=now_ms)
+    for snapshot_id, reason in (*guards.pinned.items(), *guards.checkpoints.items()):
+        kept.setdefault(snapshot_id, reason)
+    for snapshot_id in _recent(metadata, since_ms=now_ms - rules.recent_ms):
+        kept.setdefault(snapshot_id, "was current a short while ago: readers may still use it")
+    for snapshot_id, key in _own_checkpoints(metadata):
+        kept.setdefault(snapshot_id, f"is the newest with checkpoint {key}")
+    until_ms = now_ms - _age_ms(metadata, rules, ref=None)
+    for each in snapshots:
+        if each.timestamp_ms >= until_ms:
+            kept.setdefault(each.snapshot_id, "is younger than the age at which snapshots expire")
+    removed = tuple([each.snapshot_id for each in snapshots if each.snapshot_id not in kept])
+    there = {each.snapshot_id for each in snapshots}
+    return ExpiryPlan(removed, gone_refs, {key: reason for key, reason in kept.items() if key in there})
+
+
+def expiry_updates(plan: ExpiryPlan) -> list[dict[str, object]]:
+    """Return the updates of the commit that carries out a plan."""
+    refs: list[dict[str, object]] = [{"action": "remove-snapshot-ref", "ref-name": name} for name in plan.refs]
+    ids = list(plan.removed)
+    return [*refs, {"action": "remove-snapshots", "snapshot-ids": ids}] if ids else refs
+
+
+def _age_ms(metadata: TableMetadata, rules: ExpiryRules, *, ref: SnapshotRef | None) -> int:
+    """Return the longest age that a rule, the table's properties or the reference states, else Iceberg's default."""
+    stated = (rules.older_than_ms, metadata.number(MAX_SNAPSHOT_AGE), None if ref is None else ref.max_snapshot_age_ms)
+    return max((each for each in stated if each is not None and each >= 0), default=AGE_MS_DEFAULT)
+
+
+def _least(metadata: TableMetadata, rules: ExpiryRules, *, ref: SnapshotRef) -> int:
+    """Return how many snapshots of a branch stay whatever their age; the head always does."""
+    stated = (rules.retain_last, metadata.number(MIN_SNAPSHOTS), ref.min_snapshots_to_keep)
+    return max([1, *[each for each in stated if each is not None]])
+
+
+def _old_refs(metadata: TableMetadata, *, guards: ExpiryGuards, now_ms: int) -> tuple[str, ...]:
+    """Return the references other than `main` that are past their own age.
+
+    A reference at a snapshot that somebody needs stays.
+    """
+    times = {each.snapshot_id: each.timestamp_ms for each in metadata.snapshots or ()}
+    general, found = metadata.number(MAX_REF_AGE), []
+    for name, ref in metadata.references.items():
+        stated = [each for each in (ref.max_ref_age_ms, general) if each is not None]
+        needed = ref.snapshot_id in guards.pinned or ref.snapshot_id in guards.checkpoints
+        if name == MAIN or not stated or needed or ref.snapshot_id not in times:
+            continue
+        if now_ms - times[ref.snapshot_id] > max(stated):
+            found.append(name)
+    return tuple(found)
+
+
+def _keep_ref(
+    kept: dict[int, str], metadata: TableMetadata, *, rules: ExpiryRules, name: str, ref: SnapshotRef, now_ms: int
+) -> None:
+    """Add the snapshots that a reference keeps. A kind of reference that is not known keeps all its ancestors."""
+    if ref.type == "tag":
+        kept.setdefault(ref.snapshot_id, f"tag {name} names it")
+        return
+    least, until_ms = _least(metadata, rules, ref=ref), now_ms - _age_ms(metadata, rules, ref=ref)
+    for number, each in enumerate(metadata.ancestors(ref.snapshot_id)):
+        if number == 0:
+            kept.setdefault(each.snapshot_id, f"is the head of branch {name}")
+        elif number < least:
+            kept.setdefault(each.snapshot_id, f"is one of the newest {least} of branch {name}")
+        elif each.timestamp_ms >= until_ms or ref.type != BRANCH:
+            kept.setdefault(each.snapshot_id, f"is younger than branch {name} keeps its snapshots")
+
+
+def _recent(metadata: TableMetadata, *, since_ms: int) -> Iterable[int]:
+    """Yield the snapshots that were current after a time: each until the next one became current."""
+    log = metadata.snapshot_log or []
+    for entry, after in pairwise(log):
+        if after.timestamp_ms >= since_ms:
+            yield entry.snapshot_id
+    for each in metadata.snapshots or ():
+        if each.timestamp_ms >= since_ms:
+            yield each.snapshot_id
+
+
+def _own_checkpoints(metadata: TableMetadata) -> Iterable[tuple[int, str]]:
+    """Yield the newest snapshot of each branch that has each checkpoint key of its writers."""
+    for ref in metadata.references.values():
+        seen: set[str] = set()
+        for each in metadata.ancestors(ref.snapshot_id):
+            for key in _checkpoint_keys(each.summary or {}, seen):
+                seen.add(key)
+                yield each.snapshot_id, key
+
+
+def _checkpoint_keys(summary: Mapping[str, str], seen: set[str]) -> Sequence[str]:
+    return [key for key in summary if key.startswith(CHECKPOINT_PREFIXES) and key not in seen]

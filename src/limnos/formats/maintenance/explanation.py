@@ -1,0 +1,94 @@
+"""Explanation of one table: its figures, and for each snapshot whether it may be removed or what keeps it.
+
+May import this package. Must not know the store. The lists are cut at a stated length, so that an answer stays small.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from limnos.formats.maintenance.assessment import AssessmentRules
+from limnos.formats.maintenance.expiry import ExpiryGuards, ExpiryPlan, ExpiryRules, plan_expiry
+from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
+
+SHOWN_MAX: Final = 200
+APPENDS: Final = "appends"
+ROW_LEVEL: Final = "row-level"
+_WRITES_LOOKED_AT: Final = 50
+
+
+class ExplanationTerms(msgspec.Struct, array_like=True):
+    """The arguments beside a document: the time, the rules, and snapshots that others need with the reason."""
+
+    now_ms: int
+    rules: AssessmentRules
+    pinned: dict[int, str]
+    checkpoints: dict[int, str]
+    recent_ms: int
+
+
+class SnapshotFate(msgspec.Struct, frozen=True):
+    """A snapshot, and what keeps it; no reason if it may be removed."""
+
+    snapshot_id: int
+    timestamp_ms: int
+    kept_because: str | None
+
+
+class TableExplanation(msgspec.Struct, frozen=True):
+    """What a table's metadata says."""
+
+    snapshots: int
+    removable: int
+    refs_removable: tuple[str, ...]
+    fates: tuple[SnapshotFate, ...]
+    """The newest snapshots, at most `SHOWN_MAX`."""
+    writer: str
+    """`appends` if its last snapshots only appended or rewrote files, else `row-level`; `none` without a snapshot."""
+    data_files: int | None
+    delete_files: int | None
+    total_bytes: int | None
+    blocked: str | None
+
+
+def expiry_plan_of(metadata: TableMetadata, terms: ExplanationTerms) -> ExpiryPlan:
+    """Plan an expiry by the terms."""
+    rules = ExpiryRules(terms.rules.older_than_ms, terms.rules.retain_last, terms.recent_ms)
+    return plan_expiry(metadata, rules, guards=ExpiryGuards(terms.pinned, terms.checkpoints), now_ms=terms.now_ms)
+
+
+def explain_table(body: bytes, terms: ExplanationTerms) -> TableExplanation:
+    """Explain a table. Raises InvalidTable."""
+    metadata = metadata_of(body)
+    plan, current = expiry_plan_of(metadata, terms), metadata.current
+    newest = sorted(metadata.snapshots or (), key=lambda each: -each.timestamp_ms)[:SHOWN_MAX]
+    fates = [SnapshotFate(each.snapshot_id, each.timestamp_ms, plan.kept.get(each.snapshot_id)) for each in newest]
+    files, deletes, size = (
+        None if current is None else current.count(key)
+        for key in ("total-data-files", "total-delete-files", "total-files-size")
+    )
+    return TableExplanation(
+        len(metadata.snapshots or ()), len(plan.removed), plan.refs, tuple(fates), _writer(metadata), files, deletes,
+        size, plan.blocked,
+    )  # fmt: skip
+
+
+def _writer(metadata: TableMetadata) -> str:
+    newest = sorted(metadata.snapshots or (), key=lambda each: -each.timestamp_ms)[:_WRITES_LOOKED_AT]
+    operations = {(each.summary or {}).get("operation") for each in newest}
+    if not operations:
+        return "none"
+    return APPENDS if operations <= {"append", "replace"} else ROW_LEVEL
+
+
+def explain_chore(terms: bytes, body: bytes) -> list[bytes]:
+    """Explain a table: terms and its document in, JSON of a `TableExplanation` out. Raises InvalidTable."""
+    return [msgspec.json.encode(explain_table(body, msgspec.json.decode(terms, type=ExplanationTerms)))]
+
+
+def expiry_chore(terms: bytes, body: bytes) -> list[bytes]:
+    """Plan an expiry: terms and a document in, JSON of removed snapshots and references out. Raises InvalidTable."""
+    plan = expiry_plan_of(metadata_of(body), msgspec.json.decode(terms, type=ExplanationTerms))
+    return [msgspec.json.encode((plan.removed, plan.refs, plan.blocked))]

@@ -1,0 +1,125 @@
+"""The part of Iceberg table metadata that maintenance reads, decoded into typed values.
+
+May import msgspec and `model`. Must not know rules of maintenance. A document comes from any client, so that fields of
+a wrong type make the whole document unreadable for maintenance, and nothing is done to its table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.model.errors import InvalidTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+MAIN: Final = "main"
+BRANCH: Final = "branch"
+
+
+class Snapshot(msgspec.Struct, rename="kebab", frozen=True):
+    """A snapshot of a table."""
+
+    snapshot_id: int
+    timestamp_ms: int = 0
+    parent_snapshot_id: int | None = None
+    manifest_list: str | None = None
+    manifests: list[str] | None = None
+    """Manifests without a manifest list (format version 1)."""
+    summary: dict[str, str] | None = None
+
+    def count(self, key: str) -> int | None:
+        """Return a number of the summary; None if it is missing or no number."""
+        text = (self.summary or {}).get(key, "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+class SnapshotRef(msgspec.Struct, rename="kebab", frozen=True):
+    """A branch or tag with its own retention."""
+
+    snapshot_id: int
+    type: str = BRANCH
+    min_snapshots_to_keep: int | None = None
+    max_snapshot_age_ms: int | None = None
+    max_ref_age_ms: int | None = None
+
+
+class SnapshotLogEntry(msgspec.Struct, rename="kebab", frozen=True):
+    """When a snapshot became the current one."""
+
+    snapshot_id: int
+    timestamp_ms: int
+
+
+class MetadataLogEntry(msgspec.Struct, rename="kebab", frozen=True):
+    """A former metadata file."""
+
+    metadata_file: str
+    timestamp_ms: int = 0
+
+
+class StatisticsFile(msgspec.Struct, rename="kebab", frozen=True):
+    """A statistics file of a snapshot."""
+
+    statistics_path: str
+    snapshot_id: int = -1
+
+
+class TableMetadata(msgspec.Struct, rename="kebab", frozen=True):
+    """A table's metadata, as far as maintenance reads it."""
+
+    location: str
+    table_uuid: str | None = None
+    format_version: int = 1
+    current_snapshot_id: int | None = None
+    snapshots: list[Snapshot] | None = None
+    refs: dict[str, SnapshotRef] | None = None
+    snapshot_log: list[SnapshotLogEntry] | None = None
+    metadata_log: list[MetadataLogEntry] | None = None
+    statistics: list[StatisticsFile] | None = None
+    partition_statistics: list[StatisticsFile] | None = None
+    properties: dict[str, str] | None = None
+
+    @property
+    def current(self) -> Snapshot | None:
+        """The current snapshot; None for an empty table."""
+        return next((each for each in self.snapshots or () if each.snapshot_id == self.current_snapshot_id), None)
+
+    @property
+    def references(self) -> Mapping[str, SnapshotRef]:
+        """Branches and tags by name. A document without references has `main` alone, at the current snapshot."""
+        if self.refs is not None and (MAIN in self.refs or self.current is None):
+            return self.refs
+        main = {} if self.current is None else {MAIN: SnapshotRef(self.current.snapshot_id)}
+        return {**main, **(self.refs or {})}
+
+    def text(self, name: str) -> str | None:
+        """Return a property of the table; None if it is not set."""
+        return (self.properties or {}).get(name)
+
+    def number(self, name: str) -> int | None:
+        """Return a property as a number that is not negative; None if it is not set or is no such number."""
+        found = (self.text(name) or "").strip()
+        return int(found) if found.isascii() and found.isdigit() and len(found) < 19 else None
+
+    def is_off(self, name: str) -> bool:
+        """Return whether a property is set to `false`."""
+        return (self.text(name) or "").strip().lower() == "false"
+
+    def ancestors(self, snapshot_id: int) -> Iterator[Snapshot]:
+        """Yield a snapshot and its ancestors, newest first, as far as the table still has them."""
+        known = {each.snapshot_id: each for each in self.snapshots or ()}
+        at = known.pop(snapshot_id, None)
+        while at is not None:
+            yield at
+            at = None if at.parent_snapshot_id is None else known.pop(at.parent_snapshot_id, None)
+
+
+def metadata_of(body: bytes) -> TableMetadata:
+    """Decode a table's metadata. Raises InvalidTable."""
+    try:
+        return msgspec.json.decode(body, type=TableMetadata)
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidTable(f"Its metadata cannot be read for maintenance: {error}") from error

@@ -1,0 +1,135 @@
+"""Maintenance of Iceberg tables: what tables need, why, and what was done.
+
+May import `model`, `names`, `services` and this package. Knows no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.http.admin.bodies import names_of
+from limnos.http.admin.numbers import ID_MAX, number_of
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.model.errors import BadRequest
+from limnos.names import display
+from limnos.services.iceberg.reports import catalog_require
+from limnos.services.maintenance import reports
+from limnos.services.request.request_view import RequestScope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.services.maintenance.reports import PolicyReport, TableFinding, TableOperation, TableReport
+    from limnos.services.request.context import Context
+
+_BASE = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/maintenance"
+
+
+async def findings_list(request: Request, ctx: Context) -> Response:
+    """Return what the tables of a catalog need, by table, `after` a number of the page before."""
+    metalake, catalog = names_of(request)
+    page = await reports.findings_list(
+        ctx, RequestScope(metalake, catalog), after=await _number(request, ctx, name="after", default=0)
+    )
+    rows = [_finding(each) for each in page.findings]
+    return json_response({"findings": rows, "after": page.after})
+
+
+async def table_explain(request: Request, ctx: Context) -> Response:
+    """Return what one `table` needs, which policies apply to it, and what keeps each of its newest snapshots."""
+    metalake, catalog = names_of(request)
+    path = tuple(display.parse(request.query("table") or "-"))
+    if len(path) < 2:
+        await ctx.read(RequestScope(metalake, catalog), catalog_require)
+        raise BadRequest("Say which table: its path below the catalog, as ?table=raw.trips")
+    return json_response(_report(await reports.table_explain(ctx, RequestScope(metalake, catalog), path=path)))
+
+
+async def status_show(request: Request, ctx: Context) -> Response:
+    """Return what the server does of its own accord, and operations on a catalog's tables, newest first, `before`
+    an id.
+    """
+    metalake, catalog = names_of(request)
+    before = await _number(request, ctx, name="before", default=ID_MAX)
+    found = await reports.operations_list(ctx, RequestScope(metalake, catalog), before=before)
+    rows = [_operation(each) for each in found]
+    return json_response({**ctx.services.defaults.maintenance._asdict(), "operations": rows})
+
+
+async def _number(request: Request, ctx: Context, *, name: str, default: int) -> int:
+    text = request.query(name)
+    if not text:
+        return default
+    number = number_of(text)
+    if number is None:
+        metalake, catalog = names_of(request)
+        await ctx.read(RequestScope(metalake, catalog), catalog_require)
+        raise BadRequest(f"{name} is a number of the page before, not '{text[:20]}'")
+    return number
+
+
+def _finding(finding: TableFinding) -> dict[str, object]:
+    row = finding.row
+    return {
+        "table": display.render(finding.path),
+        "kind": row.kind,
+        "score": row.score,
+        "reason": row.reason,
+        "figures": msgspec.Raw(row.figures.encode()),
+        "found_at": instant(row.found_at),
+    }
+
+
+def _operation(operation: TableOperation) -> dict[str, object]:
+    row = operation.row
+    return {
+        "table": display.render(operation.path),
+        "id": row.id,
+        "kind": row.kind,
+        "state": row.state,
+        "user": row.user,
+        "policy": row.policy,
+        "result": row.result,
+        "started_at": instant(row.started_at),
+        "ended_at": instant(row.ended_at),
+    }
+
+
+def _policy(report: PolicyReport) -> dict[str, object]:
+    policy = report.policy
+    return {
+        "type": policy.policy_type,
+        "name": policy.name,
+        "on": display.render(report.on),
+        "enabled": policy.is_enabled,
+        "content": msgspec.Raw(policy.content.encode()),
+        "not_applied": policy.others,
+    }
+
+
+def _report(report: TableReport) -> dict[str, object]:
+    told = msgspec.structs.asdict(report.explanation)
+    fates = [
+        {"snapshot_id": each.snapshot_id, "at": instant(each.timestamp_ms), "kept_because": each.kept_because}
+        for each in report.explanation.fates
+    ]
+    del told["blocked"], told["fates"]
+    return {
+        **told,
+        "history": fates,
+        "findings": [_finding(each) for each in report.findings],
+        "policies": [_policy(each) for each in report.policies],
+        "blocked": report.blocked,
+        "operations": [_operation(each) for each in report.operations],
+    }
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", f"{_BASE}/findings", findings_list, "list-maintenance-findings", query=("after",)),
+    Route("GET", f"{_BASE}/table", table_explain, "explain-table-maintenance", query=("table",)),
+    Route("GET", f"{_BASE}/operations", status_show, "list-maintenance-operations", query=("before",)),
+)

@@ -1,0 +1,363 @@
+"""Assessment task: keeps findings for every Iceberg table, from the changes since its position in the change feed.
+
+May import the rooms below and `formats.maintenance`. Must not know any wire format. Nothing is written for a commit: a
+round reads which tables changed, assesses their metadata in a worker process, and stores what differs. Once a day, and
+where the feed has a gap, it assesses all tables, in slices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.formats.maintenance.assessment import (
+    COMPACT,
+    MANIFESTS,
+    Assessment,
+    AssessmentFinding,
+    AssessmentRules,
+    ManifestRow,
+)
+from limnos.formats.maintenance.offloaded import AssessmentTerms, ManifestTerms
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.model.permits import upkeep_permit
+from limnos.model.records import NODE_RECORDS, TableRecord
+from limnos.names import InvalidName, display
+from limnos.names.engine import parse_spark
+from limnos.services.maintenance.policies import PolicyIndex, assessment_rules, policies_load
+from limnos.services.maintenance.table_storage import maintained_files
+from limnos.services.request.offloaded_work import InlineOffloader
+from limnos.store.activity.maintenance import (
+    AT_ONCE,
+    CheckpointRow,
+    FindingRow,
+    TableBody,
+    ancestors_read,
+    changed_read,
+    checkpoints_by,
+    clocks_read,
+    finding_counts_read,
+    findings_of,
+    table_bodies_read,
+    tables_of,
+    tables_page,
+)
+from limnos.store.objects.documents import document_read
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter, Gauge
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from limnos.model.entities import MetadataDocument
+    from limnos.services.maintenance.policies import EffectivePolicy
+    from limnos.services.request.node_services import NodeServices
+    from limnos.services.storage.task_context import TaskContext
+    from limnos.store.activity.maintenance import CatalogClock, TableHead
+    from limnos.store.ancestry import Ancestry
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.maintenance")
+ASSESS_TABLES: Final = "assess-tables"
+ASSESS_EVERY_S: Final = 300.0
+WHOLE_EVERY_MS: Final = 86_400_000
+TABLES_PER_ROUND: Final = 50_000
+"""How many tables a round assesses at most; the next round continues."""
+MANIFEST_TABLES_PER_ROUND: Final = 200
+"""For how many tables a round reads manifests."""
+MANIFESTS_MAX: Final = 100
+MANIFEST_BYTES_MAX: Final = 32 << 20
+_BODY_BYTES: Final = 1 << 20
+_INLINE_BYTES: Final = 32 << 10
+"""Documents up to this size together are assessed on the event loop, in about a millisecond."""
+_REVISIONS: Final = 2_000
+_OPERATIONS_LOST_MS: Final = 6 * 3_600_000
+_OPERATIONS_KEEP_MS: Final = 90 * 86_400_000
+_PERMIT: Final = upkeep_permit("limnos")
+ASSESSED = Counter("limnos_maintenance_assessed_total", "Assessments of tables, by outcome.", ("outcome",))
+FINDINGS = Gauge("limnos_maintenance_findings", "Findings of table maintenance in the store, by kind.", ("kind",))
+
+
+class AssessmentPosition(msgspec.Struct):
+    """How far the assessment is: the revision of each catalog, and the place in an assessment of all tables."""
+
+    epoch: int = 0
+    positions: dict[int, int] = {}
+    after: int | None = 0
+    """The id of the last table that was assessed; None if all tables have been."""
+    whole_at_ms: int = 0
+    policies: int = -1
+    """The sum of the revisions of all metalakes, in which policies and their attachments lie."""
+
+
+async def assess_run(work: TaskContext, payload: AssessmentPosition) -> tuple[AssessmentPosition, str]:
+    """Assess tables that changed, or all tables. Returns the next position, and a summary."""
+    services = work.services
+    if services is None or not services.defaults.maintenance.assess:
+        return payload, "off (setting maintenance.assess)"
+    round_ = AssessmentRound(services, tables_max=TABLES_PER_ROUND)
+    found = await work.kept(round_.run(payload))
+    await work.submit(lambda tx: tx.maintenance.tidy(lost_ms=_OPERATIONS_LOST_MS, keep_ms=_OPERATIONS_KEEP_MS))
+    counts = await services.gate.look_up(finding_counts_read)
+    FINDINGS.clear()
+    FINDINGS.update({(kind,): number for kind, number in counts.items()})
+    return found, f"assessed {round_.tables} tables, read manifests of {round_.manifest_tables}"
+
+
+class AssessmentRound:
+    """One round: assesses tables in batches and counts them."""
+
+    def __init__(self, services: NodeServices, *, tables_max: int) -> None:
+        self.services = services
+        self.tables_max = tables_max
+        self.tables = 0
+        self.manifest_tables = 0
+        self._policies = PolicyIndex((), ())
+        self._ancestors: Ancestry = {}
+
+    async def run(self, at: AssessmentPosition) -> AssessmentPosition:
+        """Assess from a position on. Returns the next one."""
+        look_up = self.services.gate.look_up
+        clocks, now_ms = await look_up(clocks_read), self.services.store.time.now_ms()
+        self._policies = await look_up(policies_load)
+        epoch = max([each.epoch for each in clocks], default=at.epoch)
+        policies = sum(each.revision for each in clocks if each.kind is Kind.METALAKE) if self._policies else -1
+        catalogs = [each for each in clocks if each.kind is Kind.CATALOG]
+        is_due = at.epoch != epoch or at.policies != policies or not 0 <= now_ms - at.whole_at_ms < WHOLE_EVERY_MS
+        has_gap = any(at.positions.get(each.zone, 0) < each.pruned_to for each in catalogs)
+        if at.after is None and (is_due or has_gap):
+            at = AssessmentPosition(after=0)
+        if at.after is not None:
+            return await self._whole(at, catalogs, epoch=epoch, policies=policies, now_ms=now_ms)
+        positions = dict(at.positions)
+        for each in catalogs:
+            positions[each.zone] = await self._changed(each, after=positions.get(each.zone, 0))
+        return msgspec.structs.replace(at, positions=positions)
+
+    async def _whole(
+        self, at: AssessmentPosition, catalogs: Sequence[CatalogClock], *, epoch: int, policies: int, now_ms: int
+    ) -> AssessmentPosition:
+        """Assess all tables from a place on. The first slice takes the positions from which changes are read later."""
+        after = at.after or 0
+        if not after or at.epoch != epoch:
+            after = 0
+            positions = {each.zone: each.revision for each in catalogs}
+            at = AssessmentPosition(epoch, positions, 0, now_ms, policies)
+        while self.tables < self.tables_max:
+            page = await self.services.gate.look_up(lambda after=after: tables_page(after, limit=AT_ONCE))  # type: ignore[misc]
+            if not page:
+                return msgspec.structs.replace(at, after=None)
+            await self._assess(page)
+            after = page[-1].node_id
+        return msgspec.structs.replace(at, after=after)
+
+    async def _changed(self, clock: CatalogClock, *, after: int) -> int:
+        """Assess a catalog's tables that changed after a revision. Returns the revision that was reached."""
+        look_up = self.services.gate.look_up
+        while after < clock.revision and self.tables < self.tables_max:
+            until = min(clock.revision, after + _REVISIONS)
+            ids = await look_up(
+                lambda after=after, until=until: changed_read(  # type: ignore[misc]
+                    clock.zone, after=after, until=until, kind=Kind.TABLE
+                )
+            )
+            for first in range(0, len(ids), AT_ONCE):
+                part = ids[first : first + AT_ONCE]
+                await self._assess(await look_up(lambda part=part: tables_of(part)))  # type: ignore[misc]
+            after = until
+        return after
+
+    async def findings_now(
+        self, document: MetadataDocument, *, policies: Mapping[str, EffectivePolicy]
+    ) -> tuple[FindingRow, ...]:
+        """Return a table's findings by its present metadata, with those that the last round took from manifests.
+
+        Stores nothing.
+        """
+        heads = await self.services.gate.look_up(lambda: tables_of([document.node_id]))
+        if not heads or is_dataset(heads[0]):
+            return ()
+        body = TableBody(document.node_id, document.version, document.metadata_location, document.body)
+        (found,) = await self._offload([body], [assessment_rules(policies)])
+        stored = await self.services.gate.look_up(lambda: findings_of([document.node_id]))
+        kept = [row for row in stored if row.kind in (COMPACT, MANIFESTS)] if found.manifest_list else []
+        now_ms = self.services.store.time.now_ms()
+        return (*[row._replace(found_at=now_ms) for row in _rows(heads[0], found.findings)], *kept)
+
+    # ------------------------------------------------------------------------------------------- a batch
+
+    async def _assess(self, heads: Sequence[TableHead]) -> None:
+        """Assess a batch of tables, in parts whose documents are not too large together."""
+        part: list[TableHead] = []
+        size = 0
+        for head in heads:
+            if part and size + head.size > _BODY_BYTES:
+                await self._assess_part(part)
+                part, size = [], 0
+            part.append(head)
+            size += head.size
+        if part:
+            await self._assess_part(part)
+
+    async def _assess_part(self, heads: Sequence[TableHead]) -> None:
+        """Assess tables, and store the findings and checkpoints that differ from the stored ones."""
+        look_up = self.services.gate.look_up
+        ids = [head.node_id for head in heads]
+        by_id = {head.node_id: head for head in heads}
+        bodies = [body for body in await look_up(lambda: table_bodies_read(ids)) if not is_dataset(by_id[body.node_id])]
+        if self._policies:
+            await self._know(ids)
+        rules = [assessment_rules(self._policies.effective(self.chain(body.node_id))) for body in bodies]
+        found = await self._offload(bodies, rules)
+        before = await look_up(lambda: findings_of(ids))
+        readers = await look_up(lambda: checkpoints_by(ids))
+        rows: list[FindingRow] = []
+        checkpoints: list[CheckpointRow] = []
+        for body, each in zip(bodies, found, strict=True):
+            ASSESSED["unreadable" if each.unreadable else "assessed",] += 1
+            head = by_id[body.node_id]
+            kept = [row for row in before if row.node_id == body.node_id and row.kind in (COMPACT, MANIFESTS)]
+            rows += _rows(head, each.findings) + await self._manifests(head, body, assessment=each, before=kept)
+            checkpoints += await self._checkpoints(head, each)
+        await self._store(ids, rows, before=before)
+        if sorted(checkpoints) != sorted(readers):
+            await self._submit(lambda tx: tx.maintenance.replace_checkpoints(ids, checkpoints))
+        self.tables += len(heads)
+
+    async def _offload(self, bodies: Sequence[TableBody], rules: Sequence[AssessmentRules]) -> list[Assessment]:
+        if not bodies:
+            return []
+        tables = [(body.metadata_location, each) for body, each in zip(bodies, rules, strict=True)]
+        terms = msgspec.json.encode(AssessmentTerms(self.services.store.time.now_ms(), tables))
+        is_small = sum(len(body.body) for body in bodies) <= _INLINE_BYTES
+        chores = InlineOffloader() if is_small else self.services.chores
+        (text,) = await chores.do("maintenance-assess", terms, *[body.body for body in bodies])
+        return msgspec.json.decode(text, type=list[Assessment])
+
+    async def _know(self, ids: Sequence[int]) -> None:
+        missing = [each for each in ids if each not in self._ancestors]
+        if missing:
+            self._ancestors |= await self.services.gate.look_up(lambda: ancestors_read(missing))
+
+    async def chain_of(self, node_id: int) -> list[int]:
+        """Return the ids of a table and its ancestors up to the catalog."""
+        await self._know([node_id])
+        return self.chain(node_id)
+
+    async def is_dataset(self, node_id: int) -> bool:
+        """Return whether a table belongs to SQL++."""
+        return any(is_dataset(head) for head in await self.services.gate.look_up(lambda: tables_of([node_id])))
+
+    def chain(self, node_id: int) -> list[int]:
+        """Return the ids of a table and its ancestors up to the catalog, as far as they were read."""
+        found = []
+        while node_id in self._ancestors and self._ancestors[node_id][1] is not Kind.METALAKE:
+            found.append(node_id)
+            node_id = self._ancestors[node_id][0]
+        return found
+
+    async def _store(self, ids: Sequence[int], rows: Sequence[FindingRow], *, before: Sequence[FindingRow]) -> None:
+        """Store findings, and only of the tables whose findings differ from the stored ones."""
+        old = {(row.node_id, row.kind): row for row in before}
+        new = {(row.node_id, row.kind): row for row in rows}
+        differs = {
+            key[0]
+            for key in old.keys() | new.keys()
+            if key not in old or key not in new or old[key][3:6] != new[key][3:6]
+        }
+        changed = [each for each in ids if each in differs]
+        if changed:
+            kept = [row for row in rows if row.node_id in differs]
+            await self._submit(lambda tx: tx.maintenance.replace_findings(changed, kept))
+
+    async def _submit(self, mutation: Callable[[Tx], None]) -> None:
+        await self.services.store.submit(_PERMIT, mutation)
+
+    # ------------------------------------------------------------------------------------------- manifests
+
+    async def _manifests(
+        self, head: TableHead, body: TableBody, *, assessment: Assessment, before: Sequence[FindingRow]
+    ) -> list[FindingRow]:
+        """Return what a table's manifests say, if its metadata made them worth reading.
+
+        The stored findings stay while the metadata is the same, or while the round has read enough manifests, or if the
+        storage does not answer.
+        """
+        if assessment.manifest_list is None:
+            return []
+        if before and all(row.version == head.version for row in before):
+            return list(before)
+        if self.manifest_tables >= MANIFEST_TABLES_PER_ROUND:
+            return list(before)
+        self.manifest_tables += 1
+        try:
+            found = await self._read_manifests(body, assessment)
+        except LimnosError as error:
+            ASSESSED["manifests not read",] += 1
+            log.warning("manifests of a table were not read", table=head.node_id, error=error.message)
+            return list(before)
+        return _rows(head, found)
+
+    async def _read_manifests(self, body: TableBody, assessment: Assessment) -> Sequence[AssessmentFinding]:
+        document = await self.services.gate.look_up(lambda: document_read(body.node_id))
+        if document is None or document.version != body.version or assessment.manifest_list is None:
+            return ()
+        files = await maintained_files(self.services, document)
+        if files is None:
+            return ()
+        (text,) = await self.services.chores.do(
+            "maintenance-manifest-rows", await files.read(assessment.manifest_list, bytes_max=MANIFEST_BYTES_MAX)
+        )
+        rows = msgspec.json.decode(text, type=list[ManifestRow])
+        data, left = [], MANIFEST_BYTES_MAX
+        for row in sorted(rows, key=lambda row: -row.entries)[:MANIFESTS_MAX]:
+            if row.size > left:
+                break
+            data.append(await files.read(row.path, bytes_max=left))
+            left -= len(data[-1])
+        terms = msgspec.json.encode(ManifestTerms(rows, assessment.target_bytes))
+        (text,) = await self.services.chores.do("maintenance-manifest-findings", terms, *data)
+        return msgspec.json.decode(text, type=list[AssessmentFinding])
+
+    async def _checkpoints(self, head: TableHead, assessment: Assessment) -> list[CheckpointRow]:
+        """Return what a table's writer has read last, with the sources' paths below the metalake in display form."""
+        if not assessment.checkpoints:
+            return []
+        await self._know([head.node_id])
+        metalake = self._metalake_of(head.node_id)
+        found = {}
+        for each in assessment.checkpoints:
+            try:
+                source = source_key(metalake, parse_spark(each.source))
+            except InvalidName:
+                continue
+            found[source] = CheckpointRow(head.node_id, source, each.snapshot_id, each.at_ms)
+        return list(found.values())
+
+    def _metalake_of(self, node_id: int) -> int:
+        while node_id in self._ancestors and self._ancestors[node_id][1] is not Kind.METALAKE:
+            node_id = self._ancestors[node_id][0]
+        return node_id
+
+
+def source_key(metalake_id: int, path: Sequence[str]) -> str:
+    """Return the key of a source of an incremental reader: the metalake, and the path with the catalog first."""
+    return f"{metalake_id}:{display.render(path)}"
+
+
+def is_dataset(head: TableHead) -> bool:
+    """Return whether a table belongs to SQL++, which compacts its datasets by itself."""
+    record = NODE_RECORDS[Kind.TABLE].read(head.record)
+    return isinstance(record, TableRecord) and bool(record.statements)
+
+
+def _rows(head: TableHead, findings: Sequence[AssessmentFinding]) -> list[FindingRow]:
+    return [
+        FindingRow(
+            head.node_id, each.kind, head.catalog_id, each.score, each.reason,
+            msgspec.json.encode(each.figures).decode(), head.version, 0,
+        )
+        for each in findings
+    ]  # fmt: skip

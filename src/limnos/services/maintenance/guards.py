@@ -1,0 +1,55 @@
+"""Guards of an expiry: the snapshots of a table that runs, scan plans and incremental readers need.
+
+May import the rooms below and `formats.maintenance`. Must not know any wire format. The decision itself is one pure
+function (`formats.maintenance.expiry`); here is what it is told.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from limnos.formats.maintenance.expiry import ExpiryGuards
+from limnos.services.maintenance.assessing import source_key
+from limnos.store.activity.maintenance import checkpoints_of
+from limnos.store.objects.snapshot_pins import holders_read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.services.request.node_services import NodeServices
+    from limnos.store.objects.snapshot_pins import PinHolder
+
+READER_KEEP_MS: Final = 7 * 86_400_000
+"""How long the snapshot that an incremental reader has read last is kept, since its reader said so."""
+
+
+async def expiry_guards(
+    services: NodeServices, *, node_id: int, metalake_id: int, path: Sequence[str], now_ms: int
+) -> ExpiryGuards:
+    """Read what keeps a table's snapshots.
+
+    Args:
+        services: The node's services.
+        node_id: The table.
+        metalake_id: Its metalake.
+        path: Its path below the metalake, the catalog first.
+        now_ms: The store's time.
+    """
+    look_up = services.gate.look_up
+    holders = await look_up(lambda: holders_read(node_id, now_ms=now_ms))
+    pinned: dict[int, str] = {}
+    for holder in holders:
+        for snapshot_id in holder.snapshots:
+            pinned.setdefault(snapshot_id, _pin_text(holder))
+    source = source_key(metalake_id, path)
+    readers = await look_up(lambda: checkpoints_of(source, since_ms=now_ms - READER_KEEP_MS))
+    checkpoints = {each.snapshot_id: f"incremental reader {each.reader_id} has read it last" for each in readers}
+    return ExpiryGuards(pinned, checkpoints)
+
+
+def _pin_text(holder: PinHolder) -> str:
+    if holder.run is not None:
+        return f"pipeline run {holder.run} ({holder.state}) needs it"
+    until = datetime.fromtimestamp(holder.expires_at / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return f"a planned scan reads it until {until}"

@@ -1,0 +1,114 @@
+"""Maintenance policies: which policy of each type applies to a table, and the thresholds that follow.
+
+May import the rooms below and `formats.gravitino`. Must not know any wire format. The nearest object of a table's chain
+that has a policy of a type decides: the table, its namespaces from the inside out, then the catalog. Of two policies of
+one type on the same object the one whose name sorts first applies. A disabled policy turns the type off there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from limnos.formats.gravitino.policies import (
+    COMPACTION,
+    MAINTENANCE_TYPES,
+    SNAPSHOT_EXPIRATION,
+    CompactionContent,
+    SnapshotExpirationContent,
+    content_of,
+)
+from limnos.formats.maintenance.assessment import AssessmentRules
+from limnos.model.kinds import Kind
+from limnos.store.activity.maintenance import attached_policies_read, policy_objects_read
+from limnos.store.objects.nodes import live_nodes_read
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from limnos.model.entities import Node
+    from limnos.model.records import PolicyRecord
+    from limnos.store.sql import Load
+
+DAY_MS = 86_400_000
+
+
+class EffectivePolicy(NamedTuple):
+    """The policy of a type that applies to a table."""
+
+    id: int
+    name: str
+    policy_type: str
+    is_enabled: bool
+    content: str
+    object_id: int
+    """The object to which it is attached."""
+    others: tuple[str, ...] = ()
+    """Names of policies of the same type on the same object, which do not apply."""
+
+
+class PolicyIndex:
+    """All attached maintenance policies of the store, by object."""
+
+    def __init__(self, policies: Iterable[Node], pairs: Iterable[tuple[int, int]]) -> None:
+        known = {each.id: each for each in policies}
+        self._by_object: dict[int, list[Node]] = {}
+        for policy_id, object_id in pairs:
+            if policy_id in known:
+                self._by_object.setdefault(object_id, []).append(known[policy_id])
+
+    def __bool__(self) -> bool:
+        return bool(self._by_object)
+
+    def effective(self, chain: Sequence[int]) -> Mapping[str, EffectivePolicy]:
+        """Return the policy of each type that applies to the first object of a chain of ids, the nearest first."""
+        found: dict[str, EffectivePolicy] = {}
+        for object_id in chain:
+            here: dict[str, list[Node]] = {}
+            for node in self._by_object.get(object_id, ()):
+                here.setdefault(_record(node).policy_type, []).append(node)
+            for policy_type, nodes in here.items():
+                first, *others = sorted(nodes, key=lambda node: node.name)
+                record = _record(first)
+                told = EffectivePolicy(
+                    first.id, first.name, policy_type, record.enabled, record.content, object_id,
+                    tuple([each.name for each in others]),
+                )  # fmt: skip
+                found.setdefault(policy_type, told)
+        return found
+
+
+def _record(node: Node) -> PolicyRecord:
+    return cast("PolicyRecord", node.record)
+
+
+def policies_load() -> Load[PolicyIndex]:
+    """Read the maintenance policies that are attached to any object."""
+    ids = yield from attached_policies_read()
+    if not ids:
+        return PolicyIndex((), ())
+    nodes = yield from live_nodes_read(ids)
+    wanted = [node for node in nodes if node.kind is Kind.POLICY and _record(node).policy_type in MAINTENANCE_TYPES]
+    if not wanted:
+        return PolicyIndex((), ())
+    pairs = yield from policy_objects_read([node.id for node in wanted])
+    return PolicyIndex(wanted, pairs)
+
+
+def assessment_rules(policies: Mapping[str, EffectivePolicy]) -> AssessmentRules:
+    """Return the thresholds of a table's effective policies; the defaults where none is enabled."""
+    rules = AssessmentRules()
+    compaction, expiration = policies.get(COMPACTION), policies.get(SNAPSHOT_EXPIRATION)
+    if compaction is not None and compaction.is_enabled:
+        told = content_of(compaction.content, CompactionContent)
+        rules = AssessmentRules(data_file_mse_min=told.min_data_file_mse, delete_files_min=told.min_delete_file_number)
+    if expiration is not None and expiration.is_enabled:
+        expires = content_of(expiration.content, SnapshotExpirationContent)
+        days = expires.older_than_days
+        rules = AssessmentRules(
+            None if days is None else days * DAY_MS,
+            expires.retain_last,
+            AssessmentRules().snapshots_min if expires.min_snapshot_count is None else expires.min_snapshot_count,
+            rules.delete_files_min,
+            rules.data_file_mse_min,
+        )
+    return rules

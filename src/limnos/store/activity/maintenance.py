@@ -1,0 +1,308 @@
+"""Table maintenance: findings, checkpoints of incremental readers, and operations.
+
+May import `model` and the room's `sql`, `trash`, `ancestry`. Knows no rule of maintenance. Rows go by node id, so that
+renames, moves and restores change nothing here. No decision and no cache depends on them, so none leaves a change row.
+"""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.kinds import KINDS, Kind
+from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
+from limnos.store.objects.trash import KEPT
+from limnos.store.sql import Load, Row, Sql
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.store.sql import Params
+    from limnos.store.transaction import StoreTransaction
+
+_IDS = "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"
+_IDS_SQLITE = "SELECT value FROM json_each(:nodes)"
+
+
+def _among(text: str) -> Sql:
+    """Build a statement in which `{nodes}` is the list of ids in the parameter `nodes`."""
+    return Sql(text.replace("{nodes}", _IDS), on_sqlite=text.replace("{nodes}", _IDS_SQLITE))
+
+
+_TABLES = (
+    "SELECT d.node_id, n.zone, n.parent_id, d.version, n.record, length(d.body) FROM document d"
+    " JOIN node n ON n.id = d.node_id AND n.deleted = 0 AND n.kind = :kind WHERE"
+)
+PAGE = Sql(f"{_TABLES} d.node_id > :after ORDER BY d.node_id LIMIT :limit")
+SOME = _among(f"{_TABLES} d.node_id IN ({{nodes}}) ORDER BY d.node_id")
+BODIES = _among("SELECT node_id, version, metadata_location, body FROM document WHERE node_id IN ({nodes})")
+CLOCKS = Sql(
+    "SELECT c.zone, c.revision, c.pruned_to, n.kind, s.epoch FROM clock c CROSS JOIN store s"
+    " LEFT JOIN node n ON n.id = c.zone WHERE n.deleted = 0"
+)
+CHANGED = Sql(
+    "SELECT DISTINCT node_id FROM change WHERE zone = :zone AND revision > :after AND revision <= :until AND kind = :kind"
+)
+ATTACHED = Sql("SELECT DISTINCT policy_id FROM policy_object")
+POLICY_OBJECTS = _among("SELECT policy_id, object_id FROM policy_object WHERE policy_id IN ({nodes})")
+ANCESTORS = Sql(with_ancestors(_IDS).text, on_sqlite=with_ancestors(_IDS_SQLITE).text)
+
+_FINDING = "node_id, kind, catalog_id, score, reason, figures, version, found_at"
+FINDINGS_OF = _among(f"SELECT {_FINDING} FROM maintenance_finding WHERE node_id IN ({{nodes}}) ORDER BY node_id, kind")
+FINDINGS = Sql(
+    f"SELECT {_FINDING} FROM maintenance_finding WHERE catalog_id = :catalog AND node_id > :after"
+    " ORDER BY node_id, kind LIMIT :limit"
+)
+COUNTS = Sql("SELECT kind, count(*) FROM maintenance_finding GROUP BY kind")
+DELETE = _among("DELETE FROM maintenance_finding WHERE node_id IN ({nodes})")
+INSERT = Sql(
+    f"INSERT INTO maintenance_finding ({_FINDING})"
+    " VALUES (:node, :kind, :catalog, :score, :reason, :figures, :version, :at) ON CONFLICT DO NOTHING"
+)
+CHECKPOINTS_OF = Sql(
+    "SELECT c.reader_id, c.source, c.snapshot_id, c.at FROM maintenance_checkpoint c"
+    " JOIN node n ON n.id = c.reader_id AND n.deleted = 0 WHERE c.source = :source AND c.at >= :since"
+)
+READ_BY = _among(
+    "SELECT reader_id, source, snapshot_id, at FROM maintenance_checkpoint WHERE reader_id IN ({nodes})"
+    " ORDER BY reader_id, source"
+)
+FORGET = _among("DELETE FROM maintenance_checkpoint WHERE reader_id IN ({nodes})")
+REMEMBER = Sql(
+    "INSERT INTO maintenance_checkpoint (reader_id, source, snapshot_id, at)"
+    " VALUES (:reader, :source, :snapshot, :at) ON CONFLICT DO NOTHING"
+)
+_OPERATION = "id, catalog_id, node_id, kind, state, user_name, policy, result, started_at, ended_at"
+BEGIN = Sql(
+    f"INSERT INTO maintenance_operation ({_OPERATION})"
+    " VALUES (:id, :catalog, :node, :kind, 'running', :user, :policy, NULL, :now, NULL)"
+)
+END = Sql(
+    "UPDATE maintenance_operation SET state = :state, result = :result, ended_at = :now WHERE id = :id AND ended_at IS NULL"
+)
+OPERATIONS = Sql(
+    f"SELECT {_OPERATION} FROM maintenance_operation WHERE catalog_id = :catalog AND id < :before"
+    " ORDER BY id DESC LIMIT :limit"
+)
+OPERATIONS_OF = Sql(
+    f"SELECT {_OPERATION} FROM maintenance_operation WHERE node_id = :node ORDER BY id DESC LIMIT :limit"
+)
+LOST = Sql(
+    "UPDATE maintenance_operation SET state = 'lost', ended_at = :now WHERE ended_at IS NULL AND started_at < :before"
+)
+OLD = Sql("DELETE FROM maintenance_operation WHERE ended_at IS NOT NULL AND ended_at < :before")
+SWEEPS = tuple(
+    Sql(
+        f"DELETE FROM {table} WHERE NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {table}.{column} AND n.deleted = 0)"
+        f" AND NOT {KEPT.format(f'{table}.{column}')}"
+    )
+    for table, column in (
+        ("maintenance_finding", "node_id"),
+        ("maintenance_checkpoint", "reader_id"),
+        ("maintenance_operation", "node_id"),
+    )
+)
+AT_ONCE: Final = 64
+"""How many documents one read takes at most: the event loop waits for it."""
+
+
+class TableHead(NamedTuple):
+    """A table with an Iceberg document: its catalog, parent, the document's version and length, and its record."""
+
+    node_id: int
+    catalog_id: int
+    parent_id: int
+    version: int
+    record: bytes
+    size: int
+
+
+class TableBody(NamedTuple):
+    """A table's document."""
+
+    node_id: int
+    version: int
+    metadata_location: str
+    body: bytes
+
+
+class CatalogClock(NamedTuple):
+    """A zone's revision, up to which one its changes were pruned, its kind, and the store's epoch."""
+
+    zone: int
+    revision: int
+    pruned_to: int
+    kind: Kind
+    epoch: int
+
+
+class FindingRow(NamedTuple):
+    """A finding of a table; `figures` is a JSON object of numbers."""
+
+    node_id: int
+    kind: str
+    catalog_id: int
+    score: int
+    reason: str
+    figures: str
+    version: int
+    found_at: int
+
+
+class CheckpointRow(NamedTuple):
+    """The snapshot of a source that a reader has read last, and when it said so."""
+
+    reader_id: int
+    source: str
+    snapshot_id: int
+    at: int
+
+
+class OperationRow(NamedTuple):
+    """An operation on a table: `running`, `done`, `failed` or `lost`."""
+
+    id: int
+    catalog_id: int
+    node_id: int
+    kind: str
+    state: str
+    user: str
+    policy: str | None
+    result: str | None
+    started_at: int
+    ended_at: int | None
+
+
+def _heads(rows: Sequence[Row]) -> list[TableHead]:
+    return [TableHead(row[0], row[1], row[2], row[3], bytes(row[4]), row[5]) for row in rows]
+
+
+def tables_page(after: int, *, limit: int) -> Load[list[TableHead]]:
+    """Read the next live tables with a document, by node id, without their documents."""
+    return _heads((yield PAGE, {"after": after, "limit": limit, "kind": int(Kind.TABLE)}))
+
+
+def tables_of(node_ids: Sequence[int]) -> Load[list[TableHead]]:
+    """Read the live tables with a document among some ids, without their documents."""
+    return _heads((yield SOME, {"nodes": dumps(node_ids), "kind": int(Kind.TABLE)}))
+
+
+def table_bodies_read(node_ids: Sequence[int]) -> Load[list[TableBody]]:
+    """Read documents by node id."""
+    rows = yield BODIES, {"nodes": dumps(node_ids)}
+    return [TableBody(row[0], row[1], row[2], bytes(row[3])) for row in rows]
+
+
+def clocks_read() -> Load[list[CatalogClock]]:
+    """Read the clocks of all live metalakes and catalogs."""
+    rows = yield CLOCKS, {}
+    return [CatalogClock(row[0], row[1], row[2], KINDS[row[3]], row[4]) for row in rows]
+
+
+def changed_read(zone: int, *, after: int, until: int, kind: Kind) -> Load[list[int]]:
+    """Read the ids of objects of a kind that changed in a range of revisions of a zone."""
+    rows = yield CHANGED, {"zone": zone, "after": after, "until": until, "kind": int(kind)}
+    return [row[0] for row in rows]
+
+
+def attached_policies_read() -> Load[list[int]]:
+    """Read the ids of all policies that are attached to an object."""
+    return [row[0] for row in (yield ATTACHED, {})]
+
+
+def policy_objects_read(policy_ids: Sequence[int]) -> Load[list[tuple[int, int]]]:
+    """Read the (policy id, object id) pairs of some policies."""
+    return [(row[0], row[1]) for row in (yield POLICY_OBJECTS, {"nodes": dumps(policy_ids)})]
+
+
+def ancestors_read(node_ids: Sequence[int]) -> Load[Ancestry]:
+    """Read live nodes and all their ancestors: parent, kind and name by id."""
+    return ancestry_of((yield ANCESTORS, {"nodes": dumps(node_ids)}))
+
+
+def findings_of(node_ids: Sequence[int]) -> Load[list[FindingRow]]:
+    """Read the findings of some tables."""
+    return [FindingRow(*row) for row in (yield FINDINGS_OF, {"nodes": dumps(node_ids)})]
+
+
+def findings_page(catalog_id: int, *, after: int, limit: int) -> Load[list[FindingRow]]:
+    """Read findings of a catalog's tables by node id, of tables after one."""
+    return [FindingRow(*row) for row in (yield FINDINGS, {"catalog": catalog_id, "after": after, "limit": limit})]
+
+
+def finding_counts_read() -> Load[dict[str, int]]:
+    """Count findings by kind."""
+    return {row[0]: row[1] for row in (yield COUNTS, {})}
+
+
+def checkpoints_of(source: str, *, since_ms: int) -> Load[list[CheckpointRow]]:
+    """Read what live readers have read of a source, by its path below the metalake, as told since a time."""
+    return [CheckpointRow(*row) for row in (yield CHECKPOINTS_OF, {"source": source, "since": since_ms})]
+
+
+def checkpoints_by(node_ids: Sequence[int]) -> Load[list[CheckpointRow]]:
+    """Read the checkpoints that some readers have."""
+    return [CheckpointRow(*row) for row in (yield READ_BY, {"nodes": dumps(node_ids)})]
+
+
+def operations_page(catalog_id: int, *, before: int, limit: int) -> Load[list[OperationRow]]:
+    """Read operations of a catalog, newest first."""
+    rows = yield OPERATIONS, {"catalog": catalog_id, "before": before, "limit": limit}
+    return [OperationRow(*row) for row in rows]
+
+
+def operations_of(node_id: int, *, limit: int) -> Load[list[OperationRow]]:
+    """Read operations of a table, newest first."""
+    return [OperationRow(*row) for row in (yield OPERATIONS_OF, {"node": node_id, "limit": limit})]
+
+
+class MaintenanceWrites:
+    """Writes of findings, checkpoints and operations."""
+
+    def __init__(self, tx: StoreTransaction) -> None:
+        self.tx = tx
+
+    def replace_findings(self, node_ids: Sequence[int], rows: Sequence[FindingRow]) -> None:
+        """Replace the findings of some tables."""
+        self.tx.count(DELETE, {"nodes": dumps(node_ids)})
+        params: list[Params] = [
+            {
+                "node": row.node_id, "kind": row.kind, "catalog": row.catalog_id, "score": row.score,
+                "reason": row.reason, "figures": row.figures, "version": row.version, "at": self.tx.now_ms,
+            }
+            for row in rows
+        ]  # fmt: skip
+        if params:
+            self.tx.session.many(INSERT, params)
+
+    def replace_checkpoints(self, reader_ids: Sequence[int], rows: Sequence[CheckpointRow]) -> None:
+        """Replace the checkpoints of some readers."""
+        self.tx.count(FORGET, {"nodes": dumps(reader_ids)})
+        params: list[Params] = [
+            {"reader": row.reader_id, "source": row.source, "snapshot": row.snapshot_id, "at": row.at} for row in rows
+        ]
+        if params:
+            self.tx.session.many(REMEMBER, params)
+
+    def checkpoints(self, source: str, *, since_ms: int) -> list[CheckpointRow]:
+        """Read what live readers have read of a source, inside the transaction."""
+        rows = self.tx.rows(CHECKPOINTS_OF, {"source": source, "since": since_ms})
+        return [CheckpointRow(*row) for row in rows]
+
+    def begin(self, *, catalog_id: int, node_id: int, kind: str, user: str, policy: str | None) -> int:
+        """Record that an operation on a table began. Returns its id."""
+        operation_id = self.tx.next_id()
+        self.tx.count(BEGIN, {
+            "id": operation_id, "catalog": catalog_id, "node": node_id, "kind": kind, "user": user, "policy": policy,
+            "now": self.tx.now_ms,
+        })  # fmt: skip
+        return operation_id
+
+    def end(self, operation_id: int, *, state: str, result: str) -> None:
+        """Record how an operation ended."""
+        self.tx.count(END, {"id": operation_id, "state": state, "result": result, "now": self.tx.now_ms})
+
+    def tidy(self, *, lost_ms: int, keep_ms: int) -> None:
+        """Mark operations as lost that began long ago and never ended, and delete old ones that ended."""
+        self.tx.count(LOST, {"before": self.tx.now_ms - lost_ms, "now": self.tx.now_ms})
+        self.tx.count(OLD, {"before": self.tx.now_ms - keep_ms})

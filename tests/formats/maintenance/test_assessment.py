@@ -1,0 +1,192 @@
+"""What metadata and manifests say about needed maintenance."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+from pyiceberg.types import LongType, NestedField, StringType, StructType
+
+from limnos.formats.maintenance.assessment import (
+    Assessment,
+    AssessmentFinding,
+    AssessmentRules,
+    ManifestRow,
+    assess_table,
+    manifest_findings,
+    read_manifest_rows,
+    read_small_files,
+)
+from limnos.formats.maintenance.offloaded import CHORES, AssessmentTerms
+from limnos.model.errors import InvalidTable
+from tests.formats.maintenance.tables import NOW_MS, body, chain, snapshot, table
+from tests.manifests import DELETED, data_file, entry, listed, manifest, manifest_list
+
+MB = 1 << 20
+
+
+def assess(document: dict[str, object], *, version: int = 0, rules: AssessmentRules | None = None) -> Assessment:
+    """Assess a document whose file has this version."""
+    location = f"file:///t/metadata/{version:05d}-x.metadata.json"
+    return assess_table(body(document), location, rules=rules or AssessmentRules(), now_ms=NOW_MS)
+
+
+def kinds(found: Assessment) -> list[str]:
+    """The kinds of the findings."""
+    return [each.kind for each in found.findings]
+
+
+def totals(files: int, size: int, deletes: int = 0) -> dict[str, object]:
+    """A table whose current snapshot has these totals."""
+    told = {"total_data_files": str(files), "total_files_size": str(size), "total_delete_files": str(deletes)}
+    return table([snapshot(1, age_days=1, **told)])
+
+
+def test_nothing_is_needed() -> None:
+    """A table without snapshots, one with few files, and one with large ones need nothing."""
+    for document in (table(), totals(3, 3000), totals(100, 100 * 128 * MB)):
+        found = assess(document)
+        assert (found.findings, found.manifest_list) == ((), None)
+
+
+def test_many_small_files() -> None:
+    """Manifests are worth reading where the totals say many small files, by the table's own target; not otherwise."""
+    assert assess(totals(40, 40 * MB)).manifest_list == "file:///t/metadata/snap-1.avro"
+    target = {"write.target-file-size-bytes": str(MB)}
+    assert assess({**totals(40, 40 * MB), "properties": target}).manifest_list is None
+
+
+def test_the_rule_of_a_compaction_policy() -> None:
+    """With a threshold of a policy its rule decides, and a table of a few files still needs nothing."""
+    rules = AssessmentRules(data_file_mse_min=405_323_966_463_344)
+    assert assess(totals(40, 40 * 127 * MB), rules=rules).manifest_list is None
+    assert assess(totals(5, 5 * 90 * MB), rules=rules).manifest_list is not None
+    assert assess(totals(4, 4000), rules=rules).manifest_list is None
+
+
+def test_summaries_that_lie() -> None:
+    """Counts that are no numbers, or missing, find nothing and stop nothing."""
+    for text in ("", "-5", "many", "1e9", "9" * 30, "٣"):
+        told = {"total_data_files": text, "total_files_size": text, "total_delete_files": text}
+        assert assess(table([snapshot(1, **told)])).findings == ()
+
+
+def test_delete_files() -> None:
+    """One delete file for eight data files is worth it, or what a policy says."""
+    assert kinds(assess(totals(16, 16 * 128 * MB, 2))) == ["deletes"]
+    assert kinds(assess(totals(16, 16 * 128 * MB, 1))) == []
+    assert kinds(assess(totals(16, 16 * 128 * MB, 1), rules=AssessmentRules(delete_files_min=1))) == ["deletes"]
+
+
+def test_old_snapshots() -> None:
+    """They are found when there are more than the least number, and some may go."""
+    assert kinds(assess(table(chain(10)))) == []
+    (found,) = assess(table(chain(12, first_age_days=20))).findings
+    assert (found.kind, found.score, found.figures) == ("expire", 11, {"snapshots": 12, "removable": 11})
+    assert kinds(assess(table(chain(12, first_age_days=2, step_days=0.1)))) == []
+    assert kinds(assess(table(chain(3)), rules=AssessmentRules(snapshots_min=2))) == ["expire"]
+
+
+def test_metadata_files() -> None:
+    """A document that is large, and metadata files that left the log, are told, unless the table deletes these."""
+    assert kinds(assess({**table(), "comment": "x" * (257 << 10)})) == ["metadata"]
+    assert kinds(assess(table(), version=99)) == []
+    assert kinds(assess(table(), version=100)) == ["metadata"]
+    deletes = {"write.metadata.delete-after-commit.enabled": "True"}
+    assert kinds(assess(table(properties=deletes), version=500)) == []
+
+
+def test_what_readers_have_read() -> None:
+    """The newest checkpoint of `main` is taken, and anything odd in it left out."""
+    rows = chain(3)
+    rows[0]["summary"]["limnos.inputs"] = json.dumps({"main.a.old": 5})
+    rows[1]["summary"]["limnos.inputs"] = json.dumps({"main.a.t": 17, "main.a.v": "view", "x": True, "y": -1})
+    found = assess(table(rows)).checkpoints
+    assert [(each.source, each.snapshot_id, each.at_ms) for each in found] == [
+        ("main.a.t", 17, rows[1]["timestamp-ms"])
+    ]
+    for odd in ("", "[]", "{", "5", "[" * 100_000):
+        rows[1]["summary"]["limnos.inputs"] = odd
+        assert assess(table(rows)).checkpoints == ()
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"location": 5}', b'{"location": "x", "snapshots": {}}'])
+def test_documents_that_cannot_be_read(data: bytes) -> None:
+    """They are told as such, and found to need nothing."""
+    found = assess_table(data, "x", rules=AssessmentRules(), now_ms=NOW_MS)
+    assert found.findings == ()
+    assert found.unreadable
+
+
+def files(partition: dict[str, object], *sizes: int, status: int = 1) -> list[dict[str, object]]:
+    """Entries of data files of one partition."""
+    told = [data_file(f"file:///t/{size}.parquet", file_size_in_bytes=size, partition=partition) for size in sizes]
+    return [entry(each, status=status) for each in told]
+
+
+CITY = StructType(NestedField(1000, "city", StringType(), required=False))
+
+
+def test_small_files_by_partition() -> None:
+    """Only a partition with enough small files counts: files of many partitions cannot become one."""
+    rows = [row for city in "abcdefgh" for row in files({"city": city}, MB)]
+    spread = manifest(rows, partition=CITY)
+    assert read_small_files([spread], target_bytes=128 * MB).small_files == 0
+    hot = manifest([*rows, *files({"city": "a"}, *[MB] * 5, 127 * MB)], partition=CITY)
+    assert msgspec.to_builtins(read_small_files([hot], target_bytes=128 * MB)) == [14, 6, 6 * MB, 1]
+    two = read_small_files([spread, manifest(files({"city": "b"}, *[MB] * 4), partition=CITY)], target_bytes=128 * MB)
+    assert (two.small_files, two.partitions) == (5, 1)
+
+
+def test_files_that_do_not_count() -> None:
+    """Deleted entries and delete files are no data files."""
+    gone = files({}, *[MB] * 6, status=DELETED)
+    deletes = [entry(data_file(f"file:///t/{n}.parquet", content=1, file_size_in_bytes=1)) for n in range(6)]
+    assert read_small_files([manifest([*gone, *deletes])], target_bytes=128 * MB).files == 0
+
+
+def test_partitions_of_any_type() -> None:
+    """A partition by numbers is one of its own."""
+    by_number = StructType(NestedField(1000, "day", LongType(), required=False))
+    rows = [row for day in (1, 2) for row in files({"day": day}, *[MB] * 5)]
+    assert read_small_files([manifest(rows, partition=by_number)], target_bytes=128 * MB).partitions == 2
+
+
+def test_findings_of_manifests() -> None:
+    """The reason has numbers for people; many thin manifests are told, too."""
+    figures = read_small_files([manifest(files({}, *[2 * MB] * 40))], target_bytes=128 * MB)
+    (found,) = manifest_findings([ManifestRow("m", 1, 40)], figures, target_bytes=128 * MB)
+    assert (found.kind, found.score) == ("compact", 39)
+    assert found.reason == "40 files of 2.0 MB on average in 1 partitions; the target is 128.0 MB"
+    many = manifest_findings([ManifestRow("m", 1, 2)] * 101, None, target_bytes=1)
+    assert [(each.kind, each.score) for each in many] == [("manifests", 101)]
+    assert manifest_findings([ManifestRow("m", 1, 60)] * 101, None, target_bytes=1) == []
+
+
+def test_manifest_lists() -> None:
+    """Manifests of data files are read with their numbers of live files."""
+    rows = [
+        listed("file:///a", b"12", added_files_count=3, existing_files_count=4),
+        listed("file:///d", b"1", deletes=True),
+    ]
+    assert read_manifest_rows(manifest_list(rows)) == [ManifestRow("file:///a", 2, 7)]
+
+
+def test_damaged_files() -> None:
+    """Bytes that are no manifest or manifest list are refused."""
+    for data in (b"", b"Obj\x01", manifest([])[:-20]):
+        with pytest.raises(InvalidTable):
+            read_manifest_rows(data)
+        with pytest.raises(InvalidTable):
+            read_small_files([data], target_bytes=1)
+
+
+def test_a_batch() -> None:
+    """Several documents are assessed in one call, each by its own rules."""
+    terms = AssessmentTerms(NOW_MS, [("x", AssessmentRules()), ("x", AssessmentRules(snapshots_min=2))])
+    bodies = [body(table(chain(3)))] * 2
+    (text,) = CHORES["maintenance-assess"](msgspec.json.encode(terms), *bodies)
+    found = msgspec.json.decode(text, type=list[Assessment])
+    assert [[finding.kind for finding in each.findings] for each in found] == [[], ["expire"]]
+    assert isinstance(found[1].findings[0], AssessmentFinding)

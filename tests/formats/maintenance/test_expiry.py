@@ -1,0 +1,213 @@
+"""Which snapshots may be removed: no rule is lost among the others, and what keeps longest wins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from limnos.formats.maintenance.expiry import ExpiryGuards, ExpiryPlan, ExpiryRules, expiry_updates, plan_expiry
+from limnos.formats.maintenance.table_metadata import metadata_of
+from tests.formats.maintenance.tables import DAY_MS, NOW_MS, body, chain, snapshot, table
+
+NONE = ExpiryGuards()
+TODAY = ExpiryRules(older_than_ms=0, recent_ms=0)
+"""Everything that nothing keeps goes."""
+
+
+def plan(
+    document: dict[str, Any], rules: ExpiryRules = TODAY, guards: ExpiryGuards = NONE, *, now_ms: int = NOW_MS
+) -> ExpiryPlan:
+    """Plan an expiry of a document."""
+    return plan_expiry(metadata_of(body(document)), rules, guards=guards, now_ms=now_ms)
+
+
+def gone(document: dict[str, Any], rules: ExpiryRules = TODAY, guards: ExpiryGuards = NONE) -> list[int]:
+    """The numbers of the snapshots that go."""
+    return [each // 100 for each in plan(document, rules, guards).removed]
+
+
+def test_defaults_are_icebergs() -> None:
+    """Without a rule five days and the head stay."""
+    assert gone(table(chain(10, first_age_days=9.5)), ExpiryRules(recent_ms=0)) == [1, 2, 3, 4, 5]
+    assert gone(table(chain(10, first_age_days=90)), ExpiryRules(recent_ms=0)) == list(range(1, 10))
+
+
+def test_the_longest_rule_wins() -> None:
+    """A policy, the table's properties and a branch each keep more than the others, and never less."""
+    ten = chain(10, first_age_days=9.5)
+    assert gone(table(ten), ExpiryRules(older_than_ms=8 * DAY_MS, recent_ms=0)) == [1, 2]
+    assert gone(table(ten), ExpiryRules(0, retain_last=4, recent_ms=0)) == [1, 2, 3, 4, 5, 6]
+    by_table = {"history.expire.max-snapshot-age-ms": str(9 * DAY_MS)}
+    assert gone(table(ten, properties=by_table)) == [1]
+    least = {"history.expire.min-snapshots-to-keep": "8"}
+    assert gone(table(ten, properties=least)) == [1, 2]
+    main = {"main": {"snapshot-id": 1000, "type": "branch", "min-snapshots-to-keep": 9}}
+    assert gone(table(ten, refs=main)) == [1]
+    aged = {"main": {"snapshot-id": 1000, "type": "branch", "max-snapshot-age-ms": 8 * DAY_MS}}
+    assert gone(table(ten, refs=aged)) == [1, 2]
+
+
+def test_branches_and_tags() -> None:
+    """The heads of branches and what tags name stay; a branch keeps its own ancestors by its own rules."""
+    refs = {
+        "b": {"snapshot-id": 500, "type": "branch", "min-snapshots-to-keep": 2},
+        "t": {"snapshot-id": 200, "type": "tag"},
+    }
+    assert gone(table(chain(10), refs=refs)) == [1, 3, 6, 7, 8, 9]
+
+
+def test_references_past_their_age() -> None:
+    """A reference past its own age goes with its snapshots, `main` never, nor one at a snapshot that is pinned."""
+    refs = {
+        "old": {"snapshot-id": 100, "type": "tag", "max-ref-age-ms": DAY_MS},
+        "pinned": {"snapshot-id": 200, "type": "branch", "max-ref-age-ms": DAY_MS},
+        "young": {"snapshot-id": 300, "type": "branch", "max-ref-age-ms": 90 * DAY_MS},
+        "main": {"snapshot-id": 400, "type": "branch", "max-ref-age-ms": 1},
+    }
+    found = plan(table(chain(4), refs=refs), guards=ExpiryGuards({200: "pinned"}))
+
+    assert (found.refs, found.removed) == (("old",), (100,))
+    assert expiry_updates(found) == [
+        {"action": "remove-snapshot-ref", "ref-name": "old"},
+        {"action": "remove-snapshots", "snapshot-ids": [100]},
+    ]
+
+
+def test_what_others_need() -> None:
+    """Pinned snapshots and those that incremental readers read last stay, and the plan says why."""
+    found = plan(table(chain(5)), guards=ExpiryGuards({100: "run r"}, {300: "reader 7"}))
+
+    assert found.removed == (200, 400)
+    assert (found.kept[100], found.kept[300]) == ("run r", "reader 7")
+
+
+def test_what_was_current_a_moment_ago() -> None:
+    """A snapshot that was replaced within the last hour stays: a plan that was told whole leaves no pin."""
+    document = table(chain(3, first_age_days=30))
+    document["snapshot-log"] = [
+        {"snapshot-id": 100, "timestamp-ms": NOW_MS - 20 * DAY_MS},
+        {"snapshot-id": 200, "timestamp-ms": NOW_MS - 10 * DAY_MS},
+        {"snapshot-id": 300, "timestamp-ms": NOW_MS - 1_000},
+    ]
+    assert gone(document, ExpiryRules(older_than_ms=0, recent_ms=3_600_000)) == [1]
+    assert gone(document, ExpiryRules(older_than_ms=0, recent_ms=500)) == [1, 2]
+
+
+@pytest.mark.parametrize("key", ["limnos.inputs", "sqlpp.debris", "spark.sql.streaming.epochId", "flink.job-id"])
+def test_checkpoints_of_the_writer(key: str) -> None:
+    """The newest snapshot that has a checkpoint stays, on each branch, and older ones with the same key go."""
+    document = table(chain(6))
+    for number in (1, 3):
+        document["snapshots"][number - 1]["summary"][key] = "x"
+    assert gone(document) == [1, 2, 4, 5]
+
+
+def test_tables_that_share_files() -> None:
+    """Nothing goes where gc.enabled is false."""
+    found = plan(table(chain(6), properties={"gc.enabled": "False"}))
+    assert (found.removed, found.blocked) == ((), "gc.enabled is false")
+
+
+def test_references_of_a_kind_that_is_not_known() -> None:
+    """All ancestors of such a reference stay, as nobody knows what it keeps."""
+    assert gone(table(chain(6), refs={"odd": {"snapshot-id": 400, "type": "label"}})) == [5]
+
+
+def test_snapshots_of_no_branch() -> None:
+    """A snapshot that no reference reaches goes when it is old enough, and no earlier: it may be a staged commit."""
+    staged = [snapshot(8, age_days=9), snapshot(9, age_days=0.5)]
+    assert gone(table([*staged, *chain(1)]), ExpiryRules(DAY_MS, recent_ms=0)) == [8]
+
+
+def test_a_clock_that_goes_back() -> None:
+    """With a clock before all snapshots nothing goes."""
+    assert plan(table(chain(6)), now_ms=NOW_MS - 365 * DAY_MS).removed == ()
+
+
+NUMBERS = st.integers(1, 12)
+RETENTION = st.fixed_dictionaries(
+    {},
+    optional={
+        "min-snapshots-to-keep": st.integers(1, 6), "max-snapshot-age-ms": st.integers(0, 20 * DAY_MS),
+        "max-ref-age-ms": st.integers(0, 20 * DAY_MS),
+    },
+)  # fmt: skip
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> dict[str, Any]:
+    """A table whose snapshots form a tree, with branches and tags of any retention."""
+    count = draw(NUMBERS)
+    rows = []
+    for number in range(1, count + 1):
+        parent = draw(st.one_of(st.none(), st.integers(1, number - 1))) if number > 1 else None
+        rows.append(snapshot(number, parent=parent, age_days=draw(st.floats(-1, 20))))
+        if draw(st.booleans()):
+            rows[-1]["summary"]["limnos.inputs"] = "{}"
+    refs = draw(
+        st.dictionaries(
+            st.sampled_from("abc"),
+            st.tuples(st.integers(1, count), st.sampled_from(["branch", "tag"]), RETENTION).map(
+                lambda row: {"snapshot-id": row[0] * 100, "type": row[1], **row[2]}
+            ),
+        )
+    )
+    properties = draw(
+        st.fixed_dictionaries(
+            {},
+            optional={
+                "history.expire.max-snapshot-age-ms": st.integers(0, 20 * DAY_MS).map(str),
+                "history.expire.min-snapshots-to-keep": st.integers(0, 6).map(str),
+                "history.expire.max-ref-age-ms": st.integers(0, 20 * DAY_MS).map(str),
+                "gc.enabled": st.sampled_from(["true", "false"]),
+            },
+        )
+    )
+    return table(rows, refs=refs, properties=properties)
+
+
+@settings(deadline=None, max_examples=300)
+@given(
+    documents(),
+    st.one_of(st.none(), st.integers(0, 20 * DAY_MS)),
+    st.one_of(st.none(), st.integers(1, 6)),
+    st.sets(NUMBERS),
+    st.sets(NUMBERS),
+)
+def test_nothing_that_is_needed_goes(
+    document: dict[str, Any], older: int | None, last: int | None, pinned: set[int], read: set[int]
+) -> None:
+    """Whatever the rules: heads of references that stay, pins, checkpoints, the young, and what retention counts stay."""
+    guards = ExpiryGuards(dict.fromkeys([each * 100 for each in pinned], "p"), {each * 100: "r" for each in read})
+    rules = ExpiryRules(older, last, 0)
+    found = plan(document, rules, guards)
+    removed = set(found.removed)
+    rows = {row["snapshot-id"]: row for row in document["snapshots"]}
+    properties = document["properties"]
+
+    assert removed <= set(rows)
+    assert removed.isdisjoint(guards.pinned)
+    assert removed.isdisjoint(guards.checkpoints)
+    assert "main" not in found.refs
+    assert removed == set() or properties.get("gc.enabled") != "false"
+    ages = [older, *(int(properties[key]) for key in ["history.expire.max-snapshot-age-ms"] if key in properties)]
+    stated = [each for each in ages if each is not None]
+    least_age = max(stated) if stated else 5 * DAY_MS
+    for each in removed:
+        assert NOW_MS - rows[each]["timestamp-ms"] > least_age
+    for name, ref in document["refs"].items():
+        if name in found.refs:
+            assert NOW_MS - rows[ref["snapshot-id"]]["timestamp-ms"] > ref.get("max-ref-age-ms", -1)
+            assert ref["snapshot-id"] not in guards.pinned
+            continue
+        assert ref["snapshot-id"] not in removed
+        if ref["type"] == "branch":
+            count = max(last or 1, ref.get("min-snapshots-to-keep", 1))
+            walked, at = [], ref["snapshot-id"]
+            while at is not None and len(walked) < count:
+                walked.append(at)
+                at = rows[at].get("parent-snapshot-id")
+            assert removed.isdisjoint(walked)

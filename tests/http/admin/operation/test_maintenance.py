@@ -1,0 +1,113 @@
+"""Maintenance over the own API: who sees what, in which shape, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.services.maintenance import reports
+from tests.http.driver import DriverNode, grant
+from tests.http.iceberg.wire import make_space, node_over
+from tests.services.maintenance.histories import (
+    DAY_MS,
+    FIRST_MS,
+    MAINTENANCE,
+    HistoryTable,
+    add_policy,
+    assess,
+    explained,
+    findings,
+    set_clock,
+)
+
+EXPIRATION = "system_iceberg_snapshot_expiration"
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Iterator[DriverNode]:
+    """A node with the assessed tables `a.t` and `a.u`; which database it has makes no difference."""
+    with node_over(tmp_path) as node:
+        make_space(node, "a")
+        HistoryTable(node).append(12)
+        HistoryTable(node, "u").append(12)
+        set_clock(node, FIRST_MS + 30 * DAY_MS)
+        assess(node)
+        yield node
+
+
+def test_who_sees_findings(lake: DriverNode) -> None:
+    """Tables show to those who may modify them, and to nobody who may only read."""
+    grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    grant(lake, "writer", "use_catalog use_schema", kind="CATALOG", on="main")
+    grant(lake, "writer", "modify_table", kind="TABLE", on="main.a.u")
+
+    assert {table for table, _ in findings(lake)} == {"a.t", "a.u"}
+    assert findings(lake, user="reader") == {}
+    assert {table for table, _ in findings(lake, user="writer")} == {"a.u"}
+    assert lake.get(f"{MAINTENANCE}/table?table=a.t", user="reader").status == 403
+    assert lake.get(f"{MAINTENANCE}/table?table=a.t", user="writer").status == 403
+    assert explained(lake, "a.u", user="writer")["snapshots"] == 12
+
+
+def test_pages(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages follow each other without a finding lost or told twice, whole tables at a time."""
+    monkeypatch.setattr(reports, "ROWS_MAX", 3)
+    first = lake.get(f"{MAINTENANCE}/findings").json()
+    second = lake.get(f"{MAINTENANCE}/findings?after={first['after']}").json()
+
+    told = [[(each["table"], each["kind"]) for each in page["findings"]] for page in (first, second)]
+    assert told == [[("a.t", "compact"), ("a.t", "expire")], [("a.u", "compact"), ("a.u", "expire")]]
+    assert second["after"] is None
+
+
+def test_an_explanation(lake: DriverNode) -> None:
+    """It tells figures, each snapshot's fate, the policies that apply with those that do not, and what blocks."""
+    add_policy(lake, "b", EXPIRATION, {"retainLast": 3}, on="main", kind="catalog")
+    add_policy(lake, "a", EXPIRATION, {"retainLast": 2}, on="main", kind="catalog")
+    told = explained(lake)
+
+    assert (told["snapshots"], told["removable"], told["writer"], told["data_files"]) == (12, 10, "appends", 12)
+    assert [each["kept_because"] for each in told["history"]][:3] == [
+        "is the head of branch main", "is one of the newest 2 of branch main", None,
+    ]  # fmt: skip
+    (policy,) = told["policies"]
+    assert (policy["name"], policy["on"], policy["not_applied"]) == ("a", "main", ["b"])
+    assert {each["kind"] for each in told["findings"]} == {"expire", "compact"}
+    assert told["blocked"] == []
+
+
+def test_a_disabled_policy_turns_off(lake: DriverNode) -> None:
+    """The nearest policy applies although it is disabled, and its thresholds do not."""
+    add_policy(lake, "far", EXPIRATION, {"retainLast": 3}, on="main", kind="catalog")
+    add_policy(lake, "near", EXPIRATION, {"retainLast": 5}, on="main.a.t", kind="table")
+    assert lake.patch("/api/metalakes/lake/policies/near", {"enable": False}).status == 200
+    told = explained(lake)
+    assert [(each["name"], each["enabled"], each["on"]) for each in told["policies"]] == [("near", False, "main.a.t")]
+    assert told["removable"] == 11
+
+
+def test_what_blocks(lake: DriverNode) -> None:
+    """A protected table and one whose files are shared say so."""
+    properties = {"action": "set-properties", "updates": {"gc.enabled": "false"}}
+    body = {"requirements": [], "updates": [properties]}
+    assert lake.post("/iceberg/v1/lake.main/namespaces/a/tables/t", body).status == 200
+    told = explained(lake)
+    assert (told["removable"], told["blocked"]) == (0, ["gc.enabled is false"])
+
+
+def test_status(lake: DriverNode) -> None:
+    """It says what the server does of its own accord; no operation was carried out yet."""
+    told = lake.get(f"{MAINTENANCE}/operations").json()
+    assert (told["assess"], told["operations"]) == (True, [])
+
+
+@pytest.mark.parametrize(
+    "target", ["findings?after=x", "operations?before=x", "table", "table?table=t", "findings?after=-1"]
+)
+def test_bad_requests(lake: DriverNode, target: str) -> None:
+    """What is no number, and no path of a table, is 400, but to those who may not use the catalog."""
+    assert lake.get(f"{MAINTENANCE}/{target}").status == 400
+    lake.post("/api/metalakes/lake/users", {"name": "nobody"})
+    assert lake.get(f"{MAINTENANCE}/{target}", user="nobody").status == 403

@@ -1,0 +1,117 @@
+"""Tables with a history for the tests of maintenance, and a clock that the tests move."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from limnos.services.maintenance.assessing import AssessmentPosition, AssessmentRound
+from tests.http.driver import OWN, DriverNode
+from tests.http.iceberg import wire
+from tests.http.iceberg.planning import WrittenTable
+from tests.manifests import data_file, entry
+
+DAY_MS = 86_400_000
+FIRST_MS = 1_700_000_000_000
+"""The time of the snapshots that the tests' writers make."""
+MAINTENANCE = f"{OWN}/metalakes/lake/catalogs/main/maintenance"
+
+
+class MovedClock:
+    """A clock that stands until a test moves it."""
+
+    offset_ms = 0
+
+    def __init__(self, now_ms: int) -> None:
+        self.at_ms = now_ms
+
+    def now_ms(self) -> int:
+        """Return the time in milliseconds since 1970."""
+        return self.at_ms
+
+
+def set_clock(node: DriverNode, now_ms: int) -> MovedClock:
+    """Let the store's time stand at a moment. Tokens and leases follow it."""
+    clock = MovedClock(now_ms)
+    node.built.services.store.time = clock  # type: ignore[misc, assignment]
+    return clock
+
+
+class HistoryTable(WrittenTable):
+    """A table to which each commit adds a small file in its own manifest."""
+
+    def __init__(self, node: DriverNode, name: str = "t", **more: object) -> None:
+        super().__init__(node, name, **more)
+        self.manifests: list[dict[str, Any]] = []
+
+    def append(self, count: int = 1, *, size: int = 1_000, **summary: str) -> None:
+        """Commit snapshots, each with one more data file, whose file is written."""
+        for _ in range(count):
+            number = self.snapshots + 1
+            location = f"{self.location}/data/{number}.parquet"
+            wire.local(location).parent.mkdir(parents=True, exist_ok=True)
+            wire.local(location).write_bytes(b"x" * min(size, 1_000))
+            added = entry(data_file(location, file_size_in_bytes=size))
+            self.manifests.append(self.manifest(f"m{number}.avro", [added]))
+            self._commit(number, size=size * number, summary=summary)
+
+    def _commit(self, number: int, *, size: int, summary: dict[str, str]) -> None:
+        from tests.manifests import manifest_list
+
+        place = self.write(f"snap-{number}.avro", manifest_list(self.manifests))
+        told = wire.snapshot(number, manifest_list=place, parent=self.snapshots or None)
+        totals = {"total-data-files": str(number), "total-files-size": str(size), "total-delete-files": "0"}
+        told["snapshot"] = {  # type: ignore[dict-item]
+            **told["snapshot"], "summary": {"operation": "append", **totals, **summary}, "sequence-number": number,  # type: ignore[dict-item]
+        }  # fmt: skip
+        answer = wire.commit(self.node, "a", self.name, updates=[told, wire.point(number)])
+        assert answer.status == 200, answer.body
+        self.snapshots = number
+
+    def ids(self) -> list[int]:
+        """The numbers of the snapshots that there are."""
+        return [each["snapshot-id"] // 100 for each in wire.metadata_of(self.node, "a", self.name)["snapshots"]]  # type: ignore[attr-defined]
+
+
+def assess(node: DriverNode, at: AssessmentPosition | None = None, *, tables_max: int = 50_000) -> AssessmentPosition:
+    """Do a round of the assessment. Returns the next position."""
+    return assess_counted(node, at, tables_max=tables_max)[0]
+
+
+def assess_counted(
+    node: DriverNode, at: AssessmentPosition | None = None, *, tables_max: int = 50_000
+) -> tuple[AssessmentPosition, int]:
+    """Do a round, and tell how many tables it assessed."""
+    round_ = AssessmentRound(node.built.services, tables_max=tables_max)
+    found = node.runner.run(round_.run(at or AssessmentPosition()))
+    return found, round_.tables
+
+
+def findings(node: DriverNode, *, user: str = "admin") -> dict[tuple[str, str], dict[str, Any]]:
+    """What the route tells, by table and kind."""
+    answer = node.get(f"{MAINTENANCE}/findings", user=user)
+    assert answer.status == 200, answer.body
+    return {(each["table"], each["kind"]): each for each in answer.json()["findings"]}
+
+
+def explained(node: DriverNode, table: str = "a.t", *, user: str = "admin") -> dict[str, Any]:
+    """What the route explains of a table."""
+    answer = node.get(f"{MAINTENANCE}/table?table={table}", user=user)
+    assert answer.status == 200, answer.body
+    return answer.json()
+
+
+def add_policy(
+    node: DriverNode, name: str, policy_type: str, content: dict[str, object], *, on: str, kind: str
+) -> None:
+    """Make a policy and attach it."""
+    body = {"name": name, "policyType": policy_type, "enabled": True, "content": content}
+    answer = node.post("/api/metalakes/lake/policies", body)
+    assert answer.status == 200, answer.body
+    attach(node, name, on=on, kind=kind)
+
+
+def attach(node: DriverNode, *names: str, on: str, kind: str) -> None:
+    """Attach policies to an object."""
+    address = f"/api/metalakes/lake/objects/{kind}/{on}/policies"
+    answer = node.post(address, {"policiesToAdd": list(names), "policiesToRemove": []})
+    assert answer.status == 200, answer.body

@@ -1,0 +1,207 @@
+"""The assessment: it follows what changed, stores what differs, and knows no table that is not there."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.services.maintenance import assessing
+from limnos.services.maintenance.assessing import AssessmentPosition
+from limnos.services.upkeep.task_kinds import KINDS
+from limnos.store.activity.maintenance import checkpoints_of
+from tests.http.driver import DriverNode
+from tests.http.iceberg import wire
+from tests.services.maintenance.histories import (
+    DAY_MS,
+    FIRST_MS,
+    HistoryTable,
+    add_policy,
+    assess,
+    assess_counted,
+    findings,
+    set_clock,
+)
+
+
+def test_what_tables_need(lake: DriverNode) -> None:
+    """A table with many small files and old snapshots needs compaction and expiry; one with two needs nothing."""
+    HistoryTable(lake).append(12)
+    HistoryTable(lake, "small").append(2)
+    set_clock(lake, FIRST_MS + 30 * DAY_MS)
+    assess(lake)
+
+    found = findings(lake)
+    assert sorted(found) == [("a.t", "compact"), ("a.t", "expire")]
+    assert found["a.t", "compact"]["figures"]["small_files"] == 12
+    assert found["a.t", "expire"]["figures"] == {"snapshots": 12, "removable": 11}
+
+
+def test_only_what_changed_is_assessed_again(lake: DriverNode) -> None:
+    """After all tables were assessed, a round reads those of the change feed alone, and none on a quiet store."""
+    one, two = HistoryTable(lake), HistoryTable(lake, "u")
+    one.append()
+    at = assess(lake)
+    at, tables = assess_counted(lake, at)
+    assert tables == 0
+    two.append(11)
+    set_clock(lake, FIRST_MS + 30 * DAY_MS)
+    at = AssessmentPosition(at.epoch, at.positions, None, FIRST_MS + 30 * DAY_MS, at.policies)
+    at, tables = assess_counted(lake, at)
+    assert tables == 1
+    assert {table for table, _ in findings(lake)} == {"a.u"}
+    assert assess_counted(lake, at)[1] == 0
+
+
+def test_all_tables_in_slices(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An assessment of all tables goes on where the last round ended, and changes meanwhile are not lost."""
+    monkeypatch.setattr(assessing, "AT_ONCE", 2)
+    tables = [HistoryTable(lake, f"t{number}") for number in range(5)]
+    at, count = assess_counted(lake, tables_max=2)
+    assert (count, at.after is None) == (2, False)
+    tables[0].append()
+    while at.after is not None:
+        at, count = assess_counted(lake, at, tables_max=2)
+    assert assess_counted(lake, at)[1] == 1
+
+
+def test_a_restored_store_is_assessed_anew(lake: DriverNode) -> None:
+    """Another epoch, a gap in the feed, a day that passed or a clock that went back: all tables are assessed."""
+    HistoryTable(lake).append()
+    HistoryTable(lake, "u").append()
+    at = assess(lake)
+    assert assess_counted(lake, AssessmentPosition(at.epoch + 1, at.positions, None, at.whole_at_ms, -1))[1] == 2
+    for moved in (-DAY_MS, 2 * DAY_MS):
+        set_clock(lake, at.whole_at_ms + moved)
+        assert assess_counted(lake, at)[1] == 2
+
+
+def test_findings_go(lake: DriverNode) -> None:
+    """What a table no longer needs is told no more, nor anything of a dropped one; a rename changes nothing else."""
+    table = HistoryTable(lake)
+    table.append(11)
+    set_clock(lake, FIRST_MS + 30 * DAY_MS)
+    at = assess(lake)
+    assert ("a.t", "expire") in findings(lake)
+    names = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
+    assert lake.post(f"{wire.ROOT}/tables/rename", names).status == 204
+    assert ("a.u", "expire") in findings(lake)
+    gone = {"action": "remove-snapshots", "snapshot-ids": [number * 100 for number in range(1, 11)]}
+    assert wire.commit(lake, "a", "u", updates=[gone]).status == 200
+    at = assess(lake, at)
+    assert ("a.u", "expire") not in findings(lake)
+    assert ("a.u", "compact") in findings(lake)
+    assert lake.delete(wire.table_path("a", "u")).status == 204
+    assert findings(lake) == {}
+
+
+def test_nothing_is_written_for_nothing(node: DriverNode) -> None:
+    """A second assessment of the same tables leaves every row as it is."""
+    HistoryTable(node).append(12)
+    set_clock(node, FIRST_MS + 30 * DAY_MS)
+    assess(node)
+    rows = wire.rows_of(node)
+    assess(node)
+    assert wire.rows_of(node) == rows
+
+
+def test_manifests_are_read_once(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Manifests of an unchanged table are not read again, and beyond the limit of a round those of none."""
+    HistoryTable(node).append(12)
+    HistoryTable(node, "u").append(12)
+    monkeypatch.setattr(assessing, "MANIFEST_TABLES_PER_ROUND", 1)
+    at = assess(node)
+    assert [key for key in findings(node) if key[1] == "compact"] == [("a.t", "compact")]
+    assess(node)
+    assert {key for key in findings(node) if key[1] == "compact"} == {("a.t", "compact"), ("a.u", "compact")}
+    assert at.after is None
+
+
+def test_storage_that_is_away(node: DriverNode) -> None:
+    """A manifest that cannot be read stops nothing: what was found before stays, and other tables are assessed."""
+    table = HistoryTable(node)
+    table.append(12)
+    set_clock(node, FIRST_MS + 30 * DAY_MS)
+    assess(node)
+    table.append()
+    wire.local(f"{table.location}/metadata/m1.avro").unlink()
+    assess(node)
+    found = findings(node)
+    assert found["a.t", "compact"]["figures"]["small_files"] == 12
+    assert found["a.t", "expire"]["figures"]["snapshots"] == 13
+
+
+def test_manifests_elsewhere_are_not_read(node: DriverNode) -> None:
+    """A snapshot that names a manifest list outside of the table has it not opened."""
+    table, other = HistoryTable(node), HistoryTable(node, "other")
+    other.append(12)
+    for number in range(1, 13):
+        told = wire.snapshot(number, manifest_list=f"{other.location}/metadata/snap-12.avro", parent=number - 1 or None)
+        totals = {"total-data-files": "40", "total-files-size": "40"}
+        told["snapshot"]["summary"] = {"operation": "append", **totals}  # type: ignore[index]
+        assert wire.commit(node, "a", table.name, updates=[told, wire.point(number)]).status == 200
+    assess(node)
+    assert ("a.t", "compact") not in findings(node)
+    assert ("a.other", "compact") in findings(node)
+
+
+def test_policies_set_thresholds(lake: DriverNode) -> None:
+    """The policy nearest to a table decides; attaching one has all tables assessed."""
+    HistoryTable(lake).append(6)
+    HistoryTable(lake, "u").append(6)
+    set_clock(lake, FIRST_MS + 30 * DAY_MS)
+    at = assess(lake)
+    assert [key for key in findings(lake) if key[1] == "expire"] == []
+    kind = "system_iceberg_snapshot_expiration"
+    add_policy(lake, "wide", kind, {"olderThanDays": 1, "minSnapshotCount": 2}, on="main", kind="catalog")
+    add_policy(lake, "near", kind, {"olderThanDays": 90, "minSnapshotCount": 2}, on="main.a.u", kind="table")
+    at = assess(lake, at)
+    assert [key for key in findings(lake) if key[1] == "expire"] == [("a.t", "expire")]
+    assert at.policies >= 0
+
+
+def test_what_incremental_readers_have_read(lake: DriverNode) -> None:
+    """It is stored by the source's path below the metalake, and replaced by the reader's next checkpoint."""
+    table = HistoryTable(lake)
+    table.append(**{"limnos.inputs": json.dumps({"main.a.source": 7, "`main`.a.`so.urce`": 9, "..": 1})})
+    at = assess(lake)
+    metalake = lake.runner.run(_metalake_id(lake))
+
+    def read(source: str) -> list[int]:
+        work = lake.built.services.gate.look_up(lambda: checkpoints_of(f"{metalake}:{source}", since_ms=0))
+        return [row.snapshot_id for row in lake.runner.run(work)]
+
+    assert (read("main.a.source"), read("main.a.`so.urce`")) == ([7], [9])
+    table.append(**{"limnos.inputs": json.dumps({"main.a.source": 8})})
+    assess(lake, at)
+    assert (read("main.a.source"), read("main.a.`so.urce`")) == ([8], [])
+
+
+async def _metalake_id(node: DriverNode) -> int:
+    from limnos.access.authentication import Credential
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestScope
+    from tests.inprocess import ADMIN  # noqa: F401 - the user of the credential below
+
+    ctx = Context(node.built.services, Credential("admin"), "test")
+    return await ctx.read(RequestScope("lake"), lambda request_view: request_view.metalake.id)
+
+
+def test_the_task(node: DriverNode) -> None:
+    """The recurring task assesses, and says how many tables; switched off it does nothing."""
+    HistoryTable(node).append(12)
+    upkeep, services = node.built.upkeep, node.built.services
+    store, permit = services.store, upkeep._permit
+    node.runner.run(store.submit(permit, lambda tx: tx.tasks.create(assessing.ASSESS_TABLES, "{}")))
+    assert node.runner.run(upkeep.run_one()) is True
+    assert ("a.t", "compact") in findings(node)
+    rows = node.runner.run(store.submit(permit, lambda tx: tx.tasks.of_kind(assessing.ASSESS_TABLES)))
+    assert json.loads(rows[0][1])["after"] is None
+    assert KINDS[assessing.ASSESS_TABLES].every_s == assessing.ASSESS_EVERY_S
+
+    off = services.defaults.maintenance._replace(assess=False)
+    services.defaults = services.defaults._replace(maintenance=off)
+    HistoryTable(node, "u").append(12)
+    node.runner.run(store.submit(permit, lambda tx: tx.tasks.create(assessing.ASSESS_TABLES, "{}")))
+    assert node.runner.run(upkeep.run_one()) is True
+    assert ("a.u", "compact") not in findings(node)
