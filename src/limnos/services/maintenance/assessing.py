@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from limnos.model.entities import MetadataDocument
     from limnos.services.maintenance.policies import EffectivePolicy
     from limnos.services.request.node_services import NodeServices
-    from limnos.services.storage.task_context import TaskContext
+    from limnos.services.request.task_context import TaskContext
     from limnos.store.activity.maintenance import CatalogClock, TableHead
     from limnos.store.ancestry import Ancestry
     from limnos.store.tx import Tx
