@@ -139,15 +139,15 @@ def _prototypes() -> dict[str, str]:
     """
     from confusable_homoglyphs.confusables import confusables_data  # noqa: PLC0415 - its tables are read at the import
 
-    found = {}
+    prototypes = {}
     for letter, pairs in confusables_data.items():
         other = pairs[0]["c"]
         backwards = len(confusables_data[other])
         if letter.isascii() and not other.isascii():
             continue  # a percent sign
         if len(pairs) == 1 and (backwards > 1 or other.isascii()):
-            found[letter] = other
-    return found
+            prototypes[letter] = other
+    return prototypes
 
 
 def _escape_name(name: str) -> str:

@@ -70,8 +70,8 @@ def handle_signals_on_thread(signals: Collection[int], then: Callable[[], None])
         os.close(number)
 
 
-def _listen(heard: int, onward: int, *, signals: Collection[int], then: Callable[[], None]) -> None:
-    while numbers := os.read(heard, 4096):
+def _listen(signal_number: int, onward: int, *, signals: Collection[int], then: Callable[[], None]) -> None:
+    while numbers := os.read(signal_number, 4096):
         if any(number in signals for number in numbers):
             then()
         if onward != -1:

@@ -43,32 +43,32 @@ class UnfinishedText(MalformedText):
 def read_adm(text: str) -> list[Value]:
     """Read the values of a text, one after the other. Raises MalformedText, UnfinishedText, SqlppError."""
     reader = _AdmReader(text)
-    found: list[Value] = []
+    entries: list[Value] = []
     while reader.skip(_BETWEEN):
-        found.append(reader.value(0))
+        entries.append(reader.value(0))
         reader.skip(_SPACE)
-    return found
+    return entries
 
 
 def read_json(text: str) -> list[Value]:
     """Read the values of a JSON text, one after the other. Raises MalformedText, UnfinishedText, RecursionError."""
-    at, found = 0, []
+    at, values = 0, []
     while (at := _past(_BETWEEN, text, at=at)) < len(text):
         try:
             value, at = _JSON.raw_decode(text, at)
         except json.JSONDecodeError as error:
             is_at_end = error.pos >= len(text.rstrip()) or error.msg.startswith("Unterminated string")
             raise (UnfinishedText if is_at_end else MalformedText)(error.msg) from None
-        found.append(value)
-    return found
+        values.append(value)
+    return values
 
 
 _JSON: Final = json.JSONDecoder(object_pairs_hook=object_of)
 
 
 def _past(pattern: re.Pattern[str], text: str, *, at: int) -> int:
-    found = pattern.match(text, at)
-    return at if found is None else found.end()
+    match = pattern.match(text, at)
+    return at if match is None else match.end()
 
 
 class _AdmReader:
@@ -99,38 +99,38 @@ class _AdmReader:
 
     def string(self) -> str:
         """Read a string."""
-        found = _STRING.match(self.text, self.at)
-        if found is None:
+        match = _STRING.match(self.text, self.at)
+        if match is None:
             raise UnfinishedText("a string has no end")
-        self.at = found.end()
-        inside = found[0][1:-1]
+        self.at = match.end()
+        inside = match[0][1:-1]
         if "\\" not in inside:
             return inside
-        quoted = inside.replace("\\'", "'").replace('"', '\\"') if found[0][0] == "'" else inside
+        quoted = inside.replace("\\'", "'").replace('"', '\\"') if match[0][0] == "'" else inside
         try:
             return str(json.loads(f'"{quoted}"', strict=False))
         except ValueError:
-            raise MalformedText(f"an escape of {found[0][:40]}") from None
+            raise MalformedText(f"an escape of {match[0][:40]}") from None
 
     def items(self, end: str, *, depth: int) -> list[Value]:
         """Read the items of an array or a multiset."""
         self.at += len(end)
-        found: list[Value] = []
+        entries: list[Value] = []
         while self.skip(_BETWEEN):
             if self.text.startswith(end, self.at):
                 self.at += len(end)
-                return found
-            found.append(self.value(depth + 1))
+                return entries
+            entries.append(self.value(depth + 1))
         raise UnfinishedText(f"no {end}")
 
     def object(self, depth: int) -> Value:
         """Read an object."""
         self.at += 1
-        found: list[tuple[str, Value]] = []
+        entries: list[tuple[str, Value]] = []
         while self.skip(_BETWEEN):
             if self.text[self.at] == "}":
                 self.at += 1
-                return object_of((name, value) for name, value in found if value is not MISSING)
+                return object_of((name, value) for name, value in entries if value is not MISSING)
             if self.text[self.at] not in "\"'":
                 raise MalformedText(f"no name of a field at {self.text[self.at : self.at + 20]}")
             name = self.string()
@@ -139,42 +139,42 @@ class _AdmReader:
             if self.text[self.at] != ":":
                 raise MalformedText(f"no colon after {name[:40]}")
             self.at += 1
-            found.append((name, self.value(depth + 1)))
+            entries.append((name, self.value(depth + 1)))
         raise UnfinishedText("no }")
 
     def number(self) -> Value:
         """Read a number with its suffix; a bare integer is a bigint, another number a double."""
-        found = _NUMBER.match(self.text, self.at)
-        if found is None:
+        match = _NUMBER.match(self.text, self.at)
+        if match is None:
             return self.word()
-        self.at = found.end()
-        suffix = found["suffix"]
-        digits = found[0][: -len(suffix)] if suffix else found[0]
+        self.at = match.end()
+        suffix = match["suffix"]
+        digits = match[0][: -len(suffix)] if suffix else match[0]
         is_whole = not set(digits) & set(".eE")
         if suffix in _WHOLE or (suffix is None and is_whole):
             make, bits = _WHOLE[suffix or "i64"]
             if not is_whole or not -(1 << (bits - 1)) <= int(digits) < 1 << (bits - 1):
-                raise MalformedText(f"{found[0][:40]} is no integer of {bits} bits")
+                raise MalformedText(f"{match[0][:40]} is no integer of {bits} bits")
             return make(int(digits))
         return Float(float(digits)) if suffix in ("f", "F") else float(digits)
 
     def word(self) -> Value:
         """Read a literal, or a call of a constructor."""
-        found = _NAME.match(self.text, self.at)
-        if found is None:
+        match = _NAME.match(self.text, self.at)
+        if match is None:
             raise MalformedText(f"no value at {self.text[self.at : self.at + 20]}")
-        if found[0] in _WORDS:
-            self.at = found.end()
-            return _WORDS[found[0]]
-        opened = _past(_SPACE, self.text, at=found.end())
+        if match[0] in _WORDS:
+            self.at = match.end()
+            return _WORDS[match[0]]
+        opened = _past(_SPACE, self.text, at=match.end())
         if not self.text.startswith("(", opened):
-            raise MalformedText(f"no value at {found[0][:40]}")
+            raise MalformedText(f"no value at {match[0][:40]}")
         end = _closing(self.text, opened)
         arguments, self.at = self.text[opened : end + 1], end + 1
-        (made,) = results(bind(parse_body(f"`{found[0]}`{arguments}"), EmptyNameResolver()), lambda *_: ())
-        if made is None:
-            raise MalformedText(f"{found[0]}{arguments[:40]} is no value")
-        return made
+        (value,) = results(bind(parse_body(f"`{match[0]}`{arguments}"), EmptyNameResolver()), lambda *_: ())
+        if value is None:
+            raise MalformedText(f"{match[0]}{arguments[:40]} is no value")
+        return value
 
 
 def _closing(text: str, at: int) -> int:
@@ -182,10 +182,10 @@ def _closing(text: str, at: int) -> int:
     depth = 0
     while at < len(text):
         if text[at] in "\"'":
-            found = _STRING.match(text, at)
-            if found is None:
+            match = _STRING.match(text, at)
+            if match is None:
                 break
-            at = found.end()
+            at = match.end()
             continue
         depth += (text[at] == "(") - (text[at] == ")")
         if depth == 0:

@@ -75,23 +75,23 @@ def _columns(form: StorageForm) -> list[_Column]:
 
 
 def _object(cells: list[str], columns: list[_Column], *, null: str | None, quote: str) -> dict[str, Value]:
-    made: dict[str, Value] = {}
+    fields: dict[str, Value] = {}
     for cell, column in zip(cells, columns, strict=False):
         if cell == null and column.is_optional:
-            made[column.name] = None
+            fields[column.name] = None
         elif cell or column.takes_empty:
             if cell[:1].isspace() and cell.lstrip().startswith(quote):
                 raise MalformedLine(f"a quote of field {column.name} does not begin it")
-            made[column.name] = cell
-    return made
+            fields[column.name] = cell
+    return fields
 
 
 def _character(options: Mapping[str, str], name: str, *, otherwise: str) -> str:
-    found = options.get(name, otherwise)
-    found = _NAMES.get(found.lower(), found)
-    if len(found) != 1:
-        raise SqlppError(NO_DELIMITER, f"'{found}' is not a valid {name}. The length of {name} should be 1")
-    return found
+    option = options.get(name, otherwise)
+    option = _NAMES.get(option.lower(), option)
+    if len(option) != 1:
+        raise SqlppError(NO_DELIMITER, f"'{option}' is not a valid {name}. The length of {name} should be 1")
+    return option
 
 
 def _flag(options: Mapping[str, str], name: str) -> bool:

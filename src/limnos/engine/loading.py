@@ -113,10 +113,10 @@ def _lines(file: Path) -> Iterator[str]:
 
 def _documents(file: Path, read: Callable[[str], list[Value]]) -> Iterator[Value]:
     """Read the objects of a file."""
-    for number, found, text in _texts(file, read):
-        if found is None:
+    for number, document, text in _texts(file, read):
+        if document is None:
             raise _malformed_error(file, f"what begins in line {number} is not of its format: {text.strip()[:80]}")
-        for value in found:
+        for value in document:
             yield from value if type(value) is tuple else (value,)
 
 
@@ -126,26 +126,28 @@ def _texts(file: Path, read: Callable[[str], list[Value]]) -> Iterator[tuple[int
     A text is a line, or all lines until its brackets are closed.
     """
     names: list[str] = []
-    begun, depth, quote, size = 1, 0, "", 0
+    first_line, depth, quote, size = 1, 0, "", 0
     for number, line in enumerate(_lines(file), start=1):
         if not names:
-            found = _attempt(read, line)
-            if found is not UNFINISHED:
-                yield number, found, line
+            attempt = _attempt(read, line)
+            if attempt is not UNFINISHED:
+                yield number, attempt, line
                 continue
-            begun = number
+            first_line = number
         names.append(line)
         size += len(line)
         depth, quote = _depth(line, depth, quote=quote)
         if depth <= 0 and not quote:
             text = "".join(names)
-            found = _attempt(read, text)
-            yield begun, None if found is UNFINISHED else found, text
+            attempt = _attempt(read, text)
+            yield first_line, None if attempt is UNFINISHED else attempt, text
             names, size = [], 0
         elif size > DOCUMENT_BYTES_MAX:
-            raise _malformed_error(file, f"what begins in line {begun} is longer than {DOCUMENT_BYTES_MAX} characters")
+            raise _malformed_error(
+                file, f"what begins in line {first_line} is longer than {DOCUMENT_BYTES_MAX} characters"
+            )
     if names:
-        yield begun, None, names[0]
+        yield first_line, None, names[0]
 
 
 def _attempt(read: Callable[[str], list[Value]], text: str) -> list[Value] | None:

@@ -160,8 +160,8 @@ def _of_query(
         problems.append(Problem(f"{step.name}: {error.message}", within(at, error)))
         return [], frozenset()
     for name in sorted(query.parameters - scope.parameters):
-        told = nearest_word(name, sorted(scope.parameters))
-        message = f"{step.name}: no parameter ':{name}'{told}; declare it under 'parameters'"
+        nearest = nearest_word(name, sorted(scope.parameters))
+        message = f"{step.name}: no parameter ':{name}'{nearest}; declare it under 'parameters'"
         problems.append(Problem(message, offset(at, text, index=text.find(f":{name}"))))
     mentions = [
         _NameMention(one.parts, offset(at, text, index=one.start), travels=one.travels) for one in query.relations

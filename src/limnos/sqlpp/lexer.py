@@ -127,16 +127,16 @@ class _Lexer:
         """Fill the list of tokens, with a final END."""
         text, match, offset, size = self.text, _TOKEN.match, 0, len(self.text)
         while offset < size:
-            found = match(text, offset)
-            if found is None:
+            token_match = match(text, offset)
+            if token_match is None:
                 raise self.error(offset, offset)
-            kind = found.lastgroup
+            kind = token_match.lastgroup
             if kind in ("space", "remark"):
-                offset = found.end()
+                offset = token_match.end()
             elif kind == "comment":
                 offset = self.comment(offset)
             else:
-                offset = self.token(found, kind or "")
+                offset = self.token(token_match, kind or "")
         self.add(END, size, size, place=self.last_place())
 
     def last_place(self) -> TextPosition:

@@ -17,7 +17,7 @@ import msgspec
 from limnos.model.kinds import Kind
 from limnos.names import canonical
 from limnos.names.dataverse import METADATA_NAME
-from limnos.names.display import render as shown
+from limnos.names.display import render as display_name
 from limnos.sqlpp import tree
 from limnos.sqlpp.definitions import arity_of, index_name, statements_of, view_definition
 from limnos.sqlpp.printer import render
@@ -163,7 +163,7 @@ def _dataset(
         "DatatypeDataverseName": canonical.encode(type_name[:-1]),
         "DatatypeName": type_name[-1],
         "DatasetType": kind,
-        "GroupName": shown(path),
+        "GroupName": display_name(path),
         "CompactionPolicy": "concurrent",
         "CompactionPolicyProperties": (),
         **details,

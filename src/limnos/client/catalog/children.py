@@ -32,14 +32,14 @@ class Children(Resource[S]):
     @verb
     def list(self, parent: str | Sequence[str], *, kind: str | None = None) -> Flow[tuple[ChildInfo, ...]]:
         """List the children of a catalog or namespace that the caller sees, of every kind or of one."""
-        found: tuple[ChildInfo, ...] = ()
+        infos: tuple[ChildInfo, ...] = ()
         after: str | None = None
         while True:
             page = yield from self._page(parent, kind=kind, after=after, limit=PAGE_SIZE)
-            found += page.children
+            infos += page.children
             after = page.after
             if after is None:
-                return found
+                return infos
 
     @verb
     def page(

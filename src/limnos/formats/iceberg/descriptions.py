@@ -54,13 +54,15 @@ NO_SUMMARY: Final = DocumentSummary(None, None)
 def summary_of(body: bytes) -> DocumentSummary:
     """Return the summary of a table's or view's metadata; `NO_SUMMARY` for malformed metadata."""
     try:
-        found = _SUMMARY.decode(body)
+        summary = _SUMMARY.decode(body)
     except msgspec.DecodeError:
         return NO_SUMMARY
-    comment = found.properties.get("comment")
-    at = found.last_updated_ms
+    comment = summary.properties.get("comment")
+    at = summary.last_updated_ms
     if at is None:
-        at = next((each.timestamp_ms for each in found.versions if each.version_id == found.current_version_id), None)
+        at = next(
+            (each.timestamp_ms for each in summary.versions if each.version_id == summary.current_version_id), None
+        )
     return DocumentSummary(comment if isinstance(comment, str) else None, at)
 
 
@@ -70,12 +72,12 @@ def columns_of(body: bytes) -> list[ColumnDescription]:
     A field of a struct is named after its parents, as `address.city`. Elements of lists, keys and values of maps are
     named `element`, `key` and `value`, and appear only where they hold fields.
     """
-    found: list[ColumnDescription] = []
+    descriptions: list[ColumnDescription] = []
     for column in _fields_of(schema_of(body), "", depth=0):
-        found.append(column)
-        if len(found) == COLUMNS_MAX:
+        descriptions.append(column)
+        if len(descriptions) == COLUMNS_MAX:
             break
-    return found
+    return descriptions
 
 
 def _fields_of(kind: object, above: str, *, depth: int) -> Iterator[ColumnDescription]:

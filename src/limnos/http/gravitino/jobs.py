@@ -55,10 +55,10 @@ class JobRun(GravitinoRequestBody, frozen=True):
 
 async def templates_list(request: Request, ctx: Context) -> Response:
     """Return the templates that the caller may use: their names, or with `details` in full."""
-    found = await ctx.read(RequestScope(*names_of(request)), job_templates.templates_list)
+    templates = await ctx.read(RequestScope(*names_of(request)), job_templates.templates_list)
     if request.query_flag("details"):
-        return ok(jobTemplates=[dto.job_template(each) for each in found])
-    return ok(names=[each.name for each in found])
+        return ok(jobTemplates=[dto.job_template(each) for each in templates])
+    return ok(names=[each.name for each in templates])
 
 
 async def template_register(request: Request, ctx: Context, *, body: TemplateRegister) -> Response:

@@ -79,10 +79,10 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
     properties = dict(body.properties or {})
     comment = properties.pop(COMMENT, None)
     parents = request.query_flag("parents", default=True)
-    made = await namespaces.namespace_create(
+    response = await namespaces.namespace_create(
         ctx, scope, levels=levels, comment=comment, properties=properties, parents=parents
     )
-    return _answer(levels, *made)
+    return _answer(levels, *response)
 
 
 async def replay_namespace_create(request: Request, ctx: Context, namespace_id: int) -> Response:

@@ -214,7 +214,7 @@ class _LineageIntake:
         if not allowed:
             raise _NothingToKeep
         command = LineagePuts(self.metalake_id, tuple([self._put(item) for item, _ in allowed]))
-        return request_view.permit(command, *[decision for _, found in allowed for decision in found])
+        return request_view.permit(command, *[decision for _, result in allowed for decision in result])
 
     @staticmethod
     def _here(request_view: RequestView, item: _LineageItem) -> list[ResolvedDataset]:

@@ -76,7 +76,7 @@ class ChildrenPage(NamedTuple):
     following: tuple[Kind, str] | None
 
 
-async def children_list(ctx: Context, scope: RequestScope, *, parent: Levels, asked: ChildrenRequest) -> ChildrenPage:
+async def children_list(ctx: Context, scope: RequestScope, *, parent: Levels, request: ChildrenRequest) -> ChildrenPage:
     """Return a page of the children of a namespace, or of the catalog if `parent` is empty.
 
     A catalog of an external system answers with kinds and names only.
@@ -87,30 +87,32 @@ async def children_list(ctx: Context, scope: RequestScope, *, parent: Levels, as
         UnsupportedOperation: The catalog shows a directory.
         NotInUse: The catalog or metalake is disabled.
     """
-    found = await ctx.read(scope, lambda request_view: _page_or_sources(request_view, parent, asked=asked))
-    if isinstance(found, ChildrenPage):
-        return found
+    page = await ctx.read(scope, lambda request_view: _page_or_sources(request_view, parent, request=request))
+    if isinstance(page, ChildrenPage):
+        return page
     children: list[ChildObject] = []
-    for kind, seen in found.items():
+    for kind, seen in page.items():
         with suppress(UnsupportedOperation):  # the connector knows no such objects
             children += [ChildObject(kind, name) for name in sorted(await _SOURCE_LISTS[kind](ctx, seen))]
-    begin = (-1, "") if asked.after is None else (_order(asked.after[0]), asked.after[1])
+    begin = (-1, "") if request.after is None else (_order(request.after[0]), request.after[1])
     rest = [child for child in children if (_order(child.kind), child.name) > begin]
-    shown = rest[: asked.size]
-    return ChildrenPage(shown, (shown[-1].kind, shown[-1].name) if len(rest) > len(shown) else None)
+    page_objects = rest[: request.size]
+    return ChildrenPage(
+        page_objects, (page_objects[-1].kind, page_objects[-1].name) if len(rest) > len(page_objects) else None
+    )
 
 
 def _page_or_sources(
-    request_view: RequestView, parent: Levels, *, asked: ChildrenRequest
+    request_view: RequestView, parent: Levels, *, request: ChildrenRequest
 ) -> ChildrenPage | dict[Kind, VisibleSourceNames]:
     """Return a page; for an external catalog, which names of each kind the caller sees once the source tells them."""
     request_view.require_in_use()
     if not (request_view.traits.is_sourced or request_view.traits.is_federated):
-        return children_page(request_view, parent, asked=asked)
+        return children_page(request_view, parent, request=request)
     seen: dict[Kind, VisibleSourceNames] = {}
     refusal: PermissionDenied | None = None
     for kind, visible in _SOURCE_NAMES.items():
-        if asked.kind in (None, kind) and (parent or kind is Kind.NAMESPACE):
+        if request.kind in (None, kind) and (parent or kind is Kind.NAMESPACE):
             try:
                 seen[kind] = visible(request_view, parent)
             except PermissionDenied as error:
@@ -134,23 +136,25 @@ _SOURCE_LISTS: Final[dict[Kind, Callable[[Context, VisibleSourceNames], Awaitabl
 }
 
 
-def children_page(request_view: RequestView, parent: Levels, *, asked: ChildrenRequest) -> ChildrenPage:
+def children_page(request_view: RequestView, parent: Levels, *, request: ChildrenRequest) -> ChildrenPage:
     """Return a page of the children in the server's own tree. Raises as `children_list`, and CacheMiss."""
-    kinds, chain = _listable(request_view, parent, wanted=asked.kind)
-    found: list[tuple[Kind, str, int]] = []
+    kinds, chain = _listable(request_view, parent, only_kind=request.kind)
+    entries: list[tuple[Kind, str, int]] = []
     for kind in kinds:
-        if asked.after is not None and _order(kind) < _order(asked.after[0]):
+        if request.after is not None and _order(kind) < _order(request.after[0]):
             continue
-        begin = asked.after[1] if asked.after is not None and asked.after[0] is kind else ""
-        page = PageRequest(begin, asked.size + 1 - len(found))
+        begin = request.after[1] if request.after is not None and request.after[0] is kind else ""
+        page = PageRequest(begin, request.size + 1 - len(entries))
         listed = ids_of(request_view, _LISTS[kind], kind=kind, chain=chain, page_request=page)
-        found += [(kind, name, node_id) for name, node_id in listed.found]
-        if len(found) > asked.size:
+        entries += [(kind, name, node_id) for name, node_id in listed.found]
+        if len(entries) > request.size:
             break
-    shown = found[: asked.size]
-    following = (shown[-1][0], shown[-1][1]) if len(found) > len(shown) else None
-    _require_cached(request_view, [node_id for _, _, node_id in shown])
-    children = for_each(shown, lambda each: _child(request_view, each[2], name=each[1], kind=each[0], chain=chain))
+    page_entries = entries[: request.size]
+    following = (page_entries[-1][0], page_entries[-1][1]) if len(entries) > len(page_entries) else None
+    _require_cached(request_view, [node_id for _, _, node_id in page_entries])
+    children = for_each(
+        page_entries, lambda each: _child(request_view, each[2], name=each[1], kind=each[0], chain=chain)
+    )
     return ChildrenPage(children, following)
 
 
@@ -158,16 +162,18 @@ def _order(kind: Kind) -> int:
     return CHILD_KINDS.index(kind)
 
 
-def _listable(request_view: RequestView, parent: Levels, *, wanted: Kind | None) -> tuple[list[Kind], SecurableChain]:
+def _listable(
+    request_view: RequestView, parent: Levels, *, only_kind: Kind | None
+) -> tuple[list[Kind], SecurableChain]:
     """Return the kinds whose lists the caller may read there, and the chain from the parent up.
 
     Raises NotFound, PermissionDenied, UnsupportedOperation.
     """
     kinds = [
-        kind for kind in CHILD_KINDS if wanted in (None, kind) and _may_lie_there(request_view, kind, parent=parent)
+        kind for kind in CHILD_KINDS if only_kind in (None, kind) and _may_lie_there(request_view, kind, parent=parent)
     ]
-    if wanted is not None and not kinds:
-        kinds = [wanted]
+    if only_kind is not None and not kinds:
+        kinds = [only_kind]
     refuse_directory_request(request_view, Action.TABLE_LIST)
     if not parent:
         chain = request_view.settled.outer
@@ -240,7 +246,7 @@ def _summary(request_view: RequestView, node: Node) -> DocumentSummary:
         return NO_SUMMARY
     document = request_view.document(node.id)
     derived, key = request_view.view.derived(request_view.zone), ("summary", node.id)
-    found: tuple[int, DocumentSummary] | None = derived.get(key)
-    if found is None or found[0] != document.version:
-        found = derived[key] = (document.version, summary_of(document.body))
-    return found[1]
+    cached_summary: tuple[int, DocumentSummary] | None = derived.get(key)
+    if cached_summary is None or cached_summary[0] != document.version:
+        cached_summary = derived[key] = (document.version, summary_of(document.body))
+    return cached_summary[1]

@@ -87,8 +87,8 @@ async def metalake_export(
             export = _MetalakeExport(moment, metalake_id, defaults=ctx.services.defaults, secrets=secrets)
             count = 0
             async for page in export.pages(now_ms=ctx.services.store.time.now_ms()):
-                made, data = await asyncio.to_thread(_page, page, form)
-                count += made
+                result, data = await asyncio.to_thread(_page, page, form)
+                count += result
                 yield data
             yield encode_records([messages.trailer(count)], form)
     finally:

@@ -14,7 +14,7 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import BadRequest, OutsideWriter, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names.dataverse import DataverseName
-from limnos.names.display import render as shown
+from limnos.names.display import render as display_name
 from limnos.sqlpp import stored, tree
 from limnos.sqlpp.declarations import declarations_of
 from limnos.sqlpp.jobs import type_of
@@ -128,7 +128,7 @@ def check_dataset_commit(
         _check_kept(guard, guard.form, before=before, after=after)
         if proof is None and _is_row_change(before, after) and not stored.takes_outside_writers(_properties(before)):
             raise OutsideWriter(
-                f"{shown(guard.path)} takes rows from SQL++ alone, so that each key is there once: use INSERT, UPSERT, DELETE or "
+                f"{display_name(guard.path)} takes rows from SQL++ alone, so that each key is there once: use INSERT, UPSERT, DELETE or "
                 f"LOAD at /query/service, or have its owner set the table's property {stored.OUTSIDE_WRITERS} to "
                 f"{stored.ALLOWED}. Branches other than main can be written"
             )
@@ -138,10 +138,10 @@ def check_dataset_commit(
     return LockRequirement(proof, LockRequest(key, LockMode.EXCLUSIVE_MODIFY))
 
 
-def lock_require(tx: Tx, shown_: LockRequirement | None) -> None:
+def lock_require(tx: Tx, dataset_text: LockRequirement | None) -> None:
     """Verify, in the commit's transaction, that the lock is still held. Raises LockLost."""
-    if shown_ is not None:
-        tx.locks.require(shown_.proof.token, shown_.wish, secret=shown_.proof.secret)
+    if dataset_text is not None:
+        tx.locks.require(dataset_text.proof.token, dataset_text.wish, secret=dataset_text.proof.secret)
 
 
 def _is_row_change(before: Json, after: Json) -> bool:
@@ -155,14 +155,14 @@ def _check_kept(guard: DatasetGuard, form: StorageForm, *, before: Json, after: 
     )
     if broken_schema is not None:
         raise OutsideWriter(
-            f"{shown(guard.path)} is a dataset of SQL++, and this would change {broken_schema}. Optional columns can be added; for anything "
+            f"{display_name(guard.path)} is a dataset of SQL++, and this would change {broken_schema}. Optional columns can be added; for anything "
             "else make a dataset of another type and INSERT this one's objects into it"
         )
     old, new = _properties(before), _properties(after)
     name = stored.broken_property(old, new)
     if name is not None:
         raise OutsideWriter(
-            f"{shown(guard.path)} is a dataset of SQL++, which rests on its property {name}: leave it as it is"
+            f"{display_name(guard.path)} is a dataset of SQL++, which rests on its property {name}: leave it as it is"
         )
     _check_outside_writers(guard, before=old.get(stored.OUTSIDE_WRITERS), after=new.get(stored.OUTSIDE_WRITERS))
 
@@ -174,7 +174,7 @@ def _check_outside_writers(guard: DatasetGuard, *, before: str | None, after: st
         raise BadRequest(f"{stored.OUTSIDE_WRITERS} is {stored.ALLOWED} or {stored.REFUSED}, not {after}")
     if not guard.owns:
         raise PermissionDenied(
-            f"Who may write {shown(guard.path)} beside SQL++ is for its owner to say ({stored.OUTSIDE_WRITERS})"
+            f"Who may write {display_name(guard.path)} beside SQL++ is for its owner to say ({stored.OUTSIDE_WRITERS})"
         )
 
 

@@ -127,8 +127,10 @@ class LanceTableDraft(NamedTuple):
         versions: tuple[LanceVersion, ...] = (), mark: int | None = None,
     ) -> Permit[LanceCreate]:  # fmt: skip
         """Return the permit to create the table with this name and document."""
-        taken = self.missing or name
-        command = LanceCreate(self.parent, taken, self.space, document, record, self.owner_id, instead, versions, mark)
+        missing_name = self.missing or name
+        command = LanceCreate(
+            self.parent, missing_name, self.space, document, record, self.owner_id, instead, versions, mark
+        )
         return self.permit.about(command)
 
     def is_managed(self, properties: Mapping[str, str]) -> bool:

@@ -48,8 +48,8 @@ SERVER_SCOPE = ResolvedScope(None, None, (ROOT_ID,), ())
 
 def cached_scope(view: StoreView, scope: RequestScope) -> ResolvedScope | None:
     """Return the cached resolution of a scope; None if a metalake or catalog changed since."""
-    found: ResolvedScope | None = view.scopes.get(scope)
-    return found
+    resolved_scope: ResolvedScope | None = view.scopes.get(scope)
+    return resolved_scope
 
 
 def scope_zones(view: StoreView, scope: RequestScope) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from hive_metastore.ttypes import FieldSchema, Order, SerDeInfo, StorageDescriptor, Table
 
-from limnos.formats.gravitino import tables as said
+from limnos.formats.gravitino import tables as gravitino_tables
 from limnos.formats.gravitino.partitions import distribution_of
 from limnos.formats.iceberg.json_types import Json, preview_value, text_at
 from limnos.model.errors import BadRequest, UnsupportedOperation
@@ -258,29 +258,29 @@ def alter_table(result: Table, changes: Sequence[TableChange]) -> None:
 
 def _change(result: Table, change: TableChange) -> None:
     match change:
-        case said.UpdateTableComment(comment):
+        case gravitino_tables.UpdateTableComment(comment):
             result.parameters = {key: value for key, value in result.parameters.items() if key != _COMMENT}
             if comment is not None:
                 result.parameters[_COMMENT] = comment
-        case said.SetTableProperty(key, value):
+        case gravitino_tables.SetTableProperty(key, value):
             _refuse_fixed(key)
             result.parameters[key] = value
-        case said.RemoveTableProperty(key):
+        case gravitino_tables.RemoveTableProperty(key):
             _refuse_fixed(key)
             result.parameters.pop(key, None)
-        case said.AddColumn(field_name=path) if change.position in (None, "default", "DEFAULT"):
+        case gravitino_tables.AddColumn(field_name=path) if change.position in (None, "default", "DEFAULT"):
             fields: Json = {
                 "name": _flat(path), "type": change.type, "comment": change.comment, "nullable": change.nullable,
                 "autoIncrement": change.auto_increment, "defaultValue": change.default_value,
             }  # fmt: skip
             result.sd.cols.append(column_of(fields))
-        case said.RenameColumn(old_field_name=path, new_field_name=name):
+        case gravitino_tables.RenameColumn(old_field_name=path, new_field_name=name):
             _own(result, path).name = name_of(name, what="Column")
-        case said.UpdateColumnType(field_name=path, new_type=kind):
+        case gravitino_tables.UpdateColumnType(field_name=path, new_type=kind):
             _own(result, path).type = type_of(kind, column=path[0])
-        case said.UpdateColumnComment(field_name=path, new_comment=comment):
+        case gravitino_tables.UpdateColumnComment(field_name=path, new_comment=comment):
             _own(result, path).comment = comment
-        case said.DeleteColumn(field_name=path, if_exists=if_exists):
+        case gravitino_tables.DeleteColumn(field_name=path, if_exists=if_exists):
             if not (if_exists and all(each.name != _flat(path) for each in result.sd.cols)):
                 result.sd.cols.remove(_own(result, path))
         case _:

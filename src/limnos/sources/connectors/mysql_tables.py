@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
-from limnos.formats.gravitino import tables as said
+from limnos.formats.gravitino import tables as gravitino_tables
 from limnos.formats.iceberg.json_types import Json, as_object, preview_value, text_at
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.sources.connectors.mysql_types import (
@@ -201,34 +201,34 @@ class MysqlTableDraft:
 
     def _do(self, change: TableChange) -> None:
         match change:
-            case said.UpdateTableComment(comment):
+            case gravitino_tables.UpdateTableComment(comment):
                 self._others.append(f"COMMENT={literal(comment or '')}")
-            case said.AddColumn(field_name=path):
+            case gravitino_tables.AddColumn(field_name=path):
                 self._add(change, name=flat(path))
-            case said.RenameColumn(old_field_name=path, new_field_name=new):
+            case gravitino_tables.RenameColumn(old_field_name=path, new_field_name=new):
                 self._rename(flat(path), name_of(new, what="Column"))
-            case said.UpdateColumnDefaultValue(field_name=path, new_default_value=value):
+            case gravitino_tables.UpdateColumnDefaultValue(field_name=path, new_default_value=value):
                 column = self._found(flat(path))
                 default = None if value is None else default_of(value, column=column.name, kind=column.kind)
                 self._put(column, replace(column, default=default))
-            case said.UpdateColumnType(field_name=path, new_type=kind):
+            case gravitino_tables.UpdateColumnType(field_name=path, new_type=kind):
                 column = self._found(flat(path))
                 self._put(column, replace(column, kind=type_of(kind, column=column.name)))
-            case said.UpdateColumnComment(field_name=path, new_comment=comment):
+            case gravitino_tables.UpdateColumnComment(field_name=path, new_comment=comment):
                 column = self._found(flat(path))
                 self._put(column, replace(column, comment=comment or ""))
-            case said.UpdateColumnNullability(field_name=path, nullable=nullable):
+            case gravitino_tables.UpdateColumnNullability(field_name=path, nullable=nullable):
                 column = self._found(flat(path))
                 self._put(column, replace(column, nullable=nullable))
-            case said.UpdateColumnAutoIncrement(field_name=path, auto_increment=counts):
+            case gravitino_tables.UpdateColumnAutoIncrement(field_name=path, auto_increment=counts):
                 self._count(self._found(flat(path)), counts=counts)
-            case said.UpdateColumnPosition(field_name=path, new_position=position):
+            case gravitino_tables.UpdateColumnPosition(field_name=path, new_position=position):
                 self._place(self._found(flat(path)), position)
-            case said.DeleteColumn(field_name=path, if_exists=if_exists):
+            case gravitino_tables.DeleteColumn(field_name=path, if_exists=if_exists):
                 self._delete(flat(path), if_exists=if_exists)
-            case said.AddTableIndex(index=index):
+            case gravitino_tables.AddTableIndex(index=index):
                 self._others.append(f"ADD {_key(index, named=[each.name for each in self.columns])}")
-            case said.DeleteTableIndex(name=name, if_exists=if_exists):
+            case gravitino_tables.DeleteTableIndex(name=name, if_exists=if_exists):
                 self._delete_key(name, if_exists=if_exists)
             case _:
                 raise UnsupportedOperation(
@@ -248,7 +248,7 @@ class MysqlTableDraft:
         if any(each is not but and each.name.lower() == name.lower() for each in self.columns):
             raise BadRequest(f"The table has a column {preview_value(name)} already")
 
-    def _add(self, change: said.AddColumn, *, name: str) -> None:
+    def _add(self, change: gravitino_tables.AddColumn, *, name: str) -> None:
         self._refuse_taken(name)
         fields: Json = {
             "name": name, "type": change.type, "comment": change.comment, "nullable": change.nullable,

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from alembic.migration import MigrationContext
 from alembic.operations import Operations
 
-from limnos.formats.gravitino import tables as said
+from limnos.formats.gravitino import tables as gravitino_tables
 from limnos.formats.iceberg.json_types import Json, preview_value
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.sources.connectors.columns import column_of, default_of, name_of, require_counting, type_of
@@ -49,28 +49,28 @@ class DatabaseAlteration:
 
     def _do(self, change: TableChange) -> None:
         match change:
-            case said.UpdateTableComment(comment):
+            case gravitino_tables.UpdateTableComment(comment):
                 self._comment(comment)
-            case said.AddColumn(field_name=path):
+            case gravitino_tables.AddColumn(field_name=path):
                 self._add(change, name=flat(path))
-            case said.RenameColumn(old_field_name=path, new_field_name=new):
+            case gravitino_tables.RenameColumn(old_field_name=path, new_field_name=new):
                 self._alter(flat(path), new_column_name=name_of(new, dialect=self._dialect))
-            case said.UpdateColumnDefaultValue(field_name=path, new_default_value=value):
+            case gravitino_tables.UpdateColumnDefaultValue(field_name=path, new_default_value=value):
                 default = None if value is None else default_of(value, column=flat(path))
                 self._alter(flat(path), server_default=default)
-            case said.UpdateColumnType(field_name=path, new_type=kind):
+            case gravitino_tables.UpdateColumnType(field_name=path, new_type=kind):
                 self._alter(flat(path), type_=type_of(kind, column=flat(path), dialect=self._dialect))
-            case said.UpdateColumnComment(field_name=path, new_comment=comment):
+            case gravitino_tables.UpdateColumnComment(field_name=path, new_comment=comment):
                 self._alter(flat(path), comment=comment)
-            case said.UpdateColumnNullability(field_name=path, nullable=nullable):
+            case gravitino_tables.UpdateColumnNullability(field_name=path, nullable=nullable):
                 self._alter(flat(path), nullable=nullable)
-            case said.UpdateColumnAutoIncrement(field_name=path, auto_increment=counts):
+            case gravitino_tables.UpdateColumnAutoIncrement(field_name=path, auto_increment=counts):
                 self._count(flat(path), counts=counts)
-            case said.DeleteColumn(field_name=path, if_exists=if_exists):
+            case gravitino_tables.DeleteColumn(field_name=path, if_exists=if_exists):
                 self._delete(flat(path), if_exists=if_exists)
-            case said.AddTableIndex(index=index):
+            case gravitino_tables.AddTableIndex(index=index):
                 self._add_index(index)
-            case said.DeleteTableIndex(name=name, if_exists=if_exists):
+            case gravitino_tables.DeleteTableIndex(name=name, if_exists=if_exists):
                 self._delete_index(name, if_exists=if_exists)
 
     def _comment(self, comment: str | None) -> None:
@@ -79,7 +79,7 @@ class DatabaseAlteration:
         else:
             self._operations.create_table_comment(self._table, comment, schema=self._schema)
 
-    def _add(self, change: said.AddColumn, *, name: str) -> None:
+    def _add(self, change: gravitino_tables.AddColumn, *, name: str) -> None:
         fields: Json = {
             "name": name, "type": change.type, "comment": change.comment, "nullable": change.nullable,
             "autoIncrement": change.auto_increment, "defaultValue": change.default_value,
@@ -133,12 +133,12 @@ def flat(path: tuple[str, ...]) -> str:
 
 def refuse(change: TableChange) -> None:
     """Check that a database supports a change. Raises UnsupportedOperation."""
-    if isinstance(change, said.SetTableProperty | said.RemoveTableProperty):
+    if isinstance(change, gravitino_tables.SetTableProperty | gravitino_tables.RemoveTableProperty):
         raise UnsupportedOperation(
             "Tables of this source have no properties: say what a comment can say in the comment"
         )
-    moved = isinstance(change, said.UpdateColumnPosition)
-    placed = isinstance(change, said.AddColumn) and change.position not in (None, "default", "DEFAULT")
+    moved = isinstance(change, gravitino_tables.UpdateColumnPosition)
+    placed = isinstance(change, gravitino_tables.AddColumn) and change.position not in (None, "default", "DEFAULT")
     if moved or placed:
         raise UnsupportedOperation(
             "Columns of this source stand in the order in which they were made: leave positions out"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from limnos.names.display import render as shown
+from limnos.names.display import render as display_name
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder import resources
 from limnos.sqlpp.binder.names import BoundDataset, BoundSynonym, BoundView
@@ -191,13 +191,13 @@ class ExpressionBinder(ABC):
         """
         dataverse = parts[:-1] or self.dataverse
         if len(parts) > 1 and not self.names.has_dataverse(dataverse):
-            raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", at)
+            raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {display_name(dataverse)}", at)
         result = self.names.resolve(dataverse, parts[-1])
         followed = {(dataverse, parts[-1])}
         while isinstance(result, BoundSynonym):
             target = (result.dataverse, result.name)
             if target in followed:
-                raise compilation(f"Synonym {shown((*dataverse, parts[-1]))} leads back to itself", at)
+                raise compilation(f"Synonym {display_name((*dataverse, parts[-1]))} leads back to itself", at)
             followed.add(target)
             result = self.names.resolve(*target)
         if isinstance(result, BoundDataset):
@@ -205,7 +205,7 @@ class ExpressionBinder(ABC):
             return plan.Scan(at, result.dataverse, result.name)
         if isinstance(result, BoundView):
             return self.view(result, at)
-        words = f"Cannot find dataset {shown(parts[-1:])} in dataverse {shown(dataverse)} nor an alias with name {shown(parts)}"
+        words = f"Cannot find dataset {display_name(parts[-1:])} in dataverse {display_name(dataverse)} nor an alias with name {display_name(parts)}"
         raise SqlppError(NO_DATASET, words, at)
 
     def view(self, view: BoundView, at: TextPosition) -> plan.Expression:
@@ -220,7 +220,7 @@ class ExpressionBinder(ABC):
         """Bind the body of a view or function without the surrounding scope, group and windows."""
         kind, dataverse, name, _ = what
         if what in self.inlined:
-            raise compilation(f"The {kind} {shown((*dataverse, name))} uses itself", at)
+            raise compilation(f"The {kind} {display_name((*dataverse, name))} uses itself", at)
         if len(self.inlined) >= INLINED_MAX:
             raise compilation(f"Views and functions use one another more than {INLINED_MAX} deep", at)
         entry = self.dataverse, self.inlined, self.group, self.windows
@@ -266,8 +266,8 @@ class ExpressionBinder(ABC):
         """The error for a call of an unknown function or dataverse, or with a wrong number of arguments."""
         dataverse = node.function.dataverse
         if dataverse and not self.names.has_dataverse(dataverse):
-            return SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", node.at)
-        return unknown_function(shown(node.function.parts), count, place=node.at)
+            return SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {display_name(dataverse)}", node.at)
+        return unknown_function(display_name(node.function.parts), count, place=node.at)
 
     def _plain_only(self, node: tree.Call) -> None:
         if node.distinct or node.filter is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from limnos.names.display import render as shown
+from limnos.names.display import render as display_name
 from limnos.sqlpp import tree
 from limnos.sqlpp.binder.names import BoundDataset, BoundSynonym
 from limnos.sqlpp.errors import SqlppError, compilation
@@ -35,14 +35,14 @@ def source_of(names: NameResolver, node: tree.Call, *, function: str) -> tuple[D
         raise compilation(f"{function} takes the name of a dataverse and the name of a dataset", node.at)
     dataverse, name = _dataverse(node.arguments[0], function), _text(node.arguments[1], function)
     if not names.has_dataverse(dataverse):
-        raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", node.at)
+        raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {display_name(dataverse)}", node.at)
     result = names.resolve(dataverse, name)
     for _ in range(64):
         if not isinstance(result, BoundSynonym):
             break
         result = names.resolve(result.dataverse, result.name)
     if not isinstance(result, BoundDataset):
-        text = f"Cannot find dataset with name {shown((name,))} in dataverse {shown(dataverse)}"
+        text = f"Cannot find dataset with name {display_name((name,))} in dataverse {display_name(dataverse)}"
         raise SqlppError(NO_DATASET, text, node.at)
     return (RESOURCES, function, *result.dataverse), result.name
 

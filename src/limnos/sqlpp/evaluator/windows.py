@@ -163,15 +163,15 @@ def _at_distance(
     With `ignore`, NULL and MISSING are skipped.
     """
     if not ignore:
-        there = at + side * by
-        return (work(part.rows[there]),) if 0 <= there < len(part.rows) else ()
-    there = at
+        target = at + side * by
+        return (work(part.rows[target]),) if 0 <= target < len(part.rows) else ()
+    target = at
     while by:
-        there += side
-        if not 0 <= there < len(part.rows):
+        target += side
+        if not 0 <= target < len(part.rows):
             return ()
-        by -= not is_unknown(work(part.rows[there]))
-    return (work(part.rows[there]),)
+        by -= not is_unknown(work(part.rows[target]))
+    return (work(part.rows[target]),)
 
 
 def _ratio(work: Callable[[Row], Value]) -> Callable[[WindowPartition], list[Value]]:

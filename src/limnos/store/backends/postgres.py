@@ -150,12 +150,12 @@ class PostgresSession:
 
         Locks that this transaction has are left out: most tables of a batch have the same locations above them.
         """
-        held = self._places
-        requested_names = sorted(each for each, own in locations.items() if own > held.get(each, -1))
-        if requested_names:
-            owns = [locations[each] for each in requested_names]
-            self.rows(_LOCK_LOCATIONS, {"space": LOCATION_LOCK_CLASS, "places": requested_names, "owns": owns})
-            held.update(zip(requested_names, owns, strict=True))
+        locked_keys = self._places
+        new_locations = sorted(each for each, own in locations.items() if own > locked_keys.get(each, -1))
+        if new_locations:
+            owns = [locations[each] for each in new_locations]
+            self.rows(_LOCK_LOCATIONS, {"space": LOCATION_LOCK_CLASS, "places": new_locations, "owns": owns})
+            locked_keys.update(zip(new_locations, owns, strict=True))
 
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read clocks after the locks, in a separate statement. The mutation's own clock row is locked."""

@@ -91,9 +91,9 @@ def principal_by_id_read(principal_id: int) -> Load[Principal | None]:
 def principals_by_id_read(principal_ids: Sequence[int]) -> Load[dict[int, Principal | None]]:
     """Read live users and groups by id, in one statement; None for each that does not exist."""
     rows = yield MANY, {"ids": dumps(principal_ids)}
-    found: dict[int, Principal | None] = dict.fromkeys(principal_ids)
-    found.update((row[0], principal_of(row)) for row in rows)
-    return found
+    principals: dict[int, Principal | None] = dict.fromkeys(principal_ids)
+    principals.update((row[0], principal_of(row)) for row in rows)
+    return principals
 
 
 def principals_read(metalake_id: int, kind: Kind) -> Load[tuple[Principal, ...]]:

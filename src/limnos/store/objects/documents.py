@@ -94,9 +94,9 @@ def document_bodies_read(node_ids: Sequence[int]) -> Load[dict[int, bytes]]:
 def documents_read(node_ids: Sequence[int]) -> Load[dict[int, MetadataDocument | None]]:
     """Read documents by node id, in one statement; None where there is none."""
     rows = yield MANY, {"nodes": dumps(node_ids)}
-    found: dict[int, MetadataDocument | None] = dict.fromkeys(node_ids)
-    found.update((row[0], document_of(row)) for row in rows)
-    return found
+    documents: dict[int, MetadataDocument | None] = dict.fromkeys(node_ids)
+    documents.update((row[0], document_of(row)) for row in rows)
+    return documents
 
 
 def document_read(node_id: int) -> Load[MetadataDocument | None]:

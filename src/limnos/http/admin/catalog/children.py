@@ -35,21 +35,21 @@ async def children(request: Request, ctx: Context) -> Response:
     text = request.query("path")
     parent = tuple(display.parse(text)) if text else ()
     word = request.query("kind")
-    asked = ChildrenRequest(
+    children_request = ChildrenRequest(
         _after(request.query("after")), _limit(request.query("limit")), _kind(word) if word else None
     )
-    page = await children_list(ctx, scope, parent=parent, asked=asked)
+    page = await children_list(ctx, scope, parent=parent, request=children_request)
     following = None if page.following is None else f"{page.following[0].word}:{page.following[1]}"
     above = (scope.catalog or "", *parent)
     return json_response({"children": [_encode(each, above) for each in page.children], "after": following})
 
 
 def _encode(child: ChildObject, above: Levels) -> dict[str, object]:
-    told: dict[str, object] = {"kind": child.kind.word, "name": child.name, "path": [*above, child.name]}
+    body: dict[str, object] = {"kind": child.kind.word, "name": child.name, "path": [*above, child.name]}
     if child.node is None:
-        return told
+        return body
     owner = child.owner
-    return told | {
+    return body | {
         "id": child.node.id,
         "format": child.node.format or None,
         "owner": None if owner is None else {"kind": owner.kind.word, "name": owner.name},

@@ -145,14 +145,14 @@ def _task(
         if module is not None and module.__name__ != "__main__":
             cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]
     arrow = to_arrow_schema(schema)
-    given = dict(arguments)
+    values = dict(arguments)
 
     def batches(_: Iterable[Any]) -> Iterable[Any]:
         import pyarrow as pa  # noqa: PLC0415
 
         for _one in _:  # consume the single input row
             pass
-        yielded: Any = function(**given)
+        yielded: Any = function(**values)
         for batch in yielded:
             if not isinstance(batch, (pa.RecordBatch, pa.Table)):
                 raise TypeError(f"{name} yielded {type(batch).__name__}: yield Arrow batches or tables.")

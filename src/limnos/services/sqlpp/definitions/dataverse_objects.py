@@ -16,7 +16,7 @@ from limnos.model.errors import AlreadyExists, InUse, NotFound
 from limnos.model.kind_table import KIND_TABLE
 from limnos.model.kinds import Kind
 from limnos.model.records import SqlppObjectRecord, TableRecord, ViewRecord
-from limnos.names.display import render as shown
+from limnos.names.display import render as display_name
 from limnos.services.request.table_formats import ICEBERG, require_format
 from limnos.services.sqlpp.requests.errors import (
     NO_DATAVERSE,
@@ -89,7 +89,7 @@ def dataverse_of(request_view: RequestView, levels: Levels, *, action: Action) -
     node, _, decision = request_view.look_up(Kind.NAMESPACE, levels, action)
     require_format(request_view, ICEBERG)
     if node.implicit:
-        raise NotFound(f"{shown(levels)} is no dataverse", kind="namespace")
+        raise NotFound(f"{display_name(levels)} is no dataverse", kind="namespace")
     return node, request_view.permit(None, decision)
 
 
@@ -157,7 +157,9 @@ def statement_missing_error(error: NotFound, dataverse: Levels, *, at: TextPosit
 def check_not_builtin(dataverse: Levels, kind: Kind, *, at: TextPosition | None) -> None:
     """Refuse to create an object in the dataverse Metadata. Raises SqlppError."""
     if dataverse == METADATA:
-        raise invalid_operation(f"Cannot create a {WORDS[kind]} belonging to the dataverse: {shown(METADATA)}", at)
+        raise invalid_operation(
+            f"Cannot create a {WORDS[kind]} belonging to the dataverse: {display_name(METADATA)}", at
+        )
 
 
 async def object_drop(
@@ -241,7 +243,7 @@ async def describe_user(ctx: Context, error: ObjectInUse) -> str:
         return node is not None and request_view.decide(Action(f"{kind.word}_load"), chain).allowed
 
     seen = await ctx.read(scope_of(ctx), sees)
-    return f"{WORDS[kind]} {shown(path)}" if seen else f"a {WORDS[kind]} that you may not see"
+    return f"{WORDS[kind]} {display_name(path)}" if seen else f"a {WORDS[kind]} that you may not see"
 
 
 def refuse_used(tx: Tx, node: Node) -> None:

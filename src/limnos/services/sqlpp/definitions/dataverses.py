@@ -19,7 +19,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_NAMESPACE
-from limnos.names.display import render as shown
+from limnos.names.display import render as display_name
 from limnos.services.catalog.namespaces import NamespaceCreate, namespace_create, namespace_create_of, namespace_insert
 from limnos.services.sqlpp.definitions.dataverse_objects import ObjectInUse, describe_user, drop_confirmed, is_made_here
 from limnos.services.sqlpp.locks.exclusive_access import dataverse_exclude_writers
@@ -87,7 +87,7 @@ async def dataverse_create(session: StatementSession, statement: tree.CreateData
     parts, at = statement.name.parts, statement.name.at
     check_dataverse(parts, at)
     if parts[:1] == METADATA or (parts[0] in RESERVED and len(parts) == 1):
-        raise invalid_operation(f"Cannot create dataverse: {shown(parts)}", at)
+        raise invalid_operation(f"Cannot create dataverse: {display_name(parts)}", at)
     try:
         await ctx.write(scope_of(ctx), lambda request_view: _create_of(request_view, parts), dataverse_insert)
     except AlreadyExists:
@@ -138,7 +138,7 @@ async def dataverse_drop(session: StatementSession, statement: tree.Drop) -> Non
     ctx = session.ctx
     parts, at = statement.name.parts, statement.name.at
     if parts in (DEFAULT, METADATA):
-        raise invalid_operation(f"Cannot drop dataverse: {shown(parts)}", at)
+        raise invalid_operation(f"Cannot drop dataverse: {display_name(parts)}", at)
 
     def decide(request_view: RequestView) -> Permit[DataverseDrop]:
         return _drop_of(request_view, parts, at=at)
@@ -150,7 +150,7 @@ async def dataverse_drop(session: StatementSession, statement: tree.Drop) -> Non
         if not statement.if_exists:
             raise no_dataverse(parts, at) from None
     except ObjectInUse as error:
-        what = f"{error.kind} {shown((*parts, error.use.used[1]))}"
+        what = f"{error.kind} {display_name((*parts, error.use.used[1]))}"
         raise dataverse_in_use(parts, what=what, by=await describe_user(ctx, error), at=at) from None
     else:
         ctx.services.wake_worker()
@@ -163,7 +163,7 @@ def _drop_of(request_view: RequestView, parts: Levels, *, at: TextPosition | Non
     request_view.require_in_use()
     node, _, decision = request_view.look_up(Kind.NAMESPACE, parts, Action.NAMESPACE_DROP)
     if node.implicit:
-        raise NotFound(f"{shown(parts)} is no dataverse", kind="namespace")
+        raise NotFound(f"{display_name(parts)} is no dataverse", kind="namespace")
     parents = []
     for size in range(len(parts) - 1, 0, -1):
         parent, chain = request_view.find(parts[:size], Kind.NAMESPACE)
@@ -184,7 +184,7 @@ def dataverse_delete(tx: Tx, permit: Permit[DataverseDrop]) -> None:
     children = tx.nodes.children(node.id, limit=OBJECTS_MAX + 1)
     if len(children) > OBJECTS_MAX:
         raise invalid_operation(
-            f"Cannot drop dataverse: {shown(command.path)}: it holds over {OBJECTS_MAX} objects", command.at
+            f"Cannot drop dataverse: {display_name(command.path)}: it holds over {OBJECTS_MAX} objects", command.at
         )
     objects = [each for each in children if each.kind is not Kind.NAMESPACE]
     _refuse_others(tx, command, objects=objects)
@@ -210,7 +210,7 @@ def _refuse_others(tx: Tx, command: DataverseDrop, *, objects: list[Node]) -> No
     """
     for each in objects:
         if not is_made_here(each):
-            text = f"{each.kind.word} {shown((*command.path, each.name))}"
+            text = f"{each.kind.word} {display_name((*command.path, each.name))}"
             raise dataverse_in_use(
                 command.path,
                 what=text,

@@ -15,7 +15,7 @@ from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, NotFound
 from limnos.model.kinds import Kind
-from limnos.names.display import render as shown
+from limnos.names.display import render as display_name
 from limnos.services.sqlpp.definitions.body_dependencies import BodyDependencies, ids_of, needs_of, needs_text
 from limnos.services.sqlpp.definitions.dataverse_objects import (
     ObjectInUse,
@@ -168,7 +168,7 @@ async def function_drop(session: StatementSession, statement: tree.DropFunction)
     ctx = session.ctx
     path, at = session.whole(statement.name), statement.name.at
     if statement.library is not None:
-        raise SqlppError(1117, f"Cannot find library with name {shown((statement.library,))}", at)
+        raise SqlppError(1117, f"Cannot find library with name {display_name((statement.library,))}", at)
     try:
         await ctx.write(
             scope_of(ctx), lambda request_view: _drop_of(request_view, path, arity=statement.arity), function_change

@@ -14,7 +14,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
-from limnos.names.display import render as shown
+from limnos.names.display import render as display_name
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
 from limnos.services.sqlpp.definitions.dataverse_objects import object_create_of, object_drop, object_make
@@ -115,8 +115,10 @@ def _find_named_type(
         node = request_view.look_up(Kind.DATATYPE, path, Action.DATATYPE_LOAD).entity
     except (NotFound, InvalidName):
         if name.dataverse and not is_builtin(path[:-1]) and request_view.find(path[:-1], Kind.NAMESPACE)[0] is None:
-            raise SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(path[:-1])}", name.at) from None
-        raise SqlppError(UNKNOWN_TYPE, f"Cannot find datatype with name {shown(name.parts)}", name.at) from None
+            raise SqlppError(
+                NO_DATAVERSE, f"Cannot find dataverse with name {display_name(path[:-1])}", name.at
+            ) from None
+        raise SqlppError(UNKNOWN_TYPE, f"Cannot find datatype with name {display_name(name.parts)}", name.at) from None
     used[node.id] = None
     return declaring_statement(node, tree.CreateType)
 

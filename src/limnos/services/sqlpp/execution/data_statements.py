@@ -17,7 +17,7 @@ import msgspec
 from limnos.model.entities import Node
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
-from limnos.names.display import render as shown
+from limnos.names.display import render as display_name
 from limnos.services.identity.tokens import token_create, token_revoke
 from limnos.services.sqlpp.definitions.datasets import external_ref_of, ref_of
 from limnos.services.sqlpp.definitions.files import check_file_source
@@ -263,7 +263,9 @@ async def _reads(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
 
 def _read(ctx: Context, request_view: RequestView, *, node: Node | None, path: Levels) -> DatasetRef:
     if node is None:
-        raise SqlppError(NO_DATASET, f"Cannot find dataset {shown(path[-1:])} in dataverse {shown(path[:-1])} any more")
+        raise SqlppError(
+            NO_DATASET, f"Cannot find dataset {display_name(path[-1:])} in dataverse {display_name(path[:-1])} any more"
+        )
     if node.kind is Kind.EXTERNAL_DATASET:
         return external_ref_of(ctx, request_view, node=node, path=path)
     return ref_of(request_view, node, path=path)

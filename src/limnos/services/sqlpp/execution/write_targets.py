@@ -13,7 +13,7 @@ from limnos.access.actions import Action
 from limnos.model.errors import NotFound
 from limnos.model.kinds import Kind
 from limnos.names.dataverse import DataverseName
-from limnos.names.display import render as shown
+from limnos.names.display import render as display_name
 from limnos.services.sqlpp.definitions.datasets import ref_of
 from limnos.services.sqlpp.locks.statement_locks import LOCKS
 from limnos.services.sqlpp.requests.errors import invalid_operation
@@ -53,7 +53,7 @@ async def target_find(session: StatementSession, name: tree.DottedName, *, word:
     """
     path = session.whole(name)
     if path[:-1] == METADATA:
-        raise invalid_operation(f"{word} operation is not permitted in dataverse {shown(METADATA)}", name.at)
+        raise invalid_operation(f"{word} operation is not permitted in dataverse {display_name(METADATA)}", name.at)
     return await session.ctx.read(scope_of(session.ctx), lambda request_view: target_of(request_view, path, at=name.at))
 
 
@@ -72,9 +72,9 @@ def target_of(request_view: RequestView, path: Levels, *, at: TextPosition) -> W
         node = request_view.look_up(Kind.TABLE, path, Action.TABLE_COMMIT, probe=Action.TABLE_MAY_PROBE).entity
     except NotFound:
         if not is_builtin(path[:-1]) and dataverse_find(request_view, path[:-1]) is None:
-            raise SqlppError(1063, f"Cannot find dataverse with name {shown(path[:-1])}", at) from None
+            raise SqlppError(1063, f"Cannot find dataverse with name {display_name(path[:-1])}", at) from None
         raise SqlppError(
-            1050, f"Cannot find dataset with name {shown(path[-1:])} in dataverse {shown(path[:-1])}", at
+            1050, f"Cannot find dataset with name {display_name(path[-1:])} in dataverse {display_name(path[:-1])}", at
         ) from None
     return WriteTarget(ref_of(request_view, node, path=path), path, request_view.catalog.id, node.id)
 

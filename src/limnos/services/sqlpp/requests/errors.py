@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from limnos.names.dataverse import DataverseName, check_object_name
-from limnos.names.display import render as shown
+from limnos.names.display import render as display_name
 from limnos.names.errors import InvalidName
 from limnos.sqlpp import SqlppError, invalid_name
 from limnos.sqlpp.errors import compilation
@@ -33,46 +33,50 @@ _ARTICLES: Final = {"type": "datatype"}
 
 def no_dataverse(dataverse: Levels, at: TextPosition | None) -> SqlppError:
     """Return the error for a missing dataverse."""
-    return SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {shown(dataverse)}", at)
+    return SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {display_name(dataverse)}", at)
 
 
 def dataverse_exists(dataverse: Levels, at: TextPosition | None) -> SqlppError:
     """Return the error for an existing dataverse."""
-    return SqlppError(1071, f"A dataverse with this name {shown(dataverse)} already exists.", at)
+    return SqlppError(1071, f"A dataverse with this name {display_name(dataverse)} already exists.", at)
 
 
 def unknown_object(kind: str, path: Levels, *, at: TextPosition | None) -> SqlppError:
     """Return the error for an object that is missing in a dataverse."""
     number, word = _UNKNOWN[kind]
-    return SqlppError(number, f"Cannot find {word} with name {shown(path[-1:])} in dataverse {shown(path[:-1])}", at)
+    return SqlppError(
+        number, f"Cannot find {word} with name {display_name(path[-1:])} in dataverse {display_name(path[:-1])}", at
+    )
 
 
 def no_dataset(path: Levels, at: TextPosition | None) -> SqlppError:
     """Return the error for a missing dataset that was to be changed."""
     return SqlppError(
-        NO_DATASET_IN, f"Cannot find dataset with name {shown(path[-1:])} in dataverse {shown(path[:-1])}", at
+        NO_DATASET_IN,
+        f"Cannot find dataset with name {display_name(path[-1:])} in dataverse {display_name(path[:-1])}",
+        at,
     )
 
 
 def object_exists(kind: str, path: Levels, *, at: TextPosition | None) -> SqlppError:
     """Return the error for a taken name."""
     word = _ARTICLES.get(kind, kind)
-    text = f"A {word} with name {shown(path[-1:])} already exists in dataverse {shown(path[:-1])}"
+    text = f"A {word} with name {display_name(path[-1:])} already exists in dataverse {display_name(path[:-1])}"
     if kind == "type":
-        text = f"A datatype with this name {shown(path[-1:])} already exists"
+        text = f"A datatype with this name {display_name(path[-1:])} already exists"
     if kind == "index":
-        text = f"An index with this name {shown(path[-1:])} already exists"
+        text = f"An index with this name {display_name(path[-1:])} already exists"
     return SqlppError(_EXISTS[kind], text, at)
 
 
 def in_use(kind: str, path: Levels, *, by: str, at: TextPosition | None) -> SqlppError:
     """Return the error for an object that another object needs."""
-    return SqlppError(1148, f"Cannot drop {kind} {shown(path)} being used by {by}", at)
+    return SqlppError(1148, f"Cannot drop {kind} {display_name(path)} being used by {by}", at)
 
 
 def dataverse_in_use(dataverse: Levels, *, what: str, by: str, at: TextPosition | None) -> SqlppError:
     """Return the error for a dataverse with objects that are needed outside of it, or that SQL++ did not create."""
-    return SqlppError(1147, f"Cannot drop dataverse: {shown(dataverse)}: {what} being used by {by}", at)
+    return SqlppError(1147, f"Cannot drop dataverse: {display_name(dataverse)}: {what} being used by {by}", at)
 
 
 def invalid_operation(text: str, at: TextPosition | None) -> SqlppError:
@@ -94,7 +98,7 @@ def _wrong_part(parts: Levels) -> str:
             check_object_name(part)
         except InvalidName:
             return part
-    return parts[0] if parts[0].startswith("^") else shown(parts)
+    return parts[0] if parts[0].startswith("^") else display_name(parts)
 
 
 def check_object(name: DottedName) -> None:
