@@ -20,7 +20,7 @@ from tests.http.lance.wire import arrow
 
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
-ALLOWED_MAX = 77
+ALLOWED_MAX = 78
 """How many entries the list has. Lower it with every entry that goes; never raise it for an operation that should
 refuse.
 """
@@ -118,6 +118,7 @@ BODIES: dict[str, object] = {
 
 QUERIES = {
     "feed-import": "?after=0",
+    "search": "?q=t",
     "query-service-read": "?statement=select+value+1",
     "sqlpp-cancel": "?client_context_id=x",
     "sqlpp-connector": "?dataverseName=a&datasetName=t",

@@ -19,6 +19,7 @@ from limnos.store.activity.audit import EXPIRED_AT_ONCE, lines_expire
 from limnos.store.activity.reports import reports_expire
 from limnos.store.activity.tasks import task_counts, task_due
 from limnos.store.activity.upkeep import feed_prune, orphans_sweep
+from limnos.store.objects.name_search import UNFOLDED_AT_ONCE, names_fold
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
 
@@ -119,6 +120,8 @@ class Upkeep:
             pass
         await self.store.submit(self._permit, reports_expire)
         await self.store.submit(self._permit, orphans_sweep)
+        while await self.store.submit(self._permit, names_fold) == UNFOLDED_AT_ONCE:
+            pass
         await self.store.submit(self._permit, lambda tx: tx.tasks.forget(keep_ms=DONE_MS))
         await self.store.submit(self._permit, _ensure)
         if self.services is not None:

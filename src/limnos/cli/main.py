@@ -24,6 +24,7 @@ from limnos.model.secrets import hide_secrets
 COMMANDS = {
     "server": "Start a server, or check, migrate and configure one.",
     "ls": "List catalogs, namespaces, tables and views.",
+    "find": "Search objects by name, words, tag or owner.",
     "describe": "Show what something is.",
     "create": "Make a metalake, catalog or namespace.",
     "drop": "Drop a metalake, catalog, namespace, table or view.",
@@ -71,6 +72,7 @@ COMMANDS = {
 _MODULES = {
     "server": "limnos.cli.operation.server:app",
     "ls": "limnos.cli.catalog.tree:ls",
+    "find": "limnos.cli.catalog.find:find",
     "describe": "limnos.cli.catalog.tree:describe",
     "create": "limnos.cli.catalog.create:app",
     "drop": "limnos.cli.catalog.tree:drop",

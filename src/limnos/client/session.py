@@ -37,6 +37,7 @@ from limnos.client.catalog.namespaces import Namespaces
 from limnos.client.catalog.nesting import NamespaceNames
 from limnos.client.catalog.objects import Objects
 from limnos.client.catalog.schemas import Schemas
+from limnos.client.catalog.searches import Searches
 from limnos.client.catalog.table_checks import TableChecks
 from limnos.client.catalog.tables import Tables
 from limnos.client.catalog.transactions import Transactions
@@ -76,6 +77,7 @@ class _Resources(Generic[S]):
         self.catalogs = Catalogs(sender, scope)
         self.namespaces = Namespaces(sender, scope)
         self.children = Children(sender, scope)
+        self.searches = Searches(sender, scope)
         self.names = NamespaceNames(sender, scope)
         self.tables = Tables(sender, scope)
         self.table_checks = TableChecks(sender, scope)

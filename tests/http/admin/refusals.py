@@ -55,6 +55,8 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield case(children, "no namespace", "lake", "main", query="?path=gone")
     yield case(children, "tables of no namespace", "lake", "main", query="?path=gone&kind=table")
     yield case(children, "of no catalog", "lake", "nowhere")
+    yield case(f"GET {LAKE}/search", "table", "lake", query="?q=main.there.t")
+    yield case(f"GET {LAKE}/search", "of no metalake", "nolake", query="?q=t")
     reports = f"GET {LAKE}/catalogs/{{c}}/reports"
     yield case(reports, "table", "lake", "main", query="?table=there.t")
     yield case(reports, "no table", "lake", "main", query="?table=there.gone")

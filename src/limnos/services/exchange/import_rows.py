@@ -22,6 +22,7 @@ from limnos.model.kinds import ICEBERG_PROVIDER, METALAKE_OBJECTS, ROOT_ID, TABL
 from limnos.model.privileges import check_binding, parse_privilege
 from limnos.model.records import CatalogRecord, FilesetRecord, MetalakeRecord, RoleRecord, ViewRecord, encode
 from limnos.model.storage_locations import LocationKind
+from limnos.names.folding import fold
 from limnos.names.path import PARTS_MAX, check_part
 from limnos.services.exchange.import_checks import KINDS, is_lance, with_record_number
 from limnos.services.governance.tag_values import check_value
@@ -172,7 +173,7 @@ class ImportPart:
         self._held = self._held._replace(metalake_id=new.new_id, owner_id=record.owner_id)
         self._row(imports.NODE, {
             "id": new.new_id, "zone": ROOT_ID, "parent": ROOT_ID, "kind": int(Kind.METALAKE), "space": imports.STAGE, "name": str(self._held.id),
-            "format": "", "implicit": False, "record": encode(stored), **self._audit(message.audit_info),
+            "folded": None, "format": "", "implicit": False, "record": encode(stored), **self._audit(message.audit_info),
         })  # fmt: skip
         self._tx.new_zone(new.new_id)
 
@@ -431,7 +432,7 @@ class ImportPart:
         table_format = TABLE_FORMATS.get(new.provider, "") if new.kind is Kind.TABLE else ready.record.entity.format
         self._row(imports.NODE, {
             "id": new.new_id, "zone": self._zone(new), "parent": parent_id, "kind": int(new.kind), "space": name_space_of(new.kind, new.provider),
-            "name": name, "format": table_format, "implicit": ready.record.implicit, "record": encode(stored), **self._audit(audit),
+            "name": name, "folded": fold(name), "format": table_format, "implicit": ready.record.implicit, "record": encode(stored), **self._audit(audit),
         })  # fmt: skip
         if isinstance(stored, FilesetRecord):
             for row in fileset_location_rows(new.new_id, stored.locations.values(), managed=not stored.external):

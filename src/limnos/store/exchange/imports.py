@@ -62,8 +62,8 @@ TAKEN = _among(
 _AUDIT = "created_by, created_at, modified_by, modified_at"
 _AUDITED = ":created_by, :created_at, :modified_by, :modified_at"
 NODE = Sql(
-    f"INSERT INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, {_AUDIT}, revision, deleted, record)"
-    f" VALUES (:id, :zone, :parent, :kind, :space, :name, :format, :implicit, {_AUDITED}, 0, 0, :record) ON CONFLICT DO NOTHING"
+    f"INSERT INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, {_AUDIT}, revision, deleted, record, folded)"
+    f" VALUES (:id, :zone, :parent, :kind, :space, :name, :format, :implicit, {_AUDITED}, 0, 0, :record, :folded) ON CONFLICT DO NOTHING"
 )
 OWNER = Sql("INSERT INTO owner (object_id, principal_id) VALUES (:id, :principal)")
 PRINCIPAL = Sql(

@@ -1,7 +1,7 @@
 """Nodes of the tree: reads for the view, and writes for mutations.
 
-May import `model` and the room's `sql`, `changes`. Knows no rights. Every write reads its precondition first (rule 6):
-the row by id, parent and name, so that an outdated path is never written to.
+May import `model`, `names` and the room's `sql`, `changes`. Knows no rights. Every write reads its precondition first
+(rule 6): the row by id, parent and name, so that an outdated path is never written to.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from limnos.model.entities import Listing, Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotEmpty, StalePermit
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.records import NODE_RECORDS, CatalogRecord, encode
+from limnos.names.folding import fold
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.objects.protection import UNPROTECTED, ProtectionWrites
@@ -170,8 +171,8 @@ ALIVE = Sql("SELECT 1 FROM node WHERE id = :id AND deleted = 0")
 NAMED = Sql(
     f"SELECT {_columns('n')} FROM node n WHERE n.parent_id = :parent AND n.name_space = :space AND n.name = :name AND n.deleted = 0"
 )
-_INTO = "INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision, deleted, record)"
-_AFTER_ZONE = ":parent, :kind, :space, :name, :format, :implicit, :actor, :now, :revision, 0, :record"
+_INTO = "INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision, deleted, record, folded)"
+_AFTER_ZONE = ":parent, :kind, :space, :name, :format, :implicit, :actor, :now, :revision, 0, :record, :folded"
 INSERT = Sql(f"INSERT {_INTO} VALUES (:id, :zone, {_AFTER_ZONE}) ON CONFLICT DO NOTHING")
 _STILL = "FROM node s WHERE s.id = :still_id AND s.parent_id = :still_parent AND s.name = :still_name AND s.deleted = 0"
 STILL_THERE = f"EXISTS (SELECT 1 {_STILL})"
@@ -183,7 +184,7 @@ INSERT_UNDER = Sql(
     on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES (:id, (SELECT :zone {_STILL}), {_AFTER_ZONE})",
 )
 PLACE = Sql(
-    "UPDATE node SET parent_id = :parent, name = :name, modified_by = :actor, modified_at = :now, revision = :revision"
+    "UPDATE node SET parent_id = :parent, name = :name, folded = :folded, modified_by = :actor, modified_at = :now, revision = :revision"
     " WHERE id = :id"
 )
 RECORD = Sql(
@@ -194,7 +195,7 @@ BURY = Sql(
     f" AND {UNPROTECTED}"
 )
 REVIVE = Sql(
-    "UPDATE node SET deleted = 0, parent_id = :parent, name = :name, modified_by = :actor, modified_at = :now,"
+    "UPDATE node SET deleted = 0, parent_id = :parent, name = :name, folded = :folded, modified_by = :actor, modified_at = :now,"
     " revision = :revision WHERE id = :id"
 )
 OWNER = Sql("SELECT principal_id FROM owner WHERE object_id = :id")
@@ -291,7 +292,7 @@ class NodeWrites:
         params: dict[str, Value] = {
             "id": node_id, "zone": zone, "parent": parent_id, "kind": int(kind), "space": space, "name": name,
             "format": node_format, "implicit": implicit, "actor": tx.actor, "now": tx.now_ms,
-            "revision": tx.revision, "record": data,
+            "revision": tx.revision, "record": data, "folded": fold(name),
         }  # fmt: skip
         wrote = (
             tx.count(INSERT, params) if under is None else tx.count(INSERT_UNDER, params | still_there_params(under))
@@ -318,7 +319,7 @@ class NodeWrites:
         used = self.find(parent_id, node.name_space, name)
         if used is not None and used.id != node.id:
             self._refuse_taken(parent_id, node.name_space, name)
-        self.tx.count(PLACE, {"id": node.id, "parent": parent_id, "name": name, **self._stamp()})
+        self.tx.count(PLACE, {"id": node.id, "parent": parent_id, "name": name, "folded": fold(name), **self._stamp()})
         self.tx.changed(
             ChangeDraft(
                 "move", node.kind, node.id, node.name_space, node.parent_id, node.name, parent_id, name, moves_access
@@ -363,7 +364,7 @@ class NodeWrites:
         if self.find(parent_id, space, name) is not None:
             self._refuse_taken(parent_id, space, name)
         tx = self.tx
-        tx.count(REVIVE, {"id": node_id, "parent": parent_id, "name": name, **self._stamp()})
+        tx.count(REVIVE, {"id": node_id, "parent": parent_id, "name": name, "folded": fold(name), **self._stamp()})
         owners = tx.rows(OWNER, {"id": node_id})
         owner_id = owners[0][0] if owners else None
         tx.changed(

@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-from limnos.store.schema.base import Id, Name, live_index, made_by, metadata
+from limnos.store.schema.base import LIVE, Id, Name, live_index, made_by, metadata
 
 store = Table(
     "store",
@@ -78,8 +78,20 @@ node = Table(
     Column("revision", Id, nullable=False),
     Column("deleted", Id, nullable=False),
     Column("record", LargeBinary, nullable=False),
+    Column("folded", Name),
 )
+"""`folded` is the name in the form in which searches compare it; NULL in rows that an older release wrote."""
 live_index("node_name", node, "parent_id", "name_space", "name")
+node_folded = Index(
+    "node_folded",
+    node.c.zone,
+    node.c.folded,
+    sqlite_where=text(LIVE),
+    postgresql_where=text(LIVE),
+)
+node_unfolded = Index(
+    "node_unfolded", node.c.id, sqlite_where=text("folded IS NULL"), postgresql_where=text("folded IS NULL")
+)
 
 owner = Table(
     "owner",
@@ -147,6 +159,7 @@ document = Table(
     Column("body", LargeBinary, nullable=False),
 )
 Index("document_location", document.c.location, unique=True)
+document_uuid = Index("document_uuid", document.c.uuid)
 
 protection = Table(
     "protection",

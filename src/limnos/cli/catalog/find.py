@@ -1,0 +1,56 @@
+"""`find`: searches over the metalake.
+
+May import `client` values, `names` and this room.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import msgspec
+from cyclopts import Parameter
+
+from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.output import show_rows
+from limnos.names import display
+
+
+def find(
+    *words: str,
+    limit: Annotated[int, Parameter(help="The most objects to show, up to 200.")] = 50,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Search objects of the metalake that you may load, by name, start of a name, path, id or uuid.
+
+    Parameters
+    ----------
+    words
+        Words, and filters as `kind:table`, `tag:pii`, `owner:etl`, `format:lance`, `in:main.raw`.
+    """
+    with common.client() as client:
+        found = client.searches.find(" ".join(f'"{word}"' if " " in word else word for word in words), limit=limit)
+    rows = [
+        {
+            **msgspec.structs.asdict(hit),
+            "name": display.render(hit.path),
+            "matched": [msgspec.structs.asdict(each) for each in hit.matched],
+            "found_in": ", ".join(
+                f"{each.where} {each.text}" for each in hit.matched if each.where not in {"name", "filter"}
+            ),
+        }
+        for hit in found.hits
+    ]
+    show_rows(rows, ["name", "kind", "format", "found_in"], shape=common.shape, empty="nothing that you may load")
+    if common.shape != "json" and (told := _remark(more=found.more, bounded=found.bounded, behind=found.behind)):
+        print(told, file=sys.stderr)
+    if common.shape != "json" and found.meant:
+        print(f"meant: {', '.join(found.meant)}", file=sys.stderr)
+
+
+def _remark(*, more: bool, bounded: bool, behind: int) -> str:
+    if bounded:
+        return "only the first 5,000 candidates were looked at: say more, or search in: a namespace"
+    if behind:
+        return f"{behind} changes are not searched yet"
+    return "there are more: say more, or give a larger --limit" if more else ""

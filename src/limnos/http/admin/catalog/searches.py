@@ -1,0 +1,61 @@
+"""Search: objects of a metalake by name, words, tags and owners.
+
+May import `names`, `model`, `services` and this package. Knows no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.admin.bodies import names_of
+from limnos.http.admin.numbers import number_of
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.http.times import instant
+from limnos.model.errors import BadRequest
+from limnos.services.search.questions import question_of
+from limnos.services.search.searches import LIMIT_MAX, search
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.services.request.context import Context
+    from limnos.services.search.searches import SearchHit
+
+LIMIT: Final = 50
+_FILTERS: Final = ("in", "kind", "tag", "owner", "format")
+
+
+async def search_show(request: Request, ctx: Context) -> Response:
+    """Return the objects that meet the question `q` and that the caller may load, best first.
+
+    `in`, `kind`, `tag`, `owner` and `format` filter them, as the same words with a colon do in the question.
+    """
+    (metalake,) = names_of(request)
+    limit = number_of(request.query("limit") or str(LIMIT), LIMIT_MAX)
+    if not limit:
+        raise BadRequest(f"limit is a number from 1 to {LIMIT_MAX}, not '{(request.query('limit') or '')[:20]}'")
+    filters = {key: request.query(key) for key in _FILTERS}
+    question = question_of(request.query("q") or "", filters)
+    found = await search(ctx, metalake, question=question, limit=limit)
+    return json_response({"hits": [_encode(each) for each in found.hits], "more": found.more, "bounded": found.bounded})
+
+
+def _encode(hit: SearchHit) -> dict[str, object]:
+    return {
+        "id": hit.node_id,
+        "kind": hit.kind.word,
+        "path": hit.path,
+        "format": hit.table_format or None,
+        "tier": hit.tier,
+        "matched": [{"where": each.where, "text": each.text} for each in hit.matched],
+        "changed_at": instant(hit.changed_at),
+    }
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route(
+        "GET", "/api/limnos/v1/metalakes/{m}/search", search_show, "search",
+        query=("q", "in", "kind", "tag", "owner", "format", "limit"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Search of objects by names, words, tags and owners. May import `activity` and the packages that it may import."""

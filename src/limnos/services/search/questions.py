@@ -1,0 +1,119 @@
+"""Search questions: the words and filters of a question, read from its text.
+
+May import `model`, `names` and the standard library. Pure. A question is words and `key:value` pairs; double quotes
+make one word of several. Words are compared folded.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import KINDS, Kind
+from limnos.names import display
+from limnos.names.errors import InvalidName
+from limnos.names.folding import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TEXT_MAX: Final = 500
+"""The longest question, in characters."""
+WORDS_MAX: Final = 10
+NUMBER_DIGITS_MAX: Final = 16
+SEARCHED: Final = tuple(kind for kind in KINDS.values() if kind.is_node and kind is not Kind.METALAKE)
+"""The kinds that searches find."""
+_KINDS: Final = {kind.word: kind for kind in SEARCHED} | {"schema": Kind.NAMESPACE}
+_TOKEN: Final = re.compile(r'(?:(?P<key>[a-z]+):)?(?:"(?P<quoted>[^"]*)"?|(?P<bare>[^\s"]+))')
+_KEYS: Final = frozenset({"tag", "owner", "kind", "format", "in"})
+
+
+class SearchQuestion(NamedTuple):
+    """What is searched.
+
+    - `words`: folded words, all of which must be met.
+    - `path`: the parts of the text as a path; empty if it is none.
+    - `number`: the text as an object's id; None if it is none.
+    - `tags`: names of tags, each with a value or None.
+    - `owner`: the name of a user or group.
+    - `kinds`: the kinds to find.
+    - `table_format`: the format of tables, such as `iceberg`.
+    - `below`: the path of an ancestor, from the catalog down.
+    """
+
+    text: str = ""
+    words: tuple[str, ...] = ()
+    path: tuple[str, ...] = ()
+    number: int | None = None
+    tags: tuple[tuple[str, str | None], ...] = ()
+    owner: str | None = None
+    kinds: tuple[Kind, ...] = SEARCHED
+    table_format: str | None = None
+    below: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The words as one name."""
+        return " ".join(self.words)
+
+    @property
+    def has_filter(self) -> bool:
+        """Whether it names tags or an owner, which by themselves choose objects."""
+        return bool(self.tags) or self.owner is not None
+
+
+def question_of(text: str, filters: Mapping[str, str | None] | None = None) -> SearchQuestion:
+    """Read a question. `filters` are values of keys given beside the text, as `{"kind": "table"}`.
+
+    Raises BadRequest: it is too long, has too many words, says nothing, or has a value that no key takes.
+    """
+    if len(text) > TEXT_MAX:
+        raise BadRequest(f"A search has at most {TEXT_MAX} characters, not {len(text)}")
+    words: list[str] = []
+    given = [(key, value) for key, value in (filters or {}).items() if value]
+    has_key = False
+    for found in _TOKEN.finditer(text):
+        key, value = found["key"], found["bare"] if found["quoted"] is None else found["quoted"]
+        if key in _KEYS:
+            has_key = True
+            given.append((key, value))
+        elif value.strip():
+            words.append(fold(value if key is None else f"{key}:{value}"))
+    if len(words) > WORDS_MAX:
+        raise BadRequest(f"A search has at most {WORDS_MAX} words, not {len(words)}")
+    plain = "" if has_key else text.strip()
+    is_number = plain.isascii() and plain.isdecimal() and len(plain) <= NUMBER_DIGITS_MAX
+    asked = SearchQuestion(plain, tuple(words), _path(plain), int(plain) if is_number else None)
+    for key, value in given:
+        asked = _with_filter(asked, key, value=value)
+    if not asked.words and not asked.has_filter and asked.kinds == SEARCHED:
+        raise BadRequest("Say what to search: a word, a path, or tag:, owner: or kind: with a value")
+    return asked
+
+
+def _path(text: str) -> tuple[str, ...]:
+    try:
+        return display.parse(text) if text else ()
+    except InvalidName:
+        return ()
+
+
+def _with_filter(asked: SearchQuestion, key: str, *, value: str) -> SearchQuestion:
+    match key:
+        case "tag":
+            name, sign, tag_value = value.partition("=")
+            return asked._replace(tags=(*asked.tags, (name, tag_value if sign else None)))
+        case "owner":
+            return asked._replace(owner=value)
+        case "format":
+            return asked._replace(table_format=value.lower())
+        case "kind":
+            if value not in _KINDS:
+                raise BadRequest(f"'{value[:50]}' is no kind that can be searched: kinds are {', '.join(_KINDS)}")
+            return asked._replace(kinds=(_KINDS[value],))
+        case _:
+            parts = _path(value)
+            if not parts:
+                raise BadRequest(f"'{value[:50]}' is no path to search below: write it as main.raw.nyc")
+            return asked._replace(below=parts)

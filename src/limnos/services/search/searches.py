@@ -1,0 +1,274 @@
+"""Searches: objects by id, uuid, path, name and the start of a name, with filters, as one caller sees them.
+
+May import the rooms below. Must not know any wire format. Results come in tiers, each read with a limit; there is no
+ranking over all matches. A search that looked at its most candidates says so, whatever the caller may see of them.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.access.subjects import principal_of
+from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
+from limnos.model.kinds import KINDS, Kind, KindGroup, ZoneKind
+from limnos.names.folding import fold
+from limnos.services.lookup.change_publishing import ChangesOutdated
+from limnos.services.lookup.visibility import ATTEMPTS_MAX, usable_catalogs_of
+from limnos.services.request.request_view import RequestScope
+from limnos.services.search.visible_nodes import visible_nodes
+from limnos.store.objects.name_search import (
+    LAST,
+    NameRange,
+    candidates_read,
+    named_read,
+    owned_ids_read,
+    tagged_read,
+    uuid_read,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from limnos.services.lookup.visibility import UsableCatalogs
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.search.questions import SearchQuestion
+    from limnos.services.search.visible_nodes import VisibleNode
+    from limnos.store.objects.name_search import SearchCandidate
+    from limnos.store.sql import Load
+
+LIMIT_MAX: Final = 200
+LOOKED_MAX: Final = 5_000
+"""The most candidates that one search decides on."""
+AT_ONCE: Final = 200
+"""Candidates that are decided together."""
+PREFIX_MIN: Final = 2
+"""The shortest start of a name that is searched."""
+_UUID: Final = re.compile("[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_DATA: Final = frozenset({Kind.TABLE, Kind.VIEW})
+TIER_PATH, TIER_NAME, TIER_START, TIER_WORDS, TIER_COLUMNS, TIER_COMMENT = range(6)
+
+
+class SearchMatch(NamedTuple):
+    """What of an object met the question: `id`, `path`, `name`, `column`, `comment` or `filter`, and its text."""
+
+    where: str
+    text: str
+
+
+class SearchHit(NamedTuple):
+    """An object found, in which tier, and why."""
+
+    node_id: int
+    kind: Kind
+    path: tuple[str, ...]
+    table_format: str
+    tier: int
+    matched: tuple[SearchMatch, ...]
+    changed_at: int
+
+
+class SearchAnswer(NamedTuple):
+    """The hits in order.
+
+    `more`: there are further ones. `bounded`: only the first `LOOKED_MAX` candidates were looked at.
+    """
+
+    hits: list[SearchHit]
+    more: bool
+    bounded: bool
+
+
+class SearchHome(NamedTuple):
+    """Where the caller searches, and the ids of the question's tags and owners; None for one that is not known."""
+
+    usable: UsableCatalogs
+    tags: tuple[int | None, ...]
+    owners: tuple[int, ...]
+
+
+async def search(ctx: Context, metalake: str, *, question: SearchQuestion, limit: int = 50) -> SearchAnswer:
+    """Return at most `limit` objects that meet a question and that the caller may load.
+
+    Raises NotFound for the metalake, NotInUse, PermissionDenied for a caller who is no user of it, and
+    ServiceUnavailable if objects move faster than they can be read.
+    """
+    for _ in range(ATTEMPTS_MAX):
+        home = await ctx.read(RequestScope(metalake), partial(_home_of, question=question))
+        try:
+            return await _Search(ctx, metalake, home=home, question=question, limit=limit).run()
+        except (ChangesOutdated, NotFound, PermissionDenied):
+            continue  # a catalog was dropped or renamed, or the rights on it changed
+    raise ServiceUnavailable("What was searched was moved about faster than it could be told: try again")
+
+
+def _home_of(request_view: RequestView, *, question: SearchQuestion) -> SearchHome:
+    usable = usable_catalogs_of(request_view)
+    if question.below:
+        inside = {key: name for key, name in usable.catalogs.items() if name == question.below[0]}
+        usable = usable._replace(catalogs=inside)
+    tags = tuple(_tag_id(request_view, name) for name, _ in question.tags)
+    owners: list[int] = []
+    if question.owner is not None:
+        for kind in (Kind.USER, Kind.GROUP):
+            found = principal_of(request_view.view, usable.metalake_id, kind, question.owner)
+            owners += [] if found is None else [found.id]
+    return SearchHome(usable, tags, tuple(owners))
+
+
+def _tag_id(request_view: RequestView, name: str) -> int | None:
+    """Return the id of a tag that the caller may load; None for any other."""
+    node, chain = request_view.find_outside(Kind.TAG, (name,))
+    return node.id if node is not None and request_view.decide(Action.METADATA_LOAD, chain).allowed else None
+
+
+class _Search:
+    """One search at one state of the caller's catalogs."""
+
+    def __init__(self, ctx: Context, metalake: str, *, home: SearchHome, question: SearchQuestion, limit: int) -> None:
+        self.ctx = ctx
+        self.metalake = metalake
+        self.home = home
+        self.question = question
+        self.limit = limit
+        self.hits: dict[int, SearchHit] = {}
+        self.more = self.bounded = False
+        self.looked: set[int] = set()
+
+    async def run(self) -> SearchAnswer:
+        """Read tier by tier until there are enough hits."""
+        question = self.question
+        if question.has_filter:
+            await self._run_chosen(await self._chosen())
+        else:
+            await self._run_tier(TIER_PATH, await self._by_identity(), judge=self._judge_identity)
+            if len(question.path) > 1:
+                await self._run_tier(TIER_PATH, await self._named(fold(question.path[-1])), judge=self._judge_path)
+            if question.words:
+                await self._run_tier(TIER_NAME, await self._named(question.name), judge=self._judge_name)
+            if len(question.name) >= PREFIX_MIN or not question.words:
+                await self._run_tier(TIER_START, await self._beginning(question.name), judge=self._judge_start)
+        hits = sorted(self.hits.values(), key=_order)
+        return SearchAnswer(hits[: self.limit], self.more or len(hits) > self.limit, self.bounded)
+
+    # -- candidates ------------------------------------------------------------------------------------------------
+
+    @property
+    def zones(self) -> list[int]:
+        """The zones that are searched."""
+        above = [] if self.question.below else [self.home.usable.metalake_id]
+        return [*self.home.usable.catalogs, *above]
+
+    async def _by_identity(self) -> list[SearchCandidate]:
+        if self.question.number is not None:
+            number = self.question.number
+            return await self.ctx.look_up(partial(candidates_read, [number]))
+        if _UUID.fullmatch(self.question.text):
+            return await self.ctx.look_up(partial(uuid_read, self.question.text.lower()))
+        return []
+
+    async def _named(self, name: str) -> list[SearchCandidate]:
+        return await self._in_range(name, f"{name}\x01")
+
+    async def _beginning(self, name: str) -> list[SearchCandidate]:
+        return await self._in_range(name, f"{name}{LAST}")
+
+    async def _in_range(self, low: str, high: str) -> list[SearchCandidate]:
+        if len(self.hits) > self.limit:
+            return []
+        wanted = NameRange(low, high, self.zones, [int(kind) for kind in self.question.kinds])
+        found = await self.ctx.look_up(partial(named_read, wanted, limit=LOOKED_MAX + 1))
+        self.bounded = self.bounded or len(found) > LOOKED_MAX
+        return found[:LOOKED_MAX]
+
+    async def _chosen(self) -> list[SearchCandidate]:
+        """Return the candidates that the question's tags and owner choose."""
+        chosen: set[int] | None = None
+        for tag_id, (_, value) in zip(self.home.tags, self.question.tags, strict=True):
+            ids = [] if tag_id is None else await self._ids(partial(tagged_read, tag_id, value, limit=LOOKED_MAX + 1))
+            chosen = set(ids) if chosen is None else chosen.intersection(ids)
+        if self.question.owner is not None:
+            owned: set[int] = set()
+            for owner_id in self.home.owners:
+                owned.update(await self._ids(partial(owned_ids_read, owner_id, limit=LOOKED_MAX + 1)))
+            chosen = owned if chosen is None else chosen & owned
+        return await self.ctx.look_up(partial(candidates_read, chosen or ()))
+
+    async def _ids(self, load: Callable[[], Load[list[int]]]) -> list[int]:
+        found = await self.ctx.look_up(load)
+        self.bounded = self.bounded or len(found) > LOOKED_MAX
+        return found[:LOOKED_MAX]
+
+    # -- tiers -----------------------------------------------------------------------------------------------------
+
+    async def _run_chosen(self, chosen: Sequence[SearchCandidate]) -> None:
+        """Sort the candidates of the filters into tiers by their names."""
+        name = self.question.name
+        if not self.question.words:
+            await self._run_tier(TIER_START, chosen, judge=self._judge_start)
+            return
+        await self._run_tier(TIER_NAME, [each for each in chosen if each.folded == name], judge=self._judge_name)
+        await self._run_tier(
+            TIER_START, [each for each in chosen if each.folded.startswith(name)], judge=self._judge_start
+        )
+
+    async def _run_tier(
+        self, tier: int, candidates: Iterable[SearchCandidate], *, judge: Callable[[VisibleNode], SearchMatch | None]
+    ) -> None:
+        """Decide on candidates, best first, until there are enough hits."""
+        kinds = {int(kind) for kind in self.question.kinds}
+        fresh = [each for each in candidates if each.id not in self.looked and each.kind in kinds]
+        fresh.sort(key=lambda each: (len(each.folded), _kind_rank(KINDS[each.kind]), each.id))
+        for begin in range(0, len(fresh), AT_ONCE):
+            if len(self.hits) > self.limit:
+                self.more = True
+                return
+            part = fresh[begin : begin + AT_ONCE]
+            seen = await visible_nodes(self.ctx, self.metalake, home=self.home.usable, candidates=part)
+            for shown in seen.values():
+                matched = judge(shown)
+                if matched is not None and self._passes(shown):
+                    self.looked.add(shown.node.id)
+                    self.hits[shown.node.id] = _hit(shown, tier, matched=matched)
+
+    def _passes(self, shown: VisibleNode) -> bool:
+        below, wanted = self.question.below, self.question.table_format
+        if below and (len(shown.path) <= len(below) or shown.path[: len(below)] != below):
+            return False
+        return wanted is None or shown.node.format == wanted
+
+    def _judge_identity(self, shown: VisibleNode) -> SearchMatch | None:
+        return SearchMatch("id", self.question.text)
+
+    def _judge_path(self, shown: VisibleNode) -> SearchMatch | None:
+        wanted, path = tuple(map(fold, self.question.path)), tuple(map(fold, shown.path))
+        return SearchMatch("path", ".".join(shown.path)) if path[-len(wanted) :] == wanted else None
+
+    def _judge_name(self, shown: VisibleNode) -> SearchMatch | None:
+        return SearchMatch("name", shown.node.name) if fold(shown.node.name) == self.question.name else None
+
+    def _judge_start(self, shown: VisibleNode) -> SearchMatch | None:
+        is_met = fold(shown.node.name).startswith(self.question.name)
+        where = "name" if self.question.words else "filter"
+        return SearchMatch(where, shown.node.name) if is_met else None
+
+
+def _hit(shown: VisibleNode, tier: int, *, matched: SearchMatch) -> SearchHit:
+    node = shown.node
+    return SearchHit(node.id, node.kind, shown.path, node.format, tier, (matched,), node.modified_at or node.created_at)
+
+
+def _kind_rank(kind: Kind) -> int:
+    """Tables and views come before containers, and those before the rest."""
+    if kind in _DATA:
+        return 0
+    return 1 if kind.form is KindGroup.CONTAINER else 2 if kind.home is ZoneKind.CATALOG else 3
+
+
+def _order(hit: SearchHit) -> tuple[int, int, int, int, int, tuple[str, ...]]:
+    """The order of hits: by tier; shorter names first; tables, views; fewer levels; the last changed."""
+    length = len(hit.path[-1]) if hit.tier == TIER_START else 0
+    return hit.tier, length, _kind_rank(hit.kind), len(hit.path), -hit.changed_at, hit.path

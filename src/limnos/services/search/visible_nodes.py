@@ -1,0 +1,85 @@
+"""Visible nodes: which candidates of a search the caller may load, with their names and paths as they are now.
+
+May import the rooms below. A search shows nothing from an index but ids: name, path and rights are read here, from
+request views that are true at one moment after the index was read.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.model.decisions import ChainLink
+from limnos.services.lookup.change_publishing import ChangesOutdated, path_of
+from limnos.services.lookup.visibility import chain_of, require_nodes_cached
+from limnos.services.request.multi_catalog_reads import read_many_scopes
+from limnos.services.request.request_view import RequestScope
+from limnos.view.cache_miss import for_each
+from limnos.view.keys import ABSENT, node_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from limnos.model.decisions import SecurableChain
+    from limnos.model.entities import Node
+    from limnos.services.lookup.visibility import UsableCatalogs
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.objects.name_search import SearchCandidate
+
+
+class VisibleNode(NamedTuple):
+    """A node that the caller may load, and its path from the catalog down; a tag or policy has only its own name."""
+
+    node: Node
+    path: tuple[str, ...]
+
+
+async def visible_nodes(
+    ctx: Context, metalake: str, *, home: UsableCatalogs, candidates: Iterable[SearchCandidate]
+) -> dict[int, VisibleNode]:
+    """Return the candidates that exist and that the caller may load, by id, all at one moment after this call.
+
+    Raises ChangesOutdated, NotFound, PermissionDenied if the catalogs of `home` changed, ServiceUnavailable.
+    """
+    by_zone: dict[int, list[int]] = {}
+    for each in candidates:
+        if each.zone in home.catalogs or each.zone == home.metalake_id:
+            by_zone.setdefault(each.zone, []).append(each.id)
+    scopes = tuple(RequestScope(metalake, home.catalogs.get(zone)) for zone in by_zone)
+    return await read_many_scopes(ctx, scopes, partial(_visible, by_zone=by_zone))
+
+
+def _visible(request_views: tuple[RequestView, ...], *, by_zone: dict[int, list[int]]) -> dict[int, VisibleNode]:
+    pairs = zip(request_views, by_zone.items(), strict=True)
+    found: dict[int, VisibleNode] = {}
+    for part in for_each(pairs, lambda pair: _visible_in_zone(pair[0], pair[1][0], ids=pair[1][1])):
+        found |= part
+    return found
+
+
+def _visible_in_zone(request_view: RequestView, zone: int, *, ids: list[int]) -> dict[int, VisibleNode]:
+    if request_view.zone != zone:
+        raise ChangesOutdated
+    if not request_view.settled.in_use:
+        return {}
+    require_nodes_cached(request_view, ids)
+    shown = for_each(ids, lambda node_id: _visible_node(request_view, node_id))
+    return {each.node.id: each for each in shown if each is not None}
+
+
+def _visible_node(request_view: RequestView, node_id: int) -> VisibleNode | None:
+    chain = _chain(request_view, node_id)
+    if chain is None or not request_view.decide(Action.METADATA_LOAD, chain).allowed:
+        return None
+    return VisibleNode(request_view.node(node_id), path_of(chain))
+
+
+def _chain(request_view: RequestView, node_id: int) -> SecurableChain | None:
+    if request_view.settled.catalog is not None:
+        return chain_of(request_view, node_id)
+    node = request_view.view.get(node_key(node_id))
+    if node is ABSENT or node is None:
+        return None
+    return (ChainLink(node_id, node.kind, node.name), *request_view.settled.outer)

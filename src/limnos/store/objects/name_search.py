@@ -1,0 +1,122 @@
+"""Searches for nodes by name, id, uuid, tag or owner: reads of candidates, and the upkeep of folded names.
+
+May import `names` and the room's `sql`. Knows no rights: callers decide on each candidate. Each read is bounded. A
+folded name is the one of `names.folding`.
+"""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.names.folding import fold
+from limnos.store.sql import Load, Sql
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from limnos.store.transaction import StoreTransaction
+
+LAST: Final = "\U0010ffff"
+"""Sorts after every other character of a name."""
+UNFOLDED_AT_ONCE: Final = 1_000
+
+
+class SearchCandidate(NamedTuple):
+    """A live node that a search may show. `kind` is its stored number, `folded` its folded name."""
+
+    id: int
+    zone: int
+    kind: int
+    folded: str
+    format: str
+
+
+class NameRange(NamedTuple):
+    """Folded names from `low` to below `high`, in some zones, of some kinds."""
+
+    low: str
+    high: str
+    zones: Sequence[int]
+    kinds: Sequence[int]
+
+
+def _among(name: str) -> tuple[str, str]:
+    """Return the subselect over a JSON list of numbers: for PostgreSQL, for SQLite."""
+    return (
+        f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:{name} AS json)) v",
+        f"SELECT value FROM json_each(:{name})",
+    )
+
+
+def _sql(text: str) -> Sql:
+    """Build a statement in which `{zones}`, `{kinds}` and `{ids}` are lists of numbers."""
+    parts = {name: _among(name) for name in ("zones", "kinds", "ids")}
+    return Sql(
+        text.format(**{name: pair[0] for name, pair in parts.items()}),
+        on_sqlite=text.format(**{name: pair[1] for name, pair in parts.items()}),
+    )
+
+
+_SELECT = "SELECT n.id, n.zone, n.kind, coalesce(n.folded, ''), n.format FROM node n"
+BY_NAME = _sql(
+    f"{_SELECT} WHERE n.zone IN ({{zones}}) AND n.folded >= :low AND n.folded < :high AND n.deleted = 0"
+    " AND n.kind IN ({kinds}) LIMIT :limit"
+)
+"""Without an order: sorting would read every match."""
+BY_IDS = _sql(f"{_SELECT} WHERE n.id IN ({{ids}}) AND n.deleted = 0 ORDER BY n.id")
+BY_UUID = Sql(
+    f"{_SELECT} JOIN document d ON d.node_id = n.id WHERE d.uuid = :uuid AND n.deleted = 0 ORDER BY n.id LIMIT 100"
+)
+TAGGED = Sql(
+    "SELECT DISTINCT t.object_id FROM (SELECT object_id FROM tag_object WHERE tag_id = :tag UNION ALL"
+    " SELECT object_id FROM column_attachment WHERE attached_id = :tag) t ORDER BY 1 LIMIT :limit"
+)
+VALUED = Sql("SELECT DISTINCT object_id FROM tag_value WHERE tag_id = :tag AND value = :value ORDER BY 1 LIMIT :limit")
+OWNED = Sql("SELECT object_id FROM owner WHERE principal_id = :principal ORDER BY object_id LIMIT :limit")
+UNFOLDED = Sql("SELECT id, name FROM node WHERE folded IS NULL LIMIT :limit")
+FOLD = Sql("UPDATE node SET folded = :folded WHERE id = :id AND name = :name")
+
+
+def named_read(wanted: NameRange, *, limit: int) -> Load[list[SearchCandidate]]:
+    """Read candidates by folded name, at most `limit`, in no order."""
+    rows = yield BY_NAME, {
+        "low": wanted.low, "high": wanted.high, "zones": dumps(list(wanted.zones)), "kinds": dumps(list(wanted.kinds)),
+        "limit": limit,
+    }  # fmt: skip
+    return [SearchCandidate(*row) for row in rows]
+
+
+def candidates_read(ids: Collection[int]) -> Load[list[SearchCandidate]]:
+    """Read the live nodes among some ids."""
+    rows = yield BY_IDS, {"ids": dumps(sorted(ids))}
+    return [SearchCandidate(*row) for row in rows]
+
+
+def uuid_read(uuid: str) -> Load[list[SearchCandidate]]:
+    """Read the live nodes whose documents have a uuid."""
+    rows = yield BY_UUID, {"uuid": uuid}
+    return [SearchCandidate(*row) for row in rows]
+
+
+def tagged_read(tag_id: int, value: str | None, *, limit: int) -> Load[list[int]]:
+    """Read the ids of objects with a tag on them or on their columns; with `value`, only with that value of it."""
+    if value is None:
+        rows = yield TAGGED, {"tag": tag_id, "limit": limit}
+    else:
+        rows = yield VALUED, {"tag": tag_id, "value": value, "limit": limit}
+    return [row[0] for row in rows]
+
+
+def owned_ids_read(principal_id: int, *, limit: int) -> Load[list[int]]:
+    """Read the ids of the objects that a principal owns."""
+    rows = yield OWNED, {"principal": principal_id, "limit": limit}
+    return [row[0] for row in rows]
+
+
+def names_fold(tx: StoreTransaction) -> int:
+    """Fill folded names that an older release left out, at most `UNFOLDED_AT_ONCE`. Returns how many it read."""
+    rows = tx.rows(UNFOLDED, {"limit": UNFOLDED_AT_ONCE})
+    for node_id, name in rows:
+        tx.count(FOLD, {"id": node_id, "name": name, "folded": fold(name)})
+    return len(rows)

@@ -1,0 +1,37 @@
+"""`find`: what is asked, and what is shown of the answer."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+SEARCH = "/api/limnos/v1/metalakes/lake/search"
+HIT = {
+    "id": 7, "kind": "table", "path": ["main", "raw", "my flights"], "tier": 4, "format": "iceberg", "changed_at": "x",
+    "matched": [{"where": "column", "text": "flight_id"}],
+}  # fmt: skip
+
+
+def test_find_asks_with_words_and_filters(fake: FakeServer, limnos: Run) -> None:
+    """Words of several parts are quoted; hits are shown as paths that can be typed, with what matched."""
+    fake.on("GET", f"{SEARCH}?q=%22my%20flights%22%20kind%3Atable&limit=5", {"hits": [HIT], "more": True})
+
+    done = limnos("find", "my flights", "kind:table", "--limit", "5")
+    shown = limnos("find", "my flights", "kind:table", "--limit", "5", "--output", "table")
+
+    assert done.code == 0, done.err
+    assert (done.code, done.result) == (0, [{**HIT, "name": "main.raw.`my flights`", "found_in": "column flight_id"}])
+    assert "main.raw.`my flights`" in shown.out
+    assert "there are more" in shown.err
+
+
+def test_find_tells_what_was_not_searched(fake: FakeServer, limnos: Run) -> None:
+    """A search that was cut, and one whose index is behind, say so on standard error."""
+    fake.on("GET", f"{SEARCH}?q=a&limit=50", {"hits": [HIT], "bounded": True})
+    fake.on("GET", f"{SEARCH}?q=b&limit=50", {"hits": [], "behind": 12345, "meant": ["bay"]})
+
+    cut, behind = limnos("find", "a", "--output", "table"), limnos("find", "b", "--output", "table")
+
+    assert "first 5,000" in cut.err
+    assert "12345 changes" in behind.err
+    assert "meant: bay" in behind.err

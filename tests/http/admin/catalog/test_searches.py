@@ -1,0 +1,176 @@
+"""Search by name, start, path, id, uuid, tag and owner: exact at once, in order, and only what one may load."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+from limnos.services.search import searches
+from tests.http.driver import API, OWN, DriverNode, grant
+from tests.http.iceberg.wire import (
+    commit,
+    make_space,
+    make_table,
+    make_view,
+    metadata_of,
+    set_properties,
+    space_path,
+    table_path,
+)
+
+SEARCH = f"{OWN}/metalakes/lake/search"
+CANARY = "hiddencanary"
+
+
+def ask(node: DriverNode, question: str, *, user: str = "admin", more: str = "") -> dict:
+    """Ask a question; returns the answer."""
+    answer = node.get(f"{SEARCH}?q={quote(question)}{more}", user=user)
+    assert answer.status == 200, answer.body
+    return answer.json()
+
+
+def found(node: DriverNode, question: str, *, user: str = "admin", more: str = "") -> list[str]:
+    """The paths of the hits."""
+    return [".".join(hit["path"]) for hit in ask(node, question, user=user, more=more)["hits"]]
+
+
+def move(node: DriverNode, kind: str, source: list[str], target: list[str]) -> None:
+    """Move an object."""
+    body = {"kind": kind, "source": source, "target": target}
+    node.done("POST", f"{OWN}/metalakes/lake/catalogs/main/move", body)
+
+
+def test_exact_name_comes_before_starts_and_short_before_long(node: DriverNode) -> None:
+    """The exact name first whatever its case, then names that begin so, the shorter first."""
+    for name in ("flights_by_day", "FLIGHTS", "flights2", "other"):
+        make_table(node, "a", name)
+    make_space(node, "flights")
+    make_view(node, "b", "Flights_v")
+
+    assert found(node, "flights") == [
+        "main.a.FLIGHTS", "main.flights", "main.a.flights2", "main.b.Flights_v", "main.a.flights_by_day",
+    ]  # fmt: skip
+    assert [hit["tier"] for hit in ask(node, "Flights")["hits"]] == [1, 1, 2, 2, 2]
+    assert found(node, "flights kind:view") == ["main.b.Flights_v"]
+    assert found(node, "flights", more="&kind=namespace") == ["main.flights"]
+
+
+def test_paths_ids_and_uuids(node: DriverNode) -> None:
+    """A whole path, the end of one, an id and a table's uuid each find the one object."""
+    make_table(node, "a", "b", "t")
+    make_table(node, "c", "t")
+    (hit,) = ask(node, "main.a.b.t")["hits"]
+    uuid = str(metadata_of(node, "a", "b", "t")["table-uuid"])
+
+    assert (hit["path"], hit["tier"], hit["matched"][0]["where"]) == (["main", "a", "b", "t"], 0, "path")
+    assert found(node, "B.T") == found(node, str(hit["id"])) == found(node, uuid) == ["main.a.b.t"]
+    assert found(node, "t") == ["main.c.t", "main.a.b.t"]
+    assert found(node, "t in:main.a") == ["main.a.b.t"]
+    assert found(node, "t in:nowhere") == []
+    assert (hit["format"], hit["kind"]) == ("iceberg", "table")
+
+
+def test_renames_drops_and_restores_are_found_by_the_next_request(node: DriverNode) -> None:
+    """What a request committed, the next one finds under the new name and path, and no more under the old."""
+    make_table(node, "a", "old")
+    move(node, "table", ["a", "old"], ["a", "new"])
+    assert (found(node, "old"), found(node, "new")) == ([], ["main.a.new"])
+    move(node, "namespace", ["a"], ["z"])
+    assert found(node, "new") == ["main.z.new"]
+    node.delete(table_path("z", "new"))
+    assert found(node, "new") == []
+    trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
+    number = node.get(trash).json()["trash"][0]["id"]
+    node.done("POST", f"{trash}/{number}/undrop", {"to": ["z", "Back"]})
+    assert found(node, "back") == ["main.z.Back"]
+
+
+def test_tags_and_owners_choose_objects(node: DriverNode) -> None:
+    """A tag on an object, on a column, or with a value; and what a user owns; words narrow them."""
+    for name in ("t1", "t2", "u"):
+        make_table(node, "a", name)
+    node.done("POST", f"{API}/lake/tags", {"name": "pii"})
+    node.done("POST", f"{API}/lake/objects/table/main.a.t1/tags", {"tagsToAdd": ["pii"]})
+    node.done("POST", f"{API}/lake/objects/column/main.a.u.city/tags", {"tagsToAdd": ["pii"]})
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    node.done("PUT", f"{API}/lake/owners/table/main.a.t2", {"name": "ana", "type": "USER"})
+
+    assert found(node, "tag:pii") == ["main.a.u", "main.a.t1"]
+    assert found(node, "tag:pii t") == ["main.a.t1"]
+    assert found(node, "owner:ana") == ["main.a.t2"]
+    assert found(node, "owner:ana tag:pii") == found(node, "tag:gone") == found(node, "owner:gone") == []
+    assert found(node, "kind:tag") == ["pii"]
+
+
+def test_only_what_one_may_load_is_told(node: DriverNode) -> None:
+    """A reader of one table finds that alone; a name of a hidden object is in no answer, and a stranger gets none."""
+    for name in ("seen", f"seen_{CANARY}"):
+        make_table(node, "a", name)
+    make_table(node, CANARY, "seen")
+    node.done("POST", f"{API}/lake/tags", {"name": CANARY})
+    node.done("POST", f"{API}/lake/objects/table/main.a.seen/tags", {"tagsToAdd": [CANARY]})
+    grant(node, "ana", "USE_CATALOG", kind="CATALOG", on="main")
+    grant(node, "ana", "USE_SCHEMA", kind="SCHEMA", on="main.a")
+    grant(node, "ana", "SELECT_TABLE", kind="TABLE", on="main.a.seen")
+    node.done("POST", f"{API}/lake/users", {"name": "bob"})
+
+    assert found(node, "seen", user="ana") == ["main.a.seen"]
+    for question in ("seen", CANARY, f"main.{CANARY}.seen", f"tag:{CANARY}", "kind:table", "owner:admin", "kind:tag"):
+        assert CANARY not in str(ask(node, question, user="ana")["hits"]), question
+    assert found(node, "seen", user="bob") == []
+    assert node.get(f"{SEARCH}?q=seen", user="stranger").status == 403
+    assert node.get(f"{SEARCH}?q=seen", user=None).status == 403
+
+
+def test_a_revoke_holds_for_the_next_search(node: DriverNode) -> None:
+    """What a role no longer allows is not found any more."""
+    make_table(node, "a", "t")
+    role = grant(node, "ana", "USE_CATALOG USE_SCHEMA SELECT_TABLE", kind="CATALOG", on="main")
+    before = found(node, "t", user="ana")
+    node.done("PUT", f"{API}/lake/permissions/users/ana/revoke", {"roleNames": [role]})
+
+    assert (before, found(node, "t", user="ana")) == (["main.a.t"], [])
+
+
+def test_limits_tell_that_there_is_more(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More hits than asked for, and more candidates than are looked at, are told in words of their own."""
+    for number in range(6):
+        make_table(node, "a", f"t{number}")
+    some = ask(node, "t kind:table", more="&limit=4")
+    all_of_them = ask(node, "kind:table")
+    monkeypatch.setattr(searches, "LOOKED_MAX", 3)
+    bounded = ask(node, "kind:table")
+
+    assert (len(some["hits"]), some["more"], some["bounded"]) == (0, False, False)  # one letter is no start
+    assert (len(all_of_them["hits"]), all_of_them["more"]) == (6, False)
+    assert (len(bounded["hits"]), bounded["bounded"]) == (3, True)
+    assert len(ask(node, "kind:table", more="&limit=2")["hits"]) == 2
+
+
+def test_nothing_is_found_in_disabled_or_dropped_catalogs(node: DriverNode) -> None:
+    """A disabled catalog's objects are not found until it is in use again; those of another metalake never."""
+    make_table(node, "a", "t1")
+    node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": False})
+    hidden = found(node, "t1")
+    node.done("PATCH", f"{API}/lake/catalogs/main", {"inUse": True})
+    node.done("POST", f"{API}", {"name": "other"})
+
+    assert (hidden, found(node, "t1")) == ([], ["main.a.t1"])
+    assert node.get(f"{OWN}/metalakes/other/search?q=t1").json()["hits"] == []
+    assert node.get(f"{OWN}/metalakes/gone/search?q=t1").status == 403
+
+
+@pytest.mark.parametrize("query", ["", "q=", "q=x&limit=0", "q=x&limit=201", "q=x&kind=thing", "q=in:a..b+x"])
+def test_bad_questions(node: DriverNode, query: str) -> None:
+    """A question that says nothing, and odd limits and kinds, are the caller's mistake."""
+    assert node.get(f"{SEARCH}?{query}").status == 400
+
+
+def test_with_access_control_off_everything_is_found(open_node: DriverNode) -> None:
+    """Without access control a search finds every object."""
+    make_table(open_node, "a", "Zürich")
+    commit(open_node, "a", "Zürich", updates=[set_properties(comment="x")])
+
+    assert found(open_node, "ZÜRICH", user="anyone") == ["main.a.Zürich"]
+    assert open_node.ask("HEAD", space_path("a")).status == 204

@@ -1,0 +1,22 @@
+"""Folded names: the same for every case and composition of a name."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.names.folding import fold
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [("Flights", "fLIGHTS"), ("Straße", "STRASSE"), ("Zürich", "Zu\u0308RICH"), ("ΣΊΣΥΦΟΣ", "σίσυφος"), ("été", "ÉTÉ")],
+)
+def test_names_that_differ_by_case_fold_alike(one: str, other: str) -> None:
+    """Case and composition make no difference, and folding twice changes nothing."""
+    assert fold(one) == fold(other)
+    assert fold(fold(one)) == fold(one)
+
+
+def test_other_differences_stay() -> None:
+    """Accents, digits and punctuation count."""
+    assert len({fold(text) for text in ("a", "á", "a_", "a1", "b")}) == 5

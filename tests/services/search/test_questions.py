@@ -1,0 +1,37 @@
+"""Questions: words, filters and paths out of a text; what is no question is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.services.search.questions import SEARCHED, TEXT_MAX, question_of
+
+
+def test_words_and_filters() -> None:
+    """Quotes keep words together, keys are taken out, and other colons stay in words."""
+    found = question_of('Flights "New York" kind:table tag:level=high owner:etl in:main.raw a:b format:Lance')
+
+    assert found.words == ("flights", "new york", "a:b")
+    assert (found.kinds, found.tags, found.owner) == ((Kind.TABLE,), (("level", "high"),), "etl")
+    assert (found.below, found.table_format, found.path) == (("main", "raw"), "lance", ())
+
+
+def test_a_path_a_number_and_filters_beside_the_text() -> None:
+    """A text alone may be a path or an id; filters may be given apart."""
+    assert question_of("main.`a b`.T").path == ("main", "a b", "T")
+    assert question_of("1042").number == 1042
+    assert question_of("t", {"kind": "view", "tag": "pii", "in": None}).tags == (("pii", None),)
+    assert question_of("tag:pii").words == ()
+    assert Kind.METALAKE not in SEARCHED
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "  ", '""', "in:main", "format:lance", "kind:thing x", "in:a..b x", "x" * (TEXT_MAX + 1), "a " * 11],
+)
+def test_no_question(text: str) -> None:
+    """Nothing to look for, an unknown kind, a bad path, and too much of anything are the caller's mistake."""
+    with pytest.raises(BadRequest):
+        question_of(text)

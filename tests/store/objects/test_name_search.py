@@ -1,0 +1,68 @@
+"""Candidates of searches, on both stores: names by range, ids, owners; and names that an older release left unfolded."""
+
+from __future__ import annotations
+
+from limnos.model.kinds import Kind
+from limnos.store.objects.name_search import LAST, NameRange, candidates_read, named_read, names_fold, owned_ids_read
+from tests.backends import StoreLab
+from tests.store.world import ASTRAL, StoreWorld, add_namespace
+
+ALL = [int(kind) for kind in Kind]
+
+
+def names(lab: StoreLab, low: str, high: str, *zones: int, limit: int = 100) -> list[str]:
+    """The folded names of a range, in order."""
+    wanted = NameRange(low, high, zones, ALL)
+    return sorted(each.folded for each in lab.load(named_read(wanted, limit=limit)))
+
+
+def test_names_are_found_by_range_in_some_zones(lab: StoreLab, world: StoreWorld) -> None:
+    """Names fold when they are written, moved and restored; dropped ones and other zones are left out."""
+    for name in ("Flights", "flights_2", f"flights{ASTRAL}", "Other", "Gone"):
+        lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=world.main.id)
+    lab.write(lambda tx: add_namespace(tx, world.side, "FLIGHTS"), zone=world.side.id)
+    gone = lab.write(lambda tx: tx.nodes.find(world.main.id, "namespace", "Gone"), zone=world.main.id)
+    other = lab.write(lambda tx: tx.nodes.find(world.main.id, "namespace", "Other"), zone=world.main.id)
+    assert gone is not None
+    assert other is not None
+    lab.write(lambda tx: tx.nodes.drop(gone, keep_ms=1000), zone=world.main.id)
+    lab.write(
+        lambda tx: tx.nodes.move(other, parent_id=world.main.id, name="Moved", moves_access=False), zone=world.main.id
+    )
+
+    assert names(lab, "flights", f"flights{LAST}", world.main.id) == ["flights", "flights_2", f"flights{ASTRAL}"]
+    assert names(lab, "flights", "flights\x01", world.main.id, world.side.id) == ["flights", "flights"]
+    assert names(lab, "", LAST, world.main.id, limit=2) != []
+    assert (names(lab, "other", "other\x01", world.main.id), names(lab, "moved", "moved\x01", world.main.id)) == (
+        [], ["moved"],
+    )  # fmt: skip
+    assert names(lab, "gone", "gone\x01", world.main.id) == []
+    assert lab.load(candidates_read([gone.id])) == []
+    lab.write(
+        lambda tx: tx.nodes.revive(gone.id, kind=gone.kind, space="namespace", parent_id=world.main.id, name="BACK"),
+        zone=world.main.id,
+    )
+    assert names(lab, "back", "back\x01", world.main.id) == ["back"]
+    assert [each.id for each in lab.load(candidates_read([gone.id, 1]))] == [gone.id]
+
+
+def test_owned_objects_are_read_up_to_a_limit(lab: StoreLab, world: StoreWorld) -> None:
+    """The ids of what a principal owns."""
+    owned = [
+        lab.write(lambda tx, name=name: add_namespace(tx, world.main, name, owner_id=7), zone=world.main.id).id
+        for name in "abc"
+    ]
+
+    assert lab.load(owned_ids_read(7, limit=2)) == owned[:2]
+    assert lab.load(owned_ids_read(8, limit=2)) == []
+
+
+def test_names_of_an_older_release_are_folded_later(lab: StoreLab, world: StoreWorld) -> None:
+    """A row without its folded name is not found until upkeep has filled it."""
+    node = lab.write(lambda tx: add_namespace(tx, world.main, "Old"), zone=world.main.id)
+    lab.database.sql("UPDATE node SET folded = NULL WHERE id = ?", node.id)
+    before = names(lab, "old", "old\x01", world.main.id)
+    filled = lab.write(names_fold, zone=world.lake.id)
+
+    assert (before, filled >= 1, names(lab, "old", "old\x01", world.main.id)) == ([], True, ["old"])
+    assert lab.write(names_fold, zone=world.lake.id) == 0
