@@ -1,6 +1,6 @@
 """Folded names of nodes, for searches; and indexes for searches by name and by uuid.
 
-Revision ID: 0041
+Revision ID: 0042
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from alembic import op
 from limnos.names.folding import fold
 from limnos.store.schema import document, document_uuid, node, node_folded, node_unfolded
 
-revision = "0041"
-down_revision = "0040"
+revision = "0042"
+down_revision = "0041"
 AT_ONCE = 10_000
 _PAGE = sa.text("SELECT id, name FROM node WHERE id > :after ORDER BY id LIMIT :limit")
 _FOLD = sa.text("UPDATE node SET folded = :folded WHERE id = :id")
