@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from limnos.sqlpp import parse_body
 from limnos.sqlpp.binder import BoundQuery, bind
@@ -11,7 +12,7 @@ from limnos.sqlpp.functions import FUNCTIONS
 from limnos.sqlpp.groups import EngineGrouping
 from limnos.sqlpp.jobs import type_of
 from limnos.sqlpp.scans import ScanRequirement, prepare_scans
-from limnos.sqlpp.stored import storage_form_of_record
+from limnos.sqlpp.stored import RecordType, storage_form_of_record
 from limnos.sqlpp.values.model import MISSING, Float, Integer, Value
 from limnos.sqlpp.values.order import key
 from tests.sqlpp.evaluation import NameWorld
@@ -20,12 +21,14 @@ from tests.sqlpp.test_scans import meets
 FORM = storage_form_of_record(
     type_of("{ id: bigint, g: string?, h: integer?, d: double?, f: float?, in_: { n: bigint }? }")
 )
+FOREIGN = structs.replace(FORM.type, foreign=True)
+"""The type of a table that SQL++ did not create, whose null columns mean MISSING alone."""
 THINGS: list[Value] = [
     {"id": 1, "g": "a", "h": Integer(2_000_000_000), "d": 0.5, "f": Float(16_777_216), "in_": {"n": 3}, "x": 1},
     {"id": 2, "g": "a", "h": Integer(2_000_000_000), "d": 1.5, "f": Float(1)},
     {"id": 3, "g": "b", "h": 2, "in_": {"n": 5}},
-    {"id": 4, "g": None, "h": 2, "d": 2.5},
-    {"id": 5, "h": None, "d": None, "x": "y"},
+    {"id": 4, "h": 2, "d": 2.5},
+    {"id": 5, "x": "y"},
 ]
 WORLD = NameWorld({("Default",): {"things": THINGS, "none": []}})
 
@@ -55,10 +58,10 @@ def made(grouped: EngineGrouping, objects: list[Value]) -> list[Value]:
     return rows
 
 
-def asked(text: str) -> tuple[list[Value], list[Value], tuple[ScanRequirement, ...]]:
+def asked(text: str, type_: RecordType = FOREIGN) -> tuple[list[Value], list[Value], tuple[ScanRequirement, ...]]:
     """What the evaluator gives, what it gives over groups that were made elsewhere, and what was asked there."""
     bound = bind(parse_body(text), WORLD)
-    expression, wanted = prepare_scans(bound.expression, types=lambda *_: FORM.type)
+    expression, wanted = prepare_scans(bound.expression, types=lambda *_: type_)
 
     def rows(_: tuple[str, ...], number: str) -> list[Value]:
         want = wanted[int(number)]
@@ -118,3 +121,14 @@ def test_what_means_more_is_not_given_away(text: str) -> None:
     assert all(one.grouped is None for one in asked_for)
     assert sorted(map(key, found)) == sorted(map(key, wanted))
     assert MISSING not in found
+
+
+@pytest.mark.parametrize("key_path, is_delegated", [("id", True), ("g", False), ("in_.n", False)])
+def test_groups_by_columns_that_hold_null_and_missing_stay_here(key_path: str, is_delegated: bool) -> None:
+    """A null column of a dataset is NULL or MISSING, which are two groups."""
+    text = f"select k, count(*) as n from things t group by t.{key_path} as k"
+
+    wanted, found, asked_for = asked(text, FORM.type)
+
+    assert any(one.grouped is not None for one in asked_for) is is_delegated
+    assert sorted(map(key, found)) == sorted(map(key, wanted))

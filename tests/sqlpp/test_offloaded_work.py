@@ -85,7 +85,7 @@ def test_binding_asks_for_names_then_gives_a_plan() -> None:
     assert found.reads == ()
     assert isinstance(found.expression, EncodedPlan)
     assert wire.encode(found.expression) == plan
-    assert CHORES[offloaded_work.EVALUATE](plan, str(found.slots).encode(), b"{}") == [b"done", b"7"]
+    assert CHORES[offloaded_work.EVALUATE](plan, str(found.slots).encode(), b"{}") == [b"done", b"[]", b"7"]
 
 
 def test_binding_refuses_what_means_nothing() -> None:
@@ -117,9 +117,9 @@ def test_a_text_is_not_parsed_where_expressions_are_counted(fact: object) -> Non
 
 def test_results_come_in_parts() -> None:
     """Whole lines each, so that whoever takes them holds one copy."""
-    done, *parts = evaluated("select value repeat('x', 100000) from range(1, 10) y")
+    done, warnings, *parts = evaluated("select value repeat('x', 100000) from range(1, 10) y")
 
-    assert done == b"done"
+    assert (done, warnings) == (b"done", b"[]")
     assert len(parts) == 4
     assert [line for part in parts for line in offloaded_work.lines_of(part)] == [b'"' + b"x" * 100_000 + b'"'] * 10
 
@@ -149,3 +149,14 @@ def test_a_plan_of_bytes_is_no_part_of_another() -> None:
     assert wire.encode(found.expression) == b"x"
     with pytest.raises(wire.BadPlan):
         wire.decode(b'{"n":"EncodedPlan","at":[1,1],"data":"x"}')
+
+
+def test_warnings_of_an_evaluation_come_before_its_results() -> None:
+    """Their numbers, texts and positions arrive as they were."""
+    done, told, line = evaluated("array_sum([1, 'a'])")
+
+    (warning,) = offloaded_work.warnings_of(told)
+    assert (done, line) == (b"done", b"1")
+    assert (
+        warning.text == "ASX0004: Unsupported type: agg-sum cannot process input type string (in line 1, at column 1)"
+    )

@@ -43,6 +43,7 @@ from limnos.sqlpp.errors import (
     TextPosition,
 )
 from limnos.sqlpp.jobs import encode
+from limnos.sqlpp.offloaded_work import warnings_of
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
@@ -147,8 +148,8 @@ class SparkEngine:
         self._jobs: dict[str, asyncio.StreamWriter | None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    async def run(self, job: EngineJob) -> AsyncGenerator[bytes]:
-        """Yield the result lines of a job when its turn has come.
+    async def run(self, job: EngineJob, *, warnings: list[SqlppError] | None = None) -> AsyncGenerator[bytes]:
+        """Yield the result lines of a job when its turn has come; add its warnings to the list.
 
         Raises SqlppError, ServiceUnavailable (queue full).
         """
@@ -157,7 +158,7 @@ class SparkEngine:
         if self._timer is not None:
             self._timer.cancel()
         try:
-            async with self._turn(job) as engine_job, contextlib.aclosing(self._rows(engine_job)) as rows:
+            async with self._turn(job) as engine_job, contextlib.aclosing(self._rows(engine_job, warnings)) as rows:
                 async for line in rows:
                     yield line
             outcome = "done"
@@ -214,7 +215,7 @@ class SparkEngine:
                 raise timed_out_error() from None
             yield structs.replace(job, deadline_ms=job.deadline_ms - round((loop.time() - began) * 1000))
 
-    async def _rows(self, job: EngineJob) -> AsyncGenerator[bytes]:
+    async def _rows(self, job: EngineJob, warnings: list[SqlppError] | None) -> AsyncGenerator[bytes]:
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + job.deadline_ms / 1000
         process, own = await self._socket(within_s=WAITING_PART * job.deadline_ms / 1000)
@@ -231,6 +232,8 @@ class SparkEngine:
                     kind, body = await _frame(reader)
                 if kind == wire.DONE:
                     ended = True
+                    if body and warnings is not None:
+                        warnings += warnings_of(body)
                     return
                 if kind == wire.FAILED:
                     ended = True

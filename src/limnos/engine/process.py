@@ -160,19 +160,23 @@ class _JobConnection:
         while not self._places.acquire(timeout=0.2):
             self._stop()
         try:
-            self._carry_out(sessions, job)
+            warnings = self._carry_out(sessions, job)
         finally:
             self._places.release()
-        self._socket.sendall(wire.encode_frame(wire.DONE))
+        self._socket.sendall(wire.encode_frame(wire.DONE, warnings))
 
-    def _carry_out(self, sessions: StatementSessions, job: EngineJob) -> None:
+    def _carry_out(self, sessions: StatementSessions, job: EngineJob) -> bytes:
+        """Run a job and send its results. Returns its warnings."""
         from limnos.engine.statements import run_job  # noqa: PLC0415
+        from limnos.sqlpp.evaluator import Budget  # noqa: PLC0415
+        from limnos.sqlpp.offloaded_work import packed_warnings  # noqa: PLC0415
 
         self._stop()
         with sessions.of(job) as spark:
             batch: list[bytes] = []
             size = 0
-            for text in run_job(spark, job, parts=sessions.parts, stop=self._stop):
+            budget = Budget(stop=self._stop)
+            for text in run_job(spark, job, parts=sessions.parts, stop=self._stop, budget=budget):
                 line = text.encode()
                 batch.append(line)
                 size += len(line)
@@ -181,6 +185,7 @@ class _JobConnection:
                     batch, size = [], 0
             if batch:
                 self._send(batch)
+        return packed_warnings(budget.warnings.values())
 
     def _send(self, lines: list[bytes]) -> None:
         self._stop()

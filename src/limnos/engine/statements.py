@@ -44,7 +44,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def run_job(spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None]) -> Iterator[str]:
+def run_job(
+    spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None], budget: Budget | None = None
+) -> Iterator[str]:
     """The results of a job, each as JSON.
 
     Args:
@@ -52,6 +54,7 @@ def run_job(spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[
         job: The plan.
         parts: The number of tasks that read a dataset at once.
         stop: Raises if the job has been cancelled or timed out.
+        budget: Limits the evaluator's work and collects its warnings; a default budget without.
 
     Raises:
         SqlppError: The statement failed.
@@ -59,19 +62,21 @@ def run_job(spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[
     """
     if job.kind == "compact" and job.target is not None and job.tidying is not None:
         return compact_dataset(spark, job.target, tidying=job.tidying, number=job.id, stop=stop)
-    work = _JobRun(spark, job, parts=parts, stop=stop)
+    work = _JobRun(spark, job, parts=parts, stop=stop, budget=budget or Budget(stop=stop))
     return map(json_text, work.query() if job.kind == "query" else work.change())
 
 
 class _JobRun:
     """The state that the steps of one job share."""
 
-    def __init__(self, spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None]) -> None:
+    def __init__(
+        self, spark: SparkSession, job: EngineJob, *, parts: int, stop: Callable[[], None], budget: Budget
+    ) -> None:
         self._spark = spark
         self._job = job
         self._parts = parts
         self._stop = stop
-        self._budget = Budget(stop=stop)
+        self._budget = budget
         self._tables: dict[tuple[str, ...], DatasetTable] = {}
 
     def query(self) -> Iterator[Value]:

@@ -1,7 +1,8 @@
 """Aggregate pushdown: the engine computes GROUP BY, the evaluator the rest of the block.
 
 A block that groups one dataset becomes a block over the engine's groups, one row each. Only groupings with exactly the
-same result in the engine are pushed down. The evaluator computes HAVING, LET, SELECT and ORDER BY over the groups. May
+same result in the engine are pushed down: a key that may be NULL or MISSING is not, because these are two groups and a
+column has one null for both. The evaluator computes HAVING, LET, SELECT and ORDER BY over the groups. May
 import plans, `conditions`, `engine_semantics` and the table of functions. Must not know an engine.
 """
 
@@ -15,6 +16,7 @@ from limnos.sqlpp import plan
 from limnos.sqlpp.conditions import conditions_of, path_of
 from limnos.sqlpp.engine_semantics import AGGREGATES, GROUPED, aggregates_in, column_type, is_exact, result_of
 from limnos.sqlpp.functions import FUNCTIONS
+from limnos.sqlpp.stored import type_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -91,13 +93,21 @@ def _keys(group: plan.Group, slot: int, *, record: RecordType) -> Iterator[tuple
     for at, (_, value) in enumerate(group.keys):
         path = path_of(value, slot)
         scalar = None if path is None else column_type(record, path)
-        if path is not None and scalar is not None and scalar.name in GROUPED:
+        if path is None or scalar is None or scalar.name not in GROUPED:
+            continue
+        field = type_at(record, path)
+        if record.foreign or (field is not None and not field.optional):
             yield f"k{at}", path, scalar.name
 
 
 def _group_field(at: plan.PlanNode, slot: int, *, name: str) -> plan.Expression:
-    """A field of a group's row, with MISSING replaced by NULL."""
-    field = plan.FieldOf(at.at, plan.Local(at.at, slot, "group"), name)
+    """A field of a group's row."""
+    return plan.FieldOf(at.at, plan.Local(at.at, slot, "group"), name)
+
+
+def _measure_field(at: plan.PlanNode, slot: int, *, name: str) -> plan.Expression:
+    """An aggregate in a group's row, with MISSING replaced by NULL."""
+    field = _group_field(at, slot, name=name)
     return plan.FunctionCall(at.at, FUNCTIONS["if_missing"], (field, plan.Constant(at.at, None)))
 
 
@@ -142,7 +152,7 @@ class _MeasureCollector:
             key = self._key(content)
             if key is None:
                 raise TypeError("an aggregate that was not taken")
-            return _group_field(content, self._slot, name=self.found[key].name)
+            return _measure_field(content, self._slot, name=self.found[key].name)
         if isinstance(content, plan.PlanNode) and not isinstance(content, plan.Block):
             changes = {name: self._put(getattr(content, name)) for name in content.__struct_fields__[1:]}
             return structs.replace(content, **changes)

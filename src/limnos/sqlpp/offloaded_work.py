@@ -15,7 +15,7 @@ from limnos.sqlpp.binder import BoundQuery
 from limnos.sqlpp.binding import KnownNames, NameQuestion, PackedBinding, QueryBinding
 from limnos.sqlpp.conditions import Condition, Operator
 from limnos.sqlpp.errors import SqlppError, TextPosition, compilation
-from limnos.sqlpp.evaluator import results
+from limnos.sqlpp.evaluator import Budget, results
 from limnos.sqlpp.functions.costs import character_cost
 from limnos.sqlpp.functions.types import json_text
 from limnos.sqlpp.metadata import MetadataObject, metadata_records
@@ -96,7 +96,7 @@ _OBJECTS: Final = msgspec.json.Decoder(tuple[MetadataObject, ...])
 
 
 def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
-    """Evaluate a plan. Returns `done` and lines in parts, or `refused`.
+    """Evaluate a plan. Returns `done`, the warnings, and lines in parts; or `refused`.
 
     Args:
         plan: The encoded plan.
@@ -107,10 +107,23 @@ def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
     try:
         rows = msgspec.json.decode(sources, type=dict[str, SourceRows])
         item = {name: source.made(tuple(arguments)) for name, source in rows.items()}
-        values = results(bound, lambda dataverse, name: item[source_key(dataverse, name)])
-        return [b"done", *_parts(values)]
+        budget = Budget()
+        values = results(bound, lambda dataverse, name: item[source_key(dataverse, name)], budget=budget)
+        parts = list(_parts(values))
+        return [b"done", packed_warnings(budget.warnings.values()), *parts]
     except SqlppError as error:
         return _encode_error(error)
+
+
+def packed_warnings(warnings: Iterable[SqlppError]) -> bytes:
+    """Encode warnings, for `warnings_of`."""
+    return msgspec.json.encode([(each.number, each.message, each.place) for each in warnings])
+
+
+def warnings_of(told: bytes) -> list[SqlppError]:
+    """Decode warnings."""
+    found = msgspec.json.decode(told, type=list[tuple[int, str, tuple[int, int] | None]])
+    return [SqlppError(number, words, None if at is None else TextPosition(*at)) for number, words, at in found]
 
 
 def find_scans(plan: bytes) -> list[bytes]:

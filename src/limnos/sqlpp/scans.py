@@ -215,8 +215,6 @@ def _whole_uses(expression: plan.Expression, *, result_fields: frozenset[str] | 
             isinstance(item, plan.FieldOf) and isinstance(item.base, plan.Local)
         ):
             waiting.extend([getattr(item, name) for name in item.__struct_fields__[1:]])
-        if isinstance(item, plan.Group):
-            entries.update(slot for _, slot in item.members)
     return entries
 
 

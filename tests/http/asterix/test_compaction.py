@@ -46,7 +46,7 @@ class Counting:
         self.answers: list[DriverAnswer] = []
         self._numbers = itertools.count(1)
 
-    async def run(self, job: EngineJob) -> AsyncIterator[bytes]:
+    async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
         """Commit a state of so many files."""
         self.jobs.append(job)
         if job.kind == "compact":
@@ -71,7 +71,7 @@ class Counting:
 class Broken(NoSqlppEngine):
     """An engine that ends in the middle of each job."""
 
-    async def run(self, job: EngineJob) -> AsyncIterator[bytes]:
+    async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
         """End."""
         raise OutcomeUnknown
         yield b""

@@ -30,7 +30,7 @@ class Heard:
         self.given = given
         self.jobs: list[EngineJob] = []
 
-    async def run(self, job: EngineJob) -> AsyncIterator[bytes]:
+    async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
         """Take note."""
         self.jobs.append(job)
         for row in self.given:

@@ -311,7 +311,7 @@ class Committing:
         self.error = error
         self.answers: list[DriverAnswer] = []
 
-    async def run(self, job: EngineJob) -> AsyncIterator[bytes]:
+    async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
         """Commit, give a row, fail."""
         if self.commits:
             added = snapshot(1)

@@ -317,7 +317,7 @@ class Given:
     def __init__(self, rows: list[bytes], failure: Exception | None = None) -> None:
         self.rows, self.failure, self.taken = rows, failure, 0
 
-    async def run(self, _job: EngineJob) -> AsyncIterator[bytes]:
+    async def run(self, _job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
         """Give the rows."""
         for row in self.rows:
             self.taken += 1

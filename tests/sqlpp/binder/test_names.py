@@ -137,7 +137,7 @@ def test_meaning(text: str, expected: list[Value]) -> None:
             "SELECT VALUE x FROM [1] AS x WHERE rank() OVER () = 1",
             1079,
             (1, 36),
-            "can stand in SELECT and ORDER BY alone",
+            "can stand in SELECT, LET and ORDER BY alone",
         ),
         ("SELECT x.a, x.a FROM [1] AS x", 1079, (1, 1), "Duplicate field name 'a' in SELECT"),
         ("{'a': 1, 'a': 2}", 1079, (1, 1), "Duplicate field name 'a' in an object"),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.evaluator import Budget
 from limnos.sqlpp.values.model import Value
-from tests.sqlpp.evaluation import value
+from tests.sqlpp.evaluation import ask, value
 
 BIG = "2000000000"
 OVER = 4_000_000_000
@@ -68,3 +69,62 @@ def test_a_sum_beyond_bigint_is_refused(text: str, number: int) -> None:
         value(text)
 
     assert told.value.number == number
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("array_sum([1, 'a', 2.5, null])", 3.5),
+        ("array_sum(['a'])", 0),
+        ("array_avg([1, 'a', 4])", 2.5),
+        ("array_avg(['a'])", None),
+        ("(select value sum(x) from [1, date('2020-01-01')] x)[0]", 1),
+        ("(select value avg(x) over () from [3, 'a'] x)[0]", 3.0),
+        ("strict_sum([1, 'a'])", None),
+        ("strict_avg([1, 'a'])", None),
+    ],
+)
+def test_sums_leave_out_what_is_no_number_and_warn(text: str, expected: Value) -> None:
+    """Of many such values the statement is warned once, with the type of the first."""
+    budget = Budget()
+
+    assert ask(text, budget=budget) == [expected]
+    assert [warning.number for warning in budget.warnings.values()] == [4]
+    assert next(iter(budget.warnings)).startswith(
+        ("ASX0004: Unsupported type: agg-sum", "ASX0004: Unsupported type: agg-avg")
+    )
+
+
+def test_a_sum_of_numbers_warns_of_nothing() -> None:
+    """NULL and MISSING are skipped without a warning."""
+    budget = Budget()
+
+    assert ask("select value sum(x) from [1, null, missing, 2] x", budget=budget) == [3]
+    assert budget.warnings == {}
+
+
+@pytest.mark.parametrize("text, number", [("array_stddev_samp([1.5, 'a'])", 3), ("array_kurtosis(['a'])", 4)])
+def test_statistics_refuse_what_is_no_number(text: str, number: int) -> None:
+    """A mean of some of the values would be told as that of all."""
+    with pytest.raises(SqlppError) as told:
+        value(text)
+
+    assert told.value.number == number
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("array_countn([1, 'a', 2.5, null, missing])", 2),
+        ("strict_countn([1, null, 'a'])", 1),
+        ("(select value countn(x) from [1, 'a'] x)[0]", 1),
+        ("array_count(distinct [1, 1, 2, null])", 2),
+        ("array_sum(distinct [1, 1, 2])", 3),
+        ("strict_arrayagg([1, null])", (1, None)),
+        ("Default.array_max([1, 3])", 3),
+        ("(select value Default.count(x) from [1, 3] x)[0]", 2),
+    ],
+)
+def test_forms_of_aggregates(text: str, expected: Value) -> None:
+    """Counts of numbers, distinct items, and names through a dataverse."""
+    assert value(text) == expected

@@ -38,7 +38,7 @@ class Queries:
     def query(self) -> str:
         """The next."""
         kind = self._random.choice(
-            [self._plain, self._plain, self._ordered, self._grouped, self._grouped, self._distinct, self._union, self._nested, self._windowed]
+            [self._plain, self._plain, self._ordered, self._grouped, self._grouped, self._distinct, self._distinct, self._union, self._nested, self._windowed, self._windowed, self._starred]
         )  # fmt: skip
         return kind()
 
@@ -107,7 +107,22 @@ class Queries:
 
     def _distinct(self) -> str:
         source, variables = self._source()
-        return f"select distinct value {self._any(variables)} from {source}{self._where(variables)}"
+        if self._chance(0.3):
+            return f"select distinct value {self._any(variables)} from {source}{self._where(variables)}"
+        keys = [self._scalar(variables, 1) for _ in range(self._random.randint(1, 2))]
+        select = ", ".join(f"{key} as k{at}" for at, key in enumerate(keys))
+        places = [f"{self._of([key, f'k{at}'])}{self._of(['', ' desc', ' nulls last'])}" for at, key in enumerate(keys)]
+        cut = f" limit {self._random.randint(1, 4)}" if self._chance(0.5) else ""
+        return f"select distinct {select} from {source}{self._where(variables)} order by {', '.join(places)}{cut}"
+
+    def _starred(self) -> str:
+        """LET with `*`, also before and after groups."""
+        source, variables = self._source()
+        value, again = self._scalar(variables, 1), self._name()
+        lets = f" let l = {value}, {again} = {self._expression('int', variables, 1)}"
+        if self._chance(0.6):
+            return f"select * from {source}{lets}{self._where(variables)}"
+        return f"select l, k, m from {source}{lets}{self._where(variables)} group by l, {again} as k let m = count(*)"
 
     def _union(self) -> str:
         type_ = self._of(_TYPES)
@@ -137,20 +152,36 @@ class Queries:
                 f"count({self._scalar(variables, 1)})",
                 f"sum({name}.id)",
                 f"min({self._scalar(variables, 0)})",
+                f"ratio_to_report({name}.id)",
             ]
         )
         frame = (
-            self._of(["", " rows between 1 preceding and current row"])
+            self._of(
+                [
+                    "",
+                    " rows between 1 preceding and current row",
+                    " rows between current row and 1 following",
+                    " rows between unbounded preceding and unbounded following",
+                    f" range between {self._random.randint(0, 2)} preceding and current row",
+                    " groups between 1 preceding and 1 following",
+                ]
+            )
             if "(" in function and "()" not in function
             else ""
         )
-        return f"select value [{name}.id, {function} over ({partition}order by {name}.id{frame})] from {dataset} {name}{self._where(variables)}"
+        over = f"{function} over ({partition}order by {name}.id{frame})"
+        if self._chance(0.3):
+            where = self._where(variables)
+            return f"select value [{name}.id, w] from {dataset} {name} let w = {over}{where}"
+        return f"select value [{name}.id, {over}] from {dataset} {name}{self._where(variables)}"
 
     def _aggregate(self, variables: list[Var], *, types: list[str] | None = None) -> str:
         if self._chance(0.25):
             return "count(*)"
         if types is None and self._chance(0.3):
             return f"{self._of(['min', 'max', 'count', 'count'])}({self._of(['', 'distinct '])}{self._scalar(variables, 1)})"
+        if types is None and self._chance(0.15):
+            return f"{self._of(['sum', 'avg', 'countn'])}({self._expression(self._of(['str', 'bool', 'int']), variables, 1)})"
         return f"{self._of(['sum', 'count', 'min', 'max'])}({self._expression(self._of(types or ['int', 'dbl']), variables, 1)})"
 
     # Expressions.

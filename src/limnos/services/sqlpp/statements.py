@@ -194,7 +194,7 @@ async def _query(
     if session.compiles_only:
         await require_metadata(session.ctx, bound)
         return
-    rows = data_rows(session, bound) if bound.reads_data else query_rows(session.ctx, bound)
+    rows = data_rows(session, bound) if bound.reads_data else query_rows(session.ctx, bound, warnings=session.warnings)
     async with aclosing(rows):
         async for row in rows:
             yield row

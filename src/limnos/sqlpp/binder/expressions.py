@@ -15,7 +15,7 @@ from limnos.sqlpp.binder import resources
 from limnos.sqlpp.binder.names import BoundDataset, BoundSynonym, BoundView
 from limnos.sqlpp.binder.scope import SlotCounter, VariableScope
 from limnos.sqlpp.errors import BudgetSpent, SqlppError, compilation
-from limnos.sqlpp.functions import find, normalize_name, unknown_function
+from limnos.sqlpp.functions import FUNCTIONS, Function, find, normalize_name, unknown_function
 from limnos.sqlpp.functions.types import real_of
 from limnos.sqlpp.tree_walk import outline
 from limnos.sqlpp.values.model import MISSING, Float, Value
@@ -79,6 +79,10 @@ class ExpressionBinder(ABC):
         self.is_metered = nodes_max is not None
         self.group: GroupBinding | None = None
         self.windows: list[plan.WindowCall] | None = None
+        self.depth = 0
+        """The number of blocks around the current expression."""
+        self.unnamed_count = 0
+        """The number of values of SELECT that got a generated name."""
         self.read: dict[tuple[Dataverse, str], None] = {}
 
     @abstractmethod
@@ -128,6 +132,9 @@ class ExpressionBinder(ABC):
 
         Returns the expression and the remaining steps.
         """
+        alias = scope.alias(node.name)
+        if alias is not None:
+            return alias(), steps
         slot = scope.find(node.name)
         if slot is not None:
             return plan.Local(node.at, slot, node.name), steps
@@ -166,7 +173,7 @@ class ExpressionBinder(ABC):
 
     def stepped(self, base: plan.Expression, steps: tuple[tree.Step, ...], *, scope: VariableScope) -> plan.Expression:
         """Apply the steps of a path to a bound value."""
-        for at, step in enumerate(steps):
+        for step in steps:
             match step:
                 case tree.FieldStep(name=name):
                     base = plan.FieldOf(step.at, base, name)
@@ -176,9 +183,7 @@ class ExpressionBinder(ABC):
                     first = plan.Constant(step.at, 0) if start is None else self.expression(start, scope)
                     base = plan.SliceOf(step.at, base, first, self.maybe(end, scope))
                 case tree.ItemsStep():
-                    slot = self.slots.new()
-                    item = self.stepped(plan.Local(step.at, slot, "*"), steps[at + 1 :], scope=scope)
-                    return plan.Each(step.at, base, slot, item)
+                    base = plan.FunctionCall(step.at, FUNCTIONS["array_star"], (base,))
         return base
 
     # Datasets, views, synonyms.
@@ -223,12 +228,13 @@ class ExpressionBinder(ABC):
             raise compilation(f"The {kind} {display_name((*dataverse, name))} uses itself", at)
         if len(self.inlined) >= INLINED_MAX:
             raise compilation(f"Views and functions use one another more than {INLINED_MAX} deep", at)
-        entry = self.dataverse, self.inlined, self.group, self.windows
+        entry = self.dataverse, self.inlined, self.group, self.windows, self.unnamed_count
         self.dataverse, self.inlined, self.group, self.windows = dataverse, (*self.inlined, what), None, None
+        self.unnamed_count = 0
         try:
             return self.expression(body, scope)
         finally:
-            self.dataverse, self.inlined, self.group, self.windows = entry
+            self.dataverse, self.inlined, self.group, self.windows, self.unnamed_count = entry
 
     # Calls.
 
@@ -252,15 +258,28 @@ class ExpressionBinder(ABC):
             return plan.Scan(node.at, dataverse, dataset)
         if alone and not node.arguments and not node.star and normalize_name(name) in self.moment:
             return plan.Constant(node.at, self.moment[normalize_name(name)])
-        entry = find(name) if alone else None
+        entry = self.built_in(node.function)
         if entry is None or not entry.takes(count) or (node.star and not entry.counts_rows):
             raise self.no_function(node, count)
         if entry.kind == "window":
             raise compilation(f"Function {name} needs OVER", node.at)
         if entry.kind == "aggregate":
             return self.aggregate(node, scope)
+        arguments = self.all(node.arguments, scope)
+        if node.distinct and entry.family == "aggregates" and node.filter is None:
+            return plan.FunctionCall(node.at, entry, self._distinct_items(node.at, arguments))
         self._plain_only(node)
-        return plan.FunctionCall(node.at, entry, self.all(node.arguments, scope))
+        return plan.FunctionCall(node.at, entry, arguments)
+
+    def _distinct_items(self, at: TextPosition, arguments: tuple[plan.Expression, ...]) -> tuple[plan.Expression, ...]:
+        """The arguments of an aggregate over an array, with each value once."""
+        return tuple(plan.FunctionCall(at, FUNCTIONS["array_distinct"], (one,)) for one in arguments)
+
+    def built_in(self, name: tree.DottedName) -> Function | None:
+        """The built-in function of a name. Like a user-defined one it may be called through any dataverse."""
+        entry = find(name.last)
+        is_known = entry is not None and (not name.dataverse or self.names.has_dataverse(name.dataverse))
+        return entry if is_known else None
 
     def no_function(self, node: tree.Call, count: int) -> SqlppError:
         """The error for a call of an unknown function or dataverse, or with a wrong number of arguments."""
@@ -299,7 +318,7 @@ class ExpressionBinder(ABC):
 
     def aggregate(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
         """Bind an aggregate over the current group. Raises SqlppError outside of a group."""
-        entry = find(node.function.last)
+        entry = self.built_in(node.function)
         if self.group is None or entry is None:
             raise compilation(
                 f"Aggregate function {node.function.last} needs a group: use it in SELECT, HAVING or ORDER BY of a query, or "

@@ -4,7 +4,8 @@ May import the tree, plans, scopes and the binder of expressions. Must not know 
 
 After GROUP BY, or if an aggregate makes one group of all rows, only the keys, the variable of GROUP AS and outer
 variables are visible. An expression that equals a key stands for it. An aggregate's argument sees what was visible
-before. HAVING and ORDER BY may use aliases of SELECT, unless a variable has that name.
+before. HAVING and ORDER BY may use aliases of SELECT, unless a variable has that name. Window functions are evaluated
+before the LET, SELECT or ORDER BY that uses them.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ from typing import TYPE_CHECKING
 
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder.expressions import ExpressionBinder, GroupBinding
+from limnos.sqlpp.binder.grouping_sets import group_keys, sets_of
 from limnos.sqlpp.binder.scope import VariableScope
 from limnos.sqlpp.errors import compilation
-from limnos.sqlpp.functions import find, normalize_name
+from limnos.sqlpp.functions import normalize_name
 from limnos.sqlpp.plan.queries import Frame, FrameBound, SourceKind
 from limnos.sqlpp.tree_walk import children, outline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from limnos.sqlpp.errors import TextPosition
 
 NamedSlots = tuple[tuple[str, int], ...]
-SETS_MAX = 256
-"""Most grouping sets of one GROUP BY."""
+StepsBeforeSelect = tuple[plan.Let | plan.WindowCall, ...]
 
 
 class BoundRows:
@@ -35,18 +36,18 @@ class BoundRows:
     def __init__(self, scope: VariableScope) -> None:
         self.scope = scope
         self.variables: list[tuple[str, int]] = []
-        self.others: list[tuple[str, int]] = []
+        self.everything: list[tuple[str, int]] = []
+        """All variables of the block, in the order of their definitions."""
+        self.grouped: list[tuple[str | None, int]] = []
+        """What `*` means after GROUP BY: the keys, the group, and the variables of its LET."""
 
     def bind(self, more: Mapping[str, int], *, iterates: str | None = None) -> None:
         """Add variables. `iterates` names the one that FROM iterates over."""
         for name, slot in more.items():
-            (self.variables if name == iterates else self.others).append((name, slot))
+            self.everything.append((name, slot))
+            if name == iterates:
+                self.variables.append((name, slot))
         self.scope = VariableScope(self.scope, more, fields_of=tuple(self.variables))
-
-    @property
-    def everything(self) -> NamedSlots:
-        """All variables of the block."""
-        return (*self.variables, *self.others)
 
 
 class QueryBinder(ExpressionBinder):
@@ -55,9 +56,7 @@ class QueryBinder(ExpressionBinder):
     def query(self, node: tree.QueryExpression, scope: VariableScope) -> plan.Query:
         """Bind a query: WITH, the arms of UNION, then ORDER BY and limits."""
         lets, inside = self.lets(node.lets, VariableScope(scope, fields_of=None))
-        whole = bool(node.arms)
-        distinct = node.block.select.distinct
-        order_inside = not whole and not distinct
+        order_inside = not node.arms
         block, order = self.block(node.block, inside, order=node.order if order_inside else ())
         arms: list[plan.Block | plan.Query] = [block]
         arms += [self.arm(arm, inside) for arm in node.arms]
@@ -80,7 +79,7 @@ class QueryBinder(ExpressionBinder):
     def order_of_output(
         self, items: tuple[tree.OrderItem, ...], scope: VariableScope, *, slot: int
     ) -> tuple[plan.Order, ...]:
-        """Bind ORDER BY after UNION or DISTINCT, where an identifier is a field of the result."""
+        """Bind ORDER BY after UNION ALL, where an identifier is a field of the result."""
         return self.orders(items, VariableScope(scope, fields_of=(("$", slot),)))
 
     def lets(self, nodes: tuple[tree.Let, ...], scope: VariableScope) -> tuple[tuple[plan.Let, ...], VariableScope]:
@@ -101,52 +100,65 @@ class QueryBinder(ExpressionBinder):
         """Bind one block, and the ORDER BY of its query if that sees the block's rows."""
         entry = self.group, self.windows
         self.group, self.windows = None, None
+        self.depth += 1
         try:
             return self._block(node, scope, order=order)
         finally:
+            self.depth -= 1
             self.group, self.windows = entry
 
     def _block(
         self, node: tree.Block, scope: VariableScope, *, order: tuple[tree.OrderItem, ...]
     ) -> tuple[plan.Block, tuple[plan.Order, ...]]:
+        names = self.names_of(node.select)
         rows = BoundRows(VariableScope(scope, fields_of=()))
         sources = tuple(source for term in node.terms for source in self.term(term, rows))
         lets = self.block_lets(node.lets, rows)
         where = self.maybe(node.where, rows.scope)
         group, group_lets, seen = self.grouping(node, rows, outer=scope, order=order)
+        shared: list[plan.Let] = []
+        named = VariableScope(seen, fields_of=seen.fields_of, aliases=self.aliases(node.select, seen, shared=shared))
+        having = self.maybe(node.having, named)
         self.windows = []
-        aliases = self.aliases(node.select)
-        having = self.maybe(self.with_aliases(node.having, aliases, scope=seen), seen)
-        select = self.select(node.select, rows, group=group, scope=seen)
-        ordered = self.orders(tuple(self.order_item(item, aliases, scope=seen) for item in order), seen)
+        select = self.select(node.select, rows, names=names, group=group, scope=seen)
+        ordered = self.orders(order, named)
         windows, self.windows = tuple(self.windows), None
-        return plan.Block(node.at, sources, lets, where, group, group_lets, having, windows, select), ordered
+        steps = (*group_lets, *shared)
+        return plan.Block(node.at, sources, lets, where, group, steps, having, windows, select), ordered
 
-    def block_lets(self, nodes: tuple[tree.Let, ...], rows: BoundRows) -> tuple[plan.Let, ...]:
+    def block_lets(self, nodes: tuple[tree.Let, ...], rows: BoundRows) -> StepsBeforeSelect:
         """Bind LET of a block. Its variables are no rows, so a bare identifier is never a field of them."""
-        lets = []
+        lets: list[plan.Let | plan.WindowCall] = []
         for node in nodes:
-            value = self.expression(node.value, rows.scope)
-            slot = self.slots.new()
-            lets.append(plan.Let(node.at, slot, value))
-            rows.bind({node.name: slot})
+            steps = self.let(node, rows.scope)
+            lets += steps
+            rows.bind({node.name: steps[-1].slot})
         return tuple(lets)
+
+    def let(self, node: tree.Let, scope: VariableScope) -> StepsBeforeSelect:
+        """Bind one variable of LET, after the window functions that its value uses."""
+        self.windows = []
+        value = self.expression(node.value, scope)
+        windows, self.windows = self.windows, None
+        return (*windows, plan.Let(node.at, self.slots.new(), value))
 
     def term(self, node: tree.Term, rows: BoundRows) -> Iterator[plan.ForEach]:
         """Bind a term of FROM.
 
         It sees the terms before it. The source of a JOIN does not see the term that it is joined to, but the condition
-        does.
+        does. AT counts from 1 in the first term and in a JOIN, and from 0 in a later term and in UNNEST, which are
+        evaluated for each row (docs/reference/sqlpp-decisions.md).
         """
         before = rows.scope
         left: list[int] = []
-        yield self.source_of(node.at, "scan", node=node, rows=rows, left=left, sees=before)
+        first = 0 if rows.everything else 1
+        yield self.source_of(node.at, "scan", node=node, rows=rows, left=left, sees=before, first=first)
         for link in node.links:
             if isinstance(link, tree.Unnest):
                 kind: SourceKind = "outer unnest" if link.outer else "unnest"
-                yield self.source_of(link.at, kind, node=link, rows=rows, left=left, sees=rows.scope)
+                yield self.source_of(link.at, kind, node=link, rows=rows, left=left, sees=rows.scope, first=0)
             else:
-                yield self.source_of(link.at, link.kind, node=link, rows=rows, left=left, sees=before)
+                yield self.source_of(link.at, link.kind, node=link, rows=rows, left=left, sees=before, first=1)
 
     def source_of(
         self,
@@ -157,8 +169,9 @@ class QueryBinder(ExpressionBinder):
         rows: BoundRows,
         left: list[int],
         sees: VariableScope,
+        first: int,
     ) -> plan.ForEach:
-        """Bind a source of rows and its variables."""
+        """Bind a source of rows and its variables. `first` is the position of the first item."""
         value = self.expression(node.source, sees.as_source())
         slot = self.slots.new()
         named = {node.variable: slot}
@@ -171,13 +184,13 @@ class QueryBinder(ExpressionBinder):
         position = named.get(node.position) if node.position is not None else None
         others = tuple(left)
         left.extend(named.values())
-        return plan.ForEach(at, kind, slot, position, value, condition, others)
+        return plan.ForEach(at, kind, slot, position, value, condition, others, first)
 
     # Groups.
 
     def grouping(
         self, node: tree.Block, rows: BoundRows, *, outer: VariableScope, order: tuple[tree.OrderItem, ...]
-    ) -> tuple[plan.Group | None, tuple[plan.Let, ...], VariableScope]:
+    ) -> tuple[plan.Group | None, StepsBeforeSelect, VariableScope]:
         """Bind GROUP BY with its LET, and return the scope after it. Sets `group` for the aggregates."""
         if node.group is None:
             if not self.aggregates(node, order):
@@ -188,29 +201,32 @@ class QueryBinder(ExpressionBinder):
         sets = self.sets(node.group, [key[0] for key in keys])
         after = dict(named)
         slot: int | None = None
-        members: NamedSlots = ()
-        if node.group.variable is not None:
+        members: tuple[tuple[str, plan.Expression], ...] = ()
+        every = any(projection.value is None for projection in node.select.projections)
+        if node.group.variable is not None or every:
             slot = self.slots.new()
-            members = self.members(node.group.variable, rows)
+            members = self.members(node.group.variable, rows, at=node.group.at)
+        if node.group.variable is not None and slot is not None:
             after[node.group.variable.name] = slot
+        rows.grouped += after.items() if slot is None or slot in after.values() else [*after.items(), (None, slot)]
         self.group = GroupBinding(keys, rows.scope)
         seen = VariableScope(outer, after, fields_of=())
         bound = tuple((key_slot, value) for (_, key_slot, _), value in zip(keys, self.key_values, strict=True))
         group = plan.Group(node.group.at, bound, sets, slot, members)
-        lets = []
+        steps: list[plan.Let | plan.WindowCall] = []
         for let in node.group_lets:
-            value = self.expression(let.value, seen)
-            let_slot = self.slots.new()
-            lets.append(plan.Let(let.at, let_slot, value))
-            seen = seen.with_({let.name: let_slot})
-        return group, tuple(lets), seen
+            made = self.let(let, seen)
+            steps += made
+            seen = seen.with_({let.name: made[-1].slot})
+            rows.grouped.append((let.name, made[-1].slot))
+        return group, tuple(steps), seen
 
     def keys(self, node: tree.GroupBy, rows: BoundRows) -> tuple[list[tuple[list[object], int, str]], dict[str, int]]:
         """Bind the keys, each once even if several sets name it, and return their variables."""
         keys: list[tuple[list[object], int, str]] = []
         named: dict[str, int] = {}
         self.key_values: list[plan.Expression] = []
-        for key in _group_keys(node.elements):
+        for key in group_keys(node.elements):
             shape = outline(key.value)
             slot = next((known for other, known, _ in keys if other == shape), None)
             if slot is None:
@@ -222,25 +238,18 @@ class QueryBinder(ExpressionBinder):
         return keys, named
 
     def sets(self, node: tree.GroupBy, shapes: list[list[object]]) -> tuple[tuple[int, ...], ...]:
-        """The grouping sets, as numbers of keys: each element's sets combined with those of every other element."""
-        results: list[tuple[int, ...]] = [()]
-        for element in node.elements:
-            one = _sets_of(element, shapes)
-            results = [tuple(dict.fromkeys((*left, *right))) for left in results for right in one]
-            if len(results) > SETS_MAX:
-                raise compilation(f"GROUP BY comes to more than {SETS_MAX} grouping sets", element.at)
-        return tuple(results)
+        """The grouping sets, as numbers of keys. Raises SqlppError if there are too many."""
+        return sets_of(node.elements, shapes)
 
-    def members(self, node: tree.GroupVariable, rows: BoundRows) -> NamedSlots:
-        """The fields of GROUP AS's items: the variables that it names, or all of the block."""
-        bound = dict(rows.everything)
-        if node.fields is None:
-            return tuple(bound.items())
-        missing = next((field for field in node.fields if field.variable not in bound), None)
-        if missing is not None:
-            rows.scope.implied(missing.variable, missing.at)
-            raise compilation(f"GROUP AS names {missing.variable}, which is no variable here", missing.at)
-        return tuple((field.name, bound[field.variable]) for field in node.fields)
+    def members(
+        self, node: tree.GroupVariable | None, rows: BoundRows, *, at: TextPosition
+    ) -> tuple[tuple[str, plan.Expression], ...]:
+        """The fields of GROUP AS's items: the variables and implied fields that it names, or all variables."""
+        if node is None or node.fields is None:
+            return tuple((name, plan.Local(at, slot, name)) for name, slot in rows.everything)
+        return tuple(
+            (field.name, self.expression(tree.Variable(field.at, field.variable), rows.scope)) for field in node.fields
+        )
 
     def aggregates(self, node: tree.Block, order: tuple[tree.OrderItem, ...]) -> bool:
         """Whether SELECT, HAVING or ORDER BY has an aggregate of this block, which makes all rows one group."""
@@ -263,65 +272,102 @@ class QueryBinder(ExpressionBinder):
 
     def is_aggregate(self, node: tree.Call) -> bool:
         """Whether a call is an aggregate. A user-defined function of that name takes precedence."""
-        entry = find(node.function.last) if len(node.function.parts) == 1 else None
+        entry = self.built_in(node.function)
         if entry is None or entry.kind != "aggregate":
             return False
         return node.star or self.written(node.function, len(node.arguments)) is None
 
     # SELECT and ORDER BY.
 
+    def names_of(self, node: tree.Select) -> list[str | None]:
+        """The names of SELECT's values. Those without one are numbered through the statement, outer blocks first."""
+        return [
+            self.unnamed() if one.value is not None and not one.every and one.name is None else one.name
+            for one in node.projections
+        ]
+
+    def unnamed(self) -> str:
+        """The next name of a value without one: `$1`, `$2`."""
+        self.unnamed_count += 1
+        return f"${self.unnamed_count}"
+
     def select(
-        self, node: tree.Select, rows: BoundRows, *, group: plan.Group | None, scope: VariableScope
+        self,
+        node: tree.Select,
+        rows: BoundRows,
+        *,
+        names: list[str | None],
+        group: plan.Group | None,
+        scope: VariableScope,
     ) -> plan.Select:
-        """Bind SELECT. Values without a name are numbered: `$1`, `$2`."""
+        """Bind SELECT. `names` are the names of its projections."""
         if node.value is not None:
             return plan.Select(node.at, node.distinct, self.expression(node.value, scope), (), ())
         projections: list[plan.Projection] = []
-        unnamed = 0
-        for projection in node.projections:
-            if projection.value is None:
-                projections += self.star(projection.at, rows, group=group, scope=scope)
-                continue
-            value = self.expression(projection.value, scope)
-            name = None if projection.every else projection.name
-            if name is None and not projection.every:
-                unnamed += 1
-                name = f"${unnamed}"
-            projections.append(plan.Projection(projection.at, name, value))
-        names = [projection.name for projection in projections if projection.name is not None]
-        double = next((name for at, name in enumerate(names) if name in names[:at]), None)
+        for projection, given in zip(node.projections, names, strict=True):
+            for name, value in self.projected(projection, rows, name=given, group=group, scope=scope):
+                projections.append(plan.Projection(projection.at, name, value))
+        called = [projection.name for projection in projections if projection.name is not None]
+        double = next((name for at, name in enumerate(called) if name in called[:at]), None)
         if double is not None:
             raise compilation(f"Duplicate field name {double!r} in SELECT", node.at)
         return plan.Select(node.at, node.distinct, None, tuple(projections), node.exclude)
 
-    def star(
-        self, at: TextPosition, rows: BoundRows, *, group: plan.Group | None, scope: VariableScope
-    ) -> Iterator[plan.Projection]:
-        """Bind `*`: a field for each variable of FROM, or after GROUP BY for each visible one."""
-        named = rows.variables if group is None else sorted(scope.variables.items(), key=lambda one: one[1])
+    def projected(
+        self,
+        node: tree.Projection,
+        rows: BoundRows,
+        *,
+        name: str | None,
+        group: plan.Group | None,
+        scope: VariableScope,
+    ) -> Iterator[tuple[str | None, plan.Expression]]:
+        """Bind one projection: its values, and their names but for `value.*`.
+
+        `*` has a field for each variable of FROM and LET, or after GROUP BY for each key, the group's variable, and
+        each variable of its LET.
+        """
+        if node.value is not None:
+            yield None if node.every else name, self.expression(node.value, scope)
+            return
+        named = rows.everything if group is None else rows.grouped
         if not named:
-            raise compilation("SELECT * needs a FROM", at)
-        for name, slot in named:
-            yield plan.Projection(at, name, plan.Local(at, slot, name))
+            raise compilation("SELECT * needs a FROM", node.at)
+        for variable, slot in named:
+            yield variable or self.unnamed(), plan.Local(node.at, slot, variable or "group")
 
-    def aliases(self, node: tree.Select) -> dict[str, tree.Expression]:
-        """The expressions that SELECT names."""
-        return {one.name: one.value for one in node.projections if one.name and one.value is not None and not one.every}
+    def aliases(
+        self, node: tree.Select, scope: VariableScope, *, shared: list[plan.Let]
+    ) -> dict[str, Callable[[], plan.Expression]]:
+        """The functions that bind the expressions that SELECT names, for HAVING and ORDER BY; variables come first.
 
-    def order_item(
-        self, item: tree.OrderItem, aliases: Mapping[str, tree.Expression], *, scope: VariableScope
-    ) -> tree.OrderItem:
-        """An item of ORDER BY with aliases replaced."""
-        value = self.with_aliases(item.value, aliases, scope=scope)
-        return tree.OrderItem(item.at, value or item.value, item.descending, item.nulls)
+        A nested query cannot contain aggregates of this block. For it the value is added to `shared`, to be evaluated
+        before.
+        """
+        depth, group = self.depth, self.group
+        slots: dict[str, int] = {}
 
-    def with_aliases(
-        self, node: tree.Expression | None, aliases: Mapping[str, tree.Expression], *, scope: VariableScope
-    ) -> tree.Expression | None:
-        """An expression with SELECT's aliases replaced by their expressions."""
-        if node is None or not aliases:
-            return node
-        return replace_identifiers(node, {name: value for name, value in aliases.items() if scope.find(name) is None})
+        def binder(name: str, value: tree.Expression) -> Callable[[], plan.Expression]:
+            def bind() -> plan.Expression:
+                if self.depth == depth:
+                    return self.expression(value, scope)
+                if name not in slots:
+                    kept = self.group, self.windows, self.depth
+                    self.group, self.windows, self.depth = group, None, depth
+                    try:
+                        shared.append(plan.Let(value.at, self.slots.new(), self.expression(value, scope)))
+                    finally:
+                        self.group, self.windows, self.depth = kept
+                    slots[name] = shared[-1].slot
+                return plan.Local(value.at, slots[name], name)
+
+            return bind
+
+        return {
+            one.name: binder(one.name, one.value)
+            for one in node.projections
+            if one.name and one.value is not None and not one.every and scope.find(one.name) is None
+        }
 
     def orders(self, items: tuple[tree.OrderItem, ...], scope: VariableScope) -> tuple[plan.Order, ...]:
         """Bind ORDER BY."""
@@ -341,12 +387,12 @@ class QueryBinder(ExpressionBinder):
         """Bind a call with OVER as a variable that is computed before SELECT."""
         window = node.window
         count = 1 if node.star else len(node.arguments)
-        entry = find(node.function.last) if len(node.function.parts) == 1 else None
+        entry = self.built_in(node.function)
         if entry is None or window is None or entry.kind == "scalar" or not (node.star or entry.takes(count)):
             raise self.no_function(node, count)
         if self.windows is None:
             raise compilation(
-                f"Function {node.function.last} with OVER can stand in SELECT and ORDER BY alone", node.at
+                f"Function {node.function.last} with OVER can stand in SELECT, LET and ORDER BY alone", node.at
             )
         if window.variable is not None:
             raise compilation("A variable of a window is not supported", window.at)
@@ -379,60 +425,3 @@ class QueryBinder(ExpressionBinder):
         if node.end is None:
             end = FrameBound(node.at, "current row", None)
         return Frame(node.at, node.mode, start, end, node.exclude or "no others")
-
-
-def _group_keys(elements: tuple[tree.Grouping, ...]) -> Iterator[tree.GroupKey]:
-    for element in elements:
-        match element:
-            case tree.GroupSet(keys=keys):
-                yield from keys
-            case tree.Rollup(sets=sets):
-                yield from _group_keys(sets)
-            case tree.GroupingSets(elements=inner):
-                yield from _group_keys(inner)
-
-
-def _sets_of(element: tree.Grouping, shapes: list[list[object]]) -> list[tuple[int, ...]]:
-    """The sets of one grouping element, as numbers of keys."""
-    if isinstance(element, tree.GroupSet):
-        return [tuple(shapes.index(outline(key.value)) for key in element.keys)]
-    if isinstance(element, tree.GroupingSets):
-        return [one for inner in element.elements for one in _sets_of(inner, shapes)]
-    parts = [_sets_of(one, shapes)[0] for one in element.sets]
-    if not element.cube:
-        return [_flat(parts[:count]) for count in range(len(parts), -1, -1)]
-    if len(parts) > SETS_MAX.bit_length():
-        raise compilation(f"GROUP BY comes to more than {SETS_MAX} grouping sets", element.at)
-    every = range((1 << len(parts)) - 1, -1, -1)
-    return [_flat([part for at, part in enumerate(parts) if mask >> (len(parts) - 1 - at) & 1]) for mask in every]
-
-
-def _flat(parts: list[tuple[int, ...]]) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(number for part in parts for number in part))
-
-
-def replace_identifiers(node: tree.Expression, aliases: Mapping[str, tree.Expression]) -> tree.Expression:
-    """Return a tree whose identifiers are replaced by the expressions of `aliases`.
-
-    Subqueries have a scope of their own and stay unchanged. SOME and EVERY are rewritten too, with the uses of the
-    variables that they bind.
-    """
-    if isinstance(node, tree.Variable):
-        return aliases.get(node.name, node)
-    return _rebuild_node(node, aliases) if aliases and not isinstance(node, tree.QueryExpression) else node  # type: ignore[return-value]
-
-
-def _rebuild_node(node: tree.SyntaxNode, aliases: Mapping[str, tree.Expression]) -> tree.SyntaxNode:
-    if isinstance(node, tree.Variable):
-        return aliases.get(node.name, node)
-    if isinstance(node, tree.QueryExpression):
-        return node
-    values = []
-    for name in node.__struct_fields__:
-        value = getattr(node, name)
-        if isinstance(value, tree.SyntaxNode):
-            value = _rebuild_node(value, aliases)
-        elif isinstance(value, tuple) and any(isinstance(item, tree.SyntaxNode) for item in value):
-            value = tuple(_rebuild_node(item, aliases) if isinstance(item, tree.SyntaxNode) else item for item in value)
-        values.append(value)
-    return type(node)(*values)

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 from limnos.sqlpp.errors import SqlppError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from limnos.sqlpp.errors import TextPosition
+    from limnos.sqlpp.plan import Expression
 
 UNDEFINED = 1073
 AMBIGUOUS = 1074
@@ -41,10 +42,11 @@ class VariableScope:
     """Variables by name, and the outer scope.
 
     `fields_of` are the names and slots of variables of which a bare identifier may be a field; None if this is no
-    block's scope. With `sources` an identifier that is no variable is a dataset.
+    block's scope. With `sources` an identifier that is no variable is a dataset. `aliases` bind the expressions to which
+    SELECT gives names.
     """
 
-    __slots__ = ("fields_of", "outer", "sources", "variables")
+    __slots__ = ("aliases", "fields_of", "outer", "sources", "variables")
 
     def __init__(
         self,
@@ -53,11 +55,22 @@ class VariableScope:
         *,
         fields_of: tuple[tuple[str, int], ...] | None = None,
         sources: bool = False,
+        aliases: Mapping[str, Callable[[], Expression]] | None = None,
     ) -> None:
         self.outer = outer
         self.variables = dict(variables or {})
         self.fields_of = fields_of
         self.sources = sources
+        self.aliases = aliases or {}
+
+    def alias(self, name: str) -> Callable[[], Expression] | None:
+        """The function that binds what SELECT calls by this name; None if an inner variable has the name, too."""
+        scope: VariableScope | None = self
+        while scope is not None and name not in scope.variables:
+            if name in scope.aliases:
+                return scope.aliases[name]
+            scope = scope.outer
+        return None
 
     def find(self, name: str) -> int | None:
         """The slot of a variable, innermost scope first; None if there is none."""

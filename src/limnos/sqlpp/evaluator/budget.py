@@ -15,11 +15,13 @@ from limnos.sqlpp.functions.costs import CALL, COMPARED_EACH, PRINTED_EACH, weig
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from limnos.sqlpp.errors import SqlppError
     from limnos.sqlpp.functions.costs import Cost
     from limnos.sqlpp.values.model import Value
 
 STEPS_MAX = 20_000_000
 KEPT_MAX = 2_000_000
+WARNINGS_MAX = 100
 _ASKED_EVERY = 1024
 ROW_UNITS = 8
 SLOTS_SHIFT = 4
@@ -31,7 +33,7 @@ KEPT_UNITS = 16
 class Budget:
     """The remaining budget of a statement."""
 
-    __slots__ = ("kept", "steps", "stop")
+    __slots__ = ("kept", "steps", "stop", "warnings")
 
     def __init__(
         self, *, steps: int = STEPS_MAX, rows_max: int = KEPT_MAX, stop: Callable[[], None] | None = None
@@ -39,6 +41,13 @@ class Budget:
         self.steps = steps
         self.kept = rows_max
         self.stop = stop
+        self.warnings: dict[str, SqlppError] = {}
+        """Warnings of the statement, each text once."""
+
+    def warn(self, warning: SqlppError) -> None:
+        """Add a warning, unless there are many."""
+        if len(self.warnings) < WARNINGS_MAX:
+            self.warnings.setdefault(warning.text, warning)
 
     def step(self) -> None:
         """Count one visited row. Raises SqlppError if there were too many, and whatever `stop` raises."""

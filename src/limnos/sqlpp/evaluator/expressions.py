@@ -17,13 +17,13 @@ from limnos.sqlpp.values import access, arithmetic, comparison, text
 from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, object_of, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from limnos.sqlpp.evaluator.budget import MeteredBudget
     from limnos.sqlpp.evaluator.context import EvaluationContext, Row
 
 
-NOT_A_COLLECTION = 4
+NOT_A_COLLECTION = UNSUPPORTED_TYPE = 4
 
 
 def _add_values(left: Value, right: Value) -> Value:
@@ -143,27 +143,12 @@ def _charge_result(work: Callable[[Row], Value], working: EvaluationContext) -> 
     return charged
 
 
-def _each(node: plan.Each, working: EvaluationContext) -> Callable[[Row], Value]:
-    base, item, slot = work_of(node.base, working), work_of(node.item, working), node.slot
-
-    def work(row: Row) -> Value:
-        value = base(row)
-        elements = items(value)
-        if elements is None:
-            return MISSING if value is MISSING else None
-        results = []
-        for one in elements:
-            working.budget.step()
-            row[slot] = one
-            results.append(item(row))
-        return tuple(results)
-
-    return work
-
-
 def _call(node: plan.FunctionCall, working: EvaluationContext) -> Callable[[Row], Value]:
     run, arguments = node.function.run, works_of(node.arguments, working)
     meter = working.meter
+    stray = node.function.stray
+    if stray is not None:
+        run = _warned(node, run, working=working)
     if meter is not None:
         cost = node.function.cost
 
@@ -177,6 +162,30 @@ def _call(node: plan.FunctionCall, working: EvaluationContext) -> Callable[[Row]
         (only,) = arguments
         return lambda row: run(only(row))
     return lambda row: run(*[argument(row) for argument in arguments])
+
+
+def _warned(node: plan.FunctionCall, run: Callable[..., Value], *, working: EvaluationContext) -> Callable[..., Value]:
+    """The same aggregate over an array, which warns of items that it leaves out."""
+    name = node.function.name.partition("_")[2]
+
+    def warned(*values: Value) -> Value:
+        _warn_of_strays(node, items(values[0]) or (), name=name, working=working)
+        return run(*values)
+
+    return warned
+
+
+def _warn_of_strays(
+    node: plan.FunctionCall | plan.Aggregate | plan.WindowCall,
+    values: Sequence[Value],
+    *,
+    name: str,
+    working: EvaluationContext,
+) -> None:
+    found = None if node.function.stray is None else node.function.stray(values)
+    if found is not None:
+        words = f"Unsupported type: agg-{name} cannot process input type {type_name(found)}"
+        working.budget.warn(SqlppError(UNSUPPORTED_TYPE, words, node.at))
 
 
 def aggregate_of(
@@ -197,6 +206,7 @@ def aggregate_of(
         values = [argument(row) for row in rows]
         if meter is not None:
             meter.charge(compare_cost if once else cost, values)
+        _warn_of_strays(node, values, name=node.function.name, working=working)
         return run(distinct(values) if once else values)
 
     return work
@@ -448,7 +458,6 @@ _WORKS: dict[type, Callable[..., Callable[[Row], Value]]] = {
     plan.FieldOf: _field,
     plan.ElementOf: _element,
     plan.SliceOf: _slice,
-    plan.Each: _each,
     plan.FunctionCall: _call,
     plan.Aggregate: _aggregate,
     plan.Operate: _operate,

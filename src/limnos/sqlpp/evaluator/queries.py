@@ -142,10 +142,10 @@ def block_of(
         _source_of(source, None if node.lets else node.where, around=around, working=working)
         for source, around in zip(node.sources, surrounding_slots_of(node), strict=True)
     ]
-    lets = [(let.slot, work_of(let.value, working)) for let in node.lets]
+    lets = _steps_of(node.lets, working)
     where = None if node.where is None else work_of(node.where, working)
     group = None if node.group is None else _group_of(node.group, working)
-    group_lets = [(let.slot, work_of(let.value, working)) for let in node.group_lets]
+    group_lets = _steps_of(node.group_lets, working)
     having = None if node.having is None else work_of(node.having, working)
     windows = windows_of(node.windows, working, ordering=ordering_of)
     select = _select_of(node.select, working)
@@ -154,16 +154,12 @@ def block_of(
         result: Iterator[Row] = iter((row.copy(),))
         for source in sources:
             result = source(result)
-        for one in result:
-            for slot, value in lets:
-                one[slot] = value(one)
+        for one in lets(result):
             if where is None or where(one) is True:
                 yield one
 
     def groups(result: Iterator[Row], row: Row) -> Iterator[Row]:
-        for one in result if group is None else group(result, row):
-            for slot, value in group_lets:
-                one[slot] = value(one)
+        for one in group_lets(result if group is None else group(result, row)):
             if having is None or having(one) is True:
                 yield one
 
@@ -175,6 +171,37 @@ def block_of(
             result = iter(_sort_rows(result, order, working=working))
         results = map(select, result)
         return _distinct_values(results, working) if node.select.distinct else results
+
+    return run
+
+
+def _steps_of(
+    steps: tuple[plan.Let | plan.WindowCall, ...], working: EvaluationContext
+) -> Callable[[Iterator[Row]], Iterator[Row]]:
+    """The function that adds the values of LET to rows. For a window function it collects all rows first."""
+    works: list[Callable[[Iterable[Row]], Iterable[Row]]] = []
+    for step in steps:
+        if isinstance(step, plan.Let):
+            works.append(_let_of(step, working))
+        else:
+            windows = windows_of((step,), working, ordering=ordering_of)
+            works += () if windows is None else (windows,)
+
+    def run(rows: Iterator[Row]) -> Iterator[Row]:
+        for work in works:
+            rows = iter(work(rows))
+        return rows
+
+    return run
+
+
+def _let_of(let: plan.Let, working: EvaluationContext) -> Callable[[Iterable[Row]], Iterator[Row]]:
+    slot, value = let.slot, work_of(let.value, working)
+
+    def run(rows: Iterable[Row]) -> Iterator[Row]:
+        for row in rows:
+            row[slot] = value(row)
+            yield row
 
     return run
 
@@ -231,7 +258,7 @@ def without(value: Value, path: tuple[str, ...]) -> Value:
     if not isinstance(value, dict) or path[0] not in value:
         return value
     if len(path) == 1:
-        return {name: item for name, item in value.items() if name != path[0]}
+        return {name: content for name, content in value.items() if name != path[0]}
     return {name: without(content, path[1:]) if name == path[0] else content for name, content in value.items()}
 
 
@@ -286,7 +313,7 @@ def _with(row: Row, node: plan.ForEach, *, item: Value, at: int | None) -> Row:
     new_row = row.copy()
     new_row[node.slot] = item
     if node.position is not None:
-        new_row[node.position] = MISSING if at is None else at + 1
+        new_row[node.position] = MISSING if at is None else at + node.first
     return new_row
 
 
@@ -332,6 +359,7 @@ def _right(
 def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterator[Row], Row], Iterator[Row]]:
     keys = [(slot, work_of(value, working)) for slot, value in node.keys]
     slots = [slot for slot, _ in node.keys]
+    fields = [(name, work_of(value, working)) for name, value in node.members]
 
     def run(rows: Iterator[Row], outer: Row) -> Iterator[Row]:
         entry: list[tuple[Row, list[Value]]] = []
@@ -344,8 +372,7 @@ def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterato
                 groups[b""] = ([None] * len(keys), [])
             for row, values in entry:
                 working.budget.step()
-                # A MISSING key is grouped with NULL, as in AsterixDB.
-                of_set = [None if at not in chosen or values[at] is MISSING else values[at] for at in range(len(keys))]
+                of_set = [values[at] if at in chosen else None for at in range(len(keys))]
                 groups.setdefault(b"".join(working.key(value) for value in of_set) if chosen else b"", (of_set, []))[
                     1
                 ].append(row)
@@ -362,7 +389,7 @@ def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterato
         if node.slot is not None:
             if working.meter is not None:
                 working.meter.spend(len(members) * (1 + len(node.members)))
-            new_row[node.slot] = tuple(object_of((name, row[slot]) for name, slot in node.members) for row in members)
+            new_row[node.slot] = tuple(object_of((name, work(row)) for name, work in fields) for row in members)
         return new_row
 
     return run

@@ -105,7 +105,7 @@ def _values_of(call: plan.WindowCall, working: EvaluationContext) -> Callable[[W
     if name in ("lag", "lead"):
         return _neighbour_values(call, arguments, side=1 if name == "lead" else -1)
     if name == "ratio_to_report":
-        return _ratio(arguments[0])
+        return _frame_values(call, working, value=_ratio(arguments[0]))
     return _frame_values(call, working, value=_select_row(call, arguments))
 
 
@@ -174,13 +174,15 @@ def _at_distance(
     return (work(part.rows[target]),)
 
 
-def _ratio(work: Callable[[Row], Value]) -> Callable[[WindowPartition], list[Value]]:
-    def values(part: WindowPartition) -> list[Value]:
-        entries = [number(work(row)) for row in part.rows]
-        total = sum(value for value in entries if value is not None)
-        return [None if value is None or not total else value / total for value in entries]
+def _ratio(work: Callable[[Row], Value]) -> Callable[[list[Row], Row], Value]:
+    """ratio_to_report: the row's value divided by the sum over its frame."""
 
-    return values
+    def ratio(rows: list[Row], row: Row) -> Value:
+        value = number(work(row))
+        total = sum(found for one in rows if (found := number(work(one))) is not None)
+        return None if value is None or not total else value / total
+
+    return ratio
 
 
 def _select_row(call: plan.WindowCall, arguments: list[Callable[[Row], Value]]) -> Callable[[list[Row], Row], Value]:

@@ -2,7 +2,8 @@
 
 May import the table and `values`. Must not know rows. Each exists in three forms. `sum(x)` works over a group and
 `array_sum(a)` over an array; both skip NULL and MISSING. `strict_sum(a)` does not: one NULL or MISSING makes the result
-NULL. Without values `count` is 0 and the others are NULL.
+NULL. Without values `count` is 0 and the others are NULL. `sum` and `avg` leave out values that are no numbers, of
+which the statement is warned; the statistics refuse them.
 """
 
 from __future__ import annotations
@@ -11,18 +12,22 @@ import math
 import statistics
 from typing import TYPE_CHECKING
 
+from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.functions.collections import distinct, items
 from limnos.sqlpp.functions.costs import compare_cost, linear_cost
 from limnos.sqlpp.functions.numbers import number
 from limnos.sqlpp.functions.table import Function, aggregate, scalar
 from limnos.sqlpp.values import comparison
 from limnos.sqlpp.values.arithmetic import add
-from limnos.sqlpp.values.model import Value, is_unknown
+from limnos.sqlpp.values.model import Value, is_unknown, type_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from limnos.sqlpp.functions.collections import Items
+
+
+INCOMPATIBLE, UNSUPPORTED = 3, 4
 
 
 def count(values: list[Value]) -> Value:
@@ -31,26 +36,43 @@ def count(values: list[Value]) -> Value:
 
 
 def total(values: list[Value]) -> Value:
-    """The sum: a bigint for integers of any width, a double if one number is not an integer.
+    """The sum of the numbers: a bigint for integers of any width, a double if one is not an integer.
 
-    NULL if a value is no number.
-
-    Raises SqlppError if a sum of integers does not fit a bigint.
+    Other values are left out, so their sum is 0. NULL without values. Raises SqlppError if a sum of integers does not
+    fit a bigint.
     """
-    result: Value = None
+    result: Value = 0 if values else None
     for value in values:
         known = number(value)
-        if known is None:
-            return None
-        wide: Value = int(known) if isinstance(known, int) else float(known)
-        result = wide if result is None else add(result, wide, function="sum")
+        if known is not None:
+            result = add(result, int(known) if isinstance(known, int) else float(known), function="sum")
     return result
 
 
+def strict_total(values: list[Value]) -> Value:
+    """The sum; NULL if a value is no number."""
+    return None if strays(values) is not None else total(values)
+
+
 def average(values: list[Value]) -> Value:
-    """The mean, as a double."""
-    numbers = _numbers(values)
+    """The mean of the numbers, as a double. Other values are left out."""
+    numbers = [float(known) for value in values if (known := number(value)) is not None]
     return math.fsum(numbers) / len(numbers) if numbers else None
+
+
+def strict_average(values: list[Value]) -> Value:
+    """The mean; NULL if a value is no number."""
+    return None if strays(values) is not None else average(values)
+
+
+def strays(values: Sequence[Value]) -> Value:
+    """The first value that is known but no number; NULL without one."""
+    return next((value for value in values if not is_unknown(value) and number(value) is None), None)
+
+
+def count_numbers(values: list[Value]) -> Value:
+    """The number of numbers."""
+    return sum(number(value) is not None for value in values)
 
 
 def least(values: list[Value]) -> Value:
@@ -83,8 +105,14 @@ def _numbers(values: list[Value]) -> list[float] | None:
     return known if known and len(known) == len(results) else None
 
 
-def _moments(values: list[Value]) -> tuple[int, list[float]] | None:
-    """The number of values, and the sums of the second, third and fourth powers of their deviations from the mean."""
+def _moments(values: list[Value], *, function: str) -> tuple[int, list[float]] | None:
+    """The number of values, and the sums of the second, third and fourth powers of their deviations from the mean.
+
+    None without values. Raises SqlppError if one is no number.
+    """
+    stray = strays(values)
+    if stray is not None:
+        raise _stray_error(function, values, stray=stray)
     numbers = _numbers(values)
     if numbers is None:
         return None
@@ -92,15 +120,24 @@ def _moments(values: list[Value]) -> tuple[int, list[float]] | None:
     return len(numbers), [math.fsum((value - mean) ** power for value in numbers) for power in (2, 3, 4)]
 
 
+def _stray_error(function: str, values: list[Value], *, stray: Value) -> SqlppError:
+    """The error of an aggregate for a value that is no number."""
+    other = next((value for value in values if number(value) is not None), None)
+    if other is None:
+        return SqlppError(UNSUPPORTED, f"Unsupported type: agg-{function} cannot process input type {type_name(stray)}")
+    told = f"gets incompatible input values: {type_name(stray)} and {type_name(other)}"
+    return SqlppError(INCOMPATIBLE, f"Type incompatibility: function agg-{function} {told}")
+
+
 def variance_of_sample(values: list[Value]) -> Value:
     """The sample variance; NULL for one value."""
-    moments = _moments(values)
+    moments = _moments(values, function="var_samp")
     return None if moments is None or moments[0] < 2 else moments[1][0] / (moments[0] - 1)
 
 
 def variance_of_population(values: list[Value]) -> Value:
     """The population variance."""
-    moments = _moments(values)
+    moments = _moments(values, function="var_pop")
     return None if moments is None else moments[1][0] / moments[0]
 
 
@@ -118,7 +155,7 @@ def deviation_of_population(values: list[Value]) -> Value:
 
 def skewness(values: list[Value]) -> Value:
     """The third standardised moment."""
-    moments = _moments(values)
+    moments = _moments(values, function="skewness")
     if moments is None or moments[1][0] == 0:
         return None
     size, (second, third, _) = moments
@@ -127,7 +164,7 @@ def skewness(values: list[Value]) -> Value:
 
 def kurtosis(values: list[Value]) -> Value:
     """The excess kurtosis: the fourth standardised moment minus 3."""
-    moments = _moments(values)
+    moments = _moments(values, function="kurtosis")
     if moments is None or moments[1][0] == 0:
         return None
     size, (second, _, fourth) = moments
@@ -151,6 +188,7 @@ _WORKS: dict[str, tuple[Callable[[list[Value]], Value], tuple[str, ...]]] = {
     "min": (least, ()),
     "max": (greatest, ()),
     "count": (count, ()),
+    "countn": (count_numbers, ()),
     "stddev_samp": (deviation_of_sample, ("stddev",)),
     "stddev_pop": (deviation_of_population, ()),
     "var_samp": (variance_of_sample, ("variance", "variance_samp")),
@@ -161,13 +199,19 @@ _WORKS: dict[str, tuple[Callable[[list[Value]], Value], tuple[str, ...]]] = {
 }
 
 
+_STRICT: dict[str, Callable[[list[Value]], Value]] = {"sum": strict_total, "avg": strict_average}
+_WARNED = frozenset({"sum", "avg"})
+
+
 def _known(values: Items | list[Value]) -> list[Value]:
     return [value for value in values if not is_unknown(value)]
 
 
 def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ...]) -> None:
     cost = compare_cost if name in ("min", "max", "sum") else linear_cost
-    aggregate(name, *more, counts_rows=name == "count", cost=cost)(lambda values: work(_known(values)))
+    stray = strays if name in _WARNED else None
+    strict_work = _STRICT.get(name, work)
+    aggregate(name, *more, counts_rows=name == "count", cost=cost, stray=stray)(lambda values: work(_known(values)))
 
     def over_array(value: Value) -> Value:
         elements = items(value)
@@ -175,19 +219,24 @@ def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ..
 
     def strictly(value: Value) -> Value:
         elements = items(value)
-        if elements is None or (name != "count" and any(is_unknown(one) for one in elements)):
+        if elements is None or (name not in ("count", "countn") and any(is_unknown(one) for one in elements)):
             return None
-        return work(list(elements))
+        return strict_work(list(elements))
 
     spelled = (name, *more)
-    scalar(*(f"{form}_{one}" for form in ("array", "coll") for one in spelled), least=1, cost=cost)(over_array)
-    scalar(*(f"strict_{one}" for one in spelled), least=1, cost=cost)(strictly)
+    scalar(*(f"{form}_{one}" for form in ("array", "coll") for one in spelled), least=1, cost=cost, stray=stray)(
+        over_array
+    )
+    scalar(*(f"strict_{one}" for one in spelled), least=1, cost=cost, stray=stray)(strictly)
 
 
 for _name, (_work, _more) in _WORKS.items():
     _put(_name, _work, more=_more)
 
 aggregate("array_agg", "arrayagg", cost=linear_cost)(gathered)
+scalar("array_array_agg", "array_arrayagg", "strict_array_agg", "strict_arrayagg", least=1, cost=linear_cost)(
+    lambda value: None if (held := items(value)) is None else tuple(held)
+)
 
 
 def distinct_first(entry: Function, values: list[Value]) -> Value:

@@ -218,7 +218,7 @@ def repeat(value: Value, count: Value) -> Value:
     """An array that repeats a value."""
     unknown = _unknown(count, value)
     times = whole(count)
-    if unknown is not True or times is None or times < 0:
+    if unknown is not True or value is None or times is None or times < 0:
         return None if unknown is True else unknown
     _require_item_count(times)
     return (value,) * times
@@ -231,7 +231,7 @@ def array_range(start: Value, end: Value, step: Value = 1) -> Value:
     if first is None or last is None or by is None:
         return None
     if by == 0 or not all(map(math.isfinite, (first, last, by))):
-        return ()
+        return None
     _require_item_count(max(0, int((last - first) / by)))
     elements: list[Value] = []
     value = first

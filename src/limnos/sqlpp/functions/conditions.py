@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def _first(
-    name: str, passed: Callable[[Value], bool], *more: str, stops: Callable[[Value], bool] | None = None
-) -> None:
+def _first(name: str, passed: Callable[[Value], bool], *more: str, numeric: bool = False) -> None:
     """Register a function for the first argument that `passed` does not skip; NULL if all are skipped.
 
-    An argument for which `stops` is true ends the search and is the result.
+    A `numeric` one also skips MISSING, and gives NULL when it comes to a value that is no number.
     """
 
     def run(*values: Value) -> Value:
         for value in values:
-            if stops is not None and stops(value):
-                return value
+            if numeric and value is MISSING:
+                continue
+            if numeric and number(value) is None:
+                return None
             if not passed(value):
                 return value
         return None
@@ -48,19 +48,16 @@ def _is_infinite(value: Value) -> bool:
 _first("if_missing", lambda value: value is MISSING, "ifmissing")
 _first("if_null", lambda value: value is None, "ifnull")
 _first("if_missing_or_null", is_unknown, "ifmissingornull", "coalesce")
-_first("if_nan", _is_nan, "ifnan", stops=is_unknown)
-_first("if_inf", _is_infinite, "ifinf", stops=is_unknown)
-_first("if_nan_or_inf", lambda value: _is_nan(value) or _is_infinite(value), "ifnanorinf", stops=is_unknown)
+_first("if_nan", _is_nan, "ifnan", numeric=True)
+_first("if_inf", _is_infinite, "ifinf", numeric=True)
+_first("if_nan_or_inf", lambda value: _is_nan(value) or _is_infinite(value), "ifnanorinf", numeric=True)
 
 
 def _when_equal(name: str, then: Value, *more: str) -> None:
     """Register a function that returns `then` if both arguments are equal, else the first."""
 
     def run(value: Value, other: Value) -> Value:
-        equal = comparison.equal(value, other)
-        if equal is True:
-            return then
-        return value if equal is False else equal
+        return then if comparison.equal(value, other) is True else value
 
     scalar(name, *more, least=2, strict=False, cost=compare_cost)(run)
 
@@ -84,21 +81,24 @@ def nvl2(value: Value, known: Value, unknown: Value) -> Value:
     return unknown if is_unknown(value) else known
 
 
-@scalar("greatest", least=1, most=ANY_NUMBER, cost=compare_cost)
+@scalar("greatest", least=1, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def greatest(*values: Value) -> Value:
-    """The greatest value; NULL if two values cannot be compared."""
+    """The greatest known value; NULL without any, or if two values cannot be compared."""
     return _extreme(values, greatest=True)
 
 
-@scalar("least", least=1, most=ANY_NUMBER, cost=compare_cost)
+@scalar("least", least=1, most=ANY_NUMBER, strict=False, cost=compare_cost)
 def least(*values: Value) -> Value:
-    """The least value; NULL if two values cannot be compared."""
+    """The least known value; NULL without any, or if two values cannot be compared."""
     return _extreme(values, greatest=False)
 
 
 def _extreme(values: tuple[Value, ...], *, greatest: bool) -> Value:
-    best = values[0]
-    for value in values[1:]:
+    known = [value for value in values if not is_unknown(value)]
+    if not known:
+        return None
+    best = known[0]
+    for value in known[1:]:
         less = comparison.less(value, best)
         if less is not True and less is not False:
             return None

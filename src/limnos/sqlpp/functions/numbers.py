@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from limnos.sqlpp.functions.costs import linear_cost
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.arithmetic import negate, power
-from limnos.sqlpp.values.model import Float, Value
+from limnos.sqlpp.values.model import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,7 +127,7 @@ def _of_double(name: str, work: Callable[[float], float]) -> None:
             result = math.nan
         except OverflowError:
             result = math.inf
-        return Float(result) if isinstance(match, Float) else result
+        return result
 
     scalar(name, least=1, cost=linear_cost)(run)
 

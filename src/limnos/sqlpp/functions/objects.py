@@ -80,11 +80,27 @@ def remove(value: Value, name: Value) -> Value:
 
 @scalar("object_remove_fields", "record_remove_fields", least=2, cost=linear_cost)
 def remove_fields(value: Value, unwanted: Value) -> Value:
-    """Remove the named fields."""
+    """Remove the named fields; an array of names is the path of a field in nested objects."""
     elements = items(unwanted)
-    if not isinstance(value, dict) or elements is None or not all(isinstance(name, str) for name in elements):
+    if not isinstance(value, dict) or elements is None:
         return None
-    return {key: entry for key, entry in value.items() if key not in elements}
+    made: dict[str, Value] = value
+    for one in elements:
+        path = (one,) if isinstance(one, str) else items(one)
+        if not path or not all(isinstance(name, str) for name in path):
+            return None
+        made = _without(made, tuple(str(name) for name in path))
+    return made
+
+
+def _without(value: dict[str, Value], path: tuple[str, ...]) -> dict[str, Value]:
+    first, *rest = path
+    if first not in value:
+        return value
+    if not rest:
+        return {name: held for name, held in value.items() if name != first}
+    inner = value[first]
+    return {**value, first: _without(inner, tuple(rest))} if isinstance(inner, dict) else value
 
 
 @scalar("object_rename", least=3, cost=linear_cost)

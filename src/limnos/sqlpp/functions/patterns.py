@@ -84,7 +84,7 @@ def _like(pattern: _Pattern, text: str) -> Value:
 
 def _position(pattern: _Pattern, text: str, *, first: int) -> Value:
     match = pattern.search(text)
-    return -1 + first if match is None else match.start() + first
+    return -1 if match is None else match.start() + first
 
 
 def _matches(pattern: _Pattern, text: str) -> Value:
@@ -92,12 +92,18 @@ def _matches(pattern: _Pattern, text: str) -> Value:
 
 
 def _split(pattern: _Pattern, text: str) -> Value:
+    """The parts between matches, without empty ones at the end; an empty match separates characters."""
     parts, at = [], 0
     for match in pattern.finditer(text):
-        if match.end() > match.start():  # an empty match separates nothing
+        if match.end() > 0 and (match.start(), match.end()) != (len(text), len(text)):
             parts.append(text[at : match.start()])
             at = match.end()
-    return (*parts, text[at:])
+    if not parts:
+        return (text,)
+    parts.append(text[at:])
+    while parts and not parts[-1]:
+        parts.pop()
+    return tuple(parts)
 
 
 _function("regexp_contains", "regex_contains", "contains_regexp", "contains_regex", run=_contains)

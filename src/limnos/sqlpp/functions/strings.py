@@ -14,7 +14,7 @@ from limnos.sqlpp.functions.costs import character_cost, linear_cost, product_co
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
 from limnos.sqlpp.values import text
-from limnos.sqlpp.values.model import Value
+from limnos.sqlpp.values.model import MISSING, Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,7 +53,7 @@ _of_two("contains", lambda value, other: other in value)
 _of_two("starts_with", str.startswith)
 _of_two("ends_with", str.endswith)
 _of_two("position", str.find, "pos", "position0", "pos0")
-_of_two("position1", lambda value, other: value.find(other) + 1, "pos1")
+_of_two("position1", lambda value, other: value.find(other) + 1 or -1, "pos1")
 _of_two("substring_before", lambda value, other: value.partition(other)[0] if other and other in value else "")
 _of_two("substring_after", lambda value, other: value.partition(other)[2] if other else value)
 _of_two("split", lambda value, other: tuple(value.split(other)) if other else tuple(value))
@@ -95,7 +95,7 @@ def _part(value: Value, offset: Value, *, length: tuple[Value, ...], first: int)
         start -= 1
     if start < 0:
         start += len(value)
-    return value[start : start + count] if 0 <= start <= len(value) else None
+    return value[start : start + count] if 0 <= start < len(value) or start == 0 else None
 
 
 @scalar("substr", "substring", "substr0", "substring0", least=2, most=3, cost=linear_cost)
@@ -143,8 +143,6 @@ def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
     times = whole(limit)
     if not (isinstance(value, str) and isinstance(old, str) and isinstance(new, str)) or times is None:
         return None
-    if not old:
-        return value
     count = value.count(old) if times < 0 else min(times, value.count(old))
     require_length(len(value) + count * (len(new) - len(old)))
     return value.replace(old, new, count)
@@ -158,7 +156,9 @@ def concat(*values: Value) -> Value:
 
 @scalar("string_concat", least=1, cost=linear_cost)
 def string_concat(values: Value) -> Value:
-    """The concatenation of an array of strings."""
+    """The concatenation of an array of strings; MISSING if one is."""
+    if isinstance(values, tuple) and any(value is MISSING for value in values):
+        return MISSING
     return _join_strings(values, "") if isinstance(values, tuple) else None
 
 

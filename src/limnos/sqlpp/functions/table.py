@@ -17,7 +17,7 @@ from limnos.sqlpp.functions.costs import Cost, linear_cost
 from limnos.sqlpp.values.model import MISSING, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from limnos.sqlpp.errors import TextPosition
 
@@ -48,6 +48,8 @@ class Function(Struct, frozen=True):
     """The module that defines it."""
     cost: Cost | None = None
     """The cost of a call. A function without one is never called on the event loop."""
+    stray: Callable[[Sequence[Value]], Value] | None = None
+    """Finds the first value that an aggregate leaves out because of its type; the statement is warned of it."""
 
     def takes(self, count: int) -> bool:
         """Whether the function takes this number of arguments."""
@@ -83,6 +85,7 @@ def scalar(
     strict: bool = True,
     settled: bool = True,
     cost: Cost | None = None,
+    stray: Callable[[Sequence[Value]], Value] | None = None,
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
     """Register a scalar function under one or more names.
 
@@ -93,12 +96,13 @@ def scalar(
         strict: Whether NULL and MISSING arguments give NULL and MISSING without a call.
         settled: Whether equal arguments give equal results.
         cost: The cost of a call.
+        stray: Finds the first item that an aggregate over an array leaves out because of its type.
     """
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
         entry = Function(
             names[0], least, least if most is None else most, _strict(run) if strict else run, settled=settled,
-            family=run.__module__.rpartition(".")[2], cost=cost,
+            family=run.__module__.rpartition(".")[2], cost=cost, stray=stray,
         )  # fmt: skip
         for name in names:
             FUNCTIONS[name] = entry
@@ -108,12 +112,17 @@ def scalar(
 
 
 def aggregate(
-    *names: str, counts_rows: bool = False, cost: Cost | None = None
+    *names: str,
+    counts_rows: bool = False,
+    cost: Cost | None = None,
+    stray: Callable[[Sequence[Value]], Value] | None = None,
 ) -> Callable[[Callable[..., Value]], Callable[..., Value]]:
     """Register an aggregate: `run` takes the list of values."""
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
-        entry = Function(names[0], 1, 1, run, kind="aggregate", counts_rows=counts_rows, family="aggregates", cost=cost)
+        entry = Function(
+            names[0], 1, 1, run, kind="aggregate", counts_rows=counts_rows, family="aggregates", cost=cost, stray=stray
+        )
         for name in names:
             FUNCTIONS[name] = entry
         return run

@@ -29,8 +29,9 @@ DAY_MS = 86_400_000
 _MONTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 YEAR_MAX = 9999
 
-_DATE = re.compile(r"(-?\d{4})-(\d\d)-(\d\d)", re.ASCII)
+_DATE = re.compile(r"(-?\d{4})(-?)(\d\d)\2(\d\d)", re.ASCII)
 _TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
+_COMPACT_TIME = re.compile(r"(\d\d)(\d\d)(\d\d)(\d{0,9})(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 _DURATION = re.compile(
     r"(-)?P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})(?:\.(\d{1,3}))?S)?)?",
     re.ASCII,
@@ -61,25 +62,28 @@ def _month_days(year: int, month: int) -> int:
 
 
 def date_of(text: str) -> Date | None:
-    """Parse `2013-01-31`; None if it is malformed."""
+    """Parse `2013-01-31` or `20130131`; None if it is malformed."""
     match = _DATE.fullmatch(text)
     if match is None:
         return None
-    year, month, day = map(int, match.groups())
+    year, month, day = map(int, match.group(1, 3, 4))
     if not (1 <= month <= 12 and 1 <= day <= _month_days(year, month)):
         return None
     return Date(days_of(year, month, day=day))
 
 
 def time_of(text: str) -> Time | None:
-    """Parse `23:59:59.999` with an optional offset, which is subtracted modulo 24 hours; None if it is malformed."""
+    """Parse `23:59:59.999` or `235959999`; None if it is malformed.
+
+    An offset is subtracted modulo 24 hours.
+    """
     day_ms = _day_ms(text)
     return None if day_ms is None else Time(day_ms % DAY_MS)
 
 
 def _day_ms(text: str) -> int | None:
     """Milliseconds since midnight; below 0 or beyond a day if an offset shifts it. None if the text is malformed."""
-    match = _TIME.fullmatch(text)
+    match = _TIME.fullmatch(text) or _COMPACT_TIME.fullmatch(text)
     if match is None:
         return None
     hour, minute, second = (int(part) for part in match.groups()[:3])
@@ -139,8 +143,7 @@ def _date_text(days: int) -> str:
 
 def _time_text(ms: int) -> str:
     seconds, rest = divmod(ms, 1000)
-    text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
-    return f"{text}.{rest:03}" if rest else text
+    return f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{rest:03}"
 
 
 def _duration_text(months: int, ms: int) -> str:
@@ -207,7 +210,12 @@ def _by_months(days: int, months: int) -> int | None:
 
 
 def _parts(value: Value) -> dict[str, int]:
-    """The parts (year, month, day, hour, minute, second, millisecond) that a value has."""
+    """The parts (year, month, day, hour, minute, second, millisecond) that a value has; a string is read first."""
+    if isinstance(value, str):
+        text = value.strip()
+        value = datetime_of(text) or date_of(text) or time_of(text)
+    if isinstance(value, (Duration, YearMonthDuration, DayTimeDuration)):
+        return _parts_of_duration(value)
     days = value.days if isinstance(value, Date) else value.ms // DAY_MS if isinstance(value, DateTime) else None
     ms = value.ms % DAY_MS if isinstance(value, (Time, DateTime)) else None
     results = {} if days is None else dict(zip(("year", "month", "day"), civil(days), strict=True))
@@ -219,6 +227,25 @@ def _parts(value: Value) -> dict[str, int]:
             "millisecond": ms % 1000,
         }
     return results
+
+
+def _parts_of_duration(value: Duration | YearMonthDuration | DayTimeDuration) -> dict[str, int]:
+    months = 0 if isinstance(value, DayTimeDuration) else value.months
+    ms = 0 if isinstance(value, YearMonthDuration) else value.ms
+    sign = -1 if months < 0 or ms < 0 else 1
+    months, ms = abs(months), abs(ms)
+    by_months = {"year": months // 12, "month": months % 12}
+    by_ms = {
+        "day": ms // DAY_MS,
+        "hour": ms // 3_600_000 % 24,
+        "minute": ms // 60_000 % 60,
+        "second": ms // 1000 % 60,
+        "millisecond": ms % 1000,
+    }
+    found = {} if isinstance(value, DayTimeDuration) else by_months
+    if not isinstance(value, YearMonthDuration):
+        found |= by_ms
+    return {name: sign * part for name, part in found.items()}
 
 
 def _part(name: str) -> None:

@@ -28,6 +28,7 @@ from limnos.sqlpp.values.model import (
     Float,
     Integer,
     SmallInt,
+    Time,
     TinyInt,
     TypeName,
     Value,
@@ -38,9 +39,11 @@ from limnos.sqlpp.values.model import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_WHOLE = re.compile(r"[+-]?\d{1,19}", re.ASCII)
+_WHOLE = re.compile(r"([+-]?\d{1,19})(?:i(8|16|32|64))?", re.ASCII)
 _REAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?|[+-]?INF|NaN", re.ASCII)
+_SUFFIXED = re.compile(r"([^fFdD]*\d\.?)[fFdD]", re.ASCII)
 _TEXT_MAX = 400
+_WIDEST = float(1 << 63)
 
 _MADE: dict[TypeName, Callable[[int], int]] = {
     "tinyint": TinyInt,
@@ -104,7 +107,7 @@ def json_text(value: Value) -> str:
 
 def _plain(value: Value) -> object:
     if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
+        return {name: _plain(elements) for name, elements in value.items()}
     elements = items(value)
     if elements is not None:
         return [_plain(item) for item in elements]
@@ -112,6 +115,8 @@ def _plain(value: Value) -> object:
         return None
     if isinstance(value, float) and not math.isfinite(value):
         return text_of(value)
+    if isinstance(value, Float):
+        return float(_real_text(value))
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     return text_of(value)
@@ -137,27 +142,44 @@ def _real_text(value: float) -> str:
         return "NaN"
     if math.isinf(value):
         return "INF" if value > 0 else "-INF"
-    return float.__repr__(float(value))
+    return _single_text(value) if isinstance(value, Float) else float.__repr__(float(value))
+
+
+def _single_text(value: Float) -> str:
+    """The shortest text that reads as the same single-precision number."""
+    texts = (f"{float(value):.{digits}g}" for digits in range(1, 10))
+    return repr(float(next(text for text in texts if Float(float(text)) == value)))
 
 
 def real_of(text: str) -> float | None:
-    """Parse a double; None if the text is malformed."""
+    """Parse a double, which may end in `d` or `f`; None if the text is malformed."""
     text = text.strip()
+    suffixed = _SUFFIXED.fullmatch(text)
+    text = text if suffixed is None else suffixed[1]
     if len(text) > _TEXT_MAX or _REAL.fullmatch(text) is None:
         return None
     return float(text.replace("INF", "inf"))
 
 
 def whole_of(value: Value, kind: TypeName) -> Value:
-    """An integer of a type, from text or a truncated number; NULL if it does not fit."""
+    """An integer of a type, from text, which may end in `i8` and so on, or from a number.
+
+    A double is truncated, and beyond a bigint becomes the nearest bigint. NULL if the result does not fit.
+    """
     result: int | None = None
-    if (isinstance(value, str) and _WHOLE.fullmatch(value.strip())) or isinstance(value, bool):
+    edge = 1 << (WIDTHS[kind] - 1)
+    if isinstance(value, str):
+        read = _WHOLE.fullmatch(value.strip())
+        result = None if read is None or int(read[2] or WIDTHS[kind]) != WIDTHS[kind] else int(read[1])
+    elif isinstance(value, bool):
         result = int(value)
+    elif isinstance(value, float) and not math.isnan(value):
+        result = int(max(-_WIDEST, min(value, _WIDEST)))
+        result = min(result, (1 << 63) - 1)
     else:
         current = number(value)
         if current is not None and math.isfinite(current):
             result = int(current)
-    edge = 1 << (WIDTHS[kind] - 1)
     return None if result is None or not -edge <= result < edge else _MADE[kind](result)
 
 
@@ -199,8 +221,8 @@ def to_number(value: Value) -> Value:
 
 @scalar("to_string", "to_str", "tostring", "tostr", "string", least=1, cost=print_cost)
 def to_string(value: Value) -> Value:
-    """The text of a value."""
-    return text_of(value)
+    """The text of a value; NULL for an object or a collection."""
+    return None if isinstance(value, dict) or items(value) is not None else text_of(value)
 
 
 @scalar("to_boolean", "to_bool", "toboolean", "tobool", least=1, cost=character_cost)
@@ -271,7 +293,16 @@ def _day_time(text: str) -> Value:
     return DayTimeDuration(duration.ms) if duration is not None and not duration.months else None
 
 
-_from_text("time", times.time_of, kind="time")
+@scalar("time", least=1, cost=character_cost)
+def time(value: Value) -> Value:
+    """A time from text, or the time of day of a datetime."""
+    if isinstance(value, str):
+        return times.time_of(value.strip())
+    if isinstance(value, DateTime):
+        return Time(value.ms % times.DAY_MS)
+    return value if isinstance(value, Time) else None
+
+
 _from_text("duration", times.duration_of, kind="duration")
 _from_text("year_month_duration", _year_month, kind="year-month-duration")
 _from_text("day_time_duration", _day_time, kind="day-time-duration")
@@ -297,7 +328,7 @@ def datetime(value: Value) -> Value:
     return value if isinstance(value, DateTime) else None
 
 
-@scalar("uuid", least=0, most=1, settled=False, cost=character_cost)
+@scalar("uuid", "create_uuid", least=0, most=1, settled=False, cost=character_cost)
 def unique(*argument: Value) -> Value:
     """A new random UUID, or one from text."""
     if not argument:

@@ -74,14 +74,6 @@ class SliceOf(Expression, frozen=True):
     end: Expression | None
 
 
-class Each(Expression, frozen=True):
-    """`base[*]` and the steps after it: the value of `item` for each item, which is in `slot`."""
-
-    base: Expression
-    slot: int
-    item: Expression
-
-
 class FunctionCall(Expression, frozen=True):
     """A call of a function in the table."""
 

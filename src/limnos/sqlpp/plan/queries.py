@@ -28,7 +28,7 @@ class ForEach(PlanNode, frozen=True):
 
     `scan` is a further term of FROM and may depend on the terms before it, as `unnest` does. A join's source may not;
     its `condition` may. `left` and `right` keep rows without a partner, with MISSING on the other side. `others` are
-    the slots of the left side.
+    the slots of the left side. `first` is the position of the first item.
     """
 
     kind: SourceKind
@@ -37,19 +37,20 @@ class ForEach(PlanNode, frozen=True):
     source: Expression
     condition: Expression | None
     others: tuple[int, ...]
+    first: int = 1
 
 
 class Group(PlanNode, frozen=True):
     """GROUP BY. `keys` are slots with the expressions before grouping; `sets` gives the keys of each grouping set.
 
-    `members` has the names and slots of the fields of GROUP AS's items. No keys and one empty set make one group of all
-    rows.
+    `members` has the names and values of the fields of GROUP AS's items. No keys and one empty set make one group of
+    all rows.
     """
 
     keys: tuple[tuple[int, Expression], ...]
     sets: tuple[tuple[int, ...], ...]
     slot: int | None
-    members: tuple[tuple[str, int], ...]
+    members: tuple[tuple[str, Expression], ...]
 
 
 class Order(PlanNode, frozen=True):
@@ -108,13 +109,16 @@ class Select(PlanNode, frozen=True):
 
 
 class Block(PlanNode, frozen=True):
-    """One SELECT with its clauses."""
+    """One SELECT with its clauses. A window function in `lets` or `group_lets` is computed over all rows at its place.
+
+    ORDER BY sorts the rows before DISTINCT, which keeps the first of equal results.
+    """
 
     sources: tuple[ForEach, ...]
-    lets: tuple[Let, ...]
+    lets: tuple[Let | WindowCall, ...]
     where: Expression | None
     group: Group | None
-    group_lets: tuple[Let, ...]
+    group_lets: tuple[Let | WindowCall, ...]
     having: Expression | None
     windows: tuple[WindowCall, ...]
     select: Select
@@ -123,7 +127,7 @@ class Block(PlanNode, frozen=True):
 class Query(PlanNode, frozen=True):
     """Blocks joined by UNION ALL, then ordered and limited.
 
-    With a single block that is not DISTINCT, ORDER BY sees its rows; else it sees the results in the slot `output`.
+    With a single block ORDER BY sees its rows; else it sees the results in the slot `output`.
     """
 
     lets: tuple[Let, ...]

@@ -15,7 +15,7 @@ from limnos.sqlpp.relations import operators
 from limnos.sqlpp.relations.datasets import dataset_of, shape_of
 from limnos.sqlpp.relations.expressions import bind_slot, condition, finished_shape, fold_constant, shape
 from limnos.sqlpp.relations.measures import measure_aggregate
-from limnos.sqlpp.relations.nodes import Measure, RowGrouping, RowLimit, Sort, Union, Unnest, outputs
+from limnos.sqlpp.relations.nodes import Measure, OrderTerm, RowGrouping, RowLimit, Sort, Union, Unnest, outputs
 from limnos.sqlpp.relations.orders import order_terms_of
 from limnos.sqlpp.relations.shapes import (
     CellShape,
@@ -30,7 +30,7 @@ from limnos.sqlpp.relations.shapes import (
     similar,
     terms_in,
 )
-from limnos.sqlpp.relations.terms import TRUE, ColumnTerm, LiteralTerm, Term, call, columns_in, term_of
+from limnos.sqlpp.relations.terms import TRUE, CallTerm, ColumnTerm, LiteralTerm, Term, call, columns_in, term_of
 from limnos.sqlpp.relations.translator import BlockTranslator, column
 from limnos.sqlpp.relations.windows import add_windows
 from limnos.sqlpp.stored import RecordType
@@ -103,7 +103,7 @@ def _count(node: plan.Expression | None) -> int | None:
 
 
 def _order_rows(rows: QueryRows, order: tuple[plan.Order, ...], *, slot: int, carrier: BlockTranslator) -> QueryRows:
-    """Order the results of UNION ALL or DISTINCT."""
+    """Order the results of UNION ALL."""
     inner = carrier.inner()
     inner.rows = rows.relation
     inner.known.shapes[slot] = rows.shape
@@ -157,9 +157,17 @@ def rows_of(block: plan.Block, carrier: BlockTranslator) -> None:
         raise UntranslatableExpression("a query without FROM")
     for source in block.sources:
         _add_source(source, carrier)
-    for let in block.lets:
-        bind_slot(let.slot, let.value, carrier=carrier)
+    add_steps(block.lets, carrier)
     add_filter(block.where, carrier)
+
+
+def add_steps(steps: tuple[plan.Let | plan.WindowCall, ...], carrier: BlockTranslator) -> None:
+    """Translate LET: its values, and the window functions before them."""
+    for step in steps:
+        if isinstance(step, plan.WindowCall):
+            add_windows((step,), carrier)
+        else:
+            bind_slot(step.slot, step.value, carrier=carrier)
 
 
 def add_filter(where: plan.Expression | None, carrier: BlockTranslator) -> None:
@@ -303,7 +311,8 @@ def _add_unnest(source: plan.ForEach, carrier: BlockTranslator) -> None:
     item, place, outer = carrier.new(), carrier.new(), source.kind == "outer unnest"
     carrier.rows = Unnest(carrier.relation, items.term, item, place, outer)
     result = shape_of(ColumnTerm(item), items.item, record=RecordType((), open=False), missing=False, known=False)
-    position: Shape = CellShape(call("+", ColumnTerm(place), LiteralTerm(1, "bigint")), "bigint", known=True)
+    counted = call("+", ColumnTerm(place), LiteralTerm(source.first, "bigint")) if source.first else ColumnTerm(place)
+    position: Shape = CellShape(counted, "bigint", known=True)
     if outer:
         absent = is_null(ColumnTerm(place))
         result, position = absent_where(result, absent), absent_where(position, absent)
@@ -332,13 +341,18 @@ def add_groups(
         one = operators.cell(shape(value, carrier))
         number = carrier.new()
         keys.append((number, operators.typed_term(one, "boolean") if one.type == "null" else one.term))
-        shapes[slot] = column(number, one)
+        flag = missing_of(one)
+        if isinstance(flag, bool) or isinstance(one.missing, bool):
+            shapes[slot] = column(number, one, missing=one.missing is True)
+        else:  # groups of MISSING and of NULL are different
+            apart = carrier.new()
+            keys.append((apart, flag))
+            shapes[slot] = column(number, one, missing=ColumnTerm(apart))
     measures, aggregates = _measures(block, order, carrier=carrier)
     carrier.rows = RowGrouping(carrier.relation, tuple(keys), tuple(measures))
     carrier.aggregates = aggregates
     carrier.known.shapes.update(shapes)
-    for let in block.group_lets:
-        bind_slot(let.slot, let.value, carrier=carrier)
+    add_steps(block.group_lets, carrier)
     add_filter(block.having, carrier)
 
 
@@ -367,10 +381,27 @@ def add_select(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Blo
         if order:
             carrier.rows = Sort(carrier.relation, order_terms_of(order, carrier))
         return flag_only_unknown
-    if order:
-        raise UntranslatableExpression("ORDER BY before DISTINCT")
     flag_only_unknown = _flag_only_unknown(projection_shape(block.select, carrier))
-    return carrier.gathered(flag_only_unknown)
+    places = order_terms_of(order, carrier)
+    gathered, held = carrier.gathered(flag_only_unknown)
+    if places:
+        carrier.rows = Sort(carrier.relation, tuple(_place_of_results(place, held) for place in places))
+    return gathered
+
+
+def _place_of_results(place: OrderTerm, held: dict[Term, int]) -> OrderTerm:
+    """An order term over the columns of distinct results. Raises UntranslatableExpression if these do not decide it."""
+
+    def put(term: Term) -> Term:
+        if term in held:
+            return ColumnTerm(held[term])
+        if isinstance(term, CallTerm):
+            return CallTerm(term.name, tuple(map(put, term.arguments)), term.word)
+        if isinstance(term, LiteralTerm):
+            return term
+        raise UntranslatableExpression("ORDER BY values that DISTINCT results do not have")
+
+    return OrderTerm(put(place.term), place.descending, place.nulls_first)
 
 
 def _flag_only_unknown(one: Shape) -> Shape:

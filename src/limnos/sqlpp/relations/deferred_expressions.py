@@ -83,8 +83,6 @@ def _uses(node: plan.Expression) -> dict[int, frozenset[str] | None]:
         elif isinstance(one, plan.Local):
             whole.add(one.slot)
         else:
-            if isinstance(one, plan.Group):
-                whole.update(slot for _, slot in one.members)
             waiting.extend(_parts(one))
     return {slot: None if slot in whole else frozenset(fields[slot]) for slot in fields.keys() | whole}
 
@@ -102,7 +100,7 @@ def _slots_filled_by(node: plan.Expression) -> frozenset[int]:
 
 def _filled_slots(node: plan.PlanNode) -> Iterator[int]:
     match node:
-        case plan.Each(slot=slot) | plan.Let(slot=slot) | plan.WindowCall(slot=slot):
+        case plan.Let(slot=slot) | plan.WindowCall(slot=slot):
             yield slot
         case plan.ForEach(slot=slot, position=position):
             yield slot

@@ -44,7 +44,7 @@ IN_MAX: Final = 1000
 _CHAIN_MAX = 64
 _FOLDED_BUDGET = 10_000
 _NEVER_FOLDED = (
-    plan.Local, plan.Scan, plan.Subquery, plan.Aggregate, plan.Each, plan.Quantified, plan.LetIn, plan.Exists,
+    plan.Local, plan.Scan, plan.Subquery, plan.Aggregate, plan.Quantified, plan.LetIn, plan.Exists,
 )  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def _constant(node: plan.Constant, carrier: BlockTranslator) -> Shape:
         return operators.null(missing=value is MISSING)
     if isinstance(value, dict):
         return RecordShape(
-            tuple((name, _constant(plan.Constant(node.at, item), carrier)) for name, item in value.items())
+            tuple((name, _constant(plan.Constant(node.at, content), carrier)) for name, content in value.items())
         )
     name = type_name(value)
     if isinstance(value, tuple) and name in ("array", "multiset"):

@@ -33,7 +33,6 @@ from limnos.sqlpp.relations.shapes import (
     unknown_of,
 )
 from limnos.sqlpp.relations.terms import (
-    FALSE,
     ColumnTerm,
     LambdaTerm,
     LiteralTerm,
@@ -120,7 +119,7 @@ def _part(value: Shape, offset: Shape, *length: Shape, first: int) -> CellShape:
         LiteralTerm(start + 1, "integer"),
         *([] if count is None else [LiteralTerm(count, "integer")]),
     )
-    inside = call("<=", LiteralTerm(start, "bigint"), call("length", one.term))
+    inside = call("<", LiteralTerm(start, "bigint"), call("length", one.term))
     call_term = term if start == 0 else call("if", inside, term, LiteralTerm(None, "string"))
     return CellShape(call_term, "string", missing_of(one), known=one.known and start == 0)
 
@@ -202,10 +201,8 @@ def _extreme(name: str) -> None:
         cells = [cell(value) for value in values]
         if len({one.type for one in cells}) > 1 or cells[0].type not in ORDERED:
             raise UntranslatableExpression(f"{name} of several types")
-        unknown = any_of(*map(unknown_of, cells))
         result = call(name, *(one.term for one in cells)) if len(cells) > 1 else cells[0].term
-        term = result if unknown is False else call("if", term_of(unknown), LiteralTerm(None, cells[0].type), result)  # type: ignore[arg-type]
-        return _strict(term, cells[0].type, *cells)  # type: ignore[arg-type]
+        return CellShape(result, cells[0].type, known=any(one.known for one in cells))
 
 
 _extreme("greatest")
@@ -247,11 +244,11 @@ def nvl2(value: Shape, *others: Shape) -> Shape:
 def null_if(value: Shape, other: Shape) -> Shape:
     """NULL if both are equal, else the first."""
     one, equal = cell(value), compare_shapes(value, other, by="=")
-    type_ = merged_type([one])
     if equal.type == "null":
-        return equal
-    term = call("if", call("=", equal.term, FALSE), typed_term(one, type_), LiteralTerm(None, type_))
-    return CellShape(term, type_, missing_of(equal))
+        return one
+    type_ = merged_type([one])
+    term = call("if", equal.term, LiteralTerm(None, type_), typed_term(one, type_))
+    return CellShape(term, type_, missing_of(one))
 
 
 # Arrays.

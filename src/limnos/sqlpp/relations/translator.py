@@ -18,6 +18,7 @@ from limnos.sqlpp.relations.terms import ColumnTerm, Term, columns_in
 if TYPE_CHECKING:
     from limnos.sqlpp import plan
     from limnos.sqlpp.relations.nodes import JoinKind
+    from limnos.sqlpp.relations.terms import TruthTerm
     from limnos.sqlpp.stored import RecordType
 
 DatasetTypes = Callable[[tuple[str, ...], str], "RecordType | None"]
@@ -91,17 +92,17 @@ class BlockTranslator:
         self.extend(*((number, term) for term, number in entries.items()))
         return map_terms(shape, lambda term: ColumnTerm(entries[term]) if term in entries else term)
 
-    def gathered(self, shape: Shape) -> Shape:
-        """Make the rows distinct by the values of a shape."""
+    def gathered(self, shape: Shape) -> tuple[Shape, dict[Term, int]]:
+        """Make the rows distinct by the values of a shape. Returns the new shape, and the column of each term."""
         entries: dict[Term, int] = {}
         for term in terms_in(shape):
             entries.setdefault(term, self.new())
         if not entries:
             raise UntranslatableExpression("DISTINCT of what is the same for all rows")
         self.rows = RowGrouping(self.relation, tuple((number, term) for term, number in entries.items()), ())
-        return map_terms(shape, lambda term: ColumnTerm(entries[term]))
+        return map_terms(shape, lambda term: ColumnTerm(entries[term])), entries
 
 
-def column(number: int, like: CellShape, *, known: bool | None = None) -> CellShape:
-    """A cell for a column of its own, which is NULL where it is unknown."""
-    return CellShape(ColumnTerm(number), like.type, missing=False, known=like.known if known is None else known)
+def column(number: int, like: CellShape, *, known: bool | None = None, missing: TruthTerm = False) -> CellShape:
+    """A cell for a column of its own, which is NULL where it is unknown, or MISSING where `missing` is true."""
+    return CellShape(ColumnTerm(number), like.type, missing, known=like.known if known is None else known)

@@ -27,6 +27,8 @@ def write_time_text(value: Value) -> str:
     if isinstance(value, Time):
         value = Time(value.ms % times.DAY_MS)
     text = times.time_text(value)
+    if text is not None and isinstance(value, (Time, DateTime)):
+        text = text.removesuffix(".000")
     kind = _KINDS[type(value)]
     if text is not None and read_time_text(text, kind) == value:
         return text

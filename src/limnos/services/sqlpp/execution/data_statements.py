@@ -227,7 +227,7 @@ async def _run(
         lock="" if change is None else change.held.shown,
     )  # fmt: skip
     try:
-        rows = ENGINE.of(ctx.services).run(job)
+        rows = ENGINE.of(ctx.services).run(job, warnings=session.warnings)
         try:
             async for row in rows:
                 yield row

@@ -25,8 +25,8 @@ class SqlppEngine(Protocol):
         """Prepare in the background what the first statement would otherwise wait for."""
         ...
 
-    def run(self, job: EngineJob) -> AsyncIterator[bytes]:
-        """Yield the results of a job, each one line of JSON without its line end.
+    def run(self, job: EngineJob, *, warnings: list[SqlppError] | None = None) -> AsyncIterator[bytes]:
+        """Yield the results of a job, each one line of JSON without its line end; add its warnings to the list.
 
         Closing the iterator early ends the job. A statement that changes data has done so completely when the iterator
         ends. Raises SqlppError if it changed nothing.
@@ -48,7 +48,7 @@ class NoSqlppEngine:
     def begin(self) -> None:
         """No-op: the null engine needs no preparation."""
 
-    def run(self, job: EngineJob) -> AsyncIterator[bytes]:
+    def run(self, job: EngineJob, *, warnings: list[SqlppError] | None = None) -> AsyncIterator[bytes]:
         """Refuse, with advice how to install an engine. Raises SqlppError."""
         raise SqlppError(
             NO_ENGINE,

@@ -21,7 +21,7 @@ from limnos.services.sqlpp.requests.node_limits import GATHERING_SLOTS, SQLPP_OF
 from limnos.sqlpp import BoundQuery, BudgetSpent, MeteredBudget, results
 from limnos.sqlpp.binder import RESOURCES
 from limnos.sqlpp.binding import KnownNames, QueryBinding
-from limnos.sqlpp.errors import TextPosition, compilation
+from limnos.sqlpp.errors import SqlppError, TextPosition, compilation
 from limnos.sqlpp.metadata import METADATA, metadata_records
 from limnos.sqlpp.offloaded_work import (
     BIND,
@@ -36,6 +36,7 @@ from limnos.sqlpp.offloaded_work import (
     row_line,
     scans_of,
     source_key,
+    warnings_of,
 )
 from limnos.sqlpp.plan import EncodedPlan, wire
 from limnos.sqlpp.scans import NUMBERED, prepare_scans, runs_functions
@@ -168,8 +169,11 @@ class QuerySource(NamedTuple):
         return tuple(metadata_records(self.request.dataset, few, fields=self.wanted.fields, with_built_in=builds_in))
 
 
-async def query_rows(ctx: Context, bound: ReadyQuery) -> AsyncGenerator[bytes, None]:
-    """Yield the results of a query over constants and metadata, a line of JSON each."""
+async def query_rows(
+    ctx: Context, bound: ReadyQuery, *, warnings: list[SqlppError] | None = None
+) -> AsyncGenerator[bytes, None]:
+    """Yield the results of a query over constants and metadata, a line of JSON each; warnings are added to the list."""
+    told: list[SqlppError] = [] if warnings is None else warnings
     query, sources = bound.query, []
     async with AsyncExitStack() as stack:
         if bound.metadata:
@@ -179,9 +183,9 @@ async def query_rows(ctx: Context, bound: ReadyQuery) -> AsyncGenerator[bytes, N
                 await stack.enter_async_context(GATHERING_SLOTS.of(ctx.services))
             sources = await _sources(ctx, requirements)
         try:
-            entries = _evaluate_small(query, sources)
+            entries = _evaluate_small(query, sources, warnings=told)
         except BudgetSpent:
-            async for line in _rows_of_process(ctx, query, sources=sources):
+            async for line in _rows_of_process(ctx, query, sources=sources, warnings=told):
                 yield line
         else:
             for line in entries:
@@ -235,7 +239,7 @@ async def _sources(ctx: Context, requirements: Sequence[ScanRequirement]) -> lis
     return sources
 
 
-def _evaluate_small(query: BoundQuery, sources: Sequence[QuerySource]) -> list[bytes]:
+def _evaluate_small(query: BoundQuery, sources: Sequence[QuerySource], *, warnings: list[SqlppError]) -> list[bytes]:
     """Return the results of a small query. Raises BudgetSpent for any other, SqlppError."""
     is_short = all(each.is_short for each in sources)
     if isinstance(query.expression, EncodedPlan) or not is_short:
@@ -248,11 +252,12 @@ def _evaluate_small(query: BoundQuery, sources: Sequence[QuerySource]) -> list[b
     for value in results(query, lambda dataverse, name: rows[source_key(dataverse, name)], budget=budget):
         budget.show(value)
         entries.append(row_line(value))
+    warnings += budget.warnings.values()
     return entries
 
 
 async def _rows_of_process(
-    ctx: Context, query: BoundQuery, *, sources: Sequence[QuerySource]
+    ctx: Context, query: BoundQuery, *, sources: Sequence[QuerySource], warnings: list[SqlppError]
 ) -> AsyncGenerator[bytes, None]:
     """Yield the results of a query that a worker process runs, which also makes the metadata records."""
     data, parts = _pack_sources(sources)
@@ -260,7 +265,8 @@ async def _rows_of_process(
     wide = min(requests, key=lambda each: each.dataverses is not None, default=None)
     hint = None if wide is None else f"This query takes more memory than one may have. {narrowing_advice(wide)}"
     plan = wire.encode(query.expression)
-    _, *entries = await process_do(ctx, EVALUATE, plan, str(query.slots).encode(), data, *parts, too_large=hint)
+    _, told, *entries = await process_do(ctx, EVALUATE, plan, str(query.slots).encode(), data, *parts, too_large=hint)
+    warnings += warnings_of(told)
     entries.reverse()
     while entries:
         for line in lines_of(entries.pop()):

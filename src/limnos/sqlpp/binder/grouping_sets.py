@@ -1,0 +1,68 @@
+"""Grouping sets of GROUP BY: the keys that it names, and the combinations of ROLLUP, CUBE and GROUPING SETS.
+
+May import the tree. Must not know plans.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp import tree
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.tree_walk import outline
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SETS_MAX = 256
+"""Most grouping sets of one GROUP BY."""
+
+
+def sets_of(elements: tuple[tree.Grouping, ...], shapes: list[list[object]]) -> tuple[tuple[int, ...], ...]:
+    """The grouping sets, as numbers of keys: each element's sets combined with those of every other element.
+
+    Args:
+        elements: The elements of GROUP BY.
+        shapes: The outlines of the distinct keys.
+
+    Raises:
+        SqlppError: There are more than SETS_MAX sets.
+    """
+    made: list[tuple[int, ...]] = [()]
+    for element in elements:
+        one = _sets_of(element, shapes)
+        made = [tuple(dict.fromkeys((*left, *right))) for left in made for right in one]
+        if len(made) > SETS_MAX:
+            raise compilation(f"GROUP BY comes to more than {SETS_MAX} grouping sets", element.at)
+    return tuple(made)
+
+
+def group_keys(elements: tuple[tree.Grouping, ...]) -> Iterator[tree.GroupKey]:
+    """The keys of all elements, in order."""
+    for element in elements:
+        match element:
+            case tree.GroupSet(keys=keys):
+                yield from keys
+            case tree.Rollup(sets=sets):
+                yield from group_keys(sets)
+            case tree.GroupingSets(elements=inner):
+                yield from group_keys(inner)
+
+
+def _sets_of(element: tree.Grouping, shapes: list[list[object]]) -> list[tuple[int, ...]]:
+    """The sets of one grouping element, as numbers of keys."""
+    if isinstance(element, tree.GroupSet):
+        return [tuple(shapes.index(outline(key.value)) for key in element.keys)]
+    if isinstance(element, tree.GroupingSets):
+        return [one for inner in element.elements for one in _sets_of(inner, shapes)]
+    parts = [_sets_of(one, shapes)[0] for one in element.sets]
+    if not element.cube:
+        return [_flat(parts[:count]) for count in range(len(parts), -1, -1)]
+    if len(parts) > SETS_MAX.bit_length():
+        raise compilation(f"GROUP BY comes to more than {SETS_MAX} grouping sets", element.at)
+    every = range((1 << len(parts)) - 1, -1, -1)
+    return [_flat([part for at, part in enumerate(parts) if mask >> (len(parts) - 1 - at) & 1]) for mask in every]
+
+
+def _flat(parts: list[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(number for part in parts for number in part))
