@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
 
+from limnos.names.errors import InvalidName
 from limnos.sqlpp.binder import BoundQuery
 from limnos.sqlpp.binding import KnownNames, NameQuestion, PackedBinding, QueryBinding
 from limnos.sqlpp.conditions import Condition, Operator
@@ -19,6 +20,7 @@ from limnos.sqlpp.evaluator import Budget, results
 from limnos.sqlpp.functions.costs import character_cost
 from limnos.sqlpp.functions.types import json_text
 from limnos.sqlpp.metadata import MetadataObject, metadata_records
+from limnos.sqlpp.parameters import BAD_VALUE, EncodedParameter, form_parameters, json_parameters
 from limnos.sqlpp.parser import StatementSpan, find_spans
 from limnos.sqlpp.plan import EncodedPlan, wire
 from limnos.sqlpp.scans import ScanRequirement, prepare_scans
@@ -35,6 +37,7 @@ EVALUATE: Final = "sqlpp-evaluate"
 SCANS: Final = "sqlpp-scans"
 PARSE: Final = "sqlpp-parse"
 BIND: Final = "sqlpp-bind"
+PARAMETERS: Final = "sqlpp-parameters"
 RESULT_BYTES_MAX: Final = 32 << 20
 """Most bytes of results that a worker returns for one query over constants and metadata."""
 PART_BYTES: Final = 256 << 10
@@ -221,7 +224,26 @@ def bound_of(plan: bytes, rest: bytes, *, at: TextPosition) -> BoundQuery:
     return BoundQuery(EncodedPlan(at, plan), slots, reads)
 
 
+def read_parameters(body: bytes, kind: bytes) -> list[bytes]:
+    """Read the parameters of a long request, whose body is of kind `form` or `json`.
+
+    Returns `done` and names with values (`parameters_of`), or `refused`.
+    """
+    try:
+        parameters = form_parameters(body) if kind == b"form" else json_parameters(body)
+    except SqlppError as error:
+        return _encode_error(error)
+    except InvalidName as error:
+        return _encode_error(SqlppError(BAD_VALUE, error.message))
+    return [b"done", msgspec.json.encode(parameters)]
+
+
+def parameters_of(data: bytes) -> tuple[EncodedParameter, ...]:
+    """Decode the parameters that `read_parameters` returned."""
+    return msgspec.json.decode(data, type=tuple[EncodedParameter, ...])
+
+
 CHORES: Final[Mapping[str, Callable[..., list[bytes]]]] = {
-    EVALUATE: evaluate, SCANS: find_scans, PARSE: parse_text, BIND: bind_query,
+    EVALUATE: evaluate, SCANS: find_scans, PARSE: parse_text, BIND: bind_query, PARAMETERS: read_parameters,
 }  # fmt: skip
 """The functions that a worker process offers, by name."""

@@ -7,8 +7,8 @@ import pytest
 from limnos.services.request.offloaded_work import InlineOffloader
 from limnos.services.sqlpp.requests.names import TEXT_SHORT
 from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
-from limnos.sqlpp.offloaded_work import BIND, EVALUATE, PARSE
-from tests.http.asterix.wire import ask, refusal, rows
+from limnos.sqlpp.offloaded_work import BIND, EVALUATE, PARAMETERS, PARSE
+from tests.http.asterix.wire import ask, form, refusal, rows, told
 from tests.http.driver import DriverNode
 
 ONE_LONG = "select value [" + ", ".join(["1"] * 2000) + "]"
@@ -109,3 +109,34 @@ def test_a_long_function_is_parsed_by_a_process(node: DriverNode, recorded: Reco
     rows(node, "create view a.w as select value a.f(1)")
     assert rows(node, "select value x from a.w x") == [1]
     assert refusal(node, "a.f(1, 2)")[1].startswith("ASX1081: ")
+
+
+LONG_COMMENT = f"select value [?, $b] /* {'%,[' * 30_000} */"
+
+
+def test_long_bodies_are_read_by_a_process(node: DriverNode, recorded: Recorded) -> None:
+    """A form and a JSON object over 64 KiB mean what short ones mean."""
+    found = rows(node, LONG_COMMENT, args=[1], **{"$b": {"c": [2]}})
+    answer = form(node, ("statement", LONG_COMMENT), ("args", "[1]"), ("$b", '{"c": [2]}'))
+
+    assert found == answer.json()["results"] == [[1, {"c": [2]}]]
+    assert recorded.done.count(PARAMETERS) == 2
+
+
+@pytest.mark.parametrize("sends_form", [False, True])
+@pytest.mark.parametrize("count", [1000, 100_001])
+def test_parameters_with_many_values_are_refused(
+    node: DriverNode, recorded: Recorded, count: int, *, sends_form: bool
+) -> None:
+    """Values of parameters are decoded on the event loop, so their number is limited, however they are sent."""
+    values = [1] * count
+    if sends_form:
+        answer = form(node, ("statement", "select value array_length($a)"), ("$a", str(values)))
+    else:
+        answer = ask(node, "select value array_length($a)", **{"$a": values})
+
+    if count == 1000:
+        assert answer.json()["results"] == [count]
+    else:
+        assert told(answer) == (400, "ASX0047: The parameters have more than 100000 values: send less at once")
+        assert recorded.done in ([], [PARAMETERS])

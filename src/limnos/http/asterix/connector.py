@@ -30,7 +30,7 @@ async def connector(request: Request, ctx: Context) -> Response:
     """Return a dataset's key, type and location."""
     await caller_require(ctx)
     try:
-        sent = await request_parameters_of(request)
+        sent = await request_parameters_of(request, ctx)
         dataverse, name = sent.name("dataverseName"), sent.text("datasetName")
         if dataverse is None or not name:
             raise SqlppError(NEEDED, "Parameter(s) dataverseName,datasetName must be specified")

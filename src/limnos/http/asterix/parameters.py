@@ -12,22 +12,25 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import msgspec
 
-from limnos.model.errors import BadRequest, WrongMediaType
+from limnos.http.routing import SHORT_BODY_BYTES
+from limnos.model.errors import WrongMediaType
 from limnos.names.jsonform import decode as decode_levels
-from limnos.names.percent import unquote_form
+from limnos.services.sqlpp.execution.queries import process_do
 from limnos.services.sqlpp.requests.errors import check_dataverse
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import shorten, visible
+from limnos.sqlpp.offloaded_work import PARAMETERS, parameters_of
+from limnos.sqlpp.parameters import BAD_JSON, BAD_VALUE, check_values, form_parameters, json_parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from limnos.http.request import Request
     from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.sqlpp.parameters import EncodedParameter
     from limnos.sqlpp.values.model import Value
 
-BAD_VALUE: Final = 47
-BAD_JSON: Final = 48
 NO_STATEMENT: Final = 40
 MODES: Final = ("immediate", "deferred", "async")
 """Delivery of results: with the response; or under a handle, which is returned when they are complete, or at once."""
@@ -102,15 +105,20 @@ class RequestParameters:
     def parameters(self) -> dict[str | int, Value]:
         """Return the values of `$x` and of `args`. Raises SqlppError."""
         parameters: dict[str | int, Value] = {}
-        for name in self._values:
-            if name.startswith("$") and len(name) > 1:
-                parameters[name[1:]] = self._json(name)
+        names = [name for name in self._values if name.startswith("$") and len(name) > 1]
+        self._check([*names, "args"])
+        for name in names:
+            parameters[name[1:]] = self._json(name)
         if self.first("args") is not None:
             arguments = self._json("args")
             if not isinstance(arguments, tuple):
                 raise bad_value("args", self.first("args"))
             parameters |= dict(enumerate(arguments, 1))
         return parameters
+
+    def _check(self, names: list[str]) -> None:
+        """Check how many values parameters have. Raises SqlppError."""
+        check_values(msgspec.json.encode(each) for each in map(self.first, names) if isinstance(each, (list, dict)))
 
     def _json(self, name: str) -> Value:
         """Return the value of a parameter. Text of a form is parsed as JSON."""
@@ -119,6 +127,10 @@ class RequestParameters:
 
 class FormParameters(RequestParameters):
     """Parameters of an address or of a form: all are text, and values are JSON texts."""
+
+    def _check(self, names: list[str]) -> None:
+        texts = [str(each) for each in map(self.first, names) if each is not None]
+        check_values(each.encode() for each in texts if not each.lstrip().startswith('"'))
 
     def _json(self, name: str) -> Value:
         text = cast("str", self.first(name))
@@ -145,31 +157,35 @@ def value_of(document: object) -> Value:
     return cast("Value", document)
 
 
-async def request_parameters_of(request: Request) -> RequestParameters:
-    """Parse the parameters of a request. Raises SqlppError, TooLarge."""
+async def request_parameters_of(request: Request, ctx: Context) -> RequestParameters:
+    """Parse the parameters of a request; those of a body over SHORT_BODY_BYTES in a process.
+
+    Raises SqlppError, TooLarge, ServiceUnavailable.
+    """
     if request.method in ("GET", "HEAD"):
-        return FormParameters(_pairs(request.query_string))
+        return FormParameters(_by_name(form_parameters(request.query_string)))
     kind = request.headers.get(b"content-type", b"").partition(b";")[0].strip().lower()
     data = await request.body()
-    if kind == FORM or (not kind and not data.lstrip().startswith(b"{")):
-        return FormParameters(_pairs(data))
-    if kind and not kind.endswith(b"json"):
+    is_form = kind == FORM or (not kind and not data.lstrip().startswith(b"{"))
+    if not is_form and kind and not kind.endswith(b"json"):
         raise WrongMediaType("Send statements as application/json or as application/x-www-form-urlencoded, and say so")
+    if len(data) > SHORT_BODY_BYTES:
+        answer = await process_do(ctx, PARAMETERS, data, b"form" if is_form else b"json")
+        encoded = list(parameters_of(answer[1]))
+    else:
+        encoded = form_parameters(data) if is_form else json_parameters(data)
+    return FormParameters(_by_name(encoded)) if is_form else RequestParameters(_by_name(encoded))
+
+
+def _by_name(encoded: list[EncodedParameter]) -> dict[str, list[object]]:
+    """Return the values of parameters by name, in order."""
+    values: dict[str, list[object]] = {}
     try:
-        parameters = request.decode(data, dict[str, object])
-    except BadRequest:
+        for name, text, is_text in encoded:
+            values.setdefault(name, []).append(text if is_text else msgspec.json.decode(text))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise SqlppError(BAD_JSON, "Unable to process JSON content in request") from None
-    return RequestParameters({name: [value] for name, value in parameters.items()})
-
-
-def _pairs(text: bytes) -> dict[str, list[object]]:
-    """Return the values of a form by name, in order."""
-    pairs: dict[str, list[object]] = {}
-    for pair in text.split(b"&"):
-        if pair:
-            name, _, value = pair.partition(b"=")
-            pairs.setdefault(unquote_form(name), []).append(unquote_form(value))
-    return pairs
+    return values
 
 
 def query_request_of(sent: RequestParameters, *, reads: bool) -> QueryRequest:

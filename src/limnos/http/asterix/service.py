@@ -46,7 +46,7 @@ async def query_service(request: Request, ctx: Context) -> Response:
     """Execute statements, and return their results. GET may only read."""
     try:
         asker = await caller_require(ctx)
-        query_request = query_request_of(await request_parameters_of(request), reads=request.method != "POST")
+        query_request = query_request_of(await request_parameters_of(request, ctx), reads=request.method != "POST")
     except (SqlppError, RequestEnded) as failure:
         return error_response(failure, request_id=request.id, operation="query-service")
     body = QueryResponseBody(

@@ -1,0 +1,69 @@
+"""Parameters of a request of SQL++, as a form or as a JSON object, with limits of their number and of their values.
+
+May import `errors`, `names` and msgspec. Must not know which parameters there are. A body may have 8 MiB, so reading a
+long one is work for a process; its values come back as text, which is decoded only within the limits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.names.percent import unquote_form
+from limnos.sqlpp.errors import SqlppError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PARAMETERS_MAX: Final = 1_000
+"""How many parameters a request may have."""
+VALUES_MAX: Final = 100_000
+"""How many values the parameters of a request may have, in arrays and objects: decoding them takes 20 ms."""
+BAD_VALUE: Final = 47
+BAD_JSON: Final = 48
+
+
+class EncodedParameter(NamedTuple):
+    """A parameter, whose value is a text, or another JSON value as its JSON text."""
+
+    name: str
+    text: str
+    is_text: bool
+
+
+def form_parameters(body: bytes) -> list[EncodedParameter]:
+    """Return the parameters of a form, in order. Raises SqlppError, InvalidName."""
+    if body.count(b"&") >= PARAMETERS_MAX:
+        raise _too_many()
+    pairs = (pair.partition(b"=") for pair in body.split(b"&") if pair)
+    return [EncodedParameter(unquote_form(name), unquote_form(value), is_text=True) for name, _, value in pairs]
+
+
+def json_parameters(body: bytes) -> list[EncodedParameter]:
+    """Return the parameters of a JSON object. Raises SqlppError."""
+    try:
+        values = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+        if len(values) > PARAMETERS_MAX:
+            raise _too_many()
+        encoded = [_encoded(name, bytes(value)) for name, value in values.items()]
+    except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise SqlppError(BAD_JSON, "Unable to process JSON content in request") from None
+    check_values(each.text.encode() for each in encoded if not each.is_text)
+    return encoded
+
+
+def _encoded(name: str, value: bytes) -> EncodedParameter:
+    if value.startswith(b'"'):
+        return EncodedParameter(name, msgspec.json.decode(value, type=str), is_text=True)
+    return EncodedParameter(name, value.decode(), is_text=False)
+
+
+def check_values(texts: Iterable[bytes]) -> None:
+    """Check the number of values in JSON texts of arrays and objects, in all together. Raises SqlppError."""
+    if sum(text.count(each) for text in texts for each in (b",", b"[", b"{")) > VALUES_MAX:
+        raise SqlppError(BAD_VALUE, f"The parameters have more than {VALUES_MAX} values: send less at once")
+
+
+def _too_many() -> SqlppError:
+    return SqlppError(BAD_VALUE, f"A request has at most {PARAMETERS_MAX} parameters")

@@ -1,0 +1,74 @@
+"""Parameters of requests: what a form and a JSON object say, and how much of it is taken."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from limnos.names.errors import InvalidName
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.offloaded_work import parameters_of, read_parameters, refusal_of
+from limnos.sqlpp.parameters import PARAMETERS_MAX, VALUES_MAX, form_parameters, json_parameters
+
+MANY = b"[" + b"1," * VALUES_MAX + b"1]"
+
+
+def test_a_form_has_texts() -> None:
+    """Names and values are decoded; empty pairs are none, and a repeated name stands twice."""
+    found = form_parameters(b"statement=select+%41&&dataverse=a&dataverse=b&x")
+
+    assert [(each.name, each.text) for each in found] == [
+        ("statement", "select A"), ("dataverse", "a"), ("dataverse", "b"), ("x", "")
+    ]  # fmt: skip
+    assert all(each.is_text for each in found)
+
+
+def test_an_object_has_values() -> None:
+    """Texts are decoded, other values stay JSON."""
+    found = json_parameters(b'{"statement": "a\\n", "args": [1, "x"], "pretty": true}')
+
+    assert found == [("statement", "a\n", True), ("args", '[1, "x"]', False), ("pretty", "true", False)]
+
+
+@pytest.mark.parametrize(
+    "body, words",
+    [
+        (b'{"args": ' + MANY + b"}", "more than 100000 values"),
+        (b'{"a": ' + MANY[: len(MANY) // 2] + b'1], "b": ' + MANY[: len(MANY) // 2 + 1] + b"1]}", "more than 100000 values"),
+        (b"{" + b",".join(b'"%d": 1' % number for number in range(PARAMETERS_MAX + 1)) + b"}", "at most 1000 parameters"),
+        (b"[1]", "Unable to process JSON"),
+        (b'{"a": ', "Unable to process JSON"),
+        (b'{"a": "\\ud800"}', "Unable to process JSON"),
+        (b'{"a": "\xff"}', "Unable to process JSON"),
+    ],
+)  # fmt: skip
+def test_objects_that_are_refused(body: bytes, words: str) -> None:
+    """Too many values in all parameters together, too many parameters, and what is no JSON object."""
+    with pytest.raises(SqlppError, match=words):
+        json_parameters(body)
+
+
+def test_texts_do_not_count_as_values() -> None:
+    """A long statement has as many commas and brackets as it likes."""
+    assert json_parameters(msgspec.json.encode({"statement": MANY.decode()}))[0].text == MANY.decode()
+
+
+def test_a_form_of_many_parameters_is_refused() -> None:
+    """One more than a request may have."""
+    assert len(form_parameters(b"&".join([b"a=1"] * PARAMETERS_MAX))) == PARAMETERS_MAX
+    with pytest.raises(SqlppError, match="at most 1000 parameters"):
+        form_parameters(b"&".join([b"a=1"] * (PARAMETERS_MAX + 1)))
+
+
+def test_processes_return_the_same() -> None:
+    """A process gives what would be read here, and refuses also text that is no UTF-8."""
+    body = b"statement=select+%41&a=1"
+
+    outcome, told = read_parameters(body, b"form")
+
+    assert (outcome, list(parameters_of(told))) == (b"done", form_parameters(body))
+    with pytest.raises(InvalidName):
+        form_parameters(b"a=%FF")
+    outcome, told = read_parameters(b"a=%FF", b"form")
+    assert outcome == b"refused"
+    assert "UTF-8" in refusal_of(told).message
