@@ -43,10 +43,10 @@ FIRST: Final = tuple(
 THEN: Final = tuple(
     f"tests/http/{each}"
     for each in (
-        "admin/test_access.py", "admin/test_changes.py", "admin/test_groups.py", "admin/test_lineage.py",
-        "admin/test_moves.py", "admin/test_nesting.py", "admin/test_protection.py", "admin/test_reports.py",
-        "admin/test_run_rights.py", "admin/test_runs.py", "admin/test_transactions.py", "admin/test_trash.py",
-        "admin/test_webhooks.py", "asterix/test_datasets.py", "asterix/test_dataverses.py", "asterix/test_fence.py",
+        "admin/identity/test_access.py", "admin/activity/test_changes.py", "admin/identity/test_groups.py", "admin/activity/test_lineage.py",
+        "admin/catalog/test_moves.py", "admin/catalog/test_nesting.py", "admin/governance/test_protection.py", "admin/activity/test_reports.py",
+        "admin/test_run_rights.py", "admin/activity/test_runs.py", "admin/catalog/test_transactions.py", "admin/catalog/test_trash.py",
+        "admin/activity/test_webhooks.py", "asterix/test_datasets.py", "asterix/test_dataverses.py", "asterix/test_fence.py",
         "asterix/test_objects.py", "gravitino/test_catalogs.py", "gravitino/test_filesets.py",
         "gravitino/test_schemas.py", "gravitino/test_source_topics.py", "gravitino/test_source_views.py",
         "gravitino/test_statistics.py", "gravitino/test_tables.py", "iceberg/test_credentials.py",
@@ -54,7 +54,7 @@ THEN: Final = tuple(
         "iceberg/test_prefixless.py", "iceberg/test_register.py", "iceberg/test_restrictions.py",
         "iceberg/test_snapshot_pins.py", "iceberg/test_transactions.py", "lance/test_namespaces.py",
         "lance/test_references.py", "lance/test_rows.py", "lance/test_sights.py", "lance/test_tables.py",
-        "lance/test_versions.py", "test_audited.py", "test_browsing.py",
+        "lance/test_versions.py", "test_request_audit.py", "test_browsing.py",
     )
 )  # fmt: skip
 """What comes by the rest."""

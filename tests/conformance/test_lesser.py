@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from conformance.lesser.__main__ import FIRST, HERE, THEN
 from conformance.lesser.doors import DEEP, SHALLOW, admits_more
 from conformance.lesser.judged import read_judgements
 from conformance.lesser.sites import lesser_of, sites
@@ -136,3 +137,10 @@ def test_services_load_with_hooks() -> None:
     )
 
     assert run(code) == "True True"
+
+
+def test_every_module_that_is_run_exists() -> None:
+    """A module that has moved would leave all of its uses unreached."""
+    missing = [each for each in (*FIRST, *THEN) if not (HERE / each).is_file()]
+
+    assert missing == []

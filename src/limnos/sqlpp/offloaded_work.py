@@ -1,7 +1,7 @@
 """Heavy work on statements as pure functions from bytes to bytes, for worker processes that can be killed.
 
-May import the parser, the binder, plans, scans, the evaluator, records of the metadata and `values`. Must not know who
-runs it. An error is returned as `refused` with its content. All arguments and results are plain data.
+May import `names`, the parser, the binder, plans, scans, the evaluator, records of the metadata and `values`. Must not
+know who runs it. An error is returned as `refused` with its content. All arguments and results are plain data.
 """
 
 from __future__ import annotations

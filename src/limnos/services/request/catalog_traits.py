@@ -1,6 +1,6 @@
 """Catalog traits: what a catalog's provider and properties imply, computed once for each state of the catalog.
 
-May import `model`. Pure. The traits are part of the resolved scope, which is discarded when its metalake or catalog
+May import `model`, `names`. Pure. The traits are part of the resolved scope, which is discarded when its metalake or catalog
 changes.
 """
 
