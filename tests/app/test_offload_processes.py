@@ -1,4 +1,4 @@
-"""Processes that do chores: started when needed, ended with whoever waits for them, replaced when they die."""
+"""Processes that do offloader: started when needed, ended with whoever waits for them, replaced when they die."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from limnos.app import offload_processes as module
 from limnos.app.offload_processes import OffloadProcesses
 from limnos.formats.iceberg import metadata, read_restrictions
-from limnos.formats.iceberg.offloaded import CHORES
+from limnos.formats.iceberg.offloaded import OFFLOADED_WORK
 from limnos.model.errors import BadRequest, CommitConflict, ServiceUnavailable, UnsupportedOperation
 from limnos.sqlpp import EmptyNameResolver, bind, parse_body
 from limnos.sqlpp.offloaded_work import EVALUATE
@@ -36,11 +36,11 @@ def run() -> Callable[[Callable[[OffloadProcesses], Awaitable[object]]], object]
 
     def go(story: Callable[[OffloadProcesses], Awaitable[object]]) -> object:
         async def whole() -> object:
-            chores = OffloadProcesses(processes_max=1)
+            offloader = OffloadProcesses(processes_max=1)
             try:
-                return await story(chores)
+                return await story(offloader)
             finally:
-                chores.close()
+                offloader.close()
 
         return asyncio.run(whole())
 
@@ -56,12 +56,12 @@ def is_there(pid: int) -> bool:
     return True
 
 
-async def stuck(chores: OffloadProcesses) -> tuple[int, asyncio.Task[list[bytes]]]:
+async def stuck(offloader: OffloadProcesses) -> tuple[int, asyncio.Task[list[bytes]]]:
     """Begin a chore in a process that does not go on; give the process and the task that waits."""
-    await chores.do(REFS, BODY)
-    (pid,) = chores.pids()
+    await offloader.do(REFS, BODY)
+    (pid,) = offloader.pids()
     os.kill(pid, signal.SIGSTOP)
-    task = asyncio.create_task(chores.do(REFS, BODY))
+    task = asyncio.create_task(offloader.do(REFS, BODY))
     await asyncio.sleep(0)
     return pid, task
 
@@ -69,8 +69,8 @@ async def stuck(chores: OffloadProcesses) -> tuple[int, asyncio.Task[list[bytes]
 def test_nothing_is_started_before_there_is_a_chore(run: Callable[..., object]) -> None:
     """A server without heavy work has no further processes."""
 
-    async def story(chores: OffloadProcesses) -> list[int]:
-        return chores.pids()
+    async def story(offloader: OffloadProcesses) -> list[int]:
+        return offloader.pids()
 
     assert run(story) == []
 
@@ -78,10 +78,10 @@ def test_nothing_is_started_before_there_is_a_chore(run: Callable[..., object]) 
 def test_a_chore_is_done_as_it_would_be_here(run: Callable[..., object]) -> None:
     """What comes back is what the function gives, and one process does one chore after the other."""
 
-    async def story(chores: OffloadProcesses) -> tuple[list[list[bytes]], int]:
-        return [await chores.do(REFS, BODY) for _ in range(3)], len(chores.pids())
+    async def story(offloader: OffloadProcesses) -> tuple[list[list[bytes]], int]:
+        return [await offloader.do(REFS, BODY) for _ in range(3)], len(offloader.pids())
 
-    assert run(story) == ([CHORES[REFS](BODY)] * 3, 1)
+    assert run(story) == ([OFFLOADED_WORK[REFS](BODY)] * 3, 1)
 
 
 @pytest.mark.parametrize(
@@ -96,16 +96,16 @@ def test_a_chore_is_done_as_it_would_be_here(run: Callable[..., object]) -> None
 def test_a_refusal_is_told(run: Callable[..., object], request_body: bytes, error: type[Exception]) -> None:
     """What a chore refuses is refused here in the same words, and the process goes on."""
 
-    async def story(chores: OffloadProcesses) -> str:
+    async def story(offloader: OffloadProcesses) -> str:
         with pytest.raises(error) as caught:
-            await chores.do(COMMIT, metadata.encode(table()), request_body, TERMS)
-        await chores.do(REFS, BODY)
+            await offloader.do(COMMIT, metadata.encode(table()), request_body, TERMS)
+        await offloader.do(REFS, BODY)
         return str(caught.value)
 
     told = run(story)
 
     with pytest.raises(error) as caught:
-        CHORES[COMMIT](metadata.encode(table()), request_body, TERMS)
+        OFFLOADED_WORK[COMMIT](metadata.encode(table()), request_body, TERMS)
     assert told == str(caught.value)
 
 
@@ -125,9 +125,9 @@ def test_what_a_refusal_does_not_tell_is_logged(run: Callable[..., object], tmp_
         "properties": {}, "kept": [], "open_within": [str(place)],
     }  # fmt: skip
 
-    async def story(chores: OffloadProcesses) -> str:
+    async def story(offloader: OffloadProcesses) -> str:
         with pytest.raises(UnsupportedOperation) as caught:
-            await chores.do("restrict-file", msgspec.json.encode(asked))
+            await offloader.do("restrict-file", msgspec.json.encode(asked))
         return str(caught.value)
 
     configure("info")  # by itself nothing below a warning is written
@@ -143,26 +143,26 @@ def test_what_a_refusal_does_not_tell_is_logged(run: Callable[..., object], tmp_
 def test_who_stops_waiting_ends_the_work(run: Callable[..., object]) -> None:
     """A request that is cancelled at its deadline takes its process with it; the next chore gets another."""
 
-    async def story(chores: OffloadProcesses) -> tuple[bool, list[bytes], bool]:
-        pid, task = await stuck(chores)
+    async def story(offloader: OffloadProcesses) -> tuple[bool, list[bytes], bool]:
+        pid, task = await stuck(offloader)
         task.cancel()
         await asyncio.wait({task})
-        return is_there(pid), await chores.do(REFS, BODY), pid in chores.pids()
+        return is_there(pid), await offloader.do(REFS, BODY), pid in offloader.pids()
 
-    assert run(story) == (False, CHORES[REFS](BODY), False)
+    assert run(story) == (False, OFFLOADED_WORK[REFS](BODY), False)
 
 
 def test_none_is_started_for_who_waits_while_the_server_stops(run: Callable[..., object]) -> None:
     """Whoever waited for a place hears that the server stops: a process begun then would be ended by nobody."""
 
-    async def story(chores: OffloadProcesses) -> tuple[BaseException | None, list[int]]:
-        _, task = await stuck(chores)
-        waiting = asyncio.create_task(chores.do(REFS, BODY))
+    async def story(offloader: OffloadProcesses) -> tuple[BaseException | None, list[int]]:
+        _, task = await stuck(offloader)
+        waiting = asyncio.create_task(offloader.do(REFS, BODY))
         await asyncio.sleep(0)
-        chores.close()
+        offloader.close()
         task.cancel()
         await asyncio.wait({task, waiting})
-        return waiting.exception(), chores.pids()
+        return waiting.exception(), offloader.pids()
 
     found, pids = cast("tuple[BaseException, list[int]]", run(story))
     assert isinstance(found, ServiceUnavailable)
@@ -173,12 +173,12 @@ def test_none_is_started_for_who_waits_while_the_server_stops(run: Callable[...,
 def test_a_process_that_died_in_between_is_replaced(run: Callable[..., object]) -> None:
     """Nobody notices when a process that had nothing to do was killed."""
 
-    async def story(chores: OffloadProcesses) -> list[bytes]:
-        await chores.do(REFS, BODY)
-        os.kill(chores.pids()[0], signal.SIGKILL)
-        return await chores.do(REFS, BODY)
+    async def story(offloader: OffloadProcesses) -> list[bytes]:
+        await offloader.do(REFS, BODY)
+        os.kill(offloader.pids()[0], signal.SIGKILL)
+        return await offloader.do(REFS, BODY)
 
-    assert run(story) == CHORES[REFS](BODY)
+    assert run(story) == OFFLOADED_WORK[REFS](BODY)
 
 
 def test_a_process_that_cannot_do_it_is_told_as_unavailable(
@@ -193,9 +193,9 @@ def test_a_process_that_cannot_do_it_is_told_as_unavailable(
 
     monkeypatch.setattr(module, "WorkerProcess", Dying)
 
-    async def story(chores: OffloadProcesses) -> str:
+    async def story(offloader: OffloadProcesses) -> str:
         with pytest.raises(ServiceUnavailable) as caught:
-            await chores.do(REFS, BODY)
+            await offloader.do(REFS, BODY)
         return str(caught.value)
 
     assert "nothing was changed" in str(run(story))
@@ -207,20 +207,20 @@ def test_no_caller_takes_the_last_process() -> None:
     """
 
     async def story() -> list[bool]:
-        chores = OffloadProcesses(processes_max=2)
+        offloader = OffloadProcesses(processes_max=2)
         try:
-            await chores.do(REFS, BODY, caller="ana")
-            (pid,) = chores.pids()
+            await offloader.do(REFS, BODY, caller="ana")
+            (pid,) = offloader.pids()
             os.kill(pid, signal.SIGSTOP)
-            tasks = [asyncio.create_task(chores.do(REFS, BODY, caller="ana")) for _ in range(3)]
+            tasks = [asyncio.create_task(offloader.do(REFS, BODY, caller="ana")) for _ in range(3)]
             await asyncio.sleep(0)
-            others = [await chores.do(REFS, BODY, caller=who) for who in ("bob", "eve", "")]
-            found = [each == CHORES[REFS](BODY) for each in others] + [each.done() for each in tasks]
+            others = [await offloader.do(REFS, BODY, caller=who) for who in ("bob", "eve", "")]
+            found = [each == OFFLOADED_WORK[REFS](BODY) for each in others] + [each.done() for each in tasks]
             os.kill(pid, signal.SIGCONT)
             await asyncio.gather(*tasks)
             return found
         finally:
-            chores.close()
+            offloader.close()
 
     assert asyncio.run(story()) == [True, True, True, False, False, False]
 
@@ -229,15 +229,15 @@ def test_no_caller_takes_the_last_process() -> None:
 def test_too_many_are_told_so(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     """Beyond the limit nobody waits: try again, nothing was changed."""
 
-    async def story(chores: OffloadProcesses) -> str:
-        _, first = await stuck(chores)
+    async def story(offloader: OffloadProcesses) -> str:
+        _, first = await stuck(offloader)
         monkeypatch.setattr(module, limit, 1)
         with pytest.raises(ServiceUnavailable) as caught:
-            await chores.do(REFS, BODY)
+            await offloader.do(REFS, BODY)
         first.cancel()
         await asyncio.wait({first})
         monkeypatch.undo()
-        await chores.do(REFS, BODY)
+        await offloader.do(REFS, BODY)
         return str(caught.value)
 
     assert "try again" in str(run(story))
@@ -246,12 +246,12 @@ def test_too_many_are_told_so(run: Callable[..., object], monkeypatch: pytest.Mo
 def test_idle_processes_are_let_go(run: Callable[..., object], monkeypatch: pytest.MonkeyPatch) -> None:
     """A process without work for a while is ended."""
 
-    async def story(chores: OffloadProcesses) -> list[int]:
+    async def story(offloader: OffloadProcesses) -> list[int]:
         monkeypatch.setattr(module, "IDLE_S", 0.0)
-        await chores.do(REFS, BODY)
-        while chores.pids():  # noqa: ASYNC110 - there is nothing to wait for but the loop's turns
+        await offloader.do(REFS, BODY)
+        while offloader.pids():  # noqa: ASYNC110 - there is nothing to wait for but the loop's turns
             await asyncio.sleep(0)
-        return chores.pids()
+        return offloader.pids()
 
     assert run(story) == []
 
@@ -259,9 +259,9 @@ def test_idle_processes_are_let_go(run: Callable[..., object], monkeypatch: pyte
 def test_it_leaves_when_its_master_is_gone(run: Callable[..., object]) -> None:
     """A process whose other side has hung up ends by itself, even when it is not reading."""
 
-    async def story(chores: OffloadProcesses) -> int:
-        await chores.do(REFS, BODY)
-        worker = chores._idle.pop()
+    async def story(offloader: OffloadProcesses) -> int:
+        await offloader.do(REFS, BODY)
+        worker = offloader._idle.pop()
         worker._wire.close()
         return os.waitpid(worker.pid, 0)[1]  # noqa: ASYNC222 - nothing else runs here
 
@@ -273,9 +273,9 @@ def test_no_secret_goes_along(run: Callable[..., object], monkeypatch: pytest.Mo
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden")
     monkeypatch.setenv("LIMNOS__DATABASE__URL", "hidden")
 
-    async def story(chores: OffloadProcesses) -> bytes:
-        await chores.do(REFS, BODY)
-        with open(f"/proc/{chores.pids()[0]}/environ", "rb") as file:  # noqa: PTH123
+    async def story(offloader: OffloadProcesses) -> bytes:
+        await offloader.do(REFS, BODY)
+        with open(f"/proc/{offloader.pids()[0]}/environ", "rb") as file:  # noqa: PTH123
             return file.read()
 
     assert b"hidden" not in bytes(run(story))  # type: ignore[call-overload]
@@ -287,13 +287,13 @@ def test_a_process_has_the_memory_that_it_is_given() -> None:
     large, little = (bind(parse_body(each), EmptyNameResolver()) for each in (text, "1"))
 
     async def story() -> tuple[str, list[bytes]]:
-        chores = OffloadProcesses(processes_max=1, memory_bytes_max=600 << 20)
+        offloader = OffloadProcesses(processes_max=1, memory_bytes_max=600 << 20)
         try:
             with pytest.raises(BadRequest) as refused:
-                await chores.do(EVALUATE, wire.encode(large.expression), b"0", b"{}")
-            return refused.value.message, await chores.do(EVALUATE, wire.encode(little.expression), b"0", b"{}")
+                await offloader.do(EVALUATE, wire.encode(large.expression), b"0", b"{}")
+            return refused.value.message, await offloader.do(EVALUATE, wire.encode(little.expression), b"0", b"{}")
         finally:
-            chores.close()
+            offloader.close()
 
     message, after = asyncio.run(story())
 

@@ -14,7 +14,7 @@ FILES = [
     SourceFile(path.relative_to(ROOT).as_posix(), path.read_text(encoding="utf-8"))
     for path in sorted((ROOT / "src").rglob("*.py"))
 ]
-SHELVES = ("start", "guides", "reference", "explain")
+SHELVES = ("start", "guides", "reference", "explain", "decisions")
 GLOSSARY = "glossary.md"
 """The page that says what the words of older releases mean today."""
 PAGES = [ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "README.md")]
@@ -58,12 +58,48 @@ def test_a_repeated_name_is_seen() -> None:
     assert len(list(words.repeated(files))) == 1
 
 
+def test_variables_are_nouns() -> None:
+    """No variable and no parameter of the product is named by a participle alone."""
+    assert list(words.variables(FILES)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "told = 1\n",
+        "def f(asked: int) -> None: ...\n",
+        "def f(*, kept: int) -> None: ...\n",
+        "class A:\n    def f(self) -> None:\n        found = 1\n",
+        "f(lambda held: held)\n",
+        "[wanted for wanted in ()]\n",
+        "import a as shown\n",
+        "try: ...\nexcept OSError as lasting: ...\n",
+        "match 1:\n    case whom: ...\n",
+        "for _, (leave, one) in (): ...\n",
+        "if apart := 1: ...\n",
+        "with f() as _made: ...\n",
+    ],
+)
+def test_a_participle_as_a_variable_is_seen(text: str) -> None:
+    """A variable and a parameter of any kind fail that are named by a participle."""
+    assert len(list(words.variables([source(text)]))) == 1
+
+
+def test_fields_and_other_variables_are_fine() -> None:
+    """Fields keep the names that they have on the wire; a noun with a participle passes."""
+    text = (
+        "class A:\n    held: bool\n    told = 1\n\ndef f(self, requested_names) -> None:\n    self.kept = g(found=1)\n"
+    )
+
+    assert list(words.variables([source(text)])) == []
+
+
 def test_no_private_word_comes_back() -> None:
     """Sources and pages use the field's words."""
-    found = [each for file in FILES for each in words.private(file.path, file.text)]
-    found += [each for page in PAGES for each in words.private(page.name, page.read_text(encoding="utf-8"))]
+    complaints = [each for file in FILES for each in words.private(file.path, file.text)]
+    complaints += [each for page in PAGES for each in words.private(page.name, page.read_text(encoding="utf-8"))]
 
-    assert found == []
+    assert complaints == []
 
 
 def test_a_private_word_is_seen() -> None:

@@ -67,6 +67,32 @@ NOUNS: Final[Mapping[str, str]] = {
     "Quantified": "EXPLAIN prints it as the name of a plan's node",
 }
 """Names of one word that end like participles, and why they may."""
+VARIABLES: Final[Mapping[str, str]] = {
+    "apart": "objects, or the thread pool that does the work",
+    "asked": "request, requested names",
+    "begun": "started, transaction",
+    "chores": "offloaded work",
+    "door": "connection, admission",
+    "found": "result, match, or the kind of the object",
+    "given": "value, arguments",
+    "gone": "removed names",
+    "got": "result",
+    "heard": "message",
+    "held": "current value, locks, value",
+    "judged": "decision",
+    "kept": "entries, cached response",
+    "lasting": "validity",
+    "leave": "release",
+    "made": "created object, results",
+    "said": "text, message",
+    "shown": "text, output, visible ids",
+    "taken": "used names",
+    "there": "existing objects",
+    "told": "response, result, text",
+    "wanted": "expected value, requirement",
+    "whom": "principal",
+}
+"""Participles and the like that say nothing as a variable or a parameter, and nouns to take instead."""
 PRIVATE: Final[Mapping[str, str]] = {
     "scene": "request view",
     "scenes": "request views",
@@ -75,8 +101,15 @@ PRIVATE: Final[Mapping[str, str]] = {
     "sight": "visible object",
     "sights": "visible objects",
     "shadows": "placeholder nodes",
+    "shadow": "placeholder node",
+    "chore": "offloaded work",
+    "chores": "offloaded work",
+    "lending": "definer's rights",
+    "telling": "visibility, change publishing",
 }
 """Words that only this code base had, and those of the field."""
+PROSE: Final = ("out of sight", "limnos.chores", "limnos_chores", "chore_processes", "_chores\"", "CHORE_MEMORY", "log.")
+"""Where those words stay: an idiom, and names that logs, metrics, settings and processes have on the wire."""
 
 
 def participles(files: Iterable[SourceFile]) -> Iterator[str]:
@@ -103,9 +136,45 @@ def repeated(files: Iterable[SourceFile]) -> Iterator[str]:
             yield f"class {name} stands in {len(found)} modules, {MODULES_MAX} at most: {', '.join(sorted(found))}"
 
 
+def variables(files: Iterable[SourceFile]) -> Iterator[str]:
+    """Complain of variables and parameters named by a participle alone.
+
+    Fields and methods of classes are left out: many are names on the wire, in stored bytes or in settings.
+    """
+    for file in files:
+        for node in _outside_class_bodies(file.tree):
+            for name in _bound_names(node):
+                if (better := VARIABLES.get(name.strip("_"))) is not None:
+                    line = getattr(node, "lineno", 0)
+                    yield f"{file.path}:{line}: the variable {name} says nothing; name the thing: {better}"
+
+
+def _outside_class_bodies(tree: ast.AST) -> Iterator[ast.AST]:
+    """Walk a tree without the assignments that declare the fields of classes."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        children = list(ast.iter_child_nodes(node))
+        if isinstance(node, ast.ClassDef):
+            children = [each for each in children if not isinstance(each, ast.Assign | ast.AnnAssign)]
+        waiting += children
+
+
+def _bound_names(node: ast.AST) -> Iterator[str]:
+    """The names that a node binds as variables or parameters: not those of functions, classes and attributes."""
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
+            yield name
+        case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield name
+        case ast.alias(asname=str(name)):
+            yield name
+
+
 def private(path: str, text: str) -> Iterator[str]:
     """Complain of private words in a source or a page, in names as in prose."""
     for number, line in enumerate(text.splitlines(), 1):
         for word in re.findall(r"[A-Za-z]+", line):
-            if (better := PRIVATE.get(word.lower())) is not None and "out of sight" not in line:
+            if (better := PRIVATE.get(word.lower())) is not None and not any(each in line for each in PROSE):
                 yield f"{path}:{number}: {word} is a word of ours alone; say {better}"

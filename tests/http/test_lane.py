@@ -91,7 +91,7 @@ class Application:
     def __init__(self, answer: Callable[[], Awaitable[Answer]], *, at_once: bool) -> None:
         self._answer = answer
         self._at_once = at_once
-        self.door = HeadAdmission()
+        self.admission = HeadAdmission()
         self.patience = client_timeouts_of(10, 10)
         self.deadlines = Deadlines(10)
         self.kept = SimpleNamespace(is_on=False, inline=at_once)

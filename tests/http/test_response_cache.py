@@ -356,7 +356,7 @@ def _without(*fields: str) -> Callable[[Patch], None]:
 
 def _no_gate(patch: Patch) -> None:
     """The gate is not asked."""
-    patch.setattr(ResponseCache, "holds_now", lambda self, answer: self._lasts(answer.lasting))
+    patch.setattr(ResponseCache, "holds_now", lambda self, answer: self._lasts(answer.validity))
 
 
 def _no_gate_before_ground(patch: Patch) -> None:

@@ -8,7 +8,7 @@ from limnos.sqlpp import EmptyNameResolver, bind, offloaded_work, parse
 from limnos.sqlpp.binder import BoundQuery, BoundView
 from limnos.sqlpp.binding import KnownNames, NameQuestion, QueryBinding, UnparsedQuery, parsed_query
 from limnos.sqlpp.errors import BudgetSpent, SqlppError, TextPosition
-from limnos.sqlpp.offloaded_work import CHORES
+from limnos.sqlpp.offloaded_work import OFFLOADED_WORK
 from limnos.sqlpp.plan import EncodedPlan, wire
 from limnos.sqlpp.tree import QueryStatement
 
@@ -17,7 +17,7 @@ LONG = "select value 1;\n  /*+ hint */ create dataverse a;\n select value [?, ?]
 
 def bound_apart(binding: QueryBinding, known: KnownNames) -> tuple[bytes, ...]:
     """What the chore answers."""
-    return tuple(CHORES[offloaded_work.BIND](offloaded_work.packed_binding(binding, known)))
+    return tuple(OFFLOADED_WORK[offloaded_work.BIND](offloaded_work.packed_binding(binding, known)))
 
 
 def evaluated(text: str) -> list[bytes]:
@@ -25,14 +25,14 @@ def evaluated(text: str) -> list[bytes]:
     statement = parse(text)[0].statement
     assert isinstance(statement, QueryStatement)
     found = bind(statement.body, EmptyNameResolver())
-    return CHORES[offloaded_work.EVALUATE](wire.encode(found.expression), str(found.slots).encode(), b"{}")
+    return OFFLOADED_WORK[offloaded_work.EVALUATE](wire.encode(found.expression), str(found.slots).encode(), b"{}")
 
 
 def test_a_text_is_told_by_where_its_statements_stand() -> None:
     """Each statement read by itself, from its span, is the one that stands there, places and numbered parameters
     included.
     """
-    done, told = CHORES[offloaded_work.PARSE](LONG.encode())
+    done, told = OFFLOADED_WORK[offloaded_work.PARSE](LONG.encode())
     spans = offloaded_work.spans_of(told)
 
     assert done == b"done"
@@ -47,7 +47,7 @@ def test_a_text_is_told_by_where_its_statements_stand() -> None:
 
 def test_a_message_about_a_part_shows_its_line_and_place() -> None:
     """As if the whole text had been read."""
-    spans = offloaded_work.spans_of(CHORES[offloaded_work.PARSE](LONG.encode())[1])
+    spans = offloaded_work.spans_of(OFFLOADED_WORK[offloaded_work.PARSE](LONG.encode())[1])
 
     with pytest.raises(SqlppError) as whole:
         parse("select value 1;\n  select 2 3")
@@ -60,7 +60,7 @@ def test_a_message_about_a_part_shows_its_line_and_place() -> None:
 
 def test_what_can_not_be_parsed_is_refused() -> None:
     """With number and place."""
-    refused, told = CHORES[offloaded_work.PARSE](b"select value 1;\nselect from")
+    refused, told = OFFLOADED_WORK[offloaded_work.PARSE](b"select value 1;\nselect from")
     error = offloaded_work.refusal_of(told)
 
     assert refused == b"refused"
@@ -85,7 +85,7 @@ def test_binding_asks_for_names_then_gives_a_plan() -> None:
     assert found.reads == ()
     assert isinstance(found.expression, EncodedPlan)
     assert wire.encode(found.expression) == plan
-    assert CHORES[offloaded_work.EVALUATE](plan, str(found.slots).encode(), b"{}") == [b"done", b"[]", b"7"]
+    assert OFFLOADED_WORK[offloaded_work.EVALUATE](plan, str(found.slots).encode(), b"{}") == [b"done", b"[]", b"7"]
 
 
 def test_binding_refuses_what_means_nothing() -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
 log = get_logger("limnos.server")
-WORKING_PART, TELLING_PART = 0.9, 0.05
+WORKING_PART, REPORTING_PART = 0.9, 0.05
 """Shares of the drain time: for work and closing, and for logging what did not end, because the log may block, too.
 
 The rest is for the operating system to end the process.
@@ -29,7 +29,7 @@ The rest is for the operating system to end the process.
 
 def exit_within(seconds: float) -> None:
     """Exit after the given seconds with code 0, unless the process has ended before."""
-    timer = threading.Timer(WORKING_PART * seconds, _leave, [TELLING_PART * seconds])
+    timer = threading.Timer(WORKING_PART * seconds, _leave, [REPORTING_PART * seconds])
     timer.daemon = True
     timer.name = "limnos-leave"
     timer.start()
@@ -79,10 +79,10 @@ def _listen(signal_number: int, onward: int, *, signals: Collection[int], then: 
                 os.write(onward, numbers)
 
 
-def _leave(telling_s: float) -> None:
-    telling = threading.Thread(target=_tell, daemon=True, name="limnos-leave")
-    telling.start()
-    telling.join(telling_s)
+def _leave(report_s: float) -> None:
+    reporter = threading.Thread(target=_tell, daemon=True, name="limnos-leave")
+    reporter.start()
+    reporter.join(report_s)
     os._exit(0)
 
 

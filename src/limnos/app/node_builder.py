@@ -87,7 +87,7 @@ class ServerNode(NamedTuple):
         services = self.services
         self.application.stop()
         await REQUESTS.of(services).close()
-        services.chores.close()
+        services.offloader.close()
         WORKERS.of(services).close()
         VENDOR.of(services).close()
         SOURCES.of(services).close()
@@ -298,8 +298,8 @@ def _protocols(settings: Settings) -> list[Protocol]:
 
 def _put_parts(services: NodeServices, settings: Settings) -> None:
     """Put the parts that the settings describe on a node. Other parts are created by their keys."""
-    sqlpp_chores = OffloadProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX)
-    SQLPP_OFFLOADER.put(services, sqlpp_chores)
+    sqlpp_offloader = OffloadProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX)
+    SQLPP_OFFLOADER.put(services, sqlpp_offloader)
     SCAN_OFFLOADER.put(services, OffloadProcesses(processes_max=settings.planning.workers_max))
     WORKERS.put(services, lance_processes(settings.lance))
     VENDOR.put(services, CredentialVendor(timeout_s=settings.storage.timeout_s, time=services.store.time))
@@ -345,7 +345,7 @@ def build(settings: Settings) -> ServerNode:
         defaults=defaults_of(settings, allowed, storages=storages_of(settings)),
         files=files,
         wake_worker=upkeep.wake,
-        chores=OffloadProcesses(processes_max=settings.server.chore_processes_max),
+        offloader=OffloadProcesses(processes_max=settings.server.chore_processes_max),
     )
     _put_parts(services, settings)
     upkeep.services = services
@@ -354,7 +354,7 @@ def build(settings: Settings) -> ServerNode:
         _protocols(settings),
         body_bytes_max=settings.server.body_bytes_max,
         request_timeout_s=settings.server.request_timeout_s,
-        door=HeadAdmission(
+        admission=HeadAdmission(
             hosts=settings.server.hosts,
             listens_on=_listens_on(settings),
             origins=settings.server.origins,

@@ -129,7 +129,7 @@ class OffloadProcesses:
             if cause:  # only for the log: the caller must not see it
                 log.info("a chore was refused", chore=name, why=parts[1].decode(), cause=cause)
             raise REFUSALS.get(parts[0].decode(), BadRequest)(parts[1].decode())
-        raise RuntimeError(f"Chore {name} failed: {parts[0].decode()}")
+        raise RuntimeError(f"Offloaded work {name} failed: {parts[0].decode()}")
 
     def _rest(self, worker: WorkerProcess) -> None:
         """Keep a process for the next work, and end it after an idle time."""

@@ -12,7 +12,7 @@ import resource
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from limnos.formats.iceberg.offloaded import CHORES
+from limnos.formats.iceberg.offloaded import OFFLOADED_WORK
 from limnos.model.errors import LimnosError
 from limnos.sources.wire import serve
 
@@ -33,7 +33,7 @@ def main() -> None:
 
 def _run(name: str, parts: list[bytes]) -> list[bytes]:
     try:
-        return [b"done", *_chores(name)[name](*parts)]
+        return [b"done", *_offloader(name)[name](*parts)]
     except LimnosError as error:
         cause = f"{type(error.__cause__).__name__}: {error.__cause__}" if error.__cause__ else ""
         return [b"refused", *(each.encode(errors="replace") for each in (error.code, error.message, cause))]
@@ -45,26 +45,26 @@ def _run(name: str, parts: list[bytes]) -> list[bytes]:
         return [b"failed", json.dumps(f"{type(error).__name__}: {error}").encode()]
 
 
-def _chores(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
+def _offloader(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
     """Return the functions of a name's kind.
 
     Those of SQL++ and of scans load slowly, so they are loaded on first use.
     """
-    if name in CHORES:
-        return CHORES
+    if name in OFFLOADED_WORK:
+        return OFFLOADED_WORK
     if name.startswith("maintenance-"):
-        from limnos.formats.maintenance.offloaded import CHORES as MAINTENANCE
+        from limnos.formats.maintenance.offloaded import OFFLOADED_WORK as MAINTENANCE
 
         return MAINTENANCE
     if name.startswith("scan-"):
-        from limnos.formats.scans.offloaded import CHORES as SCANS
+        from limnos.formats.scans.offloaded import OFFLOADED_WORK as SCANS
 
         return SCANS
     if name.startswith("restrict-"):
         from limnos.app.restricted_files import RESTRICTED_FILE_FUNCTIONS as RESTRICTING
 
         return RESTRICTING
-    from limnos.sqlpp.offloaded_work import CHORES as SQLPP
+    from limnos.sqlpp.offloaded_work import OFFLOADED_WORK as SQLPP
 
     return SQLPP
 

@@ -332,7 +332,7 @@ class Client(_Resources[BlockingSender]):
         self._target = _ServerTarget(uri, token=token, user=user, metalake=metalake, ca_file=ca_file)
         self._sender = _BlockingSender(self._target, timeout_s)
         super().__init__(self._sender, metalake)
-        self.lance = Lance(self._sender, ClientScope(metalake), door=self._target.lance())
+        self.lance = Lance(self._sender, ClientScope(metalake), connection=self._target.lance())
 
     def whoami(self) -> str:
         """Return the user that the server identifies the caller as."""
@@ -375,7 +375,7 @@ class AsyncClient(_Resources[AwaitedSender]):
         self._target = _ServerTarget(uri, token=token, user=user, metalake=metalake, ca_file=ca_file)
         self._sender = _AsyncSender(self._target, timeout_s)
         super().__init__(self._sender, metalake)
-        self.lance = AsyncLance(self._sender, ClientScope(metalake), door=self._target.lance())
+        self.lance = AsyncLance(self._sender, ClientScope(metalake), connection=self._target.lance())
 
     async def whoami(self) -> str:
         """Return the user that the server identifies the caller as."""

@@ -202,11 +202,11 @@ class AdmissionProtocol(HttpToolsProtocol):
     def _enter(self, headers: dict[bytes, bytes]) -> None:
         if self._unparsed_bytes > HEAD_BYTES_MAX and size_of(self.url, self.headers) > HEAD_BYTES_MAX:
             raise too_large()
-        door = self.application.door
-        if not door.knows(self.headers, headers, self.url):
+        admission = self.application.admission
+        if not admission.knows(self.headers, headers, self.url):
             local, version = None if self.server is None else self.server[0], self.parser.get_http_version()
             method = self.parser.get_method().decode("latin-1")
-            door.check(self.headers, headers, method=method, url=self.url, version=version, local=local)
+            admission.check(self.headers, headers, method=method, url=self.url, version=version, local=local)
         self._unparsed_bytes = 0
 
     def on_body(self, body: bytes) -> None:

@@ -146,7 +146,7 @@ class Application:
         *,
         body_bytes_max: int,
         request_timeout_s: float,
-        door: HeadAdmission | None = None,
+        admission: HeadAdmission | None = None,
         patience: ClientTimeouts | None = None,
         request_log: RequestLog | None = None,
         kept_bytes_max: int = 0,
@@ -155,7 +155,7 @@ class Application:
         self.kept = ResponseCache(services, bytes_max=kept_bytes_max)
         self.audit = services.audit
         self.request_log = request_log
-        self.door = door or HeadAdmission()
+        self.admission = admission or HeadAdmission()
         self.throttle = CredentialThrottle()
         self.patience = patience or client_timeouts_of(HEAD_TIMEOUT_S, request_timeout_s)
         self.protocols = protocols
@@ -190,10 +190,10 @@ class Application:
             "tuple[str, bytes, bytes]", (scope["method"], scope["raw_path"], scope["query_string"])
         )
         headers = dict(cast("list[tuple[bytes, bytes]]", scope["headers"]))
-        if is_preflight(method, headers, origins=self.door.origins):
+        if is_preflight(method, headers, origins=self.admission.origins):
             return (
                 204,
-                [*preflight_fields(headers, self.door.origins), VARY, (b"x-request-id", request_id.encode())],
+                [*preflight_fields(headers, self.admission.origins), VARY, (b"x-request-id", request_id.encode())],
                 b"",
             )
         client = cast("tuple[str, int] | None", scope.get("client"))
@@ -205,15 +205,15 @@ class Application:
             method, raw, query, headers, receive, request_id=request_id, peer=peer, keeping=keeping, cached_response=response,
             is_gone=cast("Callable[[], bool] | None", scope.get(IS_GONE)),
         )  # fmt: skip
-        return status, [*sent, *allow_origin(headers, self.door.origins)], answer
+        return status, [*sent, *allow_origin(headers, self.admission.origins)], answer
 
     async def _still_holds(self, response: CachedResponse) -> bool:
         """Return whether a cached response is valid, after this request's own gate."""
         if self.kept.inline:
             return self.kept.holds_now(response)
-        if response.lasting.ground is None:
+        if response.validity.ground is None:
             return False
-        await self.kept.gate.ask(response.lasting.ground.zones, "arrival")
+        await self.kept.gate.ask(response.validity.ground.zones, "arrival")
         return self.kept.holds_after_gate(response)
 
     def again(
@@ -232,7 +232,7 @@ class Application:
         request_seconds.observe(response.observed, ended - started)
         if self.request_log is not None:
             self.request_log.add(
-                (ended, ended - started, request_id, key[0], response.path, response.observed[1], response.status, response.lasting.user,
+                (ended, ended - started, request_id, key[0], response.path, response.observed[1], response.status, response.validity.user,
                  peer, len(response.body), "")
             )  # fmt: skip
         if self.audit.takes_reads:
@@ -241,7 +241,7 @@ class Application:
                 self.audit,
                 response.proven,
                 observed=response.operation,
-                user=response.lasting.user,
+                user=response.validity.user,
                 request=request,
                 headers=headers,
             )
@@ -301,9 +301,9 @@ class Application:
             ctx = Context(self.services, credential, request_id, asker=request)
             self._check_head(target, request, ctx=ctx)
             response = await target.handler(request, ctx)
-            if self.door.origins:
+            if self.admission.origins:
                 response.headers = (*response.headers, VARY)
-            if keeping is not None and response.lasting is not None:
+            if keeping is not None and response.validity is not None:
                 self._keep(keeping, response, request=request)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every error gets a response, or is raised again
             request.failure = error if isinstance(error, Exception) else None

@@ -104,7 +104,7 @@ class Request:
         self.is_gone: Callable[[], bool] | None = None
         """Returns whether the client has left, where that can be known."""
         self.may_be_kept = False
-        """The response may be cached; the handler sets its validity (`Response.lasting`)."""
+        """The response may be cached; the handler sets its validity (`Response.validity`)."""
         self.credential: Credential | None = None
         """The caller's credential, once the header was parsed."""
         self.target: tuple[str, str] = ("", "")

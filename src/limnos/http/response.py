@@ -1,6 +1,6 @@
 """One response: status, headers, and the body as bytes or as a stream.
 
-May import msgspec, and `services` for the type of `lasting`. Knows no protocol.
+May import msgspec, and `services` for the type of `validity`. Knows no protocol.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _encode = msgspec.json.Encoder().encode
 class Response:
     """A response. The application adds the length and the request id to `headers`.
 
-    `stream` yields the body in pieces, in place of `body`. `lasting` is the cache policy: how long the response
+    `stream` yields the body in pieces, in place of `body`. `validity` is the cache policy: how long the response
     cache may use the response; None: it is not cached. `reason` is the error message for the log.
     """
 
-    __slots__ = ("body", "headers", "lasting", "reason", "status", "stream")
+    __slots__ = ("body", "headers", "reason", "status", "stream", "validity")
 
     def __init__(self, status: int, body: bytes = b"", headers: tuple[tuple[bytes, bytes], ...] = (JSON,)) -> None:
         self.status = status
         self.body = body
         self.headers = headers
         self.reason = ""
-        self.lasting: CacheValidity | None = None
+        self.validity: CacheValidity | None = None
         self.stream: AsyncGenerator[bytes, None] | None = None
 
 

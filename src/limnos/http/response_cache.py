@@ -1,7 +1,7 @@
 """The response cache: complete responses, sent again while everything that they depend on is unchanged.
 
 May import `services`, `view`, `model` and `telemetry`. Knows no protocol and no connection: a handler sets the validity
-of its response (`Response.lasting`), and the application looks here before it runs a handler. Every use comes after
+of its response (`Response.validity`), and the application looks here before it runs a handler. Every use comes after
 this request's own gate (docs/decisions/0035), and after the same check of a local metadata file.
 """
 
@@ -65,7 +65,6 @@ class CachedResponse:
         "head",
         "headers",
         "key",
-        "lasting",
         "moment",
         "observed",
         "operation",
@@ -73,6 +72,7 @@ class CachedResponse:
         "proven",
         "size",
         "status",
+        "validity",
     )
 
     def __init__(
@@ -81,7 +81,7 @@ class CachedResponse:
         self.proven = proven
         method, url, _ = self.key = keeping.key
         self.moment, self.generation = keeping.moment, keeping.generation
-        self.lasting = validity
+        self.validity = validity
         self.status, self.headers = response.status, response.headers
         self.body = b"" if method == "HEAD" else response.body
         self.size = len(response.body)
@@ -135,7 +135,7 @@ class ResponseCache:
         self, keeping: CacheableRequest, response: Response, *, observed: tuple[str, str], proven: CachedAnswerProof = NOBODY
     ) -> None:  # fmt: skip
         """Cache a response if it has a validity and is not too large."""
-        validity = response.lasting
+        validity = response.validity
         if validity is None or response.stream is not None or len(response.body) > self.bytes_max // 16:
             return
         if validity.ground is None and keeping.moment is None:
@@ -149,12 +149,12 @@ class ResponseCache:
         """
         moment, view = self._moment(), self._view
         if moment is not None and answer.moment == moment and answer.generation == view.generation:
-            if not self._lasts(answer.lasting):
+            if not self._lasts(answer.validity):
                 return self._drop(answer)
             GATE_QUIET[()] += 1
             SENT_AGAIN[_QUIET] += 1
             return True
-        ground = answer.lasting.ground
+        ground = answer.validity.ground
         if ground is None:
             return self._drop(answer)
         try:
@@ -168,7 +168,7 @@ class ResponseCache:
 
     def ask(self, answer: CachedResponse, waiter: GateWaiter) -> bool:
         """Read the gate for a response and notify the waiter. Returns False if no gate can tell whether it is valid."""
-        ground = answer.lasting.ground
+        ground = answer.validity.ground
         if ground is not None:
             self.gate.tell(ground.zones, "arrival", waiter)
         return ground is not None
@@ -178,7 +178,7 @@ class ResponseCache:
 
         Call it right after a freshness check of its zones, with no await in between.
         """
-        validity = answer.lasting
+        validity = answer.validity
         if validity.ground is None or not validity.ground.stands(self._view) or not self._lasts(validity):
             return self._drop(answer)
         SENT_AGAIN[_STANDS] += 1
@@ -231,7 +231,7 @@ def dependencies_of(headers: Mapping[bytes, bytes]) -> tuple[bytes | None, ...]:
 
 
 def _size(key: ResponseCacheKey, answer: CachedResponse) -> int:
-    ground = answer.lasting.ground
+    ground = answer.validity.ground
     facts = 0 if ground is None else sum([size_of(*fact) for fact in ground.facts])
     sent = sum([len(each) for each in key[2] if each is not None])
     return ENTRY_BYTES + len(answer.body) + facts + 2 * len(key[1]) + sent

@@ -243,7 +243,7 @@ def parameters_of(data: bytes) -> tuple[EncodedParameter, ...]:
     return msgspec.json.decode(data, type=tuple[EncodedParameter, ...])
 
 
-CHORES: Final[Mapping[str, Callable[..., list[bytes]]]] = {
+OFFLOADED_WORK: Final[Mapping[str, Callable[..., list[bytes]]]] = {
     EVALUATE: evaluate, SCANS: find_scans, PARSE: parse_text, BIND: bind_query, PARAMETERS: read_parameters,
 }  # fmt: skip
 """The functions that a worker process offers, by name."""

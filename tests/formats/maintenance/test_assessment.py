@@ -18,7 +18,7 @@ from limnos.formats.maintenance.assessment import (
     read_manifest_rows,
     read_small_files,
 )
-from limnos.formats.maintenance.offloaded import CHORES, AssessmentTerms
+from limnos.formats.maintenance.offloaded import OFFLOADED_WORK, AssessmentTerms
 from limnos.model.errors import InvalidTable
 from tests.formats.maintenance.tables import NOW_MS, body, chain, snapshot, table
 from tests.manifests import DELETED, data_file, entry, listed, manifest, manifest_list
@@ -186,7 +186,7 @@ def test_a_batch() -> None:
     """Several documents are assessed in one call, each by its own rules."""
     terms = AssessmentTerms(NOW_MS, [("x", AssessmentRules()), ("x", AssessmentRules(snapshots_min=2))])
     bodies = [body(table(chain(3)))] * 2
-    (text,) = CHORES["maintenance-assess"](msgspec.json.encode(terms), *bodies)
+    (text,) = OFFLOADED_WORK["maintenance-assess"](msgspec.json.encode(terms), *bodies)
     found = msgspec.json.decode(text, type=list[Assessment])
     assert [[finding.kind for finding in each.findings] for each in found] == [[], ["expire"]]
     assert isinstance(found[1].findings[0], AssessmentFinding)

@@ -18,7 +18,7 @@ DOUBLING = "declare function f0(x) {x+x};" + "".join(
 
 
 class Recorded(InlineOffloader):
-    """Does chores here, and remembers which and for whom."""
+    """Does offloader here, and remembers which and for whom."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -33,7 +33,7 @@ class Recorded(InlineOffloader):
 
 @pytest.fixture
 def recorded(node: DriverNode) -> Recorded:
-    """The chores of a node."""
+    """The offloader of a node."""
     found = Recorded()
     SQLPP_OFFLOADER.put(node.built.services, found)
     return found

@@ -31,24 +31,24 @@ NAMES = "select value d.DatasetName from Metadata.`Dataset` d where "
 
 
 class Reads:
-    """What was read of the store for the metadata: ids of objects by slice, listings, and chores that were done."""
+    """What was read of the store for the metadata: ids of objects by slice, listings, and offloader that were done."""
 
     def __init__(self) -> None:
         self.slices: list[int] = []
         self.listings: list[int] = []
-        self.chores: list[str] = []
+        self.offloader: list[str] = []
         self.turns = 0
 
 
 class Recorded(InlineOffloader):
-    """Does chores here, and remembers which."""
+    """Does offloader here, and remembers which."""
 
     def __init__(self, reads: Reads) -> None:
         self.reads = reads
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
         """Do a chore."""
-        self.reads.chores.append(name)
+        self.reads.offloader.append(name)
         return await super().do(name, *parts, caller=caller)
 
 
@@ -139,7 +139,7 @@ def test_conditions_leave_little_to_read(
     assert found == expected
     assert sum(reads.slices) == read
     assert _id_of(large, "big") not in reads.listings
-    assert reads.chores == []
+    assert reads.offloader == []
 
 
 def test_a_condition_of_functions_is_worked_out_by_a_process(large: DriverNode, reads: Reads) -> None:
@@ -148,7 +148,7 @@ def test_a_condition_of_functions_is_worked_out_by_a_process(large: DriverNode, 
 
     assert found == ["a"]
     assert reads.slices == []
-    assert reads.chores == [SCANS, EVALUATE]
+    assert reads.offloader == [SCANS, EVALUATE]
 
 
 def test_everything_is_read_in_slices(large: DriverNode, reads: Reads) -> None:
@@ -159,7 +159,7 @@ def test_everything_is_read_in_slices(large: DriverNode, reads: Reads) -> None:
     assert sum(reads.slices) == MANY + 4 + 3  # the namespaces as well
     assert max(reads.slices) <= 2 * module.SLICE
     assert reads.turns >= MANY // module.SLICE
-    assert reads.chores == [EVALUATE]
+    assert reads.offloader == [EVALUATE]
 
 
 def test_a_limit_ends_the_reading(large: DriverNode, reads: Reads) -> None:

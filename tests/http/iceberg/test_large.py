@@ -39,13 +39,13 @@ def without(metadata: object, *keys: str) -> dict:
 def busy(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was done as a chore."""
     done: list[str] = []
-    do = node.built.services.chores.do
+    do = node.built.services.offloader.do
 
     async def note(name: str, *parts: bytes) -> list[bytes]:
         done.append(name)
         return await do(name, *parts)
 
-    monkeypatch.setattr(node.built.services.chores, "do", note)
+    monkeypatch.setattr(node.built.services.offloader, "do", note)
     return done
 
 

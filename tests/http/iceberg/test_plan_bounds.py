@@ -25,7 +25,7 @@ CROWD = 40
 
 
 class Stuck(Everything):
-    """Does everything but one caller's chores of a name, which go on when they are let, or are ended."""
+    """Does everything but one caller's offloader of a name, which go on when they are let, or are ended."""
 
     def __init__(self, name: str, *, caller: str) -> None:
         self.name, self.caller = name, caller
@@ -67,13 +67,13 @@ def test_a_client_that_leaves_ends_the_work(
 ) -> None:
     """Whatever a plan is at when its client leaves is ended, and its turn is the next one's."""
     monkeypatch.setattr(plans, "LOOK_S", 0.01)
-    chores = Stuck(chore, caller=user)
-    SCAN_OFFLOADER.put(table.node.built.services, chores)
+    offloader = Stuck(chore, caller=user)
+    SCAN_OFFLOADER.put(table.node.built.services, offloader)
     asked = {"filter": {"type": "eq", "term": "id", "value": 1}}
 
     async def story() -> tuple[DriverAnswer, int]:
         answer = await table.node.answer(
-            "POST", f"{table.path}/plan", asked, user=user, is_gone=lambda: chores.began >= at_once
+            "POST", f"{table.path}/plan", asked, user=user, is_gone=lambda: offloader.began >= at_once
         )
         async with (
             SCAN_QUEUE.of(table.node.built.services).turn((("caller", user),)),
@@ -84,7 +84,7 @@ def test_a_client_that_leaves_ends_the_work(
     answer, flights = table.node.runner.run(story())
 
     assert (answer.status, "went away" in words(answer), flights) == (400, True, 0)
-    assert (chores.began, chores.ended) == (at_once, at_once)
+    assert (offloader.began, offloader.ended) == (at_once, at_once)
 
 
 def test_a_crowd_of_one_caller(table: Shown) -> None:
@@ -92,8 +92,8 @@ def test_a_crowd_of_one_caller(table: Shown) -> None:
     goes on at once, and who waited is answered.
     """
     grant(table.node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
-    chores = Stuck("scan-manifests", caller="bob")
-    SCAN_OFFLOADER.put(table.node.built.services, chores)
+    offloader = Stuck("scan-manifests", caller="bob")
+    SCAN_OFFLOADER.put(table.node.built.services, offloader)
     room = SCANS_HELD_OWN + SCANS_WAITING_OWN
 
     async def story() -> tuple[list[DriverAnswer], DriverAnswer, list[DriverAnswer]]:
@@ -102,8 +102,8 @@ def test_a_crowd_of_one_caller(table: Shown) -> None:
         ]
         refused = [await done for _, done in zip(range(CROWD - room), asyncio.as_completed(ask), strict=False)]
         other = await table.node.answer("POST", f"{table.path}/plan", {}, user="ana")
-        at_work = chores.began
-        chores.let.set()
+        at_work = offloader.began
+        offloader.let.set()
         answers = await asyncio.gather(*ask)
         assert at_work == SCANS_HELD_OWN
         return refused, other, answers

@@ -59,9 +59,9 @@ def table(lake: DriverNode) -> Shown:
 
 def written(table: Shown) -> int:
     """How many files were rewritten so far."""
-    chores = SCAN_OFFLOADER.of(table.node.built.services)
-    assert isinstance(chores, Counting)
-    return chores.written
+    offloader = SCAN_OFFLOADER.of(table.node.built.services)
+    assert isinstance(offloader, Counting)
+    return offloader.written
 
 
 def there(table: Shown) -> list[str]:
@@ -108,11 +108,11 @@ def test_plans_at_the_same_time_wait_for_one_rewrite(table: Shown) -> None:
         return list(await asyncio.gather(*plans))
 
     answers = table.node.runner.run(ask())
-    chores = SCAN_OFFLOADER.of(table.node.built.services)
-    assert isinstance(chores, Counting)
+    offloader = SCAN_OFFLOADER.of(table.node.built.services)
+    assert isinstance(offloader, Counting)
 
     assert len({frozenset(files_of(each)) for each in answers}) == 1
-    assert (written(table), chores.twice) == (4, 0)
+    assert (written(table), offloader.twice) == (4, 0)
 
 
 def test_another_binding_has_files_of_its_own(table: Shown) -> None:

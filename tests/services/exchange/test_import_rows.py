@@ -14,7 +14,7 @@ from limnos.services.catalog.catalogs import catalog_create
 from limnos.services.catalog.filesets import FilesetRequest, fileset_create
 from limnos.services.iceberg.tables import table_create
 from limnos.services.iceberg.views import ViewRequest, view_create
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from tests.backends import StoreLab
 from tests.inprocess import LAKE, fill, new_table
 from tests.services.conftest import ServiceDesk

@@ -180,7 +180,7 @@ def test_what_incremental_readers_have_read(lake: DriverNode) -> None:
 async def _metalake_id(node: DriverNode) -> int:
     from limnos.access.authentication import Credential
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope
+    from limnos.services.request.request_scope import RequestScope
     from tests.inprocess import ADMIN  # noqa: F401 - the user of the credential below
 
     ctx = Context(node.built.services, Credential("admin"), "test")

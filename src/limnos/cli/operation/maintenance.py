@@ -32,8 +32,8 @@ def plan(catalog: str, /, *, kind: str | None = None, common: CommonFlags = DEFA
         Only this kind: compact, deletes, manifests, expire or metadata.
     """
     with common.client() as client:
-        found = client.maintenance.plan(catalog)
-    rows = [msgspec.structs.asdict(each) for each in found if kind in (None, each.kind)]
+        plan = client.maintenance.plan(catalog)
+    rows = [msgspec.structs.asdict(each) for each in plan if kind in (None, each.kind)]
     show_rows(
         rows, ["table", "kind", "score", "reason", "found_at"], shape=common.shape, empty="no table needs maintenance"
     )
@@ -49,28 +49,28 @@ def explain(path: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The table, as `main.raw.trips`.
     """
     with common.client() as client:
-        found = client.maintenance.explain(path)
+        report = client.maintenance.explain(path)
     if common.shape == "json":
-        show_fields(msgspec.to_builtins(found), shape=common.shape)
+        show_fields(msgspec.to_builtins(report), shape=common.shape)
         return
-    print("\n".join(visible(line) for line in _lines(found)))
+    print("\n".join(visible(line) for line in _lines(report)))
 
 
-def _lines(found: MaintenanceReport) -> Iterator[str]:
+def _lines(report: MaintenanceReport) -> Iterator[str]:
     """Yield the lines of an explanation for people."""
-    yield f"{found.data_files or 0} data files, {found.delete_files or 0} delete files, {found.total_bytes or 0} bytes"
-    yield f"writer: {found.writer}"
-    yield from (f"blocked: {each}" for each in found.blocked)
-    yield from (f"needs {each.kind}: {each.reason}" for each in found.findings)
-    if not found.findings:
+    yield f"{report.data_files or 0} data files, {report.delete_files or 0} delete files, {report.total_bytes or 0} bytes"
+    yield f"writer: {report.writer}"
+    yield from (f"blocked: {each}" for each in report.blocked)
+    yield from (f"needs {each.kind}: {each.reason}" for each in report.findings)
+    if not report.findings:
         yield "needs nothing"
-    for policy in found.policies:
+    for policy in report.policies:
         state = "" if policy.enabled else " (disabled, so it turns this off)"
         yield f"policy {policy.name} ({policy.type}) on {policy.on}{state}"
         yield from (f"  policy {name} on the same object does not apply" for name in policy.not_applied)
-    yield f"{found.removable} of {found.snapshots} snapshots may be removed"
-    yield from (f"  branch or tag {name} is past its age" for name in found.refs_removable)
-    for each in found.history:
+    yield f"{report.removable} of {report.snapshots} snapshots may be removed"
+    yield from (f"  branch or tag {name} is past its age" for name in report.refs_removable)
+    for each in report.history:
         yield f"  {each.snapshot_id} {each.at} {each.kept_because or 'may be removed'}"
 
 
@@ -84,8 +84,8 @@ def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The catalog, as `main`.
     """
     with common.client() as client:
-        found = client.maintenance.status(catalog)
-    rows = [msgspec.structs.asdict(each) for each in found.operations]
+        status = client.maintenance.status(catalog)
+    rows = [msgspec.structs.asdict(each) for each in status.operations]
     columns = ["id", "table", "kind", "state", "user", "policy", "started_at", "ended_at", "result"]
     show_rows(rows, columns, shape=common.shape, empty="no operation on a table was carried out")
-    sys.stderr.write(visible(f"assessing tables: {'on' if found.assess else 'off'}") + "\n")
+    sys.stderr.write(visible(f"assessing tables: {'on' if status.assess else 'off'}") + "\n")

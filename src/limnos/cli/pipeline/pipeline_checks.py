@@ -122,11 +122,11 @@ def _previews(
     launch = import_extra("limnos.pipeline.engine.launch", extra="spark")
     engine = import_extra("limnos.pipeline.engine.preview", extra="spark")
     token, user = common.credential(os.environ)
-    door = launch.ServerConnection(
+    connection = launch.ServerConnection(
         uri=common.address, metalake=common.metalake, token=token, user=user, ca_file=common.believed
     )
     pipeline = import_extra("limnos.pipeline.python", extra="pipelines").bound(result.pipeline, file.parent.absolute())
-    with launch.spark_for(door, master=master, connect=connect) as spark:
+    with launch.spark_for(connection, master=master, connect=connect) as spark:
         previews: Mapping[str, StepPreview] = engine.preview(
             spark, pipeline, levels=result.levels, catalogs=result.catalogs
         )

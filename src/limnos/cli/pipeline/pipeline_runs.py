@@ -92,7 +92,7 @@ def run(
     )
     command = _command()
     request = {
-        "door": _door(common),
+        "connection": _connection(common),
         "spark": command.SparkOptions(master=master, connect=connect),
         "parameters": _pairs(param),
         "options": options,
@@ -143,7 +143,7 @@ def resume(
     ended: RunResult = command.resume_run(
         run_id,
         file=file,
-        door=_door(common),
+        connection=_connection(common),
         spark=command.SparkOptions(master=master, connect=connect),
         options=options,
         listener=_listener(common),
@@ -202,7 +202,7 @@ def diff(
     """
     command = _command()
     result = command.diff_run(
-        run_id, door=_door(common), spark=command.SparkOptions(master=master, connect=connect), rows=rows
+        run_id, connection=_connection(common), spark=command.SparkOptions(master=master, connect=connect), rows=rows
     )
     columns = ["table", "added", "removed", "changed", "columns_added", "columns_removed"]
     show_rows([asdict(each) for each in result], columns, shape=common.shape, empty="no table differs")
@@ -220,7 +220,7 @@ def _command() -> ModuleType:
     return import_extra("limnos.pipeline.run.command", extra="spark")
 
 
-def _door(common: CommonFlags) -> object:
+def _connection(common: CommonFlags) -> object:
     token, user = common.credential(os.environ)
     make = import_extra("limnos.pipeline.engine.launch", extra="spark").ServerConnection
     return make(uri=common.address, metalake=common.metalake, token=token, user=user)

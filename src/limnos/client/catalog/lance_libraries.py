@@ -95,31 +95,35 @@ def _library(name: str) -> ModuleType:
 class Lance(LanceTables[BlockingSender]):
     """Client for Lance tables, which it can also open with pylance or LanceDB."""
 
-    __slots__ = ("_door",)
+    __slots__ = ("_connection",)
 
-    def __init__(self, sender: BlockingSender, scope: ClientScope, *, door: LanceConnection) -> None:
+    def __init__(self, sender: BlockingSender, scope: ClientScope, *, connection: LanceConnection) -> None:
         super().__init__(sender, scope)
-        self._door = door
+        self._connection = connection
 
     def namespace(self) -> LanceNamespace:
         """Connect pylance's namespace, for calls with a `namespace_client`."""
-        return self._door.namespace()
+        return self._connection.namespace()
 
     def dataset(self, path: str | Sequence[str], *, version: int | None = None, tag: str | None = None) -> LanceDataset:
         """Open a table as a pylance dataset: the latest version, or one by number or tag.
 
         If the server manages the table's versions, writes through the dataset are commits at the server.
         """
-        return self._door.dataset(self.load(path, version=version, tag=tag), version=_version_or_tag(version, tag))
+        return self._connection.dataset(
+            self.load(path, version=version, tag=tag), version=_version_or_tag(version, tag)
+        )
 
     def connect(self) -> LanceNamespaceDBConnection:
         """Connect LanceDB. It reads and writes files itself; namespaces begin with the catalog."""
-        connected: LanceNamespaceDBConnection = _library("lancedb").connect_namespace("rest", self._door.properties)
+        connected: LanceNamespaceDBConnection = _library("lancedb").connect_namespace(
+            "rest", self._connection.properties
+        )
         return connected
 
     def remote(self, catalog: str) -> DBConnection:
         """Connect LanceDB to a catalog so that the server reads and writes the files."""
-        address, options = self._door.remote(catalog)
+        address, options = self._connection.remote(catalog)
         connected: DBConnection = _library("lancedb").connect(address, **options)
         return connected
 
@@ -127,32 +131,34 @@ class Lance(LanceTables[BlockingSender]):
 class AsyncLance(LanceTables[AwaitedSender]):
     """The asynchronous version of `Lance`."""
 
-    __slots__ = ("_door",)
+    __slots__ = ("_connection",)
 
-    def __init__(self, sender: AwaitedSender, scope: ClientScope, *, door: LanceConnection) -> None:
+    def __init__(self, sender: AwaitedSender, scope: ClientScope, *, connection: LanceConnection) -> None:
         super().__init__(sender, scope)
-        self._door = door
+        self._connection = connection
 
     def namespace(self) -> LanceNamespace:
         """Connect pylance's namespace, whose calls block."""
-        return self._door.namespace()
+        return self._connection.namespace()
 
     async def dataset(
         self, path: str | Sequence[str], *, version: int | None = None, tag: str | None = None
     ) -> LanceDataset:
         """Open a table as a pylance dataset, whose own calls block."""
         table = await self.load(path, version=version, tag=tag)
-        return await asyncio.to_thread(self._door.dataset, table, version=_version_or_tag(version, tag))
+        return await asyncio.to_thread(self._connection.dataset, table, version=_version_or_tag(version, tag))
 
     async def connect(self) -> AsyncLanceNamespaceDBConnection:
         """Connect LanceDB's asynchronous client; namespaces begin with the catalog."""
         lancedb = await asyncio.to_thread(_library, "lancedb")
-        connected: AsyncLanceNamespaceDBConnection = lancedb.connect_namespace_async("rest", self._door.properties)
+        connected: AsyncLanceNamespaceDBConnection = lancedb.connect_namespace_async(
+            "rest", self._connection.properties
+        )
         return connected
 
     async def remote(self, catalog: str) -> AsyncConnection:
         """Connect LanceDB's asynchronous client to a catalog so that the server reads and writes the files."""
-        address, options = await asyncio.to_thread(self._door.remote, catalog)
+        address, options = await asyncio.to_thread(self._connection.remote, catalog)
         connected: AsyncConnection = await _library("lancedb").connect_async(address, **options)
         return connected
 

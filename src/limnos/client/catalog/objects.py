@@ -64,7 +64,7 @@ class Objects(Resource[S]):
         if not names and (current := (yield from find_schema_content(self.scope, parts[0]))):
             return "namespace" if len(parts) == 2 else current
         if not names:
-            raise _most_telling(parts, problems)
+            raise _most_specific(parts, problems)
         return names[0]
 
     def _is_lance(self, parts: Parts) -> Flow[bool]:
@@ -83,7 +83,7 @@ class Objects(Resource[S]):
         return (namespace, ("view", view_url(self.scope.metalake, parts)), table)
 
 
-def _most_telling(parts: Parts, problems: list[ClientError]) -> ClientError:
+def _most_specific(parts: Parts, problems: list[ClientError]) -> ClientError:
     """Choose the error to raise: a refusal, which has a reason, over several "not found".
 
     If all are refused, the last one (the table's) is used: most paths with three or more parts name a table.

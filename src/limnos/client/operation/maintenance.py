@@ -22,12 +22,12 @@ class Maintenance(Resource[S]):
     def plan(self, catalog: str) -> Flow[tuple[MaintenanceFinding, ...]]:
         """Return what the tables of a catalog need, the greatest need first."""
         url, after = self.own_url("catalogs", catalog, "maintenance", "findings"), None
-        found: list[MaintenanceFinding] = []
+        findings: list[MaintenanceFinding] = []
         while True:
             page = yield from call("GET", url, answer=MaintenanceFindings, query={"after": after})
-            found += page.findings
+            findings += page.findings
             if page.after is None:
-                return tuple(sorted(found, key=lambda each: (-each.score, each.table, each.kind)))
+                return tuple(sorted(findings, key=lambda each: (-each.score, each.table, each.kind)))
             after = str(page.after)
 
     @verb

@@ -84,8 +84,8 @@ def content_text(policy_type: str, content: Json) -> str:
         return msgspec.json.encode(_expiration(_read(content, SnapshotExpirationContent))).decode()
     if policy_type == ORPHAN_FILE_REMOVAL:
         return msgspec.json.encode(_orphan_removal(_read(content, OrphanFileRemovalContent))).decode()
-    told = ", ".join((CUSTOM, *MAINTENANCE_TYPES))
-    raise BadRequest(f"Field policyType is one of {told}, not {preview_value(policy_type)}")
+    types_text = ", ".join((CUSTOM, *MAINTENANCE_TYPES))
+    raise BadRequest(f"Field policyType is one of {types_text}, not {preview_value(policy_type)}")
 
 
 def _read(content: Json, shape: type[Content]) -> Content:

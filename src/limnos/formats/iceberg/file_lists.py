@@ -166,23 +166,23 @@ class _PageRequest(msgspec.Struct):
 
 
 def page_request(*, only_added: bool, skip: int, limit: int) -> bytes:
-    """Encode the second argument of `files_chore`."""
+    """Encode the second argument of `offloaded_files`."""
     return msgspec.json.encode(_PageRequest(only_added, skip, limit))
 
 
-def manifests_chore(data: bytes) -> list[bytes]:
+def offloaded_manifests(data: bytes) -> list[bytes]:
     """Read a manifest list: its bytes in, JSON of `ListedManifest`s out."""
     return [msgspec.json.encode(read_manifest_list(data))]
 
 
-def files_chore(data: bytes, requested: bytes) -> list[bytes]:
+def offloaded_files(data: bytes, requested: bytes) -> list[bytes]:
     """Read some files of a manifest: its bytes and a page request in, JSON of a `FilePage` out."""
     request = msgspec.json.decode(requested, type=_PageRequest)
     page = read_manifest(data, only_added=request.only_added, skip=request.skip, limit=request.limit)
     return [msgspec.json.encode(page)]
 
 
-def added_chore(request: bytes) -> list[bytes]:
+def offloaded_added(request: bytes) -> list[bytes]:
     """Return what a commit adds: the request's body in, JSON of `AddedSnapshots` out. Raises BadRequest."""
     try:
         updates = msgspec.json.decode(request, type=_CommitUpdates).updates
@@ -191,7 +191,7 @@ def added_chore(request: bytes) -> list[bytes]:
     return [msgspec.json.encode(added_snapshots(updates))]
 
 
-def snapshots_chore(body: bytes) -> list[bytes]:
+def offloaded_snapshots(body: bytes) -> list[bytes]:
     """Return a document's snapshots, statistics files and current snapshot id, as three JSON texts."""
     metadata = iceberg_metadata.decode(body)
     current = metadata.get("current-snapshot-id")

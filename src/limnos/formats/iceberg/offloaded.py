@@ -217,7 +217,7 @@ def reading_shape(body: bytes) -> list[bytes]:
     return [msgspec.json.encode(read_restrictions.reading_shape(iceberg_metadata.decode(body)))]
 
 
-CHORES: Mapping[str, Callable[..., list[bytes]]] = {
+OFFLOADED_WORK: Mapping[str, Callable[..., list[bytes]]] = {
     "iceberg-commit": commit,
     "iceberg-commit-create": commit_create,
     "iceberg-create": create,
@@ -231,9 +231,9 @@ CHORES: Mapping[str, Callable[..., list[bytes]]] = {
     "iceberg-view-create": view_create,
     "iceberg-view-commit": view_commit,
     "iceberg-view-register": view_register,
-    "iceberg-manifests": file_lists.manifests_chore,
-    "iceberg-files": file_lists.files_chore,
-    "iceberg-added": file_lists.added_chore,
-    "iceberg-snapshots": file_lists.snapshots_chore,
+    "iceberg-manifests": file_lists.offloaded_manifests,
+    "iceberg-files": file_lists.offloaded_files,
+    "iceberg-added": file_lists.offloaded_added,
+    "iceberg-snapshots": file_lists.offloaded_snapshots,
 }
 """The functions that a worker process offers, by name. All arguments and results are bytes."""

@@ -197,10 +197,10 @@ def _read_checkpoints(metadata: TableMetadata) -> tuple[ReadCheckpoint, ...]:
 
 def _inputs(text: str, *, at_ms: int) -> list[ReadCheckpoint]:
     try:
-        found = json.loads(text)
+        inputs = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    rows = found.items() if isinstance(found, dict) else ()
+    rows = inputs.items() if isinstance(inputs, dict) else ()
     return [
         ReadCheckpoint(name[:1000], state, at_ms)
         for name, state in rows
@@ -232,18 +232,18 @@ def read_small_files(manifests: Sequence[bytes], *, target_bytes: int) -> Manife
         try:
             names = field_names(data, "data_file", "partition")
             paths = [("data_file", "partition", name) for name in names]
-            wanted = (("data_file", "file_size_in_bytes"), ("status",), ("data_file", "content"), *paths)
-            for size, status, content, *partition in values_of(data, *wanted, is_needed=True):
+            columns = (("data_file", "file_size_in_bytes"), ("status",), ("data_file", "content"), *paths)
+            for size, status, content, *partition in values_of(data, *columns, is_needed=True):
                 if status == _DELETED or content:
                     continue
                 files += 1
                 if _number(size) < SMALL_SHARE * target_bytes:
-                    found = by_partition.setdefault(tuple(partition), [0, 0])
-                    found[0] += 1
-                    found[1] += _number(size)
+                    totals = by_partition.setdefault(tuple(partition), [0, 0])
+                    totals[0] += 1
+                    totals[1] += _number(size)
         except BadAvro as error:
             raise InvalidTable(f"A manifest cannot be read: {error}") from error
-    many = [found for found in by_partition.values() if found[0] >= INPUT_FILES_MIN]
+    many = [pair for pair in by_partition.values() if pair[0] >= INPUT_FILES_MIN]
     return ManifestFigures(files, sum(one[0] for one in many), sum(one[1] for one in many), len(many))
 
 
@@ -254,7 +254,7 @@ def manifest_findings(
     rows: Sequence[ManifestRow], figures: ManifestFigures | None, *, target_bytes: int
 ) -> list[AssessmentFinding]:
     """Return the findings about data files and manifests of a table's current snapshot."""
-    found: list[AssessmentFinding] = []
+    findings: list[AssessmentFinding] = []
     if figures is not None and figures.small_files:
         left = figures.partitions + figures.small_bytes // target_bytes
         mean = figures.small_bytes // figures.small_files
@@ -262,16 +262,16 @@ def manifest_findings(
             f"{figures.small_files} files of {size_text(mean)} on average in {figures.partitions} partitions;"
             f" the target is {size_text(target_bytes)}"
         )
-        told = {
+        figures_json = {
             "data_files": figures.files, "small_files": figures.small_files, "small_bytes": figures.small_bytes,
             "partitions": figures.partitions, "target_bytes": target_bytes,
         }  # fmt: skip
-        found.append(AssessmentFinding(COMPACT, max(1, figures.small_files - left), reason, told))
+        findings.append(AssessmentFinding(COMPACT, max(1, figures.small_files - left), reason, figures_json))
     entries = sum(row.entries for row in rows)
     if len(rows) > MANIFESTS_MIN and entries < MANIFEST_ENTRIES_MIN * len(rows):
         reason = f"{len(rows)} manifests of {entries // len(rows)} files on average: each scan opens them"
-        found.append(AssessmentFinding(MANIFESTS, len(rows), reason, {"manifests": len(rows), "entries": entries}))
-    return found
+        findings.append(AssessmentFinding(MANIFESTS, len(rows), reason, {"manifests": len(rows), "entries": entries}))
+    return findings
 
 
 def size_text(size: int) -> str:

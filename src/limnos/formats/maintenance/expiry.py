@@ -72,24 +72,24 @@ def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGu
         return ExpiryPlan(
             (), (), {each.snapshot_id: "gc.enabled is false" for each in snapshots}, "gc.enabled is false"
         )
-    kept: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     gone_refs = _old_refs(metadata, guards=guards, now_ms=now_ms)
     for name, ref in metadata.references.items():
         if name not in gone_refs:
-            _keep_ref(kept, metadata, rules=rules, name=name, ref=ref, now_ms=now_ms)
+            _keep_ref(reasons, metadata, rules=rules, name=name, ref=ref, now_ms=now_ms)
     for snapshot_id, reason in (*guards.pinned.items(), *guards.checkpoints.items()):
-        kept.setdefault(snapshot_id, reason)
+        reasons.setdefault(snapshot_id, reason)
     for snapshot_id in _recent(metadata, since_ms=now_ms - rules.recent_ms):
-        kept.setdefault(snapshot_id, "was current a short while ago: readers may still use it")
+        reasons.setdefault(snapshot_id, "was current a short while ago: readers may still use it")
     for snapshot_id, key in _own_checkpoints(metadata):
-        kept.setdefault(snapshot_id, f"is the newest with checkpoint {key}")
+        reasons.setdefault(snapshot_id, f"is the newest with checkpoint {key}")
     until_ms = now_ms - _age_ms(metadata, rules, ref=None)
     for each in snapshots:
         if each.timestamp_ms >= until_ms:
-            kept.setdefault(each.snapshot_id, "is younger than the age at which snapshots expire")
-    removed = tuple([each.snapshot_id for each in snapshots if each.snapshot_id not in kept])
-    there = {each.snapshot_id for each in snapshots}
-    return ExpiryPlan(removed, gone_refs, {key: reason for key, reason in kept.items() if key in there})
+            reasons.setdefault(each.snapshot_id, "is younger than the age at which snapshots expire")
+    removed = tuple([each.snapshot_id for each in snapshots if each.snapshot_id not in reasons])
+    snapshot_ids = {each.snapshot_id for each in snapshots}
+    return ExpiryPlan(removed, gone_refs, {key: reason for key, reason in reasons.items() if key in snapshot_ids})
 
 
 def expiry_updates(plan: ExpiryPlan) -> list[dict[str, object]]:
@@ -117,32 +117,32 @@ def _old_refs(metadata: TableMetadata, *, guards: ExpiryGuards, now_ms: int) -> 
     A reference at a snapshot that somebody needs stays.
     """
     times = {each.snapshot_id: each.timestamp_ms for each in metadata.snapshots or ()}
-    general, found = metadata.number(MAX_REF_AGE), []
+    general, old_refs = metadata.number(MAX_REF_AGE), []
     for name, ref in metadata.references.items():
         stated = [each for each in (ref.max_ref_age_ms, general) if each is not None]
         needed = ref.snapshot_id in guards.pinned or ref.snapshot_id in guards.checkpoints
         if name == MAIN or not stated or needed or ref.snapshot_id not in times:
             continue
         if now_ms - times[ref.snapshot_id] > max(stated):
-            found.append(name)
-    return tuple(found)
+            old_refs.append(name)
+    return tuple(old_refs)
 
 
 def _keep_ref(
-    kept: dict[int, str], metadata: TableMetadata, *, rules: ExpiryRules, name: str, ref: SnapshotRef, now_ms: int
+    reasons: dict[int, str], metadata: TableMetadata, *, rules: ExpiryRules, name: str, ref: SnapshotRef, now_ms: int
 ) -> None:
     """Add the snapshots that a reference keeps. A kind of reference that is not known keeps all its ancestors."""
     if ref.type == "tag":
-        kept.setdefault(ref.snapshot_id, f"tag {name} names it")
+        reasons.setdefault(ref.snapshot_id, f"tag {name} names it")
         return
     least, until_ms = _least(metadata, rules, ref=ref), now_ms - _age_ms(metadata, rules, ref=ref)
     for number, each in enumerate(metadata.ancestors(ref.snapshot_id)):
         if number == 0:
-            kept.setdefault(each.snapshot_id, f"is the head of branch {name}")
+            reasons.setdefault(each.snapshot_id, f"is the head of branch {name}")
         elif number < least:
-            kept.setdefault(each.snapshot_id, f"is one of the newest {least} of branch {name}")
+            reasons.setdefault(each.snapshot_id, f"is one of the newest {least} of branch {name}")
         elif each.timestamp_ms >= until_ms or ref.type != BRANCH:
-            kept.setdefault(each.snapshot_id, f"is younger than branch {name} keeps its snapshots")
+            reasons.setdefault(each.snapshot_id, f"is younger than branch {name} keeps its snapshots")
 
 
 def _recent(metadata: TableMetadata, *, since_ms: int) -> Iterable[int]:

@@ -83,12 +83,12 @@ def _writer(metadata: TableMetadata) -> str:
     return APPENDS if operations <= {"append", "replace"} else ROW_LEVEL
 
 
-def explain_chore(terms: bytes, body: bytes) -> list[bytes]:
+def offloaded_explain(terms: bytes, body: bytes) -> list[bytes]:
     """Explain a table: terms and its document in, JSON of a `TableExplanation` out. Raises InvalidTable."""
     return [msgspec.json.encode(explain_table(body, msgspec.json.decode(terms, type=ExplanationTerms)))]
 
 
-def expiry_chore(terms: bytes, body: bytes) -> list[bytes]:
+def offloaded_expiry(terms: bytes, body: bytes) -> list[bytes]:
     """Plan an expiry: terms and a document in, JSON of removed snapshots and references out. Raises InvalidTable."""
     plan = expiry_plan_of(metadata_of(body), msgspec.json.decode(terms, type=ExplanationTerms))
     return [msgspec.json.encode((plan.removed, plan.refs, plan.blocked))]

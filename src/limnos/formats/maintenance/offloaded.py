@@ -18,7 +18,7 @@ from limnos.formats.maintenance.assessment import (
     read_manifest_rows,
     read_small_files,
 )
-from limnos.formats.maintenance.explanation import expiry_chore, explain_chore
+from limnos.formats.maintenance.explanation import offloaded_expiry, offloaded_explain
 
 
 class AssessmentTerms(msgspec.Struct, array_like=True):
@@ -35,33 +35,35 @@ class ManifestTerms(msgspec.Struct, array_like=True):
     target_bytes: int
 
 
-def assess_chore(terms: bytes, *bodies: bytes) -> list[bytes]:
+def offloaded_assess(terms: bytes, *bodies: bytes) -> list[bytes]:
     """Assess tables by their documents: terms and documents in, JSON of `Assessment`s out."""
-    told = msgspec.json.decode(terms, type=AssessmentTerms)
-    found = [
-        assess_table(body, location, rules=rules, now_ms=told.now_ms)
-        for body, (location, rules) in zip(bodies, told.tables, strict=True)
+    assessment_terms = msgspec.json.decode(terms, type=AssessmentTerms)
+    assessments = [
+        assess_table(body, location, rules=rules, now_ms=assessment_terms.now_ms)
+        for body, (location, rules) in zip(bodies, assessment_terms.tables, strict=True)
     ]
-    return [msgspec.json.encode(found)]
+    return [msgspec.json.encode(assessments)]
 
 
-def manifest_rows_chore(data: bytes) -> list[bytes]:
+def offloaded_manifest_rows(data: bytes) -> list[bytes]:
     """Read a manifest list: its bytes in, JSON of `ManifestRow`s out. Raises InvalidTable."""
     return [msgspec.json.encode(read_manifest_rows(data))]
 
 
-def manifest_findings_chore(terms: bytes, *manifests: bytes) -> list[bytes]:
+def offloaded_manifest_findings(terms: bytes, *manifests: bytes) -> list[bytes]:
     """Assess a table by its manifests: terms and manifests in, JSON of `AssessmentFinding`s out. Raises InvalidTable."""
-    told = msgspec.json.decode(terms, type=ManifestTerms)
-    figures = read_small_files(manifests, target_bytes=told.target_bytes) if manifests else None
-    return [msgspec.json.encode(manifest_findings(told.rows, figures, target_bytes=told.target_bytes))]
+    manifest_terms = msgspec.json.decode(terms, type=ManifestTerms)
+    figures = read_small_files(manifests, target_bytes=manifest_terms.target_bytes) if manifests else None
+    return [
+        msgspec.json.encode(manifest_findings(manifest_terms.rows, figures, target_bytes=manifest_terms.target_bytes))
+    ]
 
 
-CHORES: Final[Mapping[str, Callable[..., list[bytes]]]] = {
-    "maintenance-assess": assess_chore,
-    "maintenance-manifest-rows": manifest_rows_chore,
-    "maintenance-manifest-findings": manifest_findings_chore,
-    "maintenance-explain": explain_chore,
-    "maintenance-expiry": expiry_chore,
+OFFLOADED_WORK: Final[Mapping[str, Callable[..., list[bytes]]]] = {
+    "maintenance-assess": offloaded_assess,
+    "maintenance-manifest-rows": offloaded_manifest_rows,
+    "maintenance-manifest-findings": offloaded_manifest_findings,
+    "maintenance-explain": offloaded_explain,
+    "maintenance-expiry": offloaded_expiry,
 }
 """The functions that a worker process offers, by name."""

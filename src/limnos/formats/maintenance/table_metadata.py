@@ -101,8 +101,8 @@ class TableMetadata(msgspec.Struct, rename="kebab", frozen=True):
 
     def number(self, name: str) -> int | None:
         """Return a property as a number that is not negative; None if it is not set or is no such number."""
-        found = (self.text(name) or "").strip()
-        return int(found) if found.isascii() and found.isdigit() and len(found) < 19 else None
+        digits = (self.text(name) or "").strip()
+        return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 
     def is_off(self, name: str) -> bool:
         """Return whether a property is set to `false`."""

@@ -62,7 +62,7 @@ def residual(aim: bytes, requested: bytes) -> list[bytes]:
     return [msgspec.json.encode(filter_json(table.filter))]
 
 
-CHORES: Mapping[str, Callable[..., list[bytes]]] = {
+OFFLOADED_WORK: Mapping[str, Callable[..., list[bytes]]] = {
     "scan-aim": find_scan_scope,
     "scan-manifests": manifests,
     "scan-tasks": tasks,

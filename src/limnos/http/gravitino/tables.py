@@ -114,7 +114,7 @@ async def tables_list(request: Request, ctx: Context) -> Response:
             return source_tables.tables_visible(request_view, levels)
         if format_of(request_view) != LANCE:
             response = identifiers([metalake, catalog, schema], tables.tables_list(request_view, levels).texts())
-            response.lasting = cache_validity_of(request_view, ctx.credential) if request.may_be_kept else None
+            response.validity = cache_validity_of(request_view, ctx.credential) if request.may_be_kept else None
             return response
         visible_object = catalog_directory_of(request_view, Action.TABLE_LIST)
         return (
@@ -168,7 +168,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
         response = ok(table=_iceberg_table(node, request_view.document(node.id)))
         if request.may_be_kept:
             about = (Kind.TABLE, (*levels, name), action)
-            response.lasting = cache_validity_of(request_view, ctx.credential, about=about, document=True)
+            response.validity = cache_validity_of(request_view, ctx.credential, about=about, document=True)
         return response
 
     result = await ctx.read(scope, read)

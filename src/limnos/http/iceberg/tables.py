@@ -161,7 +161,7 @@ async def tables_list(request: Request, ctx: Context) -> Response:
     page, validity = await ctx.read(scope, read)
     before = b'{"namespace":' + msgspec.json.encode(namespace) + b',"name":'
     response = Response(200, join_page(b"identifiers", page, before=before, after=b"}"))
-    response.lasting = validity
+    response.validity = validity
     return response
 
 
@@ -206,7 +206,7 @@ async def table_load(request: Request, ctx: Context) -> Response:
         if mode == "refs":
             whole = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
         response = _load_response(whole, etag, end=end)
-    response.lasting = None if delegates else _depend_on_file(ctx, document, validity)
+    response.validity = None if delegates else _depend_on_file(ctx, document, validity)
     return response
 
 
@@ -244,7 +244,7 @@ def _depend_on_file(ctx: Context, document: MetadataDocument, validity: CacheVal
 
 async def _refs_only(ctx: Context, document: MetadataDocument) -> bytes:
     if is_heavy(document):
-        (reduced,) = await ctx.services.chores.do("iceberg-refs-only", document.body)
+        (reduced,) = await ctx.services.offloader.do("iceberg-refs-only", document.body)
         return reduced
     return iceberg_metadata.encode(iceberg_metadata.refs_only(iceberg_metadata.decode(document.body)))
 
@@ -263,7 +263,7 @@ async def table_exists(request: Request, ctx: Context) -> Response:
         )
 
     response = no_content()
-    response.lasting = await ctx.read(scope, read)
+    response.validity = await ctx.read(scope, read)
     return response
 
 

@@ -65,7 +65,7 @@ class ServerConnection:
 
 @contextmanager
 def spark_for(
-    door: ServerConnection,
+    connection: ServerConnection,
     *,
     master: str = "local[*]",
     connect: str | None = None,
@@ -77,16 +77,16 @@ def spark_for(
     `connect` is the address of a Spark Connect server, `sc://host:15002`; without it Spark is started for `master`. An
     unreachable server is retried for `away_s` seconds.
     """
-    with door.client() as client:
+    with connection.client() as client:
         listed = RetryPolicy(away_s, stop=StopSignal()).on(client.catalogs.list)
         catalogs = sorted(each.name for each in listed if each.provider == PROVIDER)
     from pyspark.logger import PySparkLogger  # noqa: PLC0415 - heavy, and only in the extra
 
     with _quiet():
         spark = (
-            _start_session(door, catalogs, master=master, config=config)
+            _start_session(connection, catalogs, master=master, config=config)
             if connect is None
-            else _connect_session(door, catalogs, address=connect, config=config)
+            else _connect_session(connection, catalogs, address=connect, config=config)
         )
     PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(
         logging.CRITICAL
@@ -101,23 +101,23 @@ def spark_for(
 
 
 def _start_session(
-    door: ServerConnection, catalogs: Sequence[str], *, master: str, config: Mapping[str, str] | None
+    connection: ServerConnection, catalogs: Sequence[str], *, master: str, config: Mapping[str, str] | None
 ) -> SparkSession:
     return session(
-        door.uri,
-        metalake=door.metalake,
+        connection.uri,
+        metalake=connection.metalake,
         catalogs=catalogs,
-        token=door.token,
-        user=door.user,
+        token=connection.token,
+        user=connection.user,
         master=master,
         app_name="limnos-pipeline",
         config={**_SETTINGS, **(config or {})},
-        ca_file=door.ca_file,
+        ca_file=connection.ca_file,
     )
 
 
 def _connect_session(
-    door: ServerConnection, catalogs: Sequence[str], *, address: str, config: Mapping[str, str] | None
+    connection: ServerConnection, catalogs: Sequence[str], *, address: str, config: Mapping[str, str] | None
 ) -> SparkSession:
     """Open a session of a running Spark Connect server. The server must have Iceberg's runtime and extensions."""
     if not address.startswith("sc://"):
@@ -126,10 +126,10 @@ def _connect_session(
     from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
 
     settings = config_for(
-        door.uri,
-        metalake=door.metalake,
+        connection.uri,
+        metalake=connection.metalake,
         catalogs=catalogs,
-        authorization=authorization(token=door.token, user=door.user),
+        authorization=authorization(token=connection.token, user=connection.user),
         master=address,
     )
     try:

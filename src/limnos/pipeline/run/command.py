@@ -46,7 +46,7 @@ class SparkOptions:
 def run_file(
     file: Path,
     *,
-    door: ServerConnection,
+    connection: ServerConnection,
     spark: SparkOptions,
     parameters: Mapping[str, str],
     options: RunOptions,
@@ -54,7 +54,7 @@ def run_file(
 ) -> RunResult:
     """Run the pipeline of a file."""
     project = load(file)
-    with _run_means(project, door=door, spark=spark, listener=listener, away_s=options.away_s) as means:
+    with _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s) as means:
         return start(
             project.bound(),
             means,
@@ -69,7 +69,7 @@ def backfill(
     file: Path,
     *,
     over: str,
-    door: ServerConnection,
+    connection: ServerConnection,
     spark: SparkOptions,
     parameters: Mapping[str, str],
     options: RunOptions,
@@ -78,7 +78,7 @@ def backfill(
     """Run the pipeline of a file once for each value of a parameter, in one Spark session."""
     project = load(file)
     values = parse_range(project.declaration, over)
-    with _run_means(project, door=door, spark=spark, listener=listener, away_s=options.away_s) as means:
+    with _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s) as means:
         return run_range(
             values,
             lambda value: start(
@@ -93,34 +93,40 @@ def backfill(
 
 
 def dry_run(
-    file: Path, *, door: ServerConnection, spark: SparkOptions, parameters: Mapping[str, str], options: RunOptions
+    file: Path, *, connection: ServerConnection, spark: SparkOptions, parameters: Mapping[str, str], options: RunOptions
 ) -> tuple[StepIntent, ...]:
     """Return the steps that a run of the file would execute, in order. Nothing is written or registered."""
     project = load(file)
-    with _run_means(project, door=door, spark=spark, listener=ignore_event, away_s=options.away_s) as means:
+    with _run_means(project, connection=connection, spark=spark, listener=ignore_event, away_s=options.away_s) as means:
         return intents(project.bound(), means, parameters=parameters, options=options)
 
 
 def resume_run(
-    run: str, *, file: Path | None, door: ServerConnection, spark: SparkOptions, options: RunOptions, listener: Listener
+    run: str,
+    *,
+    file: Path | None,
+    connection: ServerConnection,
+    spark: SparkOptions,
+    options: RunOptions,
+    listener: Listener,
 ) -> RunResult:
     """Resume a run from the file that it was started from, or from `file`."""
-    with door.client() as client:
+    with connection.client() as client:
         seen = RetryPolicy(options.away_s, stop=StopSignal()).on(lambda: client.runs.load(run))
     project = _project(seen, file)
-    with _run_means(project, door=door, spark=spark, listener=listener, away_s=options.away_s) as means:
+    with _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s) as means:
         return resume(project.bound(), means, run_id=run, directory=project.directory, options=options)
 
 
-def diff_run(run: str, *, door: ServerConnection, spark: SparkOptions, rows: int) -> tuple[BranchDifference, ...]:
+def diff_run(run: str, *, connection: ServerConnection, spark: SparkOptions, rows: int) -> tuple[BranchDifference, ...]:
     """Return what publishing a run would change, table by table."""
-    with door.client() as client:
+    with connection.client() as client:
         seen = client.runs.load(run)
         keys = _keys(client.pipelines.load(seen.pipeline, version=seen.version).declaration or {})
     branches = branches_of(seen)
     if not branches:
         raise BadRequest(f"run {run} has no finished step, so there is nothing to compare")
-    with spark_for(door, master=spark.master, connect=spark.connect) as session:
+    with spark_for(connection, master=spark.master, connect=spark.connect) as session:
         return tuple(
             difference(session, branch, keys=keys.get(".".join(branch.table), ()), rows=rows) for branch in branches
         )
@@ -151,13 +157,13 @@ def _keys(declaration: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
 
 @contextmanager
 def _run_means(
-    project: Project, *, door: ServerConnection, spark: SparkOptions, listener: Listener, away_s: float
+    project: Project, *, connection: ServerConnection, spark: SparkOptions, listener: Listener, away_s: float
 ) -> Iterator[RunMeans]:
     stop = StopSignal()
     with (
-        door.client() as client,
-        door.client(timeout_s=10) as heart,
-        spark_for(door, master=spark.master, connect=spark.connect, away_s=away_s) as session,
+        connection.client() as client,
+        connection.client(timeout_s=10) as heart,
+        spark_for(connection, master=spark.master, connect=spark.connect, away_s=away_s) as session,
         closing(SparkEngine(session, is_stopped=lambda: stop.reason is not None)) as engine,
         stop_on_signals(stop),
     ):

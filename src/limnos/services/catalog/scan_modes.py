@@ -40,7 +40,7 @@ async def table_scan_mode(ctx: Context, document: MetadataDocument, *, propertie
     own = ""
     if _MARK in document.body:
         (data,) = (
-            await ctx.services.chores.do("iceberg-scan-mode", document.body)
+            await ctx.services.offloader.do("iceberg-scan-mode", document.body)
             if is_heavy(document)
             else scan_mode(document.body)
         )

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
     from limnos.services.request.defaults import RequestDefaults
 
-_TELLING: Final = (
+_REPORTED_ERRORS: Final = (
     BadRequest, InvalidName, MissingFile, StorageFailed, AlreadyExists, UnsupportedOperation, UnreadableRecord, InvalidTable, NotFound,
 )  # fmt: skip
 _TYPE_WORDS: Final = {1: "RELATIONAL", 2: "FILE", 3: "STREAM", 4: "ML"}
@@ -75,7 +75,7 @@ def with_record_number(number: int) -> Iterator[None]:
     """Add the record's number to errors. Raises BadRequest."""
     try:
         yield
-    except _TELLING as error:
+    except _REPORTED_ERRORS as error:
         raise BadRequest(f"Record {number}: {error.message}") from error
 
 

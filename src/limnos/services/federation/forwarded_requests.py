@@ -179,13 +179,13 @@ async def forward_create(
             permit,
         )  # the caller will own it
 
-    vending_decision, has_shadow, permit = await ctx.read(scope, decide)
+    vending_decision, has_placeholder, permit = await ctx.read(scope, decide)
     if vending is None or not vending_decision.vends:
         vending_decision = vending_decision._replace(vends=False)
     reply = await _exchange(
         ctx, vending_decision.origin, call=vending if vending is not None and vending_decision.vends else call
     )
-    if not stages and not (overwrites and has_shadow):
+    if not stages and not (overwrites and has_placeholder):
         await placeholder_submit(ctx, permit)
     return reply, vending_decision
 

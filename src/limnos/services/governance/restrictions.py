@@ -153,7 +153,7 @@ async def _filter_of(ctx: Context, request: object) -> str:
         return msgspec.json.encode(filter_read(request)).decode()
     if len(request) > FILTER_TEXT_MAX:
         raise BadRequest(f"A filter has at most {FILTER_TEXT_MAX} characters")
-    (data,) = await ctx.services.chores.do("iceberg-filter", request.encode())
+    (data,) = await ctx.services.offloader.do("iceberg-filter", request.encode())
     return data.decode()
 
 

@@ -148,7 +148,7 @@ class _AddedFilesCheck:
 async def _added_of(ctx: Context, commit: CommitFiles) -> AddedSnapshots:
     if commit.raw is None:
         return added_snapshots(commit.updates)
-    (data,) = await ctx.services.chores.do("iceberg-added", commit.raw)
+    (data,) = await ctx.services.offloader.do("iceberg-added", commit.raw)
     return msgspec.json.decode(data, type=AddedSnapshots)
 
 

@@ -225,7 +225,7 @@ async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> Co
         )
         if built is None:
             return CommitResult(base.document, None)
-        old, whole = built[0], await add_metadata_scheme(request.ctx.services.chores, built[1])
+        old, whole = built[0], await add_metadata_scheme(request.ctx.services.offloader, built[1])
         new = whole.metadata
         lock = check_dataset_commit(base.guard, request.proof, before=old, after=new)
         document, data = document_of(whole, previous=base.document, node_id=base.table.id, place=base.place, before=old)
@@ -279,7 +279,7 @@ async def change_apply(
         return None if new is base else (base, NewMetadata(new))
     raw = change.raw or msgspec.json.encode({"requirements": change.requirements, "updates": change.updates})
     terms = msgspec.json.encode(CommitTerms(commit_state.uuid, now_ms, commit_state.file, ahead_ms))
-    parts = await services.chores.do("iceberg-commit", commit_state.body, raw, terms)
+    parts = await services.offloader.do("iceberg-commit", commit_state.body, raw, terms)
     return (msgspec.json.decode(parts[0]), new_metadata_of(parts[1:])) if parts else None
 
 
@@ -290,7 +290,9 @@ async def change_create(services: NodeServices, change: CommitChange) -> NewMeta
         return NewMetadata(
             iceberg_updates.apply(None, change.updates, now_ms=now_ms, previous_location=None, ahead_ms=ahead_ms)
         )
-    return new_metadata_of(await services.chores.do("iceberg-commit-create", change.raw, b"%d %d" % (now_ms, ahead_ms)))
+    return new_metadata_of(
+        await services.offloader.do("iceberg-commit-create", change.raw, b"%d %d" % (now_ms, ahead_ms))
+    )
 
 
 async def _swap(

@@ -129,7 +129,7 @@ async def _shape(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions,
     """Return how to read and restrict the table's files. `query` is a salt that is unique to the query."""
     document = scanned.document
     if is_heavy(document):
-        (data,) = await ctx.services.chores.do("iceberg-reading-shape", document.body)
+        (data,) = await ctx.services.offloader.do("iceberg-reading-shape", document.body)
         metadata: Json = msgspec.json.decode(data)
     else:
         metadata = reading_shape(iceberg_metadata.decode(document.body))

@@ -73,7 +73,7 @@ async def document_for_caller(ctx: Context, visible_object: TableVisibility) -> 
     if bound is None:
         return document
     if is_heavy(document):
-        (body,) = await ctx.services.chores.do("iceberg-restricted", document.body, msgspec.json.encode(bound))
+        (body,) = await ctx.services.offloader.do("iceberg-restricted", document.body, msgspec.json.encode(bound))
         metadata = iceberg_metadata.decode(body)
     else:
         metadata = restrict_metadata(iceberg_metadata.decode(document.body), bound)

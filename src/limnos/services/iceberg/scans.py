@@ -99,7 +99,7 @@ class TableScan:
                 f"Restrictions bind {scanned.asker.name} on this table ({CLOSED_TO}), and this way of planning does not keep them"
             )
         self._files = ctx.services.files
-        self._chores = SCAN_OFFLOADER.of(ctx.services)
+        self._offloader = SCAN_OFFLOADER.of(ctx.services)
         self._turns = SCAN_QUEUE.of(ctx.services)
         self._scanned = scanned
         self.asker = scanned.asker
@@ -137,7 +137,7 @@ class TableScan:
         return ScanTasks(results[0], results[1], int(results[2]))
 
     async def _do(self, name: str, *parts: bytes) -> list[bytes]:
-        return await self._chores.do(name, self._aim, self._asked, *parts, caller=self.asker.name)
+        return await self._offloader.do(name, self._aim, self._asked, *parts, caller=self.asker.name)
 
     def _turn(self) -> AbstractAsyncContextManager[None]:
         return self._turns.turn((("caller", self.asker.name),))

@@ -121,7 +121,7 @@ async def table_check(
     files = TableFiles(ctx, place, places=await own_locations(ctx, document))
     async with SCAN_QUEUE.of(ctx.services).turn((("caller", user),)):
         check = _SliceCheck(files, files_max=files_max, every=every)
-        results = await ctx.services.chores.do("iceberg-snapshots", document.body)
+        results = await ctx.services.offloader.do("iceberg-snapshots", document.body)
         if position == _START:
             await check.begin(document, msgspec.json.decode(results[1], type=list[ListedFile]))
         snapshots = msgspec.json.decode(results[0], type=list[SnapshotFiles])

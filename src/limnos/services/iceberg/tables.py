@@ -138,7 +138,7 @@ async def table_stage(
         return draft
 
     draft = await ctx.read(scope, look)
-    whole = await add_metadata_scheme(ctx.services.chores, await build_metadata(ctx, request, draft))
+    whole = await add_metadata_scheme(ctx.services.offloader, await build_metadata(ctx, request, draft))
     document, _ = document_of(whole, previous=None, node_id=0, place=draft.place)
     new_data_paths(whole.metadata, before=None, place=draft.place)
     vended = await _credentials(ctx, document, draft=draft, unless_claimed=True) if request.delegates else None
@@ -207,7 +207,7 @@ async def build_metadata(ctx: Context, request: TableRequest, draft: NewTable) -
         raise BadRequest("Field 'location' is empty: give a location, or leave it out to get one")
     if request.raw is not None:
         terms = msgspec.json.encode(CreateTerms(table_uuid, now_ms, location))
-        return new_metadata_of(await ctx.services.chores.do("iceberg-create", request.raw, terms))
+        return new_metadata_of(await ctx.services.offloader.do("iceberg-create", request.raw, terms))
     metadata = new_table(
         uuid=table_uuid, location=location, schema=request.schema, partition_spec=request.partition_spec,
         write_order=request.write_order, properties=request.properties, now_ms=now_ms,
@@ -239,7 +239,7 @@ async def table_make(
     Returns:
         The table's document, and its catalog's record.
     """
-    whole = await add_metadata_scheme(ctx.services.chores, whole)
+    whole = await add_metadata_scheme(ctx.services.offloader, whole)
     catalog = draft.place.catalog
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
     if delegates:
@@ -277,7 +277,7 @@ def add_location_scheme(metadata: Json) -> Json:
     return {**metadata, "location": normalise(location)}
 
 
-async def add_metadata_scheme(chores: WorkOffloader, whole: NewMetadata) -> NewMetadata:
+async def add_metadata_scheme(offloader: WorkOffloader, whole: NewMetadata) -> NewMetadata:
     """Do what `add_location_scheme` does, for metadata that offloaded work may have built."""
     location = whole.metadata["location"]
     if not isinstance(location, str) or not location.startswith("/"):
@@ -285,7 +285,9 @@ async def add_metadata_scheme(chores: WorkOffloader, whole: NewMetadata) -> NewM
     metadata = add_location_scheme(whole.metadata)
     if whole.body is None:
         return NewMetadata(metadata)
-    return NewMetadata(metadata, *await chores.do("iceberg-relocate", whole.body, str(metadata["location"]).encode()))
+    return NewMetadata(
+        metadata, *await offloader.do("iceberg-relocate", whole.body, str(metadata["location"]).encode())
+    )
 
 
 def document_of(
@@ -432,7 +434,7 @@ async def table_read_registered(
     """Read an existing metadata file as the document of a new table. Raises OutsideRoots, BadRequest, MissingFile."""
     place.check(metadata_location)
     data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
-    whole = await add_metadata_scheme(ctx.services.chores, await _registrable_table(ctx, data))
+    whole = await add_metadata_scheme(ctx.services.offloader, await _registrable_table(ctx, data))
     metadata = whole.metadata
     document = MetadataDocument(
         node_id=0, version=1, uuid=cast("str", metadata["table-uuid"]),
@@ -453,7 +455,7 @@ async def _registrable_table(ctx: Context, data: bytes) -> NewMetadata:
     uuid, latest_ms = new_uuid(_now_ms()), latest_time(ctx)
     if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
         return new_metadata_of(
-            await ctx.services.chores.do("iceberg-register", data, b"%b %d" % (uuid.encode(), latest_ms))
+            await ctx.services.offloader.do("iceberg-register", data, b"%b %d" % (uuid.encode(), latest_ms))
         )
     metadata = iceberg_metadata.decode(data)
     iceberg_metadata.check_registrable(metadata, latest_ms=latest_ms)

@@ -114,7 +114,7 @@ async def view_create(ctx: Context, scope: RequestScope, *, namespace: Levels, r
     Raises NotFound, AlreadyExists, BadRequest, OutsideRoots, PermissionDenied.
     """
     draft = await ctx.read(scope, lambda request_view: new_view_of(request_view, namespace, request.name))
-    whole = await add_metadata_scheme(ctx.services.chores, await view_build(ctx, request, draft))
+    whole = await add_metadata_scheme(ctx.services.offloader, await view_build(ctx, request, draft))
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
     written = ctx.services.files.written(document.metadata_location, data, draft.place.catalog.properties, first=True)
     async with written:
@@ -130,7 +130,7 @@ async def view_build(ctx: Context, request: ViewRequest, draft: NewTable) -> New
         raise BadRequest("Field 'location' is empty: give a location, or leave it out to get one")
     if request.raw is not None:
         terms = msgspec.json.encode(CreateTerms(uuid, now_ms, location, ahead_ms))
-        return new_metadata_of(await ctx.services.chores.do("iceberg-view-create", request.raw, terms))
+        return new_metadata_of(await ctx.services.offloader.do("iceberg-view-create", request.raw, terms))
     metadata = view_updates.new_view(
         uuid=uuid, location=location, schema=request.schema, version=request.version, properties=request.properties,
         now_ms=now_ms, ahead_ms=ahead_ms,
@@ -168,7 +168,7 @@ async def view_read_registered(ctx: Context, place: CatalogStorage, *, metadata_
     """Read an existing metadata file as the document of a new view. Raises OutsideRoots, BadRequest, MissingFile."""
     place.check(metadata_location)
     data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
-    whole = await add_metadata_scheme(ctx.services.chores, await _registrable_view(ctx, data))
+    whole = await add_metadata_scheme(ctx.services.offloader, await _registrable_view(ctx, data))
     metadata = whole.metadata
     return MetadataDocument(
         node_id=0, version=1, uuid=cast("str", metadata["view-uuid"]),
@@ -181,7 +181,7 @@ async def view_read_registered(ctx: Context, place: CatalogStorage, *, metadata_
 async def _registrable_view(ctx: Context, data: bytes) -> NewMetadata:
     latest_ms = latest_time(ctx)
     if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
-        return new_metadata_of(await ctx.services.chores.do("iceberg-view-register", data, b"%d" % latest_ms))
+        return new_metadata_of(await ctx.services.offloader.do("iceberg-view-register", data, b"%d" % latest_ms))
     metadata = iceberg_metadata.decode(data)
     view_metadata.check_registrable(metadata, latest_ms=latest_ms)
     return NewMetadata(metadata)
@@ -230,7 +230,7 @@ async def _replace(ctx: Context, scope: RequestScope, request: ViewReplaceReques
         return await _swap(
             ctx, scope, request, base, ViewReplace(base.view, None, base.document.version, False, adopted, base.used)
         )
-    old, whole = built[0], await add_metadata_scheme(ctx.services.chores, built[1])
+    old, whole = built[0], await add_metadata_scheme(ctx.services.offloader, built[1])
     document, data = document_of(whole, previous=base.document, node_id=base.view.id, place=base.place, before=old)
     relocates = document.location != base.document.location
     command = ViewReplace(base.view, document, base.document.version, relocates, adopted, base.used)
@@ -260,7 +260,7 @@ async def view_rebuild(
         return None if new is base else (base, NewMetadata(new)), view_updates.writes_text(request.updates)
     raw = request.raw or msgspec.json.encode({"requirements": request.requirements, "updates": request.updates})
     terms = msgspec.json.encode(CommitTerms(document.uuid, now_ms, document.metadata_location, ahead_ms))
-    data, *parts = await ctx.services.chores.do("iceberg-view-commit", document.body, raw, terms)
+    data, *parts = await ctx.services.offloader.do("iceberg-view-commit", document.body, raw, terms)
     return (msgspec.json.decode(parts[0]), new_metadata_of(parts[1:])) if parts else None, data == b"text"
 
 

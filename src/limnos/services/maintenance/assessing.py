@@ -98,12 +98,12 @@ async def assess_run(work: TaskContext, payload: AssessmentPosition) -> tuple[As
     if services is None or not services.defaults.maintenance.assess:
         return payload, "off (setting maintenance.assess)"
     round_ = AssessmentRound(services, tables_max=TABLES_PER_ROUND)
-    found = await work.kept(round_.run(payload))
+    outcome = await work.kept(round_.run(payload))
     await work.submit(lambda tx: tx.maintenance.tidy(lost_ms=_OPERATIONS_LOST_MS, keep_ms=_OPERATIONS_KEEP_MS))
     counts = await services.gate.look_up(finding_counts_read)
     FINDINGS.clear()
     FINDINGS.update({(kind,): number for kind, number in counts.items()})
-    return found, f"assessed {round_.tables} tables, read manifests of {round_.manifest_tables}"
+    return outcome, f"assessed {round_.tables} tables, read manifests of {round_.manifest_tables}"
 
 
 class AssessmentRound:
@@ -180,11 +180,11 @@ class AssessmentRound:
         if not heads or is_dataset(heads[0]):
             return ()
         body = TableBody(document.node_id, document.version, document.metadata_location, document.body)
-        (found,) = await self._offload([body], [assessment_rules(policies)])
+        (finding,) = await self._offload([body], [assessment_rules(policies)])
         stored = await self.services.gate.look_up(lambda: findings_of([document.node_id]))
-        kept = [row for row in stored if row.kind in (COMPACT, MANIFESTS)] if found.manifest_list else []
+        rows = [row for row in stored if row.kind in (COMPACT, MANIFESTS)] if finding.manifest_list else []
         now_ms = self.services.store.time.now_ms()
-        return (*[row._replace(found_at=now_ms) for row in _rows(heads[0], found.findings)], *kept)
+        return (*[row._replace(found_at=now_ms) for row in _rows(heads[0], finding.findings)], *rows)
 
     # ------------------------------------------------------------------------------------------- a batch
 
@@ -210,16 +210,16 @@ class AssessmentRound:
         if self._policies:
             await self._know(ids)
         rules = [assessment_rules(self._policies.effective(self.chain(body.node_id))) for body in bodies]
-        found = await self._offload(bodies, rules)
+        assessments = await self._offload(bodies, rules)
         before = await look_up(lambda: findings_of(ids))
         readers = await look_up(lambda: checkpoints_by(ids))
         rows: list[FindingRow] = []
         checkpoints: list[CheckpointRow] = []
-        for body, each in zip(bodies, found, strict=True):
+        for body, each in zip(bodies, assessments, strict=True):
             ASSESSED["unreadable" if each.unreadable else "assessed",] += 1
             head = by_id[body.node_id]
-            kept = [row for row in before if row.node_id == body.node_id and row.kind in (COMPACT, MANIFESTS)]
-            rows += _rows(head, each.findings) + await self._manifests(head, body, assessment=each, before=kept)
+            old_rows = [row for row in before if row.node_id == body.node_id and row.kind in (COMPACT, MANIFESTS)]
+            rows += _rows(head, each.findings) + await self._manifests(head, body, assessment=each, before=old_rows)
             checkpoints += await self._checkpoints(head, each)
         await self._store(ids, rows, before=before)
         if sorted(checkpoints) != sorted(readers):
@@ -232,8 +232,8 @@ class AssessmentRound:
         tables = [(body.metadata_location, each) for body, each in zip(bodies, rules, strict=True)]
         terms = msgspec.json.encode(AssessmentTerms(self.services.store.time.now_ms(), tables))
         is_small = sum(len(body.body) for body in bodies) <= _INLINE_BYTES
-        chores = InlineOffloader() if is_small else self.services.chores
-        (text,) = await chores.do("maintenance-assess", terms, *[body.body for body in bodies])
+        offloader = InlineOffloader() if is_small else self.services.offloader
+        (text,) = await offloader.do("maintenance-assess", terms, *[body.body for body in bodies])
         return msgspec.json.decode(text, type=list[Assessment])
 
     async def _know(self, ids: Sequence[int]) -> None:
@@ -252,11 +252,11 @@ class AssessmentRound:
 
     def chain(self, node_id: int) -> list[int]:
         """Return the ids of a table and its ancestors up to the catalog, as far as they were read."""
-        found = []
+        links = []
         while node_id in self._ancestors and self._ancestors[node_id][1] is not Kind.METALAKE:
-            found.append(node_id)
+            links.append(node_id)
             node_id = self._ancestors[node_id][0]
-        return found
+        return links
 
     async def _store(self, ids: Sequence[int], rows: Sequence[FindingRow], *, before: Sequence[FindingRow]) -> None:
         """Store findings, and only of the tables whose findings differ from the stored ones."""
@@ -269,8 +269,8 @@ class AssessmentRound:
         }
         changed = [each for each in ids if each in differs]
         if changed:
-            kept = [row for row in rows if row.node_id in differs]
-            await self._submit(lambda tx: tx.maintenance.replace_findings(changed, kept))
+            new_rows = [row for row in rows if row.node_id in differs]
+            await self._submit(lambda tx: tx.maintenance.replace_findings(changed, new_rows))
 
     async def _submit(self, mutation: Callable[[Tx], None]) -> None:
         await self.services.store.submit(_PERMIT, mutation)
@@ -293,12 +293,12 @@ class AssessmentRound:
             return list(before)
         self.manifest_tables += 1
         try:
-            found = await self._read_manifests(body, assessment)
+            findings = await self._read_manifests(body, assessment)
         except LimnosError as error:
             ASSESSED["manifests not read",] += 1
             log.warning("manifests of a table were not read", table=head.node_id, error=error.message)
             return list(before)
-        return _rows(head, found)
+        return _rows(head, findings)
 
     async def _read_manifests(self, body: TableBody, assessment: Assessment) -> Sequence[AssessmentFinding]:
         document = await self.services.gate.look_up(lambda: document_read(body.node_id))
@@ -307,7 +307,7 @@ class AssessmentRound:
         files = await maintained_files(self.services, document)
         if files is None:
             return ()
-        (text,) = await self.services.chores.do(
+        (text,) = await self.services.offloader.do(
             "maintenance-manifest-rows", await files.read(assessment.manifest_list, bytes_max=MANIFEST_BYTES_MAX)
         )
         rows = msgspec.json.decode(text, type=list[ManifestRow])
@@ -318,7 +318,7 @@ class AssessmentRound:
             data.append(await files.read(row.path, bytes_max=left))
             left -= len(data[-1])
         terms = msgspec.json.encode(ManifestTerms(rows, assessment.target_bytes))
-        (text,) = await self.services.chores.do("maintenance-manifest-findings", terms, *data)
+        (text,) = await self.services.offloader.do("maintenance-manifest-findings", terms, *data)
         return msgspec.json.decode(text, type=list[AssessmentFinding])
 
     async def _checkpoints(self, head: TableHead, assessment: Assessment) -> list[CheckpointRow]:
@@ -327,14 +327,14 @@ class AssessmentRound:
             return []
         await self._know([head.node_id])
         metalake = self._metalake_of(head.node_id)
-        found = {}
+        checkpoints = {}
         for each in assessment.checkpoints:
             try:
                 source = source_key(metalake, parse_spark(each.source))
             except InvalidName:
                 continue
-            found[source] = CheckpointRow(head.node_id, source, each.snapshot_id, each.at_ms)
-        return list(found.values())
+            checkpoints[source] = CheckpointRow(head.node_id, source, each.snapshot_id, each.at_ms)
+        return list(checkpoints.values())
 
     def _metalake_of(self, node_id: int) -> int:
         while node_id in self._ancestors and self._ancestors[node_id][1] is not Kind.METALAKE:

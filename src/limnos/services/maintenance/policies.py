@@ -61,7 +61,7 @@ class PolicyIndex:
 
     def effective(self, chain: Sequence[int]) -> Mapping[str, EffectivePolicy]:
         """Return the policy of each type that applies to the first object of a chain of ids, the nearest first."""
-        found: dict[str, EffectivePolicy] = {}
+        policies: dict[str, EffectivePolicy] = {}
         for object_id in chain:
             here: dict[str, list[Node]] = {}
             for node in self._by_object.get(object_id, ()):
@@ -69,12 +69,12 @@ class PolicyIndex:
             for policy_type, nodes in here.items():
                 first, *others = sorted(nodes, key=lambda node: node.name)
                 record = _record(first)
-                told = EffectivePolicy(
+                policy = EffectivePolicy(
                     first.id, first.name, policy_type, record.enabled, record.content, object_id,
                     tuple([each.name for each in others]),
                 )  # fmt: skip
-                found.setdefault(policy_type, told)
-        return found
+                policies.setdefault(policy_type, policy)
+        return policies
 
 
 def _record(node: Node) -> PolicyRecord:
@@ -87,11 +87,13 @@ def policies_load() -> Load[PolicyIndex]:
     if not ids:
         return PolicyIndex((), ())
     nodes = yield from live_nodes_read(ids)
-    wanted = [node for node in nodes if node.kind is Kind.POLICY and _record(node).policy_type in MAINTENANCE_TYPES]
-    if not wanted:
+    policy_nodes = [
+        node for node in nodes if node.kind is Kind.POLICY and _record(node).policy_type in MAINTENANCE_TYPES
+    ]
+    if not policy_nodes:
         return PolicyIndex((), ())
-    pairs = yield from policy_objects_read([node.id for node in wanted])
-    return PolicyIndex(wanted, pairs)
+    pairs = yield from policy_objects_read([node.id for node in policy_nodes])
+    return PolicyIndex(policy_nodes, pairs)
 
 
 def assessment_rules(policies: Mapping[str, EffectivePolicy]) -> AssessmentRules:
@@ -99,8 +101,10 @@ def assessment_rules(policies: Mapping[str, EffectivePolicy]) -> AssessmentRules
     rules = AssessmentRules()
     compaction, expiration = policies.get(COMPACTION), policies.get(SNAPSHOT_EXPIRATION)
     if compaction is not None and compaction.is_enabled:
-        told = content_of(compaction.content, CompactionContent)
-        rules = AssessmentRules(data_file_mse_min=told.min_data_file_mse, delete_files_min=told.min_delete_file_number)
+        content = content_of(compaction.content, CompactionContent)
+        rules = AssessmentRules(
+            data_file_mse_min=content.min_data_file_mse, delete_files_min=content.min_delete_file_number
+        )
     if expiration is not None and expiration.is_enabled:
         expires = content_of(expiration.content, SnapshotExpirationContent)
         days = expires.older_than_days

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from limnos.model.entities import MetadataDocument
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import RequestScope, RequestView
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
 
 ROWS_MAX: Final = 1_000
 OPERATIONS_SHOWN: Final = 20
@@ -90,13 +91,13 @@ async def findings_list(ctx: Context, scope: RequestScope, *, after: int) -> Fin
     catalog_id = await ctx.read(scope, _catalog)
     rows = await ctx.look_up(lambda: findings_page(catalog_id, after=after, limit=ROWS_MAX))
     paths = await visible_paths(ctx, scope, node_ids=[row.node_id for row in rows])
-    found = tuple([TableFinding(paths[row.node_id], row) for row in rows if row.node_id in paths])
+    findings = tuple([TableFinding(paths[row.node_id], row) for row in rows if row.node_id in paths])
     is_cut = len(rows) == ROWS_MAX
     # The last table of a full page may have more findings on the next one: it is shown there as a whole.
     last = max([row.node_id for row in rows if row.node_id != rows[-1].node_id], default=0) if is_cut else None
     if last is not None:
-        found = tuple([each for each in found if each.row.node_id <= last])
-    return FindingsPage(found, last)
+        findings = tuple([each for each in findings if each.row.node_id <= last])
+    return FindingsPage(findings, last)
 
 
 async def operations_list(ctx: Context, scope: RequestScope, *, before: int) -> tuple[TableOperation, ...]:
@@ -162,8 +163,8 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
         dict(guards.checkpoints),
         services.defaults.scan_keep_ms,
     )
-    chores = InlineOffloader() if len(document.body) <= REQUEST_BYTES_MAX else services.chores
-    (text,) = await chores.do("maintenance-explain", msgspec.json.encode(terms), document.body)
+    offloader = InlineOffloader() if len(document.body) <= REQUEST_BYTES_MAX else services.offloader
+    (text,) = await offloader.do("maintenance-explain", msgspec.json.encode(terms), document.body)
     explanation = msgspec.json.decode(text, type=TableExplanation)
     ancestry = await ctx.look_up(lambda: ancestors_read([each.object_id for each in policies.values()]))
     reports = tuple([PolicyReport(each, path_of(each.object_id, ancestry) or ()) for each in policies.values()])

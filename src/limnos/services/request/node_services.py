@@ -81,7 +81,7 @@ class NodeServices:
         defaults: RequestDefaults,
         files: FileOperations,
         wake_worker: Callable[[], None],
-        chores: WorkOffloader | None = None,
+        offloader: WorkOffloader | None = None,
         wake_deliveries: Callable[[], object] = lambda: None,
     ) -> None:
         self.store = store
@@ -92,7 +92,7 @@ class NodeServices:
         self.parts: dict[ComponentKey[Any], object] = {}
         """The components of the packages of services, by their keys."""
         self.wake_executor: Callable[[], object] = lambda: None
-        self.chores: WorkOffloader = InlineOffloader() if chores is None else chores
+        self.offloader: WorkOffloader = InlineOffloader() if offloader is None else offloader
         self.lines = PerKeyQueue()
         self.audit = AuditLines(store, gate, rules=defaults.audit)
         self.watch = CommitWatcher(gate, store)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from limnos.formats.iceberg.offloaded import CHORES as ICEBERG
-from limnos.formats.maintenance.offloaded import CHORES as MAINTENANCE
-from limnos.sqlpp.offloaded_work import CHORES as SQLPP
+from limnos.formats.iceberg.offloaded import OFFLOADED_WORK as ICEBERG
+from limnos.formats.maintenance.offloaded import OFFLOADED_WORK as MAINTENANCE
+from limnos.sqlpp.offloaded_work import OFFLOADED_WORK as SQLPP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,9 +52,9 @@ class InlineOffloader:
         """Run an offloaded function in this process. Raises what the function raises."""
         del caller
         if name.startswith("scan-"):
-            return cast("Mapping[str, Callable[..., list[bytes]]]", import_module(SCAN_FUNCTIONS_MODULE).CHORES)[name](
-                *parts
-            )
+            return cast(
+                "Mapping[str, Callable[..., list[bytes]]]", import_module(SCAN_FUNCTIONS_MODULE).OFFLOADED_WORK
+            )[name](*parts)
         return OFFLOADED_FUNCTIONS[name](*parts)
 
     def close(self) -> None:

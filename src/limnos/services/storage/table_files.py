@@ -35,7 +35,7 @@ class TableFiles:
     def __init__(
         self, ctx: Context, place: CatalogStorage, *, places: Iterable[str], bytes_max: int = MANIFEST_BYTES_MAX
     ) -> None:
-        self._files, self._chores = ctx.services.files, ctx.services.chores
+        self._files, self._offloader = ctx.services.files, ctx.services.offloader
         self._place, self._bytes_max = place, bytes_max
         self._places = tuple(dict.fromkeys(places))
         self._keys = tuple([f"{place_key(each)}/" for each in self._places])
@@ -50,7 +50,7 @@ class TableFiles:
     async def manifests(self, location: str) -> tuple[tuple[ListedManifest, ...], int]:
         """Read a manifest list, and return its length too. Raises MissingFile, OutsideRoots, TooLarge, InvalidTable."""
         data = await self._read(location)
-        (result,) = await self._chores.do("iceberg-manifests", data)
+        (result,) = await self._offloader.do("iceberg-manifests", data)
         return msgspec.json.decode(result, type=tuple[ListedManifest, ...]), len(data)
 
     async def page(self, location: str, *, only_added: bool, skip: int, limit: int) -> tuple[FilePage, int]:
@@ -73,7 +73,7 @@ class TableFiles:
         """
         data = await self._read(location)
         requested = page_request(only_added=only_added, skip=skip, limit=limit)
-        (result,) = await self._chores.do("iceberg-files", data, requested)
+        (result,) = await self._offloader.do("iceberg-files", data, requested)
         return msgspec.json.decode(result, type=FilePage), len(data)
 
     async def size(self, location: str) -> int | None:

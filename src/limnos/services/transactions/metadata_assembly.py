@@ -83,8 +83,8 @@ async def build_all(
         if each.work.steps not in known and each.document is not None:
             await file_batch.take_back(each.document.metadata_location)
     heavy = [work for work in plan.works if work.steps not in known and _is_heavy(plan, work)]
-    by_chores = await map_concurrently(heavy, lambda work: _build(ctx, plan, work=work), at_once=_HEAVY_AT_A_TIME)
-    done = known | {each.work.steps: each for each in by_chores}
+    by_offloader = await map_concurrently(heavy, lambda work: _build(ctx, plan, work=work), at_once=_HEAVY_AT_A_TIME)
+    done = known | {each.work.steps: each for each in by_offloader}
     built: list[BuiltMetadata] = []
     for number, work in enumerate(plan.works, 1):
         built.append(done.get(work.steps) or await _build(ctx, plan, work=work))
@@ -144,7 +144,7 @@ async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> Bui
             old, whole = applied[0] if whole is None else old, applied[1]
     if whole is None:
         return BuiltMetadata(work, None)
-    whole = await add_metadata_scheme(ctx.services.chores, whole)
+    whole = await add_metadata_scheme(ctx.services.offloader, whole)
     node_id = 0 if work.document is None else work.document.node_id
     if old is not None:
         check_dataset_commit(work.guard, None, before=old, after=whole.metadata)
@@ -174,7 +174,7 @@ async def _build_view(ctx: Context, step: OperationStep, *, work: TablePlan) -> 
             if applied is None:
                 return BuiltMetadata(work, None, record=record)
             old, whole = applied
-        whole = await add_metadata_scheme(ctx.services.chores, whole)
+        whole = await add_metadata_scheme(ctx.services.offloader, whole)
         node_id = 0 if work.document is None else work.document.node_id
         document, data = document_of(whole, previous=work.document, node_id=node_id, place=work.place, before=old)
     except LimnosError as error:

@@ -18,7 +18,7 @@ from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.services.iceberg.reports import catalog_require
 from limnos.services.maintenance import reports
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -55,8 +55,8 @@ async def status_show(request: Request, ctx: Context) -> Response:
     """
     metalake, catalog = names_of(request)
     before = await _number(request, ctx, name="before", default=ID_MAX)
-    found = await reports.operations_list(ctx, RequestScope(metalake, catalog), before=before)
-    rows = [_operation(each) for each in found]
+    operations = await reports.operations_list(ctx, RequestScope(metalake, catalog), before=before)
+    rows = [_operation(each) for each in operations]
     return json_response({**ctx.services.defaults.maintenance._asdict(), "operations": rows})
 
 
@@ -112,14 +112,14 @@ def _policy(report: PolicyReport) -> dict[str, object]:
 
 
 def _report(report: TableReport) -> dict[str, object]:
-    told = msgspec.structs.asdict(report.explanation)
+    explanation = msgspec.structs.asdict(report.explanation)
     fates = [
         {"snapshot_id": each.snapshot_id, "at": instant(each.timestamp_ms), "kept_because": each.kept_because}
         for each in report.explanation.fates
     ]
-    del told["blocked"], told["fates"]
+    del explanation["blocked"], explanation["fates"]
     return {
-        **told,
+        **explanation,
         "history": fates,
         "findings": [_finding(each) for each in report.findings],
         "policies": [_policy(each) for each in report.policies],

@@ -151,7 +151,7 @@ async def _make(ctx: Context, path: Levels, *, statement: tree.CreateDataset) ->
     )
     stored.check(form)
     request = TableRequest(path[-1], None, stored.schema_of(form), None, None, _properties(statement, form))
-    whole = await add_metadata_scheme(ctx.services.chores, await build_metadata(ctx, request, draft))
+    whole = await add_metadata_scheme(ctx.services.offloader, await build_metadata(ctx, request, draft))
     document, data = document_of(whole, previous=None, node_id=0, place=draft.place)
 
     def decide(request_view: RequestView) -> Permit[DatasetCreate]:
