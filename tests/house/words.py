@@ -108,7 +108,7 @@ PRIVATE: Final[Mapping[str, str]] = {
     "telling": "visibility, change publishing",
 }
 """Words that only this code base had, and those of the field."""
-PROSE: Final = ("out of sight", "limnos.chores", "limnos_chores", "chore_processes", "_chores\"", "CHORE_MEMORY", "log.")
+PROSE: Final = ("out of sight", "limnos.chores", "limnos_chores", "chore_processes", '_chores"', "CHORE_MEMORY", "log.")
 """Where those words stay: an idiom, and names that logs, metrics, settings and processes have on the wire."""
 
 

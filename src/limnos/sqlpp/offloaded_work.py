@@ -123,10 +123,10 @@ def packed_warnings(warnings: Iterable[SqlppError]) -> bytes:
     return msgspec.json.encode([(each.number, each.message, each.place) for each in warnings])
 
 
-def warnings_of(told: bytes) -> list[SqlppError]:
+def warnings_of(data: bytes) -> list[SqlppError]:
     """Decode warnings."""
-    found = msgspec.json.decode(told, type=list[tuple[int, str, tuple[int, int] | None]])
-    return [SqlppError(number, words, None if at is None else TextPosition(*at)) for number, words, at in found]
+    result = msgspec.json.decode(data, type=list[tuple[int, str, tuple[int, int] | None]])
+    return [SqlppError(number, words, None if at is None else TextPosition(*at)) for number, words, at in result]
 
 
 def find_scans(plan: bytes) -> list[bytes]:

@@ -29,7 +29,7 @@ def find(
         Words, and filters as `kind:table`, `tag:pii`, `owner:etl`, `format:lance`, `in:main.raw`.
     """
     with common.client() as client:
-        found = client.searches.find(" ".join(f'"{word}"' if " " in word else word for word in words), limit=limit)
+        result = client.searches.find(" ".join(f'"{word}"' if " " in word else word for word in words), limit=limit)
     rows = [
         {
             **msgspec.structs.asdict(hit),
@@ -39,13 +39,13 @@ def find(
                 f"{each.where} {each.text}" for each in hit.matched if each.where not in {"name", "filter"}
             ),
         }
-        for hit in found.hits
+        for hit in result.hits
     ]
     show_rows(rows, ["name", "kind", "format", "found_in"], shape=common.shape, empty="nothing that you may load")
-    if common.shape != "json" and (told := _remark(more=found.more, bounded=found.bounded, behind=found.behind)):
-        print(told, file=sys.stderr)
-    if common.shape != "json" and found.meant:
-        print(f"meant: {', '.join(found.meant)}", file=sys.stderr)
+    if common.shape != "json" and (remark := _remark(more=result.more, bounded=result.bounded, behind=result.behind)):
+        print(remark, file=sys.stderr)
+    if common.shape != "json" and result.meant:
+        print(f"meant: {', '.join(result.meant)}", file=sys.stderr)
 
 
 def _remark(*, more: bool, bounded: bool, behind: int) -> str:

@@ -71,25 +71,25 @@ def question_of(text: str, filters: Mapping[str, str | None] | None = None) -> S
     if len(text) > TEXT_MAX:
         raise BadRequest(f"A search has at most {TEXT_MAX} characters, not {len(text)}")
     words: list[str] = []
-    given = [(key, value) for key, value in (filters or {}).items() if value]
+    argument = [(key, value) for key, value in (filters or {}).items() if value]
     has_key = False
-    for found in _TOKEN.finditer(text):
-        key, value = found["key"], found["bare"] if found["quoted"] is None else found["quoted"]
+    for match in _TOKEN.finditer(text):
+        key, value = match["key"], match["bare"] if match["quoted"] is None else match["quoted"]
         if key in _KEYS:
             has_key = True
-            given.append((key, value))
+            argument.append((key, value))
         elif value.strip():
             words.append(fold(value if key is None else f"{key}:{value}"))
     if len(words) > WORDS_MAX:
         raise BadRequest(f"A search has at most {WORDS_MAX} words, not {len(words)}")
     plain = "" if has_key else text.strip()
     is_number = plain.isascii() and plain.isdecimal() and len(plain) <= NUMBER_DIGITS_MAX
-    asked = SearchQuestion(plain, tuple(words), _path(plain), int(plain) if is_number else None)
-    for key, value in given:
-        asked = _with_filter(asked, key, value=value)
-    if not asked.words and not asked.has_filter and asked.kinds == SEARCHED:
+    question = SearchQuestion(plain, tuple(words), _path(plain), int(plain) if is_number else None)
+    for key, value in argument:
+        question = _with_filter(question, key, value=value)
+    if not question.words and not question.has_filter and question.kinds == SEARCHED:
         raise BadRequest("Say what to search: a word, a path, or tag:, owner: or kind: with a value")
-    return asked
+    return question
 
 
 def _path(text: str) -> tuple[str, ...]:
@@ -99,21 +99,21 @@ def _path(text: str) -> tuple[str, ...]:
         return ()
 
 
-def _with_filter(asked: SearchQuestion, key: str, *, value: str) -> SearchQuestion:
+def _with_filter(question: SearchQuestion, key: str, *, value: str) -> SearchQuestion:
     match key:
         case "tag":
             name, sign, tag_value = value.partition("=")
-            return asked._replace(tags=(*asked.tags, (name, tag_value if sign else None)))
+            return question._replace(tags=(*question.tags, (name, tag_value if sign else None)))
         case "owner":
-            return asked._replace(owner=value)
+            return question._replace(owner=value)
         case "format":
-            return asked._replace(table_format=value.lower())
+            return question._replace(table_format=value.lower())
         case "kind":
             if value not in _KINDS:
                 raise BadRequest(f"'{value[:50]}' is no kind that can be searched: kinds are {', '.join(_KINDS)}")
-            return asked._replace(kinds=(_KINDS[value],))
+            return question._replace(kinds=(_KINDS[value],))
         case _:
             parts = _path(value)
             if not parts:
                 raise BadRequest(f"'{value[:50]}' is no path to search below: write it as main.raw.nyc")
-            return asked._replace(below=parts)
+            return question._replace(below=parts)

@@ -17,7 +17,7 @@ from limnos.model.kinds import KINDS, Kind, KindGroup, ZoneKind
 from limnos.names.folding import fold
 from limnos.services.lookup.change_publishing import ChangesOutdated
 from limnos.services.lookup.visibility import ATTEMPTS_MAX, usable_catalogs_of
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.search.visible_nodes import visible_nodes
 from limnos.store.objects.name_search import (
     LAST,
@@ -114,8 +114,8 @@ def _home_of(request_view: RequestView, *, question: SearchQuestion) -> SearchHo
     owners: list[int] = []
     if question.owner is not None:
         for kind in (Kind.USER, Kind.GROUP):
-            found = principal_of(request_view.view, usable.metalake_id, kind, question.owner)
-            owners += [] if found is None else [found.id]
+            principal = principal_of(request_view.view, usable.metalake_id, kind, question.owner)
+            owners += [] if principal is None else [principal.id]
     return SearchHome(usable, tags, tuple(owners))
 
 
@@ -179,10 +179,10 @@ class _Search:
     async def _in_range(self, low: str, high: str) -> list[SearchCandidate]:
         if len(self.hits) > self.limit:
             return []
-        wanted = NameRange(low, high, self.zones, [int(kind) for kind in self.question.kinds])
-        found = await self.ctx.look_up(partial(named_read, wanted, limit=LOOKED_MAX + 1))
-        self.bounded = self.bounded or len(found) > LOOKED_MAX
-        return found[:LOOKED_MAX]
+        name_range = NameRange(low, high, self.zones, [int(kind) for kind in self.question.kinds])
+        result = await self.ctx.look_up(partial(named_read, name_range, limit=LOOKED_MAX + 1))
+        self.bounded = self.bounded or len(result) > LOOKED_MAX
+        return result[:LOOKED_MAX]
 
     async def _chosen(self) -> list[SearchCandidate]:
         """Return the candidates that the question's tags and owner choose."""
@@ -198,9 +198,9 @@ class _Search:
         return await self.ctx.look_up(partial(candidates_read, chosen or ()))
 
     async def _ids(self, load: Callable[[], Load[list[int]]]) -> list[int]:
-        found = await self.ctx.look_up(load)
-        self.bounded = self.bounded or len(found) > LOOKED_MAX
-        return found[:LOOKED_MAX]
+        result = await self.ctx.look_up(load)
+        self.bounded = self.bounded or len(result) > LOOKED_MAX
+        return result[:LOOKED_MAX]
 
     # -- tiers -----------------------------------------------------------------------------------------------------
 
@@ -228,37 +228,39 @@ class _Search:
                 return
             part = fresh[begin : begin + AT_ONCE]
             seen = await visible_nodes(self.ctx, self.metalake, home=self.home.usable, candidates=part)
-            for shown in seen.values():
-                matched = judge(shown)
-                if matched is not None and self._passes(shown):
-                    self.looked.add(shown.node.id)
-                    self.hits[shown.node.id] = _hit(shown, tier, matched=matched)
+            for output in seen.values():
+                matched = judge(output)
+                if matched is not None and self._passes(output):
+                    self.looked.add(output.node.id)
+                    self.hits[output.node.id] = _hit(output, tier, matched=matched)
 
-    def _passes(self, shown: VisibleNode) -> bool:
-        below, wanted = self.question.below, self.question.table_format
-        if below and (len(shown.path) <= len(below) or shown.path[: len(below)] != below):
+    def _passes(self, node: VisibleNode) -> bool:
+        below, table_format = self.question.below, self.question.table_format
+        if below and (len(node.path) <= len(below) or node.path[: len(below)] != below):
             return False
-        return wanted is None or shown.node.format == wanted
+        return table_format is None or node.node.format == table_format
 
-    def _judge_identity(self, shown: VisibleNode) -> SearchMatch | None:
+    def _judge_identity(self, node: VisibleNode) -> SearchMatch | None:
         return SearchMatch("id", self.question.text)
 
-    def _judge_path(self, shown: VisibleNode) -> SearchMatch | None:
-        wanted, path = tuple(map(fold, self.question.path)), tuple(map(fold, shown.path))
-        return SearchMatch("path", ".".join(shown.path)) if path[-len(wanted) :] == wanted else None
+    def _judge_path(self, node: VisibleNode) -> SearchMatch | None:
+        expected, path = tuple(map(fold, self.question.path)), tuple(map(fold, node.path))
+        return SearchMatch("path", ".".join(node.path)) if path[-len(expected) :] == expected else None
 
-    def _judge_name(self, shown: VisibleNode) -> SearchMatch | None:
-        return SearchMatch("name", shown.node.name) if fold(shown.node.name) == self.question.name else None
+    def _judge_name(self, node: VisibleNode) -> SearchMatch | None:
+        return SearchMatch("name", node.node.name) if fold(node.node.name) == self.question.name else None
 
-    def _judge_start(self, shown: VisibleNode) -> SearchMatch | None:
-        is_met = fold(shown.node.name).startswith(self.question.name)
+    def _judge_start(self, node: VisibleNode) -> SearchMatch | None:
+        is_met = fold(node.node.name).startswith(self.question.name)
         where = "name" if self.question.words else "filter"
-        return SearchMatch(where, shown.node.name) if is_met else None
+        return SearchMatch(where, node.node.name) if is_met else None
 
 
-def _hit(shown: VisibleNode, tier: int, *, matched: SearchMatch) -> SearchHit:
-    node = shown.node
-    return SearchHit(node.id, node.kind, shown.path, node.format, tier, (matched,), node.modified_at or node.created_at)
+def _hit(visible_node: VisibleNode, tier: int, *, matched: SearchMatch) -> SearchHit:
+    node = visible_node.node
+    return SearchHit(
+        node.id, node.kind, visible_node.path, node.format, tier, (matched,), node.modified_at or node.created_at
+    )
 
 
 def _kind_rank(kind: Kind) -> int:

@@ -14,7 +14,7 @@ from limnos.model.decisions import ChainLink
 from limnos.services.lookup.change_publishing import ChangesOutdated, path_of
 from limnos.services.lookup.visibility import chain_of, require_nodes_cached
 from limnos.services.request.multi_catalog_reads import read_many_scopes
-from limnos.services.request.request_view import RequestScope
+from limnos.services.request.request_scope import RequestScope
 from limnos.view.cache_miss import for_each
 from limnos.view.keys import ABSENT, node_key
 
@@ -53,10 +53,10 @@ async def visible_nodes(
 
 def _visible(request_views: tuple[RequestView, ...], *, by_zone: dict[int, list[int]]) -> dict[int, VisibleNode]:
     pairs = zip(request_views, by_zone.items(), strict=True)
-    found: dict[int, VisibleNode] = {}
+    nodes: dict[int, VisibleNode] = {}
     for part in for_each(pairs, lambda pair: _visible_in_zone(pair[0], pair[1][0], ids=pair[1][1])):
-        found |= part
-    return found
+        nodes |= part
+    return nodes
 
 
 def _visible_in_zone(request_view: RequestView, zone: int, *, ids: list[int]) -> dict[int, VisibleNode]:
@@ -65,8 +65,8 @@ def _visible_in_zone(request_view: RequestView, zone: int, *, ids: list[int]) ->
     if not request_view.settled.in_use:
         return {}
     require_nodes_cached(request_view, ids)
-    shown = for_each(ids, lambda node_id: _visible_node(request_view, node_id))
-    return {each.node.id: each for each in shown if each is not None}
+    entries = for_each(ids, lambda node_id: _visible_node(request_view, node_id))
+    return {each.node.id: each for each in entries if each is not None}
 
 
 def _visible_node(request_view: RequestView, node_id: int) -> VisibleNode | None:

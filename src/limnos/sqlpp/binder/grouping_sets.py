@@ -28,13 +28,13 @@ def sets_of(elements: tuple[tree.Grouping, ...], shapes: list[list[object]]) -> 
     Raises:
         SqlppError: There are more than SETS_MAX sets.
     """
-    made: list[tuple[int, ...]] = [()]
+    results: list[tuple[int, ...]] = [()]
     for element in elements:
         one = _sets_of(element, shapes)
-        made = [tuple(dict.fromkeys((*left, *right))) for left in made for right in one]
-        if len(made) > SETS_MAX:
+        results = [tuple(dict.fromkeys((*left, *right))) for left in results for right in one]
+        if len(results) > SETS_MAX:
             raise compilation(f"GROUP BY comes to more than {SETS_MAX} grouping sets", element.at)
-    return tuple(made)
+    return tuple(results)
 
 
 def group_keys(elements: tuple[tree.Grouping, ...]) -> Iterator[tree.GroupKey]:

@@ -215,10 +215,10 @@ class QueryBinder(ExpressionBinder):
         group = plan.Group(node.group.at, bound, sets, slot, members)
         steps: list[plan.Let | plan.WindowCall] = []
         for let in node.group_lets:
-            made = self.let(let, seen)
-            steps += made
-            seen = seen.with_({let.name: made[-1].slot})
-            rows.grouped.append((let.name, made[-1].slot))
+            result = self.let(let, seen)
+            steps += result
+            seen = seen.with_({let.name: result[-1].slot})
+            rows.grouped.append((let.name, result[-1].slot))
         return group, tuple(steps), seen
 
     def keys(self, node: tree.GroupBy, rows: BoundRows) -> tuple[list[tuple[list[object], int, str]], dict[str, int]]:
@@ -304,8 +304,8 @@ class QueryBinder(ExpressionBinder):
         if node.value is not None:
             return plan.Select(node.at, node.distinct, self.expression(node.value, scope), (), ())
         projections: list[plan.Projection] = []
-        for projection, given in zip(node.projections, names, strict=True):
-            for name, value in self.projected(projection, rows, name=given, group=group, scope=scope):
+        for projection, argument in zip(node.projections, names, strict=True):
+            for name, value in self.projected(projection, rows, name=argument, group=group, scope=scope):
                 projections.append(plan.Projection(projection.at, name, value))
         called = [projection.name for projection in projections if projection.name is not None]
         double = next((name for at, name in enumerate(called) if name in called[:at]), None)
@@ -352,12 +352,12 @@ class QueryBinder(ExpressionBinder):
                 if self.depth == depth:
                     return self.expression(value, scope)
                 if name not in slots:
-                    kept = self.group, self.windows, self.depth
+                    entry = self.group, self.windows, self.depth
                     self.group, self.windows, self.depth = group, None, depth
                     try:
                         shared.append(plan.Let(value.at, self.slots.new(), self.expression(value, scope)))
                     finally:
-                        self.group, self.windows, self.depth = kept
+                        self.group, self.windows, self.depth = entry
                     slots[name] = shared[-1].slot
                 return plan.Local(value.at, slots[name], name)
 

@@ -182,9 +182,9 @@ def _warn_of_strays(
     name: str,
     working: EvaluationContext,
 ) -> None:
-    found = None if node.function.stray is None else node.function.stray(values)
-    if found is not None:
-        words = f"Unsupported type: agg-{name} cannot process input type {type_name(found)}"
+    result = None if node.function.stray is None else node.function.stray(values)
+    if result is not None:
+        words = f"Unsupported type: agg-{name} cannot process input type {type_name(result)}"
         working.budget.warn(SqlppError(UNSUPPORTED_TYPE, words, node.at))
 
 

@@ -179,7 +179,7 @@ def _ratio(work: Callable[[Row], Value]) -> Callable[[list[Row], Row], Value]:
 
     def ratio(rows: list[Row], row: Row) -> Value:
         value = number(work(row))
-        total = sum(found for one in rows if (found := number(work(one))) is not None)
+        total = sum(result for one in rows if (result := number(work(one))) is not None)
         return None if value is None or not total else value / total
 
     return ratio

@@ -125,8 +125,8 @@ def _stray_error(function: str, values: list[Value], *, stray: Value) -> SqlppEr
     other = next((value for value in values if number(value) is not None), None)
     if other is None:
         return SqlppError(UNSUPPORTED, f"Unsupported type: agg-{function} cannot process input type {type_name(stray)}")
-    told = f"gets incompatible input values: {type_name(stray)} and {type_name(other)}"
-    return SqlppError(INCOMPATIBLE, f"Type incompatibility: function agg-{function} {told}")
+    text = f"gets incompatible input values: {type_name(stray)} and {type_name(other)}"
+    return SqlppError(INCOMPATIBLE, f"Type incompatibility: function agg-{function} {text}")
 
 
 def variance_of_sample(values: list[Value]) -> Value:
@@ -235,7 +235,7 @@ for _name, (_work, _more) in _WORKS.items():
 
 aggregate("array_agg", "arrayagg", cost=linear_cost)(gathered)
 scalar("array_array_agg", "array_arrayagg", "strict_array_agg", "strict_arrayagg", least=1, cost=linear_cost)(
-    lambda value: None if (held := items(value)) is None else tuple(held)
+    lambda value: None if (current := items(value)) is None else tuple(current)
 )
 
 

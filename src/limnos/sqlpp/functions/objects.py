@@ -84,13 +84,13 @@ def remove_fields(value: Value, unwanted: Value) -> Value:
     elements = items(unwanted)
     if not isinstance(value, dict) or elements is None:
         return None
-    made: dict[str, Value] = value
+    without: dict[str, Value] = value
     for one in elements:
         path = (one,) if isinstance(one, str) else items(one)
         if not path or not all(isinstance(name, str) for name in path):
             return None
-        made = _without(made, tuple(str(name) for name in path))
-    return made
+        without = _without(without, tuple(str(name) for name in path))
+    return without
 
 
 def _without(value: dict[str, Value], path: tuple[str, ...]) -> dict[str, Value]:
@@ -98,7 +98,7 @@ def _without(value: dict[str, Value], path: tuple[str, ...]) -> dict[str, Value]
     if first not in value:
         return value
     if not rest:
-        return {name: held for name, held in value.items() if name != first}
+        return {name: current for name, current in value.items() if name != first}
     inner = value[first]
     return {**value, first: _without(inner, tuple(rest))} if isinstance(inner, dict) else value
 

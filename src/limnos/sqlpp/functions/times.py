@@ -242,10 +242,10 @@ def _parts_of_duration(value: Duration | YearMonthDuration | DayTimeDuration) ->
         "second": ms // 1000 % 60,
         "millisecond": ms % 1000,
     }
-    found = {} if isinstance(value, DayTimeDuration) else by_months
+    result = {} if isinstance(value, DayTimeDuration) else by_months
     if not isinstance(value, YearMonthDuration):
-        found |= by_ms
-    return {name: sign * part for name, part in found.items()}
+        result |= by_ms
+    return {name: sign * part for name, part in result.items()}
 
 
 def _part(name: str) -> None:

@@ -345,9 +345,9 @@ def add_groups(
         if isinstance(flag, bool) or isinstance(one.missing, bool):
             shapes[slot] = column(number, one, missing=one.missing is True)
         else:  # groups of MISSING and of NULL are different
-            apart = carrier.new()
-            keys.append((apart, flag))
-            shapes[slot] = column(number, one, missing=ColumnTerm(apart))
+            new = carrier.new()
+            keys.append((new, flag))
+            shapes[slot] = column(number, one, missing=ColumnTerm(new))
     measures, aggregates = _measures(block, order, carrier=carrier)
     carrier.rows = RowGrouping(carrier.relation, tuple(keys), tuple(measures))
     carrier.aggregates = aggregates
@@ -383,18 +383,18 @@ def add_select(block: plan.Block, order: tuple[plan.Order, ...], *, carrier: Blo
         return flag_only_unknown
     flag_only_unknown = _flag_only_unknown(projection_shape(block.select, carrier))
     places = order_terms_of(order, carrier)
-    gathered, held = carrier.gathered(flag_only_unknown)
+    gathered, current = carrier.gathered(flag_only_unknown)
     if places:
-        carrier.rows = Sort(carrier.relation, tuple(_place_of_results(place, held) for place in places))
+        carrier.rows = Sort(carrier.relation, tuple(_place_of_results(place, current) for place in places))
     return gathered
 
 
-def _place_of_results(place: OrderTerm, held: dict[Term, int]) -> OrderTerm:
+def _place_of_results(place: OrderTerm, entries: dict[Term, int]) -> OrderTerm:
     """An order term over the columns of distinct results. Raises UntranslatableExpression if these do not decide it."""
 
     def put(term: Term) -> Term:
-        if term in held:
-            return ColumnTerm(held[term])
+        if term in entries:
+            return ColumnTerm(entries[term])
         if isinstance(term, CallTerm):
             return CallTerm(term.name, tuple(map(put, term.arguments)), term.word)
         if isinstance(term, LiteralTerm):

@@ -78,10 +78,10 @@ UNFOLDED = Sql("SELECT id, name FROM node WHERE folded IS NULL LIMIT :limit")
 FOLD = Sql("UPDATE node SET folded = :folded WHERE id = :id AND name = :name")
 
 
-def named_read(wanted: NameRange, *, limit: int) -> Load[list[SearchCandidate]]:
+def named_read(name_range: NameRange, *, limit: int) -> Load[list[SearchCandidate]]:
     """Read candidates by folded name, at most `limit`, in no order."""
     rows = yield BY_NAME, {
-        "low": wanted.low, "high": wanted.high, "zones": dumps(list(wanted.zones)), "kinds": dumps(list(wanted.kinds)),
+        "low": name_range.low, "high": name_range.high, "zones": dumps(list(name_range.zones)), "kinds": dumps(list(name_range.kinds)),
         "limit": limit,
     }  # fmt: skip
     return [SearchCandidate(*row) for row in rows]

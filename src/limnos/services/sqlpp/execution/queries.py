@@ -173,7 +173,7 @@ async def query_rows(
     ctx: Context, bound: ReadyQuery, *, warnings: list[SqlppError] | None = None
 ) -> AsyncGenerator[bytes, None]:
     """Yield the results of a query over constants and metadata, a line of JSON each; warnings are added to the list."""
-    told: list[SqlppError] = [] if warnings is None else warnings
+    errors: list[SqlppError] = [] if warnings is None else warnings
     query, sources = bound.query, []
     async with AsyncExitStack() as stack:
         if bound.metadata:
@@ -183,9 +183,9 @@ async def query_rows(
                 await stack.enter_async_context(GATHERING_SLOTS.of(ctx.services))
             sources = await _sources(ctx, requirements)
         try:
-            entries = _evaluate_small(query, sources, warnings=told)
+            entries = _evaluate_small(query, sources, warnings=errors)
         except BudgetSpent:
-            async for line in _rows_of_process(ctx, query, sources=sources, warnings=told):
+            async for line in _rows_of_process(ctx, query, sources=sources, warnings=errors):
                 yield line
         else:
             for line in entries:
@@ -265,8 +265,8 @@ async def _rows_of_process(
     wide = min(requests, key=lambda each: each.dataverses is not None, default=None)
     hint = None if wide is None else f"This query takes more memory than one may have. {narrowing_advice(wide)}"
     plan = wire.encode(query.expression)
-    _, told, *entries = await process_do(ctx, EVALUATE, plan, str(query.slots).encode(), data, *parts, too_large=hint)
-    warnings += warnings_of(told)
+    _, result, *entries = await process_do(ctx, EVALUATE, plan, str(query.slots).encode(), data, *parts, too_large=hint)
+    warnings += warnings_of(result)
     entries.reverse()
     while entries:
         for line in lines_of(entries.pop()):
