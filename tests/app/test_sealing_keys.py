@@ -17,8 +17,8 @@ from limnos.config import Settings
 from limnos.config.settings import ServerSection
 from limnos.config.storage import StorageSection
 from limnos.model.errors import StartWarning
-from limnos.services.activity.webhooks import SECRET
 from limnos.services.request.secret_sealing import SealingKeys
+from limnos.store.activity.webhooks import SECRET_PROPERTY
 from limnos.store.backends.backups import BadBackup
 from limnos.store.backends.sealed_keys import KeyUse, sealed_keys
 from tests.client.test_session import free_port
@@ -40,7 +40,7 @@ def store_with_a_secret(data: Path) -> str:
     keys = SealingKeys(file=data / KEY_FILE, makes=True)
     keys.begin()
     row = {
-        "secret": keys.sealed_text(SECRET, "hunter2"),
+        "secret": keys.sealed_text(SECRET_PROPERTY, "hunter2"),
         "user_name": "ana",
         "url": "https://h",
         "position": "",

@@ -15,8 +15,8 @@ import pytest
 
 from limnos.model.kinds import Kind
 from limnos.model.sealed_secrets import keys_of
-from limnos.services.activity.webhooks import SECRET
 from limnos.services.request.secret_sealing import SealingKeys
+from limnos.store.activity.webhooks import SECRET_PROPERTY
 from limnos.store.faults import POINTS
 from tests.faults.rig import BACKENDS, FULL, Rig
 from tests.nodes.wire import GRAVITINO, OWN, Wire
@@ -82,7 +82,9 @@ def check_secrets(rig: Rig) -> None:
     keys = SealingKeys(file=rig.directory / "keys")
     keys.begin()
     kept = [str(row[0]) for row in rig.rows("SELECT secret FROM webhook ORDER BY id")]
-    assert [keys.opened_text(SECRET, each) for each in kept] == [webhook_secret(each) for each in range(WEBHOOKS)]
+    assert [keys.opened_text(SECRET_PROPERTY, each) for each in kept] == [
+        webhook_secret(each) for each in range(WEBHOOKS)
+    ]
 
 
 def check_rotated(rig: Rig) -> None:

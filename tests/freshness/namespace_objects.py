@@ -13,11 +13,11 @@ from limnos.formats.gravitino.functions import Function, FunctionDefinition
 from limnos.formats.gravitino.policies import CUSTOM
 from limnos.model.kinds import Kind
 from limnos.services.governance import attachments, policies
-from limnos.services.governance.attachments import AttachmentTarget
 from limnos.services.governance.policies import PolicyRequest
 from limnos.services.governance.tag_values import TagValuePair, pairs_associate
 from limnos.services.lookup import metalake_objects, namespace_objects
 from limnos.services.lookup.columns import field_ids
+from limnos.services.lookup.securables import AttachmentTarget
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.sqlpp.definitions import stored_functions as functions
 

@@ -21,7 +21,6 @@ from limnos.model.records import BLANK_NAMESPACE, CatalogRecord, MetalakeRecord,
 from limnos.names.errors import InvalidName
 from limnos.services.catalog import catalogs, metalakes, namespaces, protection, tables, views
 from limnos.services.governance import attachments, restrictions
-from limnos.services.governance.attachments import AttachmentTarget
 from limnos.services.iceberg import commits
 from limnos.services.iceberg import tables as iceberg_tables
 from limnos.services.iceberg import views as iceberg_views
@@ -31,6 +30,7 @@ from limnos.services.identity.grants import PrivilegeRequest
 from limnos.services.lance import table_lists as lance_lists
 from limnos.services.lance import tables as lance_tables
 from limnos.services.lookup import metalake_objects
+from limnos.services.lookup.securables import AttachmentTarget
 from limnos.services.request import multi_catalog_reads
 from limnos.services.request.context import Context
 from limnos.services.request.name_pages import ALL_NAMES, NamePage

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
+from tests.house.imports import imports_of
 
 ROOT = Path(__file__).parents[2]
 CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
@@ -196,29 +197,6 @@ def test_a_circle_is_seen(tmp_path: Path) -> None:
 
     with pytest.raises(CycleError):
         TopologicalSorter(imports_of(tmp_path)).prepare()
-
-
-def imports_of(source: Path) -> dict[str, set[str]]:
-    """Return which modules below a folder import which others."""
-    files = {
-        ".".join(path.with_suffix("").relative_to(source).parts).removesuffix(".__init__"): path
-        for path in source.rglob("*.py")
-    }
-    return {
-        name: {each for each in imported(path.read_text(encoding="utf-8"), files) if each != name}
-        for name, path in files.items()
-    }
-
-
-def imported(text: str, known: Container[str]) -> Iterator[str]:
-    """Name the modules that a text imports, of those that are known."""
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name in known)
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                inner = f"{node.module}.{alias.name}"
-                yield from (name for name in (inner if inner in known else node.module or "",) if name in known)
 
 
 def test_every_room_has_a_planted_violation() -> None:

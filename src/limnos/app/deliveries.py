@@ -20,8 +20,8 @@ from limnos.app.work_poller import WorkPoller
 from limnos.http.cloudevents import batches_of, event_of, message_id, signed_headers
 from limnos.model.errors import LimnosError, PositionPruned
 from limnos.model.permits import upkeep_permit
-from limnos.services.activity.webhooks import SECRET, webhook_next
-from limnos.store.activity.webhooks import webhooks_due
+from limnos.services.activity.webhooks import webhook_next
+from limnos.store.activity.webhooks import SECRET_PROPERTY, webhooks_due
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
 
@@ -138,7 +138,7 @@ class WebhookDeliveries(WorkPoller):
         events = [event_of(each, epoch=page.position.epoch, metalake=sending.metalake) for each in page.changes]
         for body in batches_of(events, size=size):
             message = message_id(webhook.id, body)
-            secret = self.services.defaults.storages.keys.opened_text(SECRET, webhook.secret)
+            secret = self.services.defaults.storages.keys.opened_text(SECRET_PROPERTY, webhook.secret)
             headers = signed_headers(body, message=message, at_s=int(time.time()), secret=secret)
             status = await post(webhook.url, headers, body, timeout_s=self.timeout_s)
             if not 200 <= status < 300:

@@ -1,11 +1,13 @@
-"""`Attachment`: a tag or policy that is attached to an object or to one of its columns.
+"""`Attachment`: a tag or policy that is attached to an object or to one of its columns; and the form of a tag's value.
 
-May import nothing of the product. Knows no rule and no row.
+May import the model's errors. Knows no row.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from limnos.model.errors import BadRequest
 
 
 class Attachment(NamedTuple):
@@ -17,3 +19,13 @@ class Attachment(NamedTuple):
     attached_id: int
     field_id: int
     values: tuple[str, ...] = ()
+
+
+TAG_VALUE_MAX: Final = 256
+
+
+def check_tag_value(value: str) -> str:
+    """Check a tag value. Raises BadRequest."""
+    if not value.strip() or len(value) > TAG_VALUE_MAX:
+        raise BadRequest(f"A tag's value has 1 to {TAG_VALUE_MAX} characters, and not only blanks")
+    return value

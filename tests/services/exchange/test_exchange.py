@@ -42,7 +42,7 @@ from limnos.services.exchange.metalake_import import (
     import_load,
     imports_list,
 )
-from limnos.services.governance.attachments import AttachmentTarget, attachments_associate
+from limnos.services.governance.attachments import attachments_associate
 from limnos.services.governance.statistics import statistics_update
 from limnos.services.governance.tag_values import TagValuePair, pairs_associate
 from limnos.services.iceberg.views import ViewRequest, view_create
@@ -51,6 +51,7 @@ from limnos.services.identity.owners import owner_set
 from limnos.services.identity.users import principal_add
 from limnos.services.lookup.metalake_objects import metalake_object_create
 from limnos.services.lookup.namespace_objects import namespace_object_create
+from limnos.services.lookup.securables import AttachmentTarget
 from limnos.services.request.context import Context
 from limnos.services.request.files import FileOperations
 from limnos.services.request.request_scope import RequestScope

@@ -14,7 +14,6 @@ from limnos.model.records import TagRecord
 from limnos.services.catalog.tables import table_drop
 from limnos.services.governance.attachments import (
     AttachedObject,
-    AttachmentTarget,
     attached_objects_list,
     attachment_load,
     attachments_associate,
@@ -29,6 +28,7 @@ from limnos.services.lookup.metalake_objects import (
     metalake_object_load,
     metalake_objects_list,
 )
+from limnos.services.lookup.securables import AttachmentTarget
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
 from tests.inprocess import ADMIN, LAKE, MAIN, add_catalog

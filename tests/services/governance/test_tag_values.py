@@ -8,9 +8,10 @@ import pytest
 
 from limnos.model.errors import AlreadyExists, BadRequest
 from limnos.model.kinds import Kind
-from limnos.services.governance.attachments import AttachmentTarget, attachments_list
+from limnos.services.governance.attachments import attachments_list
 from limnos.services.governance.tag_values import VALUES_MAX, TagValuePair, apply_pairs, pairs_associate, tag_record
 from limnos.services.lookup.metalake_objects import metalake_object_create
+from limnos.services.lookup.securables import AttachmentTarget
 from tests.inprocess import ADMIN, LAKE
 from tests.services.conftest import ServiceDesk
 

@@ -13,9 +13,9 @@ from limnos.http.gravitino.handler_wrappers import names_of
 from limnos.http.gravitino.namespace_objects import drop_response
 from limnos.model.kinds import Kind
 from limnos.services.governance import attachments
-from limnos.services.governance.attachments import PLURAL, AttachmentTarget
+from limnos.services.governance.attachments import PLURAL
 from limnos.services.lookup import metalake_objects
-from limnos.services.lookup.securables import parse_kind
+from limnos.services.lookup.securables import AttachmentTarget, parse_kind
 from limnos.services.request.name_codecs import codec_for
 from limnos.services.request.request_scope import RequestScope
 

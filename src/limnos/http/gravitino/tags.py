@@ -14,6 +14,7 @@ from limnos.http.gravitino.handler_wrappers import GravitinoRequestBody, names_o
 from limnos.http.gravitino.metalake_objects import MetalakeObjectRoutes, object_of
 from limnos.http.gravitino.updates import EntityUpdates, edits_of
 from limnos.http.routing import Route
+from limnos.model.attachments import check_tag_value
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.services.governance import attachments, tag_values
@@ -98,7 +99,7 @@ def _pairs(items: list[str | TagItem]) -> tuple[TagValuePair, ...]:
 async def tag_objects(request: Request, ctx: Context) -> Response:
     """Return the visible objects that a tag is attached to, or on which it has the given value."""
     value = request.query("value")
-    return await _TAG.objects(request, ctx, value=None if value is None else tag_values.check_value(value))
+    return await _TAG.objects(request, ctx, value=None if value is None else check_tag_value(value))
 
 
 _LIST = "Failed to operate tag(s) operation [LIST] under metalake [{0}]"

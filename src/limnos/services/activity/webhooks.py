@@ -27,7 +27,7 @@ from limnos.services.activity.feed_positions import position_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.store.activity.feed import NEWEST, ZoneClock, clocks_read
-from limnos.store.activity.webhooks import webhooks_read
+from limnos.store.activity.webhooks import SECRET_PROPERTY, webhooks_read
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import node_key
 
@@ -48,10 +48,6 @@ DECODINGS_MAX: Final = 4
 WEBHOOKS_MAX: Final = 100
 """The maximum number of webhooks of one metalake, so that each metalake gets its share of a node."""
 _URL = re.compile(r"https?://[!-~]+")
-
-
-SECRET: Final = "webhook-secret"  # noqa: S105 - a name
-"""The property name under which a webhook's secret is sealed."""
 
 
 class WebhookCreate(msgspec.Struct, frozen=True):
@@ -140,7 +136,7 @@ async def webhook_create(ctx: Context, *, metalake: str, url: str, after: str | 
     def decide(request_view: RequestView) -> Permit[WebhookCreate]:
         request_view.require_in_metalake_use()
         decision = request_view.require(Action.WEBHOOK_MANAGE, request_view.settled.outer)
-        sealed = ctx.services.defaults.storages.keys.sealed_text(SECRET, secret)
+        sealed = ctx.services.defaults.storages.keys.sealed_text(SECRET_PROPERTY, secret)
         return request_view.permit(WebhookCreate(request_view.metalake.id, url, sealed, position), decision)
 
     webhook = await ctx.write(RequestScope(metalake), decide, webhook_insert)

@@ -33,7 +33,6 @@ from limnos.services.storage.namespace_locations import check_new_location, name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from limnos.model.decisions import SecurableChain
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
@@ -339,7 +338,7 @@ def namespace_move_of(request_view: RequestView, source: Levels, target: Levels)
     _refuse_nesting(request_view, target)
     if source[0] != METADATA_NAME:  # an existing one may be renamed within it
         _refuse_reserved(request_view, target)
-    into, above = parent_of(request_view, target)
+    into, above = request_view.find_parent(target)
     decisions = [decision]
     stays = into.id == node.parent_id
     if not stays:
@@ -347,19 +346,6 @@ def namespace_move_of(request_view: RequestView, source: Levels, target: Levels)
     room = PARTS_MAX - len(target) if len(target) > len(source) else None
     frees = stays or request_view.decide(Action.UNPROTECT, chain).allowed
     return request_view.permit(NamespaceMove(node, into, target[-1], room, frees), *decisions)
-
-
-def parent_of(request_view: RequestView, levels: Levels) -> tuple[Node, SecurableChain]:
-    """Return the parent of a name: a namespace, or the catalog for a name of one level.
-
-    Raises NotFound, PermissionDenied.
-    """
-    if len(levels) == 1:
-        return request_view.catalog, request_view.settled.outer
-    node, chain = request_view.find(levels[:-1], Kind.NAMESPACE)
-    if node is None:
-        node, chain, _ = request_view.look_up(Kind.NAMESPACE, levels[:-1], Action.NAMESPACE_LOAD)
-    return node, chain
 
 
 def namespace_reparent(tx: Tx, permit: Permit[NamespaceMove]) -> None:

@@ -13,13 +13,12 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.entities import MetadataDocument, Node
-from limnos.model.errors import AlreadyExists, BadRequest, NotFound
+from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.object_errors import name_conflict, name_taken_error
 from limnos.model.records import BLANK_TABLE, TableRecord
 from limnos.model.storage_locations import LocationKind
-from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
-from limnos.services.catalog.namespaces import parent_of
 from limnos.services.lookup.definer_rights import LoadTarget, look_up_through
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, NamePage, PageRequest, page_of
@@ -168,23 +167,11 @@ def tables_list(request_view: RequestView, namespace: Levels, page_request: Page
     return page_of(request_view, Action.TABLE_LIST, kind=Kind.TABLE, chain=result.chain, page_request=page_request)
 
 
-def name_taken_error(path: Levels, *, kind: Kind, holder: str) -> AlreadyExists:
-    """Return the error for a taken name of a new table or view; tables and views of a namespace share their names."""
-    same = "" if holder == kind.word else " with same name"
-    return AlreadyExists(f"{holder.capitalize()}{same} already exists: {render(path)}", kind=holder)
-
-
 def require_free(request_view: RequestView, parent_id: int, path: Levels, *, kind: Kind) -> None:
     """Raise AlreadyExists if a name is known to be taken; the mutation checks again."""
     holder = request_view.holder_of(parent_id, kind, path[-1])
     if holder is not None:
         raise name_taken_error(path, kind=kind, holder=holder.word)
-
-
-def name_conflict(source: Levels, target: Levels, *, holder: Kind) -> AlreadyExists:
-    """Return the error for a taken target name of a table or view."""
-    text = f"Cannot rename {render(source)} to {render(target)}. {holder.word.capitalize()} already exists"
-    return AlreadyExists(text, kind=holder.word)
 
 
 class NewTable(NamedTuple):
@@ -371,7 +358,7 @@ def table_move_of(
         (source, target), lambda path: request_view.find(path, _TABLE)
     )  # load all missing facts at once
     node, chain, decision = table_find(request_view, source[:-1], source[-1], action, required_format=required_format)
-    into, above = parent_of(request_view, target)
+    into, above = request_view.find_parent(target)
     decisions = [decision]
     if not stays:
         decisions.append(request_view.require(Action.TABLE_CREATE, above))

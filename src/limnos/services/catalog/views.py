@@ -16,11 +16,11 @@ from limnos.access.actions import Action
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
+from limnos.model.object_errors import name_conflict
 from limnos.model.records import ViewRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.names.parts import check_levels
-from limnos.services.catalog.namespaces import parent_of
-from limnos.services.catalog.tables import NewTable, name_conflict, require_free
+from limnos.services.catalog.tables import NewTable, require_free
 from limnos.services.lookup.definer_rights import LoadTarget, look_up_through
 from limnos.services.request.catalog_storage import catalog_storage_of
 from limnos.services.request.name_pages import ALL_NAMES, NamePage, PageRequest, page_of
@@ -189,7 +189,7 @@ def view_move_of(request_view: RequestView, source: Levels, target: Levels) -> P
     stays = source[:-1] == target[:-1]
     action = Action.VIEW_RENAME if stays else Action.VIEW_MOVE
     node, chain, decision = view_find(request_view, source[:-1], source[-1], action)
-    into, above = parent_of(request_view, target)
+    into, above = request_view.find_parent(target)
     decisions = [decision]
     if not stays:
         decisions.append(request_view.require(Action.VIEW_CREATE, above))

@@ -16,6 +16,7 @@ import msgspec
 from limnos.access.principal_names import ascii_skeleton, check_new_name, check_principal_name
 from limnos.formats.exchange.messages import millis, terms_of
 from limnos.formats.lance_manifests import SCHEMES, check_branch, is_staged_name
+from limnos.model.attachments import check_tag_value
 from limnos.model.errors import BadRequest
 from limnos.model.kind_table import HELD, is_in_any_catalog, kinds_with, name_space_of
 from limnos.model.kinds import ICEBERG_PROVIDER, METALAKE_OBJECTS, ROOT_ID, TABLE_FORMATS, Kind, ZoneKind
@@ -25,7 +26,6 @@ from limnos.model.storage_locations import LocationKind
 from limnos.names.folding import fold
 from limnos.names.path import PARTS_MAX, check_part
 from limnos.services.exchange.import_checks import KINDS, is_lance, with_record_number
-from limnos.services.governance.tag_values import check_value
 from limnos.services.request.catalog_traits import is_nested
 from limnos.services.request.table_formats import LANCE
 from limnos.services.storage.catalog_locations import catalog_locations_claim
@@ -314,7 +314,7 @@ class ImportPart:
         if message.values and kind is not Kind.TAG:
             raise BadRequest("only tags have values where they are attached")
         for position, value in enumerate(message.values):
-            place: Params = {**row, "field": message.field_id, "value": check_value(value), "position": position}
+            place: Params = {**row, "field": message.field_id, "value": check_tag_value(value), "position": position}
             self._row(imports.TAG_VALUE, place)
 
     def model_version(self, ready: CheckedRecord) -> None:

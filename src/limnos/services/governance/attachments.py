@@ -19,7 +19,7 @@ from limnos.model.kinds import Kind, KindGroup
 from limnos.services.federation.placeholder_nodes import read_attached, with_placeholders
 from limnos.services.lookup.columns import column_require, field_ids
 from limnos.services.lookup.metalake_objects import metalake_object_load
-from limnos.services.lookup.securables import scope_for, target_require
+from limnos.services.lookup.securables import AttachmentTarget, target_require
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.request_scope import RequestScope
@@ -42,19 +42,6 @@ HOLDERS: Final = tuple(sorted(kinds_with(lambda row: row.attachable), key=lambda
 PLURAL: Final = {kind: row.attached_as for kind, row in KIND_TABLE.items() if row.attached_as}
 NAMES_MAX: Final = 1_000
 """How many attachments one request may add or remove."""
-
-
-class AttachmentTarget(NamedTuple):
-    """An object as a request names it."""
-
-    metalake: str
-    kind: Kind
-    full_name: str
-
-    @property
-    def scope(self) -> RequestScope:
-        """The object's scope."""
-        return scope_for(self.metalake, self.kind, self.full_name)
 
 
 class AttachmentPoint(NamedTuple):

@@ -32,7 +32,7 @@ from limnos.services.request.request_scope import RequestScope
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.permits import Permit
-    from limnos.services.governance.attachments import AttachmentTarget
+    from limnos.services.lookup.securables import AttachmentTarget
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from limnos.model.decisions import SecurableChain
     from limnos.model.permits import Permit
     from limnos.model.statistics import PartitionRange, Statistic
-    from limnos.services.governance.attachments import AttachmentTarget
+    from limnos.services.lookup.securables import AttachmentTarget
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, cast
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.attachments import check_tag_value
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
@@ -30,12 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from limnos.model.permits import Permit
-    from limnos.services.governance.attachments import AttachmentTarget
+    from limnos.services.lookup.securables import AttachmentTarget
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
-VALUE_MAX: Final = 256
 VALUES_MAX: Final = 1_000
 """How many values a tag may allow, and may have on one object."""
 
@@ -64,19 +64,12 @@ class TagPairsChange(msgspec.Struct, frozen=True):
     shown: frozenset[int]
 
 
-def check_value(value: str) -> str:
-    """Check a tag value. Raises BadRequest."""
-    if not value.strip() or len(value) > VALUE_MAX:
-        raise BadRequest(f"A tag's value has 1 to {VALUE_MAX} characters, and not only blanks")
-    return value
-
-
 def tag_record(comment: str | None, properties: dict[str, str], *, allowed_values: Sequence[str] | None) -> TagRecord:
     """Return the record of a tag that allows any value (None), no values (empty), or the given ones.
 
     Raises BadRequest.
     """
-    values = tuple(dict.fromkeys(check_value(value) for value in allowed_values or ()))
+    values = tuple(dict.fromkeys(check_tag_value(value) for value in allowed_values or ()))
     if len(values) > VALUES_MAX:
         raise BadRequest(f"A tag allows {VALUES_MAX} values at most, or any")
     return TagRecord(comment, properties, values, valueless=allowed_values is not None and not values)
@@ -140,7 +133,7 @@ def _by_name(
             raise BadRequest(f"Tag {name} is to be added with a value and without one: choose")
         for value in (*some, *dropped):
             if value is not None:
-                check_value(value)
+                check_tag_value(value)
         requested[name] = some, dropped
     return requested
 

@@ -16,8 +16,8 @@ import msgspec
 from limnos.files import place_key
 from limnos.formats.iceberg.file_lists import AddedSnapshots, added_snapshots
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, OutsideRoots, TooLarge
+from limnos.model.object_errors import name_object_in_error
 from limnos.model.storage_locations import ROOTS
-from limnos.services.iceberg.operation_errors import name_object_in_error
 from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.files import AT_ONCE
 from limnos.services.request.node_services import ComponentKey

@@ -19,17 +19,11 @@ from limnos.formats.iceberg.offloaded import CreateTerms
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, MissingFile, OutsideRoots
 from limnos.model.kinds import Kind
+from limnos.model.object_errors import name_taken_error
 from limnos.model.records import CatalogRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
-from limnos.services.catalog.tables import (
-    NewTable,
-    TableCreate,
-    name_taken_error,
-    new_table_of,
-    table_find,
-    table_insert,
-)
+from limnos.services.catalog.tables import NewTable, TableCreate, new_table_of, table_find, table_insert
 from limnos.services.iceberg.dataset_fence import check_dataset_commit, dataset_guard_of
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of

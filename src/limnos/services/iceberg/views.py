@@ -22,10 +22,10 @@ from limnos.formats.iceberg.offloaded import CommitTerms, CreateTerms
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict
 from limnos.model.kinds import Kind
+from limnos.model.object_errors import name_taken_error
 from limnos.model.records import ViewRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
-from limnos.services.catalog.tables import name_taken_error
 from limnos.services.catalog.views import ViewCreate, ViewState, new_view_of, view_find, view_insert, writer_of
 from limnos.services.iceberg.tables import NewMetadata, add_metadata_scheme, document_of, latest_time, new_metadata_of
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of

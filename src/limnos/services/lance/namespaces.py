@@ -22,7 +22,6 @@ from limnos.services.catalog.namespaces import (
     namespace_create,
     namespace_find,
     namespace_insert,
-    parent_of,
 )
 from limnos.services.lance.tables import lance_drop_confirmed
 from limnos.services.request.catalog_storage import catalog_storage_of
@@ -126,7 +125,7 @@ async def _overwrite(
         nonlocal record
         node, _, dropping = namespace_find(request_view, levels, Action.NAMESPACE_DROP)
         record = check_new_location(None, record, catalog_storage_of(request_view))
-        into, above = parent_of(request_view, levels)
+        into, above = request_view.find_parent(levels)
         making = request_view.require(Action.NAMESPACE_CREATE, above)
         again = NamespaceCreate(into, levels[-1:], request_view.space(Kind.NAMESPACE), record, request_view.maker_id)
         command = NamespaceEmpty(node, request_view.defaults.keep_dropped_ms, takes_all=True, again=again)

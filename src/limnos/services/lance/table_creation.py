@@ -15,9 +15,9 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.errors import AlreadyExists, LimnosError, PermissionDenied
 from limnos.model.kinds import Kind
+from limnos.model.object_errors import name_taken_error
 from limnos.model.permits import upkeep_permit
 from limnos.model.records import TableRecord
-from limnos.services.catalog.tables import name_taken_error
 from limnos.services.lance.purges import LANCE_PURGE, LancePurge, lance_purge_of
 from limnos.services.lance.row_operations import bind_question, table_to_change, write_body
 from limnos.services.lance.tables import (

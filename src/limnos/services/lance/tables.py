@@ -17,12 +17,13 @@ from limnos.formats.lance_manifests import VERSIONS
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import AlreadyExists, BadRequest, InvalidTable, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.object_errors import name_taken_error
 from limnos.model.records import BLANK_NAMESPACE, TableRecord
 from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
 from limnos.names.parts import check_levels
 from limnos.services.catalog.namespaces import namespace_create_of
-from limnos.services.catalog.tables import name_taken_error, require_free, table_find, table_move_of, table_reparent
+from limnos.services.catalog.tables import require_free, table_find, table_move_of, table_reparent
 from limnos.services.lance.manifests import find_manifests
 from limnos.services.lance.purges import LANCE_PURGE, lance_purge_of
 from limnos.services.request.catalog_storage import catalog_storage_of

@@ -211,3 +211,16 @@ def role_look_up(request_view: RequestView, name: str, action: Action) -> Author
     """Find a role for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied."""
     request_view.require_in_use()
     return request_view.judge(role_find(request_view, name), Kind.ROLE, name, action)
+
+
+class AttachmentTarget(NamedTuple):
+    """An object as a request names it."""
+
+    metalake: str
+    kind: Kind
+    full_name: str
+
+    @property
+    def scope(self) -> RequestScope:
+        """The object's scope."""
+        return scope_for(self.metalake, self.kind, self.full_name)

@@ -12,14 +12,13 @@ from limnos.access.actions import Action
 from limnos.access.authentication import user_of
 from limnos.access.decide import allow_unchecked, decide
 from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions, refuse_restricted
-from limnos.access.subjects import principal_of, subject_of
 from limnos.model.decisions import ChainLink, Decision
 from limnos.model.entities import MetadataDocument, Node, Principal, RoleEntity
-from limnos.model.errors import AuthenticationFailed, NotFound, NotInUse, PermissionDenied
+from limnos.model.errors import NotFound, NotInUse, PermissionDenied
 from limnos.model.kinds import SHARED_SPACE, Kind, KindGroup, ZoneKind
 from limnos.model.permits import Permit
-from limnos.model.principals import Subject
 from limnos.names.iceberg import render
+from limnos.services.request.caller_view import CallerView
 from limnos.services.request.catalog_traits import spaces_of, traits_of
 from limnos.services.request.request_scope import RequestScope, ResolvedScope, find_child, resolve_scope
 from limnos.view.cache_miss import CacheMiss, require_fact
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.catalog_traits import CatalogTraits
     from limnos.services.request.node_services import AuditedRequest, NodeServices
-    from limnos.view.view import DerivedValues
 
 C = TypeVar("C")
 E = TypeVar("E", Node, Principal, RoleEntity)
@@ -55,22 +53,15 @@ _ZONE_PLACES = {kind: {ZoneKind.SERVER: 0, ZoneKind.METALAKE: 1, ZoneKind.CATALO
 """The index, in a scope's zones, of the zone whose clock counts for a kind."""
 
 
-class RequestView:
+class RequestView(CallerView):
     """A consistent view of the store at one moment, for one caller and one scope."""
 
     __slots__ = (
         "_missing",
-        "_subject",
-        "_token_root",
-        "active",
         "asker",
         "defaults",
         "request_id",
-        "rules",
         "scope",
-        "settled",
-        "user",
-        "view",
         "zone",
     )
 
@@ -86,7 +77,7 @@ class RequestView:
         self.asker: AuditedRequest | None = None
         self.user, self._token_root = user_of(view, credential, services.rules.trusts, services.store.time)
         self.active = active
-        self._subject: Subject | None = None
+        self._subject = None
         self._missing: NotFound | None = None
         settled: ResolvedScope | None = view.scopes.get(scope)
         if settled is None:
@@ -120,75 +111,12 @@ class RequestView:
     # -- caller ------------------------------------------------------------------------------------------------
 
     @property
-    def subject(self) -> Subject:
-        """The caller's groups and roles in this metalake.
-
-        Raises PermissionDenied for an active role that the caller does not hold.
-        """
-        if self._subject is None:
-            subject = self.subject_of(self.user)
-            if self.active is not None and subject.member and self.rules.access_enabled:
-                subject = self._narrowed(subject, self.active)
-            self._subject = subject
-        return self._subject
-
-    def _narrowed(self, subject: Subject, active: frozenset[str]) -> Subject:
-        memo = self.view.memo(self.settled.zones[1])
-        key = ("narrowed", self.user)  # only the latest: each subject may be large
-        result: tuple[frozenset[str], Subject] | None = memo.get(key)
-        if result is None or result[0] != active:
-            result = memo[key] = (active, subject.narrowed(active))
-        return result[1]
-
-    def subject_of(self, user: str) -> Subject:
-        """Return any user's groups and roles in this metalake, cached until access changes."""
-        if self.settled.metalake is None:
-            return Subject.of(None, user, service_admin=user in self.rules.service_admins, member=False)
-        memo = self.view.memo(self.settled.zones[1])
-        subject: Subject | None = memo.get(user)
-        if subject is None:
-            admin = user in self.rules.service_admins
-            subject = memo[user] = subject_of(self.view, self.settled.zones[1], user, service_admin=admin)
-        return subject
-
-    @property
-    def memo(self) -> DerivedValues:
-        """The cache of values derived from the access facts of this scope's zones."""
-        return self.view.memo(self.settled.zones[-1])
-
-    @property
     def maker_id(self) -> int | None:
         """The owner of objects that the caller creates: the caller, or the metalake's owner if the caller is no user of
         it.
         """
         user_id = self.subject.user_id
         return self.owner_of(self.settled.outer[-1]) if user_id is None else user_id
-
-    def _refuse_unfit(self, *, refuse_disabled: bool) -> None:
-        """Refuse a disabled user, and a token of an earlier user of the same name, even with access control off.
-
-        Raises AuthenticationFailed for such a token, PermissionDenied for a disabled user.
-        """
-        if self.settled.metalake is None:
-            return
-        memo = self.view.memo(self.settled.zones[1])
-        key = ("standing", self.user)
-        standing: tuple[bool, int] | None = memo.get(key)
-        if standing is None:
-            principal = principal_of(self.view, self.settled.zones[1], Kind.USER, self.user)
-            standing = (True, 0) if principal is None else (principal.enabled, principal.tokens_from)
-            memo[key] = standing
-        enabled, tokens_from = standing
-        if self._token_root < tokens_from:
-            raise AuthenticationFailed(
-                f"The token is one of an earlier user {self.user} of metalake {self.settled.metalake.name}, who was removed: "
-                "ask a service admin for a new one",
-                was_right=True,
-            )
-        if refuse_disabled and not enabled:
-            raise PermissionDenied(
-                f"User {self.user} is disabled in metalake {self.settled.metalake.name}: ask its administrator"
-            )
 
     # -- objects -----------------------------------------------------------------------------------------------
 
@@ -324,6 +252,18 @@ class RequestView:
         if decision.allowed or (probe is not None and self.decide(probe, absent).allowed) or self._is_no_secret(absent):
             raise self.missing(kind, name)
         raise self.refusal(decision)
+
+    def find_parent(self, levels: Levels) -> tuple[Node, SecurableChain]:
+        """Return the parent of a name: a namespace, or the catalog for a name of one level.
+
+        Raises NotFound, PermissionDenied.
+        """
+        if len(levels) == 1:
+            return self.catalog, self.settled.outer
+        node, chain = self.find(levels[:-1], _NAMESPACE)
+        if node is None:
+            node, chain, _ = self.look_up(_NAMESPACE, levels[:-1], Action.NAMESPACE_LOAD)
+        return node, chain
 
     def _is_no_secret(self, absent: SecurableChain) -> bool:
         """Return whether the caller may know that a namespace is missing: one who may list namespaces may."""

@@ -13,9 +13,9 @@ from limnos.access.actions import Action
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, LimnosError
 from limnos.model.kinds import Kind
+from limnos.model.object_errors import name_object_in_error
 from limnos.model.records import TableRecord
 from limnos.names.iceberg import render
-from limnos.services.iceberg.operation_errors import name_object_in_error
 from limnos.services.lance.commits import NewVersion, VersionDraft, publish_manifest, version_draft_of, version_insert
 from limnos.services.lance.deletions import VersionsDelete, version_deletion_of, versions_delete
 from limnos.services.lance.tables import (

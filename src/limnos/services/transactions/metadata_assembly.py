@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 from limnos.formats.iceberg.metadata import encode
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
+from limnos.model.object_errors import name_object_in_error
 from limnos.services.iceberg.commits import (
     CommitState,
     change_apply,
@@ -20,7 +21,6 @@ from limnos.services.iceberg.commits import (
     find_removed_snapshots,
 )
 from limnos.services.iceberg.dataset_fence import check_dataset_commit
-from limnos.services.iceberg.operation_errors import name_object_in_error
 from limnos.services.iceberg.tables import (
     NewMetadata,
     TableRequest,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from limnos.model.errors import BadRequest, CommitConflict
 from limnos.model.kinds import Kind
-from limnos.services.iceberg.operation_errors import name_object_in_error
+from limnos.model.object_errors import name_object_in_error
 from limnos.services.request.catalog_storage import catalog_storage_of
 from limnos.services.transactions.transaction_view import TransactionView
 from limnos.view.cache_miss import CacheMiss, for_each

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, LimnosError
 from limnos.model.kinds import Kind
+from limnos.model.object_errors import name_object_in_error
 from limnos.names.iceberg import render
 from limnos.services.catalog.views import ViewState
 from limnos.services.iceberg.added_files import check_added_files
@@ -30,7 +31,6 @@ from limnos.services.iceberg.commits import (
     delete_old_metadata_files,
     lost_race_pause,
 )
-from limnos.services.iceberg.operation_errors import name_object_in_error
 from limnos.services.iceberg.tables import TableRequest
 from limnos.services.request.offloaded_work import is_heavy
 from limnos.services.request.recent_metadata import RECENT_METADATA

@@ -17,11 +17,10 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.model.errors import ServiceUnavailable, StateUnknown, UnsupportedOperation
 from limnos.model.sealed_secrets import keys_of
-from limnos.services.activity.webhooks import SECRET
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.secret_sealing import SealingKeys, is_unsealed_secret
-from limnos.store.activity.webhooks import webhook_secrets_read
+from limnos.store.activity.webhooks import SECRET_PROPERTY, webhook_secrets_read
 from limnos.store.objects.nodes import catalog_records_read
 from limnos.telemetry.logs import get_logger
 
@@ -115,7 +114,7 @@ async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
             if now[-1] != record.properties:
                 done += await _seal(ctx, SecretsSeal(catalog_id, metalake_id, keys), mutation=secrets_seal)
         for webhook_id, metalake_id, before in webhooks:
-            secrets.append(keys.sealed_text(SECRET, before))
+            secrets.append(keys.sealed_text(SECRET_PROPERTY, before))
             if secrets[-1] != before:
                 done += await _seal(
                     ctx, WebhookSeal(webhook_id, metalake_id, before, secrets[-1]), mutation=webhook_seal
@@ -171,7 +170,7 @@ def _key_inventory(
 ) -> KeyInventory:
     counts: Counter[str] = Counter()
     sent: Counter[str] = Counter(name for secret in webhooks for name in keys_of(secret))
-    plain = sum(is_unsealed_secret(SECRET, secret) for secret in webhooks)
+    plain = sum(is_unsealed_secret(SECRET_PROPERTY, secret) for secret in webhooks)
     for properties in catalogs:
         counts.update(frozenset[str]().union(*map(keys_of, properties.values())))
         plain += any(is_unsealed_secret(name, value) for name, value in properties.items())

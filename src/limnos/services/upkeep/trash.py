@@ -20,7 +20,6 @@ from limnos.model.kinds import Kind
 from limnos.names.iceberg import render
 from limnos.names.parts import check_levels
 from limnos.names.path import PARTS_MAX
-from limnos.services.catalog.namespaces import parent_of
 from limnos.services.lance.purges import LANCE_PURGE, lance_purge_of
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.table_formats import LANCE, least_levels
@@ -286,7 +285,7 @@ def _restore_target(
     else:
         if row.kind is not Kind.NAMESPACE and len(to) < least_levels(request_view):
             raise BadRequest(f"A {row.kind.word} lies in a namespace: name at least two levels")
-        path, (into, above) = to, parent_of(request_view, to)
+        path, (into, above) = to, request_view.find_parent(to)
     return into, path, request_view.require(_CREATES[row.kind], above)
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from limnos.model.entities import Node
     from limnos.model.records import FilesetRecord
     from limnos.names.path import Levels
-    from limnos.services.governance.attachments import AttachmentTarget
+    from limnos.services.lookup.securables import AttachmentTarget
     from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
     from limnos.services.request.request_scope import RequestScope

@@ -155,3 +155,7 @@ class WebhookWrites:
     def release(self, webhook_id: int, holder: str) -> None:
         """Release a webhook for other nodes."""
         self.tx.count(RELEASE, {"id": webhook_id, "holder": holder})
+
+
+SECRET_PROPERTY: Final = "webhook-secret"  # noqa: S105 - a name
+"""The property name under which a webhook's secret is sealed."""

@@ -1,4 +1,4 @@
-"""Operation errors: adds the object to the error of one operation among several.
+"""Object errors: errors that name an object by its kind and path.
 
 May import `model` and `names`.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
 from limnos.names.display import render
 
@@ -28,3 +29,15 @@ def name_object_in_error(error: LimnosError, path: Levels, *, what: Kind = Kind.
     else:
         words = f"{what.word.capitalize()} {render(path)}: {words}"
     return error.with_message(words)
+
+
+def name_taken_error(path: Levels, *, kind: Kind, holder: str) -> AlreadyExists:
+    """Return the error for a taken name of a new table or view; tables and views of a namespace share their names."""
+    same = "" if holder == kind.word else " with same name"
+    return AlreadyExists(f"{holder.capitalize()}{same} already exists: {render(path)}", kind=holder)
+
+
+def name_conflict(source: Levels, target: Levels, *, holder: Kind) -> AlreadyExists:
+    """Return the error for a taken target name of a table or view."""
+    text = f"Cannot rename {render(source)} to {render(target)}. {holder.word.capitalize()} already exists"
+    return AlreadyExists(text, kind=holder.word)

@@ -1,0 +1,94 @@
+"""Caller of a request: the caller's groups and roles in the metalake of a scope, and who is refused at once.
+
+May import `access`, `view` and `model`. Synchronous.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.access.subjects import principal_of, subject_of
+from limnos.model.errors import AuthenticationFailed, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.model.principals import Subject
+
+if TYPE_CHECKING:
+    from limnos.services.request.defaults import AccessSettings
+    from limnos.services.request.request_scope import ResolvedScope
+    from limnos.view.view import DerivedValues, StoreView
+
+
+class CallerView:
+    """The caller's part of a request view, which sets the attributes."""
+
+    __slots__ = ("_subject", "_token_root", "active", "rules", "settled", "user", "view")
+    _subject: Subject | None
+    _token_root: int
+    active: frozenset[str] | None
+    rules: AccessSettings
+    settled: ResolvedScope
+    user: str
+    view: StoreView
+
+    @property
+    def subject(self) -> Subject:
+        """The caller's groups and roles in this metalake.
+
+        Raises PermissionDenied for an active role that the caller does not hold.
+        """
+        if self._subject is None:
+            subject = self.subject_of(self.user)
+            if self.active is not None and subject.member and self.rules.access_enabled:
+                subject = self._narrowed(subject, self.active)
+            self._subject = subject
+        return self._subject
+
+    def _narrowed(self, subject: Subject, active: frozenset[str]) -> Subject:
+        memo = self.view.memo(self.settled.zones[1])
+        key = ("narrowed", self.user)  # only the latest: each subject may be large
+        result: tuple[frozenset[str], Subject] | None = memo.get(key)
+        if result is None or result[0] != active:
+            result = memo[key] = (active, subject.narrowed(active))
+        return result[1]
+
+    def subject_of(self, user: str) -> Subject:
+        """Return any user's groups and roles in this metalake, cached until access changes."""
+        if self.settled.metalake is None:
+            return Subject.of(None, user, service_admin=user in self.rules.service_admins, member=False)
+        memo = self.view.memo(self.settled.zones[1])
+        subject: Subject | None = memo.get(user)
+        if subject is None:
+            admin = user in self.rules.service_admins
+            subject = memo[user] = subject_of(self.view, self.settled.zones[1], user, service_admin=admin)
+        return subject
+
+    @property
+    def memo(self) -> DerivedValues:
+        """The cache of values derived from the access facts of this scope's zones."""
+        return self.view.memo(self.settled.zones[-1])
+
+    def _refuse_unfit(self, *, refuse_disabled: bool) -> None:
+        """Refuse a disabled user, and a token of an earlier user of the same name, even with access control off.
+
+        Raises AuthenticationFailed for such a token, PermissionDenied for a disabled user.
+        """
+        if self.settled.metalake is None:
+            return
+        memo = self.view.memo(self.settled.zones[1])
+        key = ("standing", self.user)
+        standing: tuple[bool, int] | None = memo.get(key)
+        if standing is None:
+            principal = principal_of(self.view, self.settled.zones[1], Kind.USER, self.user)
+            standing = (True, 0) if principal is None else (principal.enabled, principal.tokens_from)
+            memo[key] = standing
+        enabled, tokens_from = standing
+        if self._token_root < tokens_from:
+            raise AuthenticationFailed(
+                f"The token is one of an earlier user {self.user} of metalake {self.settled.metalake.name}, who was removed: "
+                "ask a service admin for a new one",
+                was_right=True,
+            )
+        if refuse_disabled and not enabled:
+            raise PermissionDenied(
+                f"User {self.user} is disabled in metalake {self.settled.metalake.name}: ask its administrator"
+            )

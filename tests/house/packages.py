@@ -1,0 +1,85 @@
+"""How large the packages are, and how many imports go from one package of a room to another.
+
+`python -m tests.house.packages` prints the figures.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.house.imports import imports_of
+
+SRC = Path(__file__).parents[2] / "src"
+FILES_MAX = 30
+LINES_MAX = 6_000
+ROOMS = ("services", "store", "http", "cli", "client")
+"""The rooms whose packages have limits on their size."""
+CHRONICLES = frozenset({"limnos/store/migrations/versions"})
+"""Folders that only grow: a file for each step of the schema."""
+KERNEL = "request"
+"""The package of services that all the others are built on. Imports of it are not counted."""
+CROSS_EDGES_MAX = 173
+
+
+class PackageSize(NamedTuple):
+    """A folder of modules: its path below src, how many files it has and how many lines are in them."""
+
+    path: str
+    files: int
+    lines: int
+
+
+def package_sizes(source: Path) -> Iterator[PackageSize]:
+    """Yield the sizes of the packages in each room of `ROOMS`, those of inner packages counted by themselves."""
+    for room in ROOMS:
+        files = sorted((source / "limnos" / room).rglob("*.py"), key=lambda file: file.parent)
+        for folder, members in groupby(files, key=lambda file: file.parent):
+            lines = [len(file.read_text(encoding="utf-8").splitlines()) for file in members]
+            yield PackageSize(folder.relative_to(source).as_posix(), len(lines), sum(lines))
+
+
+def oversized(source: Path) -> list[str]:
+    """Name the packages with more files or lines than allowed."""
+    return [
+        f"{each.path}: {each.files} files, {each.lines} lines; {FILES_MAX} and {LINES_MAX} at most"
+        for each in package_sizes(source)
+        if each.path not in CHRONICLES and (each.files > FILES_MAX or each.lines > LINES_MAX)
+    ]
+
+
+def cross_edges(imports: Mapping[str, set[str]], room: str = "services") -> list[tuple[str, str]]:
+    """Return the imports from a module in one package of a room to a module in another, the kernel's left out.
+
+    Each pair of modules counts once, imports for types too.
+    """
+    return sorted(
+        (module, known)
+        for module, every in imports.items()
+        for known in every
+        if (own := _package(module, room)) and (other := _package(known, room)) and KERNEL != other != own
+    )
+
+
+def _package(module: str, room: str) -> str:
+    """Return the package of a room in which a module lies; empty for a module outside of the room."""
+    parts = module.split(".")
+    return parts[2] if parts[:2] == ["limnos", room] and len(parts) > 2 else ""
+
+
+def main() -> None:
+    """Print the packages by size, and the imports between packages of services by pair of packages."""
+    for size in sorted(package_sizes(SRC), key=lambda each: (-each.files, -each.lines)):
+        print(f"{size.files:4} files {size.lines:6} lines  {size.path}")
+    edges = cross_edges(imports_of(SRC))
+    pairs = Counter((_package(module, "services"), _package(known, "services")) for module, known in edges)
+    for (own, other), count in pairs.most_common():
+        print(f"{count:4} {own} -> {other}")
+    print(f"{len(edges):4} imports cross the walls of services")
+
+
+if __name__ == "__main__":
+    main()
