@@ -66,6 +66,8 @@ class Credential(NamedTuple):
     token_id: int = 0
     secret_hash: bytes = b""
     expires_ms: int | None = None
+    is_cookie: bool = False
+    """Whether the token came in the console's cookie, where sessions of the console count and no other token."""
 
 
 def hash_secret(secret: str) -> bytes:
@@ -139,6 +141,11 @@ class Authenticator:
             "The Authorization header is not understood: send a token as 'Bearer lim_…'"
             + (" or a user as Basic" if self.believes_basic else "")
         )
+
+
+def cookie_credential(text: bytes) -> Credential:
+    """Return the credential of the console's cookie. Raises AuthenticationFailed for a malformed one."""
+    return _parse_token(text)._replace(is_cookie=True)
 
 
 def is_jwt(header: bytes) -> bool:
@@ -228,6 +235,14 @@ def _check_token(view: StoreView, credential: Credential, trusts: frozenset[Toke
         raise AuthenticationFailed("The token is wrong: make one with 'limnos token create'")
     if token.revoked:
         raise AuthenticationFailed("The token was revoked: make a new one with 'limnos token create'", was_right=True)
+    if credential.is_cookie is not (token.purpose is TokenPurpose.CONSOLE):
+        raise AuthenticationFailed(
+            "A session of the console counts in its cookie alone: make a token with 'limnos token create'"
+        )
+    if token.purpose is TokenPurpose.CONSOLE_CODE:
+        raise AuthenticationFailed(
+            "This is a code that opens the console, which opens nothing else: open it in a browser"
+        )
     if token.purpose is TokenPurpose.REFRESH:
         raise AuthenticationFailed(
             "This is a token to refresh a session with, which opens nothing: send the session's own"

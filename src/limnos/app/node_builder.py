@@ -18,12 +18,14 @@ from limnos.app.fair_queue import FairQueue
 from limnos.app.lance import lance_processes
 from limnos.app.offload_processes import OffloadProcesses
 from limnos.app.upkeep import Upkeep
-from limnos.config.values import split_listen
+from limnos.config.values import is_loopback, split_listen
 from limnos.files import ENDPOINTS, AllowedStorage, is_within, root_of
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Application
 from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.client_timeouts import client_timeouts_of
+from limnos.http.console.protocol import ConsoleProtocol
+from limnos.http.console.site import ConsoleSite
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.head_admission import HeadAdmission
 from limnos.http.iceberg.protocol import IcebergProtocol
@@ -68,6 +70,8 @@ log = get_logger("limnos.storage")
 DATABASE_FILE = "limnos.db"
 KEY_FILE = "secrets.key"
 LAST_REPORTS_S = 0.5
+CONSOLE_IDLE_HTTP_S = 3_600
+"""The longest idle time of a session of the console over http, in seconds."""
 STATEMENT_BYTES_MAX = 1 << 30
 """Memory limit in bytes of a process that parses, binds or evaluates SQL++ statements."""
 SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN = 6, 2, 32
@@ -243,6 +247,10 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
         audit=audit_settings_of(settings.audit),
         session_s=settings.access.session_s,
         session_refresh_s=settings.access.session_refresh_s,
+        console_idle_s=_console_idle_s(settings),
+        console_session_s=settings.console.session_s,
+        has_console=settings.console.enabled,
+        public_url=settings.server.public_url,
     )
 
 
@@ -285,13 +293,44 @@ def job_rules_of(settings: Settings) -> JobRules:
     )
 
 
+def console_site_of(settings: Settings) -> ConsoleSite:
+    """Return where browsers find the console."""
+    scheme, _, rest = (settings.server.public_url or "").partition("://")
+    authority, _, path = rest.partition("/")
+    return ConsoleSite(
+        f"/{path}" if path else "",
+        f"{scheme}://{authority}" if authority else None,
+        is_tls=scheme == "https" or settings.tls.certificate is not None,
+        believes_names=settings.access.authentication == "simple" and _is_on_loopback(settings),
+    )
+
+
+def _public_hosts(settings: Settings) -> tuple[str, ...]:
+    """Return the host of the server's public address, which a proxy may send as the requests' Host."""
+    host = urlsplit(settings.server.public_url or "").hostname
+    return (host,) if host else ()
+
+
+def _is_on_loopback(settings: Settings) -> bool:
+    listen = settings.server.listen
+    return listen is None or is_loopback(split_listen(listen)[0])
+
+
+def _console_idle_s(settings: Settings) -> int:
+    """Return how long a session may be idle: over http a shorter time, as other servers of the machine get its cookie."""
+    idle_s = settings.console.idle_s
+    return idle_s if console_site_of(settings).is_tls else min(idle_s, CONSOLE_IDLE_HTTP_S)
+
+
 def _protocols(settings: Settings) -> list[Protocol]:
     asterix = [AsterixProtocol(timeout_s=settings.sqlpp.timeout_s)] if settings.sqlpp.enabled else []
+    console = [ConsoleProtocol(console_site_of(settings))] if settings.console.enabled else []
     return [
         IcebergProtocol(),
         GravitinoProtocol(),
         LanceProtocol(data_timeout_s=settings.lance.data_timeout_s),
         *asterix,
+        *console,
         AdminProtocol(),
     ]
 
@@ -355,10 +394,11 @@ def build(settings: Settings) -> ServerNode:
         body_bytes_max=settings.server.body_bytes_max,
         request_timeout_s=settings.server.request_timeout_s,
         admission=HeadAdmission(
-            hosts=settings.server.hosts,
+            hosts=(*settings.server.hosts, *_public_hosts(settings)),
             listens_on=_listens_on(settings),
             origins=settings.server.origins,
             is_tls=settings.tls.certificate is not None,
+            own_origin=console_site_of(settings).origin,
         ),
         patience=client_timeouts_of(settings.server.head_timeout_s, settings.server.body_timeout_s),
         request_log=request_log(settings.telemetry.request_log, settings.telemetry.request_log_sample),

@@ -270,13 +270,20 @@ def _how_to_connect(settings: Settings, url: str) -> str:
   Access control  {"on" if access.enabled else "off: everyone may do everything"}
   Callers         {"the user named by Basic is believed (simple), tokens are checked" if believed else "tokens only"}
 
-  Spark           limnos.spark.session("{url}", token=open("{token}").read().strip())
+{_console_line(settings, url)}  Spark           limnos.spark.session("{url}", token=open("{token}").read().strip())
   PyIceberg       load_catalog("{server.catalog}", type="rest", uri="{url}/iceberg", warehouse="{server.catalog}", token=...)
   LanceDB         lancedb.connect("db://{settings.lance.catalog or "CATALOG"}", api_key=..., host_override="{url}/lance")
   Gravitino       GravitinoClient(uri="{url}", metalake_name="{server.metalake}")
   Command line    limnos ls --uri {url} --token-file {token}
 {_lonely(settings)}
 """
+
+
+def _console_line(settings: Settings, url: str) -> str:
+    """Return the line that names the console; empty if it is not served."""
+    if not settings.console.enabled:
+        return ""
+    return f"  Console         {settings.server.public_url or url}/console/   (limnos console opens it signed in)\n"
 
 
 def _lonely(settings: Settings) -> str:

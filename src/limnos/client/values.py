@@ -660,6 +660,14 @@ class LoginResult(msgspec.Struct, frozen=True):
     refresh_expires_in_s: int | None = None
 
 
+class ConsoleCode(msgspec.Struct, frozen=True):
+    """A code that opens one session of the console. `public_url` is the server's address for browsers, if it has one."""
+
+    code: str
+    expires_in_s: int
+    public_url: str | None = None
+
+
 class IssuerClient(msgspec.Struct, frozen=True):
     """An OpenID Connect issuer for browser logins, and its public client."""
 

@@ -71,6 +71,19 @@ def _origin(text: str) -> str:
     )
 
 
+def _public_url(text: str) -> str:
+    scheme, _, rest = text.rstrip("/").partition("://")
+    authority, _, path = rest.partition("/")
+    if not ORIGIN.fullmatch(f"{scheme}://{authority}") or not re.fullmatch(
+        r"(?:[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*)?", path
+    ):
+        raise ValueError(
+            f"'{text}' is no public address: write scheme, host and, if a proxy adds one, the path, for example "
+            "https://data.example.com/lake"
+        )
+    return f"{scheme}://{authority.lower()}" + (f"/{path}" if path else "")
+
+
 def _url(secret: Secret) -> Secret:
     url = secret.reveal()
     if url.startswith("postgres://"):  # libpq also accepts this spelling
@@ -100,6 +113,7 @@ def _view_bytes(count: int) -> int:
 Listen = Annotated[str, AfterValidator(_listen)]
 HostName = Annotated[str, AfterValidator(_host_name)]
 Origin = Annotated[str, AfterValidator(_origin)]
+PublicUrl = Annotated[str, AfterValidator(_public_url)]
 ViewBytes = Annotated[int, AfterValidator(_view_bytes)]
 
 
@@ -138,6 +152,11 @@ class ServerSection(SettingsSection):
         description="Origins whose pages may call this server from a browser, beside its own: scheme, host and port, as "
         "`https://console.example.com`; separated by commas.",
     )
+    public_url: PublicUrl | None = Field(
+        default=None,
+        description="The address at which browsers find this server behind a proxy, as `https://data.example.com/lake`: the "
+        "prefix of the console's links, and the origin of its pages. Unset: the requests' own Host, without a prefix.",
+    )
     head_timeout_s: PositiveFloat = Field(
         default=10.0, description="Longest time for the head of a request to arrive, in seconds."
     )
@@ -168,6 +187,19 @@ class ServerSection(SettingsSection):
     drain_timeout_s: NonNegativeFloat = Field(
         default=5.0,
         description="Within how many seconds a stopping server is gone (1 at least); four fifths are for requests in flight.",
+    )
+
+
+class ConsoleSection(SettingsSection):
+    """The console: pages for people."""
+
+    enabled: bool = Field(default=True, description="Serve the console under `/console`.")
+    idle_s: PositiveInt = Field(
+        default=28_800,
+        description="After how many seconds without a click a session of the console ends; over http an hour at most.",
+    )
+    session_s: PositiveInt = Field(
+        default=86_400, description="The longest time a session of the console lasts, in seconds."
     )
 
 
@@ -572,6 +604,7 @@ class Settings(BaseSettings):
 
     server: ServerSection = ServerSection()
     tls: TlsSection = TlsSection()
+    console: ConsoleSection = ConsoleSection()
     database: DatabaseSection = DatabaseSection()
     access: AccessSection = AccessSection()
     oidc: OidcSection = OidcSection()

@@ -26,6 +26,7 @@ SINGLE: Final = frozenset(
         b"sec-fetch-site",
         b"sec-fetch-mode",
         b"authorization",
+        b"cookie",
         b"content-type",
         b"content-length",
         b"idempotency-key",
@@ -53,10 +54,12 @@ class HeadAdmission:
             address.
         origins: Origins besides the server's own from which pages may call: `scheme://host[:port]`.
         is_tls: The server itself speaks TLS, so its own origin begins with `https`.
+        own_origin: The origin of the server's public address, if a proxy gives it another one than the requests' Host.
     """
 
     def __init__(
-        self, *, hosts: Iterable[str] = (), listens_on: Iterable[str] = (), origins: Iterable[str] = (), is_tls: bool = False
+        self, *, hosts: Iterable[str] = (), listens_on: Iterable[str] = (), origins: Iterable[str] = (), is_tls: bool = False,
+        own_origin: str | None = None,
     ) -> None:  # fmt: skip
         listed = [host.lower().rstrip(".") for host in hosts]
         self._endings = tuple(host[1:] for host in listed if host.startswith("*"))
@@ -68,6 +71,7 @@ class HeadAdmission:
         self.origins = frozenset(_normal_origin(origin.encode()) for origin in origins)
         """The origins of the settings, in normal form."""
         self._scheme = b"https" if is_tls else b"http"
+        self._own = b"" if own_origin is None else _normal_origin(own_origin.encode())
         self._known: set[bytes] = set()
 
     def knows(self, fields: Fields, headers: Mapping[bytes, bytes], url: bytes) -> bool:
@@ -139,7 +143,7 @@ class HeadAdmission:
         settled = _normal_origin(origin)
         if host and settled == _normal_origin(b"%s://%s" % (self._scheme, host)):
             return
-        if settled not in self.origins:
+        if settled not in self.origins and (not self._own or settled != self._own):
             raise _foreign_origin_error(origin)
 
     def _answers_to(self, name: str, local: str | None) -> bool:

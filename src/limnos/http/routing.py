@@ -1,7 +1,7 @@
 """A trie over raw path segments: the time of a match does not depend on the number of routes.
 
 May import `access`, for names of actions, and the standard library. Knows no protocol. A route's path is `/a/{b}/c`; a
-literal wins over a parameter at the same position.
+literal wins over a parameter at the same position. `{b...}` at the end of a path stands for one or more segments.
 """
 
 from __future__ import annotations
@@ -58,9 +58,11 @@ class Route(NamedTuple, Generic[H]):
 class TrieNode(Generic[H]):
     """One node of the trie."""
 
-    __slots__ = ("any", "children", "routes")
+    __slots__ = ("any", "children", "rest", "routes")
 
     def __init__(self) -> None:
+        self.rest: dict[str, Route[H]] = {}
+        """Routes whose last parameter begins here and takes all segments that follow."""
         self.children: dict[bytes, TrieNode[H]] = {}
         self.any: TrieNode[H] | None = None
         self.routes: dict[str, Route[H]] = {}
@@ -81,20 +83,26 @@ class Router(Generic[H]):
 
     def _add(self, route: Route[H]) -> None:
         node = self.tree
+        routes = None
         for segment in (self.root + route.path).strip("/").split("/"):
-            if segment.startswith("{"):
+            if segment.endswith("...}"):
+                routes = node.rest
+            elif segment.startswith("{"):
                 node.any = node = node.any or TrieNode()
             else:
                 node = node.children.setdefault(segment.encode(), TrieNode())
-        if route.method in node.routes:
+        routes = node.routes if routes is None else routes
+        if route.method in routes:
             raise ValueError(f"Two routes for {route.method} {route.path}")
-        node.routes[route.method] = route
+        routes[route.method] = route
 
     def find(self, segments: list[bytes]) -> tuple[dict[str, Route[H]], tuple[bytes, ...]] | None:
         """Return the routes at a path, by method, and its parameters; None if there are none."""
         node = self.tree
         params: list[bytes] = []
         for position, segment in enumerate(segments):
+            if node.rest:
+                return node.rest, (*params, *segments[position:])
             following = node.children.get(segment)
             if following is None or (node.any is not None and not self._leads(following, segments[position + 1 :])):
                 following = node.any
@@ -108,6 +116,8 @@ class Router(Generic[H]):
         """Return how many leading segments match. The protocol with the most answers for an unknown path."""
         node = self.tree
         for count, segment in enumerate(segments):
+            if node.rest:
+                return len(segments)
             following = node.children.get(segment, node.any)
             if following is None:
                 return count

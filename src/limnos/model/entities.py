@@ -109,6 +109,10 @@ class Token(msgspec.Struct, frozen=True):
     trust: TokenTrust
     root_id: int
     purpose: TokenPurpose = TokenPurpose.API
+    opened_by: int | None = None
+    """The id of the token that a session or code of the console was made with. It ends with that token."""
+    ends_at: int | None = None
+    """The time beyond which a session of the console cannot be extended, in milliseconds since 1970."""
 
     def is_over(self, now_ms: int) -> bool:
         """Return whether it has expired, by the store's clock in milliseconds since 1970."""

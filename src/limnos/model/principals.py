@@ -58,6 +58,10 @@ class TokenPurpose(StrEnum):
     """A service account's secret. Access tokens are requested with it; it gives no other access."""
     ACCESS = "access"
     """A short-lived token made with a service account's secret, which is its root."""
+    CONSOLE = "console"
+    """A session of the console. Its text is a cookie, which counts for the console alone."""
+    CONSOLE_CODE = "console-code"
+    """A code that opens one session of the console. It gives no other access."""
 
 
 class IssuerIdentity(NamedTuple):

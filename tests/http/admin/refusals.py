@@ -390,6 +390,7 @@ def _tokens(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield case(f"GET {tokens}", "everybody's", query="?all=true")
     yield case(f"POST {tokens}", "one's own", body={})
     yield case(f"POST {tokens}", "another's", body={"user": "dummy"})
+    yield case(f"POST {OWN}/console/codes", "one's own")
     password = f"{OWN}/users/{{u}}/password"
     yield case(f"PUT {password}", "another's", "dummy", body={"password": WORDS})
     yield case(f"PUT {password}", "one's own", "dummy" if who == "nobody" else who, body={"password": WORDS})

@@ -6,7 +6,7 @@ May import this room.
 from __future__ import annotations
 
 from limnos.client.flow import OWN, Flow, Resource, S, call, segments, verb
-from limnos.client.values import LoginResult
+from limnos.client.values import ConsoleCode, LoginResult
 
 
 class Logins(Resource[S]):
@@ -23,6 +23,11 @@ class Logins(Resource[S]):
     def refresh(self, refresh_token: str) -> Flow[LoginResult]:
         """Refresh a session: returns a new token; the refresh token stays the same."""
         return call("POST", f"{OWN}/login", answer=LoginResult, body={"refresh_token": refresh_token})
+
+    @verb
+    def console_code(self) -> Flow[ConsoleCode]:
+        """Make a code that opens one session of the console for the caller."""
+        return call("POST", f"{OWN}/console/codes", answer=ConsoleCode)
 
     @verb
     def set_password(self, user: str, password: str, *, old: str | None = None) -> Flow[bool]:

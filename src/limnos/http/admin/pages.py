@@ -16,7 +16,7 @@ import msgspec
 
 import limnos
 from limnos import __version__
-from limnos.http.response import JSON, Response
+from limnos.http.response import JSON, NO_STORE, Response
 from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 
@@ -82,9 +82,11 @@ class OpenApiContract(NamedTuple):
     etag: bytes
 
 
-async def first_page(request: Request, _ctx: Context) -> Response:
-    """Return an overview of the addresses: as HTML to browsers, as plain text to other clients."""
+async def first_page(request: Request, ctx: Context) -> Response:
+    """Return an overview of the addresses as plain text; lead browsers to the console, or show it to them as HTML."""
     if b"text/html" in request.headers.get(b"accept", b"").lower():
+        if ctx.services.defaults.has_console:
+            return Response(303, b"", ((b"location", b"console/"), _VARY, NO_STORE, *_SAFE))
         return Response(200, _PAGE_HTML, (_HTML, _VARY, *_SAFE))
     return Response(200, _PAGE_TEXT, (_TEXT, _VARY))
 

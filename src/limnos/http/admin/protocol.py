@@ -13,7 +13,7 @@ from limnos.http.admin.activity import audit, changes, exchange, jobs, lineage, 
 from limnos.http.admin.catalog import children, moves, nesting, searches, table_checks, transactions, trash
 from limnos.http.admin.errors import error_response
 from limnos.http.admin.governance import protection, restrictions
-from limnos.http.admin.identity import access, groups, logins, service_accounts, tokens, users
+from limnos.http.admin.identity import access, console_codes, groups, logins, service_accounts, tokens, users
 from limnos.http.admin.operation import maintenance, storage, tasks
 from limnos.http.idempotency import IdempotencyTerms, IdempotentRoute, make_idempotent
 from limnos.http.routing import Router
@@ -56,6 +56,7 @@ _MODULES = (
     tokens,
     storage,
     logins,
+    console_codes,
     service_accounts,
     tasks,
     transactions,

@@ -17,7 +17,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
-from limnos.model.errors import BadRequest, NotFound, PermissionDenied, ServiceUnavailable
+from limnos.model.errors import BadRequest, NotFound, PermissionDenied, PositionPruned, ServiceUnavailable
 from limnos.model.kinds import Kind
 from limnos.services.activity.feed_positions import FeedPosition, position_of, pruned_error
 from limnos.services.lookup.change_publishing import (
@@ -110,6 +110,22 @@ async def changes_read(
             await ctx.services.watch.wait(page.reached, left)
             if ctx.services.watch.closed:
                 until = 0
+
+
+async def changes_latest(ctx: Context, scope: RequestScope, *, count: int) -> list[PublishedChange]:
+    """Return the latest changes that the caller sees, the newest first, of the last `count` revisions of each zone.
+
+    Raises as `changes_read`, except PositionPruned.
+    """
+    newest = await page_read(ctx, scope, None, limit=1, start=NEWEST)
+    zones = {zone: max(at - count, 0) for zone, at in newest.reached.items()}
+    position: FeedPosition | None = msgspec.structs.replace(newest.position, zones=zones)
+    limit = min(count * max(len(zones), 1), LIMIT_MAX)
+    try:
+        page = await page_read(ctx, scope, position, limit=limit)
+    except PositionPruned:  # fewer than that are kept
+        page = await page_read(ctx, scope, None, limit=limit)
+    return page.changes[: -count - 1 : -1]
 
 
 async def page_read(

@@ -168,6 +168,16 @@ async def login(ctx: Context, *, user: str, password: str, address: str) -> Pass
 
     Raises AuthenticationFailed, TooManyAttempts, ServiceUnavailable.
     """
+    known = await password_verify(ctx, user=user, password=password, address=address)
+    defaults = ctx.services.defaults
+    return await _open(ctx, known, lives_s=(defaults.session_s, defaults.session_refresh_s), refresh=None)
+
+
+async def password_verify(ctx: Context, *, user: str, password: str, address: str) -> Password:
+    """Return a user's password for a caller who knows it.
+
+    Raises AuthenticationFailed, TooManyAttempts, ServiceUnavailable.
+    """
     if not is_name(user):
         raise AuthenticationFailed(_WRONG)
     known = await ctx.look_up(partial(password_read, user))
@@ -175,8 +185,7 @@ async def login(ctx: Context, *, user: str, password: str, address: str) -> Pass
     if known is None:
         raise AuthenticationFailed(_WRONG)
     _require_trusted(ctx, known)
-    defaults = ctx.services.defaults
-    return await _open(ctx, known, lives_s=(defaults.session_s, defaults.session_refresh_s), refresh=None)
+    return known
 
 
 def _require_trusted(ctx: Context, known: Password) -> None:

@@ -210,5 +210,7 @@ async def token_revoke(ctx: Context, *, token_id: int) -> bool:
 
 
 def token_update(tx: Tx, permit: Permit[TokenRevoke]) -> bool:
-    """Write the revocation. Returns whether the token was valid."""
-    return tx.tokens.revoke(permit.command.token)
+    """Write the revocation, also of the console's sessions made with the token. Returns whether the token was valid."""
+    revoked = tx.tokens.revoke(permit.command.token)
+    tx.tokens.close_opened_by(permit.command.token)
+    return revoked

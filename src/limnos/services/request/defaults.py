@@ -104,6 +104,13 @@ class RequestDefaults(NamedTuple):
     session_s: int = 3_600
     session_refresh_s: int = 1_209_600
     """How long a session by password lasts, and how long it can be refreshed, in seconds."""
+    console_idle_s: int = 28_800
+    console_session_s: int = 86_400
+    """After how many idle seconds a session of the console ends, and the longest time that it lasts."""
+    has_console: bool = False
+    """Whether this server serves the console."""
+    public_url: str | None = None
+    """The address at which browsers find this server, if it is another one than the requests' Host."""
 
 
 class AccessSettings(NamedTuple):

@@ -16,17 +16,27 @@ from limnos.store.sql import Load, Row, Sql
 if TYPE_CHECKING:
     from limnos.store.transaction import StoreTransaction
 
-_COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose"
+_COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose, opened_by, ends_at"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM token WHERE id = :id")
 OF_USER = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose = 'api' ORDER BY id")
 ALL = Sql(f"SELECT {_COLUMNS} FROM token WHERE purpose = 'api' ORDER BY id")
 INSERT = Sql(
-    "INSERT INTO token (id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, root_id, purpose) VALUES"
-    " (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked, :trust, :root, :purpose)"
+    "INSERT INTO token (id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, root_id, purpose,"
+    " opened_by, ends_at) VALUES (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked, :trust, :root, :purpose,"
+    " :opened_by, :ends_at)"
 )
 REVOKE = Sql("UPDATE token SET revoked = :revoked WHERE id = :id AND revoked <> :revoked")
+EXTEND = Sql("UPDATE token SET expires_at = :expires_at WHERE id = :id AND revoked = :no")
 OPENED = Sql(
-    f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose IN ('session', 'refresh') AND revoked = :no ORDER BY id"
+    f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND revoked = :no"
+    " AND purpose IN ('session', 'refresh', 'console', 'console-code') ORDER BY id"
+)
+CONSOLE = Sql(
+    f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose IN ('console', 'console-code') AND revoked = :no"
+    " AND expires_at > :now ORDER BY id"
+)
+OPENED_BY = Sql(
+    f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND opened_by = :opened_by AND revoked = :no ORDER BY id"
 )
 SECRETS = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose = 'client' ORDER BY id")
 LINE = Sql(
@@ -49,6 +59,8 @@ def token_of(row: Row) -> Token:
         TokenTrust(row[7]),
         row[8],
         TokenPurpose(row[9]),
+        row[10],
+        row[11],
     )
 
 
@@ -72,6 +84,11 @@ def secrets_read(user: str) -> Load[tuple[Token, ...]]:
     return tuple(token_of(row) for row in (yield SECRETS, {"user": user}))
 
 
+def console_sessions_read(user: str, now_ms: int) -> Load[tuple[Token, ...]]:
+    """Read the valid sessions and codes of the console of a user."""
+    return tuple(token_of(row) for row in (yield CONSOLE, {"user": user, "no": False, "now": now_ms}))
+
+
 ENDED_KEPT_MS = 86_400_000
 
 
@@ -91,20 +108,22 @@ class TokenWrites:
         trust: TokenTrust,
         root_id: int | None = None,
         purpose: TokenPurpose = TokenPurpose.API,
+        opened_by: int | None = None,
+        ends_at: int | None = None,
     ) -> Token:
         """Insert a token. Without `root_id` it is the root of a new line of tokens."""
         tx = self.tx
         token_id = tx.next_id()
         token = Token(
             token_id, user, name, secret_hash, tx.now_ms, expires_at, revoked=False, trust=trust,
-            root_id=token_id if root_id is None else root_id, purpose=purpose,
+            root_id=token_id if root_id is None else root_id, purpose=purpose, opened_by=opened_by, ends_at=ends_at,
         )  # fmt: skip
         tx.count(
             INSERT,
             {
                 "id": token.id, "user": user, "name": name, "secret_hash": secret_hash, "now": tx.now_ms,
                 "expires_at": expires_at, "revoked": False, "trust": trust.value, "root": token.root_id,
-                "purpose": purpose.value,
+                "purpose": purpose.value, "opened_by": opened_by, "ends_at": ends_at,
             },
         )  # fmt: skip
         self._changed("create", token)
@@ -123,9 +142,28 @@ class TokenWrites:
         return revoked
 
     def close(self, user: str) -> int:
-        """Revoke all session and refresh tokens of a user. Returns how many."""
+        """Revoke all session and refresh tokens and all console sessions of a user. Returns how many."""
         opened = [token_of(row) for row in self.tx.rows(OPENED, {"user": user, "no": False})]
         return sum(self.revoke(token) for token in opened)
+
+    def close_console(self, user: str) -> int:
+        """Revoke all sessions and codes of the console of a user. Returns how many."""
+        opened = self.tx.rows(CONSOLE, {"user": user, "no": False, "now": self.tx.now_ms})
+        return sum(self.revoke(token_of(row)) for row in opened)
+
+    def close_opened_by(self, token: Token) -> int:
+        """Revoke the sessions and codes of the console that were made with a token, and those made with them.
+
+        Returns how many.
+        """
+        opened = self.tx.rows(OPENED_BY, {"user": token.user, "opened_by": token.id, "no": False})
+        found = [token_of(row) for row in opened]
+        return sum(self.revoke(each) + self.close_opened_by(each) for each in found)
+
+    def extend(self, token: Token, *, expires_at: int) -> None:
+        """Move the expiry of a valid token."""
+        if self.tx.count(EXTEND, {"id": token.id, "expires_at": expires_at, "no": False}):
+            self._changed("alter", token)
 
     def secrets(self, user: str) -> list[Token]:
         """Read the valid secrets of a service account."""

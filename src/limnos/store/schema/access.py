@@ -106,6 +106,8 @@ token = Table(
     Column("trust", Text, nullable=False, server_default="believed"),
     Column("root_id", Id),
     Column("purpose", Text, nullable=False, server_default="api"),
+    Column("opened_by", Id),
+    Column("ends_at", Id),
 )
 Index("token_user", token.c.user_name)
 

@@ -1,0 +1,192 @@
+"""Screenshots of the console's pages, in light and dark and in three widths: `make console-shots`.
+
+Starts a server on a free port over a new directory, fills it with a small lake, and opens each page in Chromium. The
+pictures are for people to look at; no test compares them. Needs Playwright (group `dev`) and a Chromium.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+NASTY = '<script>alert(1)</script> "quoted" ../up \u202eright-to-left \N{PILE OF POO}'
+"""A name's worth of letters that break careless pages; names of objects leave out the direction mark."""
+WIDTHS = (1280, 390, 2560)
+
+
+class LakeServer:
+    """A server over a new directory, as a subprocess."""
+
+    def __init__(self, data: Path) -> None:
+        command = [
+            sys.executable,
+            "-m",
+            "limnos.cli.main",
+            "server",
+            "start",
+            "--data",
+            str(data),
+            "--listen",
+            "127.0.0.1:0",
+        ]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        assert self.process.stdout is not None
+        self.url = next(line.split()[1] for line in self.process.stdout if line.startswith("ready "))
+
+    def ask(self, method: str, path: str, body: object = None, *, user: str = "admin") -> dict:
+        """Send a request as a user; a refused one is an error."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {
+            "authorization": "Basic " + base64.b64encode(f"{user}:".encode()).decode(),
+            "content-type": "application/json",
+        }
+        request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers)
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            text = answer.read()
+        return json.loads(text) if text else {}
+
+    def stop(self) -> None:
+        """Stop it."""
+        self.process.terminate()
+        self.process.wait(timeout=30)
+
+
+def fields(count: int) -> list[dict]:
+    """Columns of a wide table."""
+    types = ("long", "string", "double", "timestamptz", "date", "boolean", "decimal(18, 2)")
+    words = ("price_id", "click_name", "sensor_amount", "account_at", "customer_day", "flight_ok", "return_total")
+    return [
+        {
+            "id": at + 1, "name": f"{words[at % 7]}_{at}", "required": at % 9 == 0, "type": types[at % 7],
+            **({"doc": f"What the source says of field {at}; checked nightly against the ledger."} if at % 3 == 0 else {}),
+        }
+        for at in range(count)
+    ]  # fmt: skip
+
+
+def fill(server: LakeServer) -> None:
+    """Make a lake with ordinary and with nasty names."""
+    iceberg, lake = "/iceberg/v1/lake.main", "/api/metalakes/lake"
+    for levels in (["raw"], ["raw", "nyc"], ["curated"], ["big"], ['<b>nasty</b> "name"']):
+        server.ask(
+            "POST", f"{iceberg}/namespaces", {"namespace": levels, "properties": {"comment": "of three airports"}}
+        )
+    nested = {
+        "type": "struct",
+        "fields": [
+            {"id": 1, "name": "flight_id", "required": True, "type": "long", "doc": "number in the bureau's files"},
+            {"id": 2, "name": "carrier", "required": False, "type": "string"},
+            {
+                "id": 3, "name": "origin", "required": False, "doc": NASTY,
+                "type": {"type": "struct", "fields": [
+                    {"id": 4, "name": "airport", "required": True, "type": "string"},
+                    {"id": 5, "name": "delays", "required": False, "type": {"type": "list", "element-id": 6, "element": "int", "element-required": False}},
+                ]},
+            },
+        ],
+    }  # fmt: skip
+    flights = {
+        "name": "flights",
+        "schema": nested,
+        "properties": {"comment": "Flights of three airports, from the bureau's files"},
+    }
+    server.ask("POST", f"{iceberg}/namespaces/raw%1Fnyc/tables", flights)
+    wide = {
+        "name": "wide",
+        "schema": {"type": "struct", "fields": fields(405)},
+        "properties": {"comment": "Everything the ledger knows"},
+    }
+    server.ask("POST", f"{iceberg}/namespaces/raw%1Fnyc/tables", wide)
+    for number in range(130):
+        small = {"name": f"accounts_{number:05}", "schema": {"type": "struct", "fields": fields(3)}}
+        server.ask("POST", f"{iceberg}/namespaces/big/tables", small)
+    server.ask(
+        "POST",
+        f"{iceberg}/namespaces/curated/tables",
+        {"name": "<script>alert(1)<", "schema": nested, "properties": {"comment": NASTY}},
+    )
+    server.ask("POST", f"{lake}/users", {"name": "ana"})
+    server.ask("POST", f"{lake}/tags", {"name": "pii", "comment": "personal", "properties": {}})
+    server.ask("POST", f"{lake}/objects/table/main.raw:nyc.flights/tags", {"tagsToAdd": ["pii"], "tagsToRemove": []})
+
+
+PAGES = {
+    "home": "/console/",
+    "catalog": "/console/o/catalog/lake/main",
+    "namespace": "/console/o/namespace/lake/main/big",
+    "table": "/console/o/table/lake/main/raw/nyc/flights",
+    "wide": "/console/o/table/lake/main/raw/nyc/wide",
+    "snapshots": "/console/o/table/lake/main/raw/nyc/flights?tab=snapshots",
+    "connect": "/console/o/table/lake/main/raw/nyc/flights?tab=connect",
+    "nasty": "/console/o/table/lake/main/curated/%3Cscript%3Ealert%281%29%3C",
+    "missing": "/console/o/table/lake/main/raw/nothing",
+    "sessions": "/console/sessions",
+}
+
+
+def shoot(server: LakeServer, into: Path, *, only: str, widths: tuple[int, ...]) -> None:
+    """Write the pictures."""
+    from playwright.sync_api import sync_playwright
+
+    found = os.environ.get("LIMNOS_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    arguments = [
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ]
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=arguments, chromium_sandbox=os.geteuid() != 0)
+        for user in ("admin", "ana"):
+            for scheme in ("light", "dark"):
+                for width in widths:
+                    context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900})
+                    page = context.new_page()
+                    page.on("console", lambda told: print("console:", told.text))
+                    page.on("pageerror", lambda error: print("error:", error))
+                    page.goto(server.url + "/console/")
+                    if user == "admin" and "sign-in" in (only or "sign-in"):
+                        page.screenshot(path=into / f"sign-in-{scheme}-{width}.png")
+                    page.fill("#user", user)
+                    page.click("button.primary")
+                    for name, path in PAGES.items():
+                        if only and name not in only.split(","):
+                            continue
+                        if user == "ana" and name not in {"home", "table"}:
+                            continue
+                        page.goto(server.url + path)
+                        wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
+                        print(f"{user} {name} {scheme} {width}{' SCROLLS SIDEWAYS' if wide else ''}")
+                        page.screenshot(path=into / f"{user}-{name}-{scheme}-{width}.png")
+                    context.close()
+        browser.close()
+
+
+def main() -> None:
+    """Read the flags, and do it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--into", type=Path, default=Path("console-shots"))
+    parser.add_argument("--only", default="", help="names of pages, separated by commas")
+    parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
+    flags = parser.parse_args()
+    flags.into.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as data:
+        server = LakeServer(Path(data))
+        try:
+            fill(server)
+            shoot(server, flags.into, only=flags.only, widths=tuple(map(int, flags.widths.split(","))))
+        finally:
+            server.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""`console`: opens the console in a browser, signed in.
+
+May import `client`, `names` and this room. The code in the address counts once and for two minutes.
+"""
+
+from __future__ import annotations
+
+import sys
+import webbrowser
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.output import show_done
+from limnos.names.percent import quote
+
+OpenFlag = Annotated[bool, Parameter(help="Open the address in a browser; by default only on a terminal.")]
+
+
+def console(*, open: OpenFlag | None = None, common: CommonFlags = DEFAULTS) -> None:
+    """Open the console in a browser, signed in as the user of this command line.
+
+    Prints an address that signs one browser in, within two minutes.
+    """
+    with common.client() as client:
+        made = client.logins.console_code()
+    url = f"{made.public_url or common.address}/console/enter?code={quote(made.code)}"
+    if sys.stdout.isatty() if open is None else open:
+        webbrowser.open(url)
+    show_done(url, {"url": url, "expires_in_s": made.expires_in_s}, shape=common.shape)

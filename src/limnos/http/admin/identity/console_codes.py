@@ -1,0 +1,32 @@
+"""One-use codes that open the console in a browser for a caller who is signed in elsewhere.
+
+May import `model`, `services` and this package. Knows no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.response import NO_STORE, Response, json_response
+from limnos.http.routing import Route
+from limnos.model.errors import UnsupportedOperation
+from limnos.services.identity.console_sessions import code_create
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.services.request.context import Context
+
+
+async def console_code_create(_request: Request, ctx: Context) -> Response:
+    """Make a code that opens one session of the console for the caller."""
+    if not ctx.services.defaults.has_console:
+        raise UnsupportedOperation("This server does not serve the console (setting console.enabled)")
+    code, expires_in_s = await code_create(ctx)
+    told = {"code": code, "expires_in_s": expires_in_s, "public_url": ctx.services.defaults.public_url}
+    return json_response(told, headers=(NO_STORE,))
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("POST", "/api/limnos/v1/console/codes", console_code_create, "create-console-code"),
+)

@@ -1,0 +1,96 @@
+"""Addresses of objects in the console: one path segment for each part of a name, so any name fits.
+
+May import `model`, `names` and `services`. Pure. The kind is part of an address, because a namespace and a table may have one
+name.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.errors import NotFound
+from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
+from limnos.names.percent import quote, unquote_strict
+from limnos.services.request.request_scope import RequestScope
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.names.path import Levels
+
+_TREE: Final = (Kind.CATALOG, Kind.NAMESPACE, *NAMESPACE_OBJECTS)
+KINDS: Final = {kind.word: kind for kind in _TREE}
+"""The kinds of objects that have an address, by their words."""
+_DOTS: Final = (".", "..")
+
+
+class ObjectAddress(NamedTuple):
+    """An object of a catalog: its kind, metalake, catalog, and the levels below the catalog, none for the catalog."""
+
+    kind: Kind
+    metalake: str
+    catalog: str
+    levels: Levels
+
+    @property
+    def scope(self) -> RequestScope:
+        """The scope of the object."""
+        return RequestScope(self.metalake, self.catalog)
+
+    @property
+    def name(self) -> str:
+        """The object's own name."""
+        return self.levels[-1] if self.levels else self.catalog
+
+    @property
+    def parent(self) -> ObjectAddress | None:
+        """The container: a namespace or the catalog; None for a catalog."""
+        if not self.levels:
+            return None
+        return ObjectAddress(_container(self.levels[:-1]), self.metalake, self.catalog, self.levels[:-1])
+
+    @property
+    def path(self) -> str:
+        """The path below the console's root."""
+        return f"/o/{self.kind.word}/{quote_path((self.metalake, self.catalog, *self.levels))}"
+
+    def child(self, kind: Kind, name: str) -> ObjectAddress:
+        """Return the address of an object in this one."""
+        return ObjectAddress(kind, self.metalake, self.catalog, (*self.levels, name))
+
+
+def catalog_address(metalake: str, catalog: str) -> ObjectAddress:
+    """Return the address of a catalog."""
+    return ObjectAddress(Kind.CATALOG, metalake, catalog, ())
+
+
+def _container(levels: Levels) -> Kind:
+    return Kind.NAMESPACE if levels else Kind.CATALOG
+
+
+def quote_path(parts: Sequence[str]) -> str:
+    """Return parts as path segments."""
+    return "/".join(segment_of(part) for part in parts)
+
+
+def segment_of(part: str) -> str:
+    """Return one part as a path segment; `.` and `..`, which browsers resolve, get a tilde before them."""
+    return f"~{quote(part)}" if part in _DOTS or part.startswith("~") else quote(part)
+
+
+def part_of(segment: bytes) -> str:
+    """Return the part of a name that a path segment stands for. Raises InvalidName."""
+    text = unquote_strict(segment)
+    return text[1:] if segment.startswith(b"~") else text
+
+
+def parse_address(params: Sequence[bytes]) -> ObjectAddress:
+    """Return the address that path segments name: the kind, the metalake, the catalog, the levels.
+
+    Raises NotFound for an unknown kind or an incomplete address, and InvalidName.
+    """
+    kind = KINDS.get(unquote_strict(params[0]))
+    parts = tuple(part_of(segment) for segment in params[1:])
+    if kind is None or len(parts) < 2 or (len(parts) == 2) is not (kind is Kind.CATALOG):
+        raise NotFound("No such address", kind="route")
+    return ObjectAddress(kind, parts[0], parts[1], parts[2:])

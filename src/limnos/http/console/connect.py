@@ -1,0 +1,77 @@
+"""How clients open an object: one snippet for each client, with this server's address and the object's name.
+
+May import `names` and this package's shared modules. Knows no secret: a snippet reads its token from the environment.
+The texts are files of `snippets/`.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.http.console.addresses import ObjectAddress
+    from limnos.http.console.page_requests import PageRequest
+
+ICEBERG_CLIENTS: Final = {
+    "pyiceberg": "PyIceberg",
+    "spark": "Spark",
+    "duckdb": "DuckDB",
+    "trino": "Trino",
+    "sqlpp": "SQL++",
+    "limnos": "Command line",
+}
+LANCE_CLIENTS: Final = {"lancedb": "LanceDB", "limnos": "Command line"}
+
+
+class Snippet(msgspec.Struct, frozen=True):
+    """A client's snippet."""
+
+    id: str
+    client: str
+    text: str
+
+
+@cache
+def _text(name: str) -> str:
+    return (files("limnos.http.console") / "snippets" / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def snippets_of(asked: PageRequest, address: ObjectAddress, *, is_lance: bool = False) -> tuple[Snippet, ...]:
+    """Return the snippets that open an object, one for each client that reads its format."""
+    clients = LANCE_CLIENTS if is_lance else ICEBERG_CLIENTS
+    words = _words(asked, address)
+    return tuple(Snippet(name, title, _filled(_text(name), words)) for name, title in clients.items())
+
+
+def _filled(text: str, words: dict[str, str]) -> str:
+    """Replace the placeholders of a snippet, such as `@URI@`, all in one pass."""
+    parts = text.split("@")
+    return "".join(words.get(part, f"@{part}@") if number % 2 else part for number, part in enumerate(parts))
+
+
+def _words(asked: PageRequest, address: ObjectAddress) -> dict[str, str]:
+    levels, parts = address.levels, (address.catalog, *address.levels)
+    origin = asked.site.own_origin(asked.request.headers) + asked.site.prefix
+    return {
+        "URI": origin,
+        "METALAKE": address.metalake,
+        "CATALOG": address.catalog,
+        "CATALOG_SQL": _sql(address.catalog, "`"),
+        "CATALOG_ANSI": _sql(address.catalog, '"'),
+        "LEVELS": ", ".join(msgspec.json.encode(level).decode() for level in levels),
+        "NAME_SQL": ".".join(_sql(part, "`") for part in parts),
+        "NAME_ANSI": ".".join(_sql(part, '"') for part in parts),
+        "NAME_TRINO": f"{_sql(address.catalog, chr(34))}.{_sql('.'.join(levels[:-1]), chr(34))}.{_sql(address.name, chr(34))}",
+        "NAME_LIMNOS": display.render(parts),
+    }
+
+
+def _sql(name: str, mark: str) -> str:
+    """Return a name in quotes, with the quotes inside doubled."""
+    return f"{mark}{name.replace(mark, mark * 2)}{mark}"

@@ -1,0 +1,128 @@
+"""Errors as pages: what was refused and why, what does not exist, what failed.
+
+May import `model`, `names`, the shared modules of `limnos.http` and of this package. Knows no resource. A page says no
+more than the admin API's error body does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.console.answers import html_response
+from limnos.http.console.frame import Frame, frame_of, plain_frame
+from limnos.http.console.look import render
+from limnos.http.error_statuses import status_of
+from limnos.http.refusals import hidden_metalake, unescape_percent, visible_decision_json
+from limnos.model.errors import LimnosError, ServiceUnavailable
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.names.errors import InvalidName
+
+_TITLES: Final = {
+    400: "This request cannot be read",
+    401: "Sign in",
+    403: "You may not do this",
+    404: "There is no such page or object",
+    405: "This cannot be done here",
+    409: "This does not fit the present state",
+    429: "Too many attempts",
+    503: "Not available at the moment",
+}
+
+
+class DecisionFactorView(msgspec.Struct, frozen=True):
+    """One reason of a decision: whether it helps, the privilege or the role, and the object."""
+
+    is_missing: bool
+    words: str
+    on: str
+    role: str
+
+
+class ErrorPage(msgspec.Struct, frozen=True):
+    """A page for an error."""
+
+    frame: Frame
+    status: int
+    heading: str
+    message: str
+    request_id: str
+    is_refusal: bool
+    is_fault: bool
+    user: str
+    action: str
+    factors: tuple[DecisionFactorView, ...]
+
+
+async def error_page(asked: PageRequest, failure: LimnosError | InvalidName) -> Response:
+    """Return the page for an error."""
+    error = hidden_metalake(failure)
+    status = status_of(error)
+    heading = _TITLES.get(status, "Something unexpected happened" if status >= 500 else "This was refused")
+    frame = plain_frame(asked, heading)
+    if asked.user and status < 500:
+        try:
+            frame = await frame_of(asked, heading)
+        except LimnosError:
+            frame = plain_frame(asked, heading)
+    decision = visible_decision_json(error)
+    view = ErrorPage(
+        frame, status, heading, unescape_percent(str(error)), asked.request.id, status == 403, status >= 500,
+        asked.user, "" if decision is None else str(decision["action"]), _factors_of(decision),
+    )  # fmt: skip
+    headers = ((b"retry-after", b"%d" % error.retry_after_s),) if isinstance(error, ServiceUnavailable) else ()
+    return html_response(asked.request, render("error.html", view), status=status, headers=headers)
+
+
+def _factors_of(decision: dict[str, object] | None) -> tuple[DecisionFactorView, ...]:
+    """Return the reasons of a decision in words; missing rights of which one is enough stand in one line."""
+    if decision is None:
+        return ()
+    found = msgspec.convert(decision["factors"], list[_FactorFields])
+    clauses: dict[object, list[_FactorFields]] = {}
+    for number, each in enumerate(found):
+        key = ("clause", each.clause) if each.kind == "missing" else ("own", number)
+        clauses.setdefault(key, []).append(each)
+    return tuple(_factor_view(alternatives) for alternatives in clauses.values())
+
+
+def _factor_view(alternatives: list[_FactorFields]) -> DecisionFactorView:
+    first = alternatives[0]
+    rights = " or ".join(
+        dict.fromkeys(_RIGHTS.get(each.privilege or "", each.privilege or "a right") for each in alternatives)
+    )
+    on = "" if first.object is None else f"{first.object.kind} {first.object.name}"
+    words = _WORDS.get(first.kind, first.kind).format(rights)
+    return DecisionFactorView(first.kind in {"missing", "deny"}, words, on, first.role or "")
+
+
+_RIGHTS: Final = {"OWNER": "ownership"}
+_WORDS: Final = {
+    "missing": "lacks {}",
+    "deny": "denied: {}",
+    "allow": "has {}",
+    "owner": "owns the object",
+    "service-admin": "is a service admin",
+    "member": "is no user of the metalake",
+    "restricted": "is bound by a read restriction",
+    "lent": "has {} through a view",
+    "self": "is the user",
+    "access-off": "access control is off",
+}
+
+
+class _FactorObject(msgspec.Struct):
+    kind: str = ""
+    name: str = ""
+
+
+class _FactorFields(msgspec.Struct):
+    kind: str
+    privilege: str | None = None
+    object: _FactorObject | None = None
+    role: str | None = None
+    clause: int = 0

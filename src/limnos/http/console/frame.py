@@ -1,0 +1,189 @@
+"""The frame around every page: who is signed in, the metalakes, the tree of the present path, and a notice.
+
+May import `model`, `names`, `services` and this package's shared modules. Knows no resource but the tree.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.console.addresses import ObjectAddress, catalog_address
+from limnos.http.console.look import static_version
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.names.percent import quote
+from limnos.services.catalog.catalogs import catalogs_list
+from limnos.services.catalog.children import ChildrenRequest, children_list
+from limnos.services.catalog.metalakes import metalakes_visible
+from limnos.services.request.request_scope import RequestScope
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.services.catalog.children import ChildrenPage
+
+TREE_SIZE: Final = 100
+"""How many children of an object the tree shows at once."""
+METALAKES_MAX: Final = 50
+ICONS: Final = {
+    **{word: word for word in ("catalog", "namespace", "table", "view", "fileset", "model", "topic", "function", "tag")},
+    "user": "person", "group": "person", "role": "key", "policy": "lock", "job": "run", "job_template": "run",
+}  # fmt: skip
+"""Icons of kinds."""
+
+
+class TreeItem(msgspec.Struct, frozen=True):
+    """An object in the tree. `branch` is the address of its children as a part; empty for a leaf."""
+
+    name: str
+    kind: str
+    icon: str
+    href: str
+    branch: str = ""
+    is_open: bool = False
+    is_current: bool = False
+    children: tuple[TreeItem, ...] = ()
+    following: str = ""
+    """The address of the next children of this object, if there are more than are shown."""
+
+
+class Link(msgspec.Struct, frozen=True):
+    """A link with its text."""
+
+    text: str
+    href: str
+    is_current: bool = False
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """What every page shows around its content."""
+
+    base: str
+    version: str
+    title: str
+    now_ms: int
+    user: str = ""
+    metalake: str = ""
+    metalakes: tuple[Link, ...] = ()
+    tree: tuple[TreeItem, ...] = ()
+    is_access_off: bool = False
+    notice: str = ""
+    section: str = ""
+
+
+def plain_frame(asked: PageRequest, title: str) -> Frame:
+    """Return the frame of a page without a session."""
+    return Frame(asked.base, static_version(), title, asked.now_ms, is_access_off=_is_access_off(asked))
+
+
+def _is_access_off(asked: PageRequest) -> bool:
+    return not asked.ctx.services.rules.access_enabled
+
+
+async def frame_of(
+    asked: PageRequest, title: str, *, metalake: str | None = None, at: ObjectAddress | None = None, section: str = ""
+) -> Frame:
+    """Return the frame of a page: of a metalake, with the tree open down to the object `at`."""
+    visible = [node.name for node in await metalakes_visible(asked.ctx)]
+    own = metalake or (at.metalake if at is not None else None) or _first(asked, visible)
+    links = tuple(Link(name, f"{asked.base}/?metalake={quote(name)}", name == own) for name in visible[:METALAKES_MAX])
+    tree: tuple[TreeItem, ...] = ()
+    if own in visible:
+        with suppress(LimnosError):  # a page is shown even where the tree is not
+            tree = await tree_of(asked, own, at=at)
+    return Frame(
+        asked.base, static_version(), title, asked.now_ms, asked.user, own, links, tree, _is_access_off(asked),
+        notice=(asked.request.query("done") or "")[:300], section=section,
+    )  # fmt: skip
+
+
+def _first(asked: PageRequest, visible: list[str]) -> str:
+    """Return the metalake that a page without one is about."""
+    chosen = asked.request.query("metalake")
+    if chosen is not None and chosen in visible:
+        return chosen
+    own = asked.ctx.services.defaults.metalake
+    return own if own in visible or not visible else visible[0]
+
+
+async def tree_of(asked: PageRequest, metalake: str, *, at: ObjectAddress | None) -> tuple[TreeItem, ...]:
+    """Return the catalogs of a metalake that the caller sees, open along the path to `at`."""
+    catalogs = await asked.ctx.read(RequestScope(metalake), catalogs_list)
+    found: list[TreeItem] = []
+    for node in catalogs:
+        address = catalog_address(metalake, node.name)
+        if at is not None and node.name == at.catalog:
+            found.append(await _opened(asked, address, at=at))
+        else:
+            found.append(item_of(asked, address))
+    return tuple(found)
+
+
+async def _opened(asked: PageRequest, address: ObjectAddress, *, at: ObjectAddress) -> TreeItem:
+    """Return a container with its children; the one on the path to `at` is open in turn."""
+    item = item_of(asked, address, is_current=address == at)
+    try:
+        page = await children_list(
+            asked.ctx, address.scope, parent=address.levels, request=ChildrenRequest(size=TREE_SIZE)
+        )
+    except LimnosError:
+        page = None
+    depth = len(address.levels)
+    children: list[TreeItem] = []
+    wanted = None if depth >= len(at.levels) else _next_of(address, at=at)
+    for child in () if page is None else page.children:
+        own = address.child(child.kind, child.name)
+        if wanted is not None and own == wanted:
+            children.append(await _item_on_path(asked, own, at=at))
+            wanted = None
+        else:
+            children.append(item_of(asked, own))
+    if wanted is not None:  # beyond the first page, or not listed
+        children.insert(0, await _item_on_path(asked, wanted, at=at))
+    following = "" if page is None else following_of(asked, address, page=page)
+    return msgspec.structs.replace(item, is_open=True, children=tuple(children), following=following)
+
+
+async def _item_on_path(asked: PageRequest, address: ObjectAddress, *, at: ObjectAddress) -> TreeItem:
+    if address.kind is Kind.NAMESPACE:
+        return await _opened(asked, address, at=at)
+    return item_of(asked, address, is_current=True)
+
+
+def _next_of(address: ObjectAddress, *, at: ObjectAddress) -> ObjectAddress:
+    depth = len(address.levels) + 1
+    kind = at.kind if depth == len(at.levels) else Kind.NAMESPACE
+    return ObjectAddress(kind, at.metalake, at.catalog, at.levels[:depth])
+
+
+def item_of(asked: PageRequest, address: ObjectAddress, *, is_current: bool = False) -> TreeItem:
+    """Return an object as a closed item of the tree."""
+    word = address.kind.word
+    is_container = address.kind in (Kind.CATALOG, Kind.NAMESPACE)
+    branch = f"{asked.base}/branch{address.path.removeprefix('/o')}" if is_container else ""
+    return TreeItem(address.name, word, icon_of(word), asked.base + address.path, branch, is_current=is_current)
+
+
+def icon_of(word: str) -> str:
+    """Return the name of a kind's icon."""
+    return ICONS.get(word, "object")
+
+
+def following_of(asked: PageRequest, address: ObjectAddress, *, page: ChildrenPage) -> str:
+    """Return the address of the children after a page, as a part; empty at the end."""
+    if page.following is None:
+        return ""
+    kind, name = page.following
+    return f"{asked.base}/branch{address.path.removeprefix('/o')}?after={kind.word}:{quote(name)}"
+
+
+def crumbs_of(asked: PageRequest, address: ObjectAddress) -> tuple[Link, ...]:
+    """Return links to the containers of an object, the catalog first."""
+    links: list[Link] = []
+    above = address.parent
+    while above is not None:
+        links.append(Link(above.name, asked.base + above.path))
+        above = above.parent
+    return tuple(reversed(links))

@@ -1,0 +1,104 @@
+"""The first page: the metalake's catalogs and its latest changes.
+
+May import `model`, `names`, `services` and this package's shared modules. Knows no rule.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.console.addresses import KINDS, ObjectAddress, catalog_address
+from limnos.http.console.answers import html_response
+from limnos.http.console.frame import Frame, frame_of, icon_of
+from limnos.http.console.look import render
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.names import display
+from limnos.services.activity.feed import changes_latest
+from limnos.services.catalog.catalogs import catalogs_list
+from limnos.services.request.request_scope import RequestScope
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.services.lookup.change_publishing import PublishedChange
+
+CHANGES_SHOWN: Final = 20
+
+
+class CatalogLine(msgspec.Struct, frozen=True):
+    """A catalog of the list."""
+
+    name: str
+    href: str
+    provider: str
+    comment: str
+    is_in_use: bool
+
+
+class ChangeLine(msgspec.Struct, frozen=True):
+    """A change of an object. `href` is empty where the object has no page."""
+
+    words: str
+    kind: str
+    icon: str
+    path: str
+    href: str
+    user: str
+    at_ms: int
+
+
+class HomePage(msgspec.Struct, frozen=True):
+    """The first page."""
+
+    frame: Frame
+    catalogs: tuple[CatalogLine, ...]
+    changes: tuple[ChangeLine, ...]
+    is_member: bool
+
+
+async def home(asked: PageRequest) -> Response:
+    """Show the catalogs that the caller sees, and the latest changes."""
+    frame = await frame_of(asked, "Home", section="home")
+    is_member = any(link.is_current for link in frame.metalakes)
+    catalogs = await _catalogs(asked, frame.metalake) if is_member else ()
+    changes = await _changes(asked, frame.metalake) if is_member else ()
+    return html_response(asked.request, render("home.html", HomePage(frame, catalogs, changes, is_member)))
+
+
+async def _catalogs(asked: PageRequest, metalake: str) -> tuple[CatalogLine, ...]:
+    nodes = await asked.ctx.read(RequestScope(metalake), catalogs_list)
+    return tuple(
+        CatalogLine(
+            node.name, asked.base + catalog_address(metalake, node.name).path, getattr(node.record, "provider", ""),
+            getattr(node.record, "comment", None) or "", bool(getattr(node.record, "in_use", True)),
+        )
+        for node in nodes
+    )  # fmt: skip
+
+
+async def _changes(asked: PageRequest, metalake: str) -> tuple[ChangeLine, ...]:
+    found: list[PublishedChange] = []
+    with suppress(LimnosError):  # the list is missing, the page is not
+        found = await changes_latest(asked.ctx, RequestScope(metalake), count=CHANGES_SHOWN)
+    return tuple(change_line(asked, metalake, change=change) for change in found)
+
+
+def change_line(asked: PageRequest, metalake: str, *, change: PublishedChange) -> ChangeLine:
+    """Return a change in words, with the address of its object if that still exists."""
+    path = change.new or change.path or change.old or ()
+    kind = change.kind.word
+    href = ""
+    if path and kind in KINDS and change.operation not in {"drop", "purge"}:
+        found = ObjectAddress(change.kind, metalake, path[0], path[1:])
+        href = asked.base + found.path if (change.kind is Kind.CATALOG) is (len(path) == 1) else ""
+    return ChangeLine(
+        change.operation, kind.replace("_", " "), icon_of(kind), display.render(path), href, change.actor, change.at
+    )
+
+
+ROUTES = (ConsoleRoute("GET", "/", home, "home", ("metalake", "done")),)

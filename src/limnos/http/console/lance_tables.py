@@ -1,0 +1,62 @@
+"""Pages of Lance tables: columns, versions' number, location, and how clients connect.
+
+May import `model`, `services` and this package's shared modules. Knows no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.console.answers import html_response
+from limnos.http.console.connect import Snippet, snippets_of
+from limnos.http.console.frame import Frame
+from limnos.http.console.look import render
+from limnos.http.console.tabs import (
+    Chip,
+    Fact,
+    ObjectHeading,
+    Property,
+    facts_of,
+    heading_of,
+    object_frame,
+    properties_of,
+    tab_of,
+)
+from limnos.model.kinds import Kind
+from limnos.services.governance.details import details_load
+
+if TYPE_CHECKING:
+    from limnos.http.console.addresses import ObjectAddress
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+
+TABS: Final = {"properties": "Properties", "connect": "Connect"}
+
+
+class LanceTablePage(msgspec.Struct, frozen=True):
+    """The page of a Lance table."""
+
+    frame: Frame
+    heading: ObjectHeading
+    tab: str
+    facts: tuple[Fact, ...]
+    properties: tuple[Property, ...]
+    snippets: tuple[Snippet, ...]
+
+
+async def table_page(asked: PageRequest, address: ObjectAddress) -> Response:
+    """Show a Lance table."""
+    details = await asked.ctx.read(address.scope, lambda view: details_load(view, Kind.TABLE, levels=address.levels))
+    tab = tab_of(asked, TABS)
+    record = details.node.record
+    heading = heading_of(
+        asked, address, details=details, tabs=TABS, tab=tab, chips=(Chip("Lance", "accent", "table"),),
+        comment=getattr(record, "comment", None) or "",
+    )  # fmt: skip
+    view = LanceTablePage(
+        await object_frame(asked, address), heading, tab, facts_of(details), properties_of(record.properties),
+        snippets_of(asked, address, is_lance=True) if tab == "connect" else (),
+    )  # fmt: skip
+    return html_response(asked.request, render("lance_table.html", view))

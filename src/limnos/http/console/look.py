@@ -1,0 +1,104 @@
+"""Templates: the environment that renders pages, and its filters for times, sizes and counts.
+
+May import minijinja and the standard library. Knows no page. Everything is escaped, and a field that a template names
+but its view lacks is an error. Templates have no logic but loops and conditions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from minijinja import Environment
+
+_PACKAGE: Final = "limnos.http.console"
+STATIC: Final = {
+    "limnos.css": b"text/css; charset=utf-8",
+    "limnos.js": b"text/javascript; charset=utf-8",
+    "icons.svg": b"image/svg+xml",
+    "mark.svg": b"image/svg+xml",
+}
+"""The static files, and their content types."""
+_STEPS: Final = ((60, "s"), (60, "min"), (24, "h"), (30, "d"), (12, "mo"))
+_SIZES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+@cache
+def static_file(name: str) -> bytes:
+    """Return a static file."""
+    return (files(_PACKAGE) / "static" / name).read_bytes()
+
+
+@cache
+def static_version() -> str:
+    """Return the digest of the static files, which is part of their addresses."""
+    digest = hashlib.sha256(b"".join(static_file(name) for name in STATIC))
+    return digest.hexdigest()[:12]
+
+
+def _template(name: str) -> str | None:
+    found = files(_PACKAGE) / "templates" / name
+    return found.read_text(encoding="utf-8") if found.is_file() else None
+
+
+def time_ago(at_ms: int | None, now_ms: int) -> str:
+    """Return how long ago a time is, in one unit: `4 min ago`."""
+    if at_ms is None:
+        return "never"
+    left = max(now_ms - at_ms, 0) // 1000
+    if left < 5:
+        return "just now"
+    for step, unit in _STEPS:
+        if left < step:
+            return f"{left} {unit} ago"
+        left //= step
+    return f"{left} y ago"
+
+
+def exact_time(at_ms: int | None) -> str:
+    """Return a time in UTC, to the second."""
+    if at_ms is None:
+        return ""
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, ValueError, OSError):
+        return str(at_ms)
+
+
+def size_text(count: int | None) -> str:
+    """Return a number of bytes with a unit: `1.5 MiB`."""
+    if count is None:
+        return ""
+    left = float(count)
+    for unit in _SIZES:
+        if left < 1024 or unit == _SIZES[-1]:
+            return f"{left:.0f} {unit}" if unit == "B" else f"{left:.1f} {unit}"
+        left /= 1024
+    return str(count)
+
+
+def count_text(count: int) -> str:
+    """Return a number with thin spaces between thousands."""
+    return f"{count:,}".replace(",", "\u202f")
+
+
+@cache
+def environment() -> Environment:
+    """Return the environment of the templates, which are parsed once."""
+    made = Environment(
+        loader=_template, undefined_behavior="strict", auto_escape_callback=lambda _: True, trim_blocks=True,
+        lstrip_blocks=True, pycompat=False, debug=False,
+    )  # fmt: skip
+    made.add_filter("ago", time_ago)
+    made.add_filter("exact", exact_time)
+    made.add_filter("size", size_text)
+    made.add_filter("count", count_text)
+    return made
+
+
+def render(template: str, view: object) -> str:
+    """Render a template with a page's view."""
+    return environment().render_template(template, view=view)

@@ -1,0 +1,126 @@
+"""Pages of catalogs and namespaces: their content by kind, properties, and how clients connect.
+
+May import `model`, `names`, `services` and this package's shared modules. Knows no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.console.addresses import quote_path
+from limnos.http.console.answers import html_response
+from limnos.http.console.frame import Frame, icon_of
+from limnos.http.console.look import render, static_version
+from limnos.http.console.tabs import (
+    Chip,
+    Fact,
+    ObjectHeading,
+    Property,
+    child_after,
+    facts_of,
+    heading_of,
+    object_frame,
+    properties_of,
+    tab_of,
+)
+from limnos.model.kinds import Kind
+from limnos.names.percent import quote
+from limnos.services.catalog.children import ChildrenRequest, children_list
+from limnos.services.governance.details import details_load
+
+if TYPE_CHECKING:
+    from limnos.http.console.addresses import ObjectAddress
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.services.catalog.children import ChildObject
+    from limnos.services.governance.details import ObjectDetails
+
+ROWS: Final = 100
+"""How many children one page of the list has."""
+TABS: Final = {"contents": "Contents", "properties": "Properties"}
+
+
+class ChildRow(msgspec.Struct, frozen=True):
+    """A child of a namespace in the list."""
+
+    name: str
+    kind: str
+    icon: str
+    href: str
+    format: str
+    owner: str
+    comment: str
+    changed_ms: int | None
+
+
+class ContentsPart(msgspec.Struct, frozen=True):
+    """A page of the list of children. `following` is the address of the next page; empty at the end."""
+
+    base: str
+    version: str
+    rows: tuple[ChildRow, ...]
+    following: str
+    now_ms: int
+    begins_inside: bool
+
+
+class NamespacePage(msgspec.Struct, frozen=True):
+    """The page of a catalog or namespace."""
+
+    frame: Frame
+    path: str
+    heading: ObjectHeading
+    tab: str
+    facts: tuple[Fact, ...]
+    contents: ContentsPart
+    properties: tuple[Property, ...]
+
+
+async def namespace_page(asked: PageRequest, address: ObjectAddress) -> Response:
+    """Show a catalog or namespace; to the page's script only the next rows."""
+    if asked.is_part:
+        return html_response(asked.request, render("part_rows.html", await _contents(asked, address)))
+    tab = tab_of(asked, TABS)
+    details = await asked.ctx.read(address.scope, lambda view: details_load(view, address.kind, levels=address.levels))
+    contents = ContentsPart("", "", (), "", asked.now_ms, begins_inside=False)
+    if tab == "contents":
+        contents = await _contents(asked, address)
+    record = details.node.record
+    comment = getattr(record, "comment", None) or ""
+    heading = heading_of(asked, address, details=details, tabs=TABS, tab=tab, chips=_chips(details), comment=comment)
+    view = NamespacePage(
+        await object_frame(asked, address), address.path, heading, tab, facts_of(details), contents,
+        properties_of(getattr(record, "properties", {})),
+    )  # fmt: skip
+    return html_response(asked.request, render("namespace.html", view))
+
+
+def _chips(details: ObjectDetails) -> tuple[Chip, ...]:
+    provider = getattr(details.node.record, "provider", "")
+    if details.node.kind is Kind.CATALOG:
+        in_use = bool(getattr(details.node.record, "in_use", True))
+        return (Chip(provider), *(() if in_use else (Chip("disabled", "warn", "alert"),)))
+    return (Chip("namespace"),)
+
+
+async def _contents(asked: PageRequest, address: ObjectAddress) -> ContentsPart:
+    after = child_after(asked.request.query("after"))
+    page = await children_list(asked.ctx, address.scope, parent=address.levels, request=ChildrenRequest(after, ROWS))
+    following = ""
+    if page.following is not None:
+        kind, name = page.following
+        following = f"{asked.base}{address.path}?after={kind.word}:{quote(name)}"
+    rows = tuple(_row(asked, address, child=child) for child in page.children)
+    return ContentsPart(asked.base, static_version(), rows, following, asked.now_ms, begins_inside=after is not None)
+
+
+def _row(asked: PageRequest, address: ObjectAddress, *, child: ChildObject) -> ChildRow:
+    word = child.kind.word
+    where = (address.metalake, address.catalog, *address.levels, child.name)
+    return ChildRow(
+        child.name, word.replace("_", " "), icon_of(word), f"{asked.base}/o/{word}/{quote_path(where)}",
+        "" if child.node is None else child.node.format, "" if child.owner is None else child.owner.name,
+        child.comment or "", child.changed_at,
+    )  # fmt: skip

@@ -1,0 +1,73 @@
+"""Pages of objects: one route for all kinds, which leads to the page of the kind; branches of the tree.
+
+May import `model`, `services` and this package. Knows which module shows which kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.console import namespaces, other_objects, tables
+from limnos.http.console.addresses import parse_address
+from limnos.http.console.answers import html_response, redirect
+from limnos.http.console.frame import TREE_SIZE, TreeItem, following_of, item_of
+from limnos.http.console.look import render, static_version
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.tabs import child_after
+from limnos.model.kinds import Kind
+from limnos.services.catalog.children import ChildrenRequest, children_list
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from limnos.http.console.addresses import ObjectAddress
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+
+    ObjectPage = Callable[[PageRequest, ObjectAddress], Awaitable[Response]]
+
+_PAGES: Final[dict[Kind, ObjectPage]] = {
+    Kind.CATALOG: namespaces.namespace_page,
+    Kind.NAMESPACE: namespaces.namespace_page,
+    Kind.TABLE: tables.table_page,
+}
+
+
+class BranchPart(msgspec.Struct, frozen=True):
+    """The children of an object in the tree."""
+
+    base: str
+    version: str
+    items: tuple[TreeItem, ...]
+    href: str
+    following: str
+
+
+async def object_page(asked: PageRequest) -> Response:
+    """Show the page of an object."""
+    address = parse_address(asked.request.params)
+    return await _PAGES.get(address.kind, other_objects.object_page)(asked, address)
+
+
+async def branch(asked: PageRequest) -> Response:
+    """Show the children of an object in the tree; without the page's script the object's own page."""
+    address = parse_address(asked.request.params)
+    if not asked.is_part:
+        return redirect(asked.base + address.path)
+    wanted = ChildrenRequest(child_after(asked.request.query("after")), TREE_SIZE)
+    page = await children_list(asked.ctx, address.scope, parent=address.levels, request=wanted)
+    items = tuple(item_of(asked, address.child(child.kind, child.name)) for child in page.children)
+    own = asked.base + address.path
+    part = BranchPart(asked.base, static_version(), items, own, following_of(asked, address, page=page))
+    return html_response(asked.request, render("part_branch.html", part))
+
+
+ROUTES = (
+    ConsoleRoute(
+        "GET", "/o/{kind}/{path...}", object_page, "object-page",
+        ("tab", "after", "kind", "starts", "done", "why", "snapshot", "limit", "before"),
+    ),
+    ConsoleRoute("GET", "/branch/{kind}/{path...}", branch, "branch", ("after",)),
+)  # fmt: skip

@@ -1,0 +1,134 @@
+"""Requests for pages: who asks, which session, and the fields of a form; errors become pages.
+
+May import `access`, `model`, `names`, `services` and this package's shared modules. Knows no resource. Every route of
+the console passes through `serve`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.access.authentication import cookie_credential
+from limnos.http.console.answers import redirect
+from limnos.model.errors import AuthenticationFailed, BadRequest, LimnosError
+from limnos.names.errors import InvalidName
+from limnos.names.percent import quote, unquote_form
+from limnos.services.identity.console_sessions import session_extend
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from limnos.http.console.site import ConsoleSite
+    from limnos.http.request import Request
+    from limnos.http.response import Response
+    from limnos.services.request.context import Context
+
+    PageHandler = Callable[["PageRequest"], Awaitable[Response]]
+    ErrorPage = Callable[["PageRequest", LimnosError | InvalidName], Awaitable[Response]]
+
+PART: Final = b"x-limnos-part"
+FIELDS_MAX: Final = 1_000
+
+
+class ConsoleRoute(NamedTuple):
+    """A route of the console: method, path below the console's root, handler, its name, and the query it reads.
+
+    `is_public` routes need no session.
+    """
+
+    method: str
+    path: str
+    handler: PageHandler
+    operation: str
+    query: tuple[str, ...] = ()
+    is_public: bool = False
+
+
+class PageRequest:
+    """A request for a page of the console. `user` is empty without a session."""
+
+    __slots__ = ("ctx", "request", "site", "user")
+
+    def __init__(self, request: Request, ctx: Context, *, site: ConsoleSite) -> None:
+        self.request = request
+        self.ctx = ctx
+        self.site = site
+        self.user = ""
+
+    @property
+    def base(self) -> str:
+        """The path of the console's root as browsers see it."""
+        return self.site.base
+
+    @property
+    def is_part(self) -> bool:
+        """Whether the page's script asks for a part of the page alone."""
+        return self.request.headers.get(PART) == b"1"
+
+    @property
+    def now_ms(self) -> int:
+        """The store's time in milliseconds since 1970."""
+        return self.ctx.services.store.time.now_ms()
+
+    @property
+    def own_path(self) -> str:
+        """The path and query that were asked for, as browsers see them."""
+        query = self.request.query_string.decode("latin-1")
+        path = self.site.prefix + self.request.path.decode("latin-1")
+        return f"{path}?{query}" if query else path
+
+    async def identify(self) -> None:
+        """Authenticate by the session's cookie, and extend the session.
+
+        Raises AuthenticationFailed without a valid one.
+        """
+        text = self.site.cookie_of(self.request.headers)
+        if text is None:
+            raise AuthenticationFailed("Sign in first")
+        credential = cookie_credential(text)
+        self.request.credential = self.ctx.credential = credential
+        self.user = await session_extend(self.ctx)
+
+    async def form(self) -> dict[str, str]:
+        """Return the fields of a form. Raises BadRequest for a field that is there twice."""
+        fields: dict[str, str] = {}
+        pairs = [pair for pair in (await self.request.body()).split(b"&") if pair]
+        if len(pairs) > FIELDS_MAX:
+            raise BadRequest(f"The form has more than {FIELDS_MAX} fields")
+        for pair in pairs:
+            name, _, value = pair.partition(b"=")
+            key = unquote_form(name)
+            if key in fields:
+                raise BadRequest(f"The form has the field {key[:50]} twice")
+            fields[key] = unquote_form(value)
+        return fields
+
+
+async def serve(
+    request: Request, ctx: Context, *, route: ConsoleRoute, site: ConsoleSite, error_page: ErrorPage
+) -> Response:
+    """Serve a page: check who posts, identify the caller, call the handler, and turn errors into pages."""
+    asked = PageRequest(request, ctx, site=site)
+    try:
+        if route.method != "GET":
+            site.require_own_page(request.headers)
+        if not route.is_public:
+            await asked.identify()
+        return await route.handler(asked)
+    except (LimnosError, InvalidName) as error:
+        request.failure = error
+        if isinstance(error, AuthenticationFailed) and not route.is_public:
+            return _to_sign_in(asked)
+        response = await error_page(asked, error)
+        response.reason = str(error)
+        return response
+
+
+def _to_sign_in(asked: PageRequest) -> Response:
+    """Return the redirect to the sign-in page, which leads back to a page that was read."""
+    target = f"{asked.base}/sign-in"
+    if asked.request.method in ("GET", "HEAD") and not asked.is_part and asked.own_path != f"{asked.base}/":
+        target += f"?next={quote(asked.own_path)}"
+    headers = asked.request.headers
+    gone = () if asked.site.cookie_of(headers) is None else (asked.site.cookie_header(headers, None),)
+    return redirect(target, headers=gone)

@@ -1,0 +1,77 @@
+"""The console as a protocol: its routes below `/console`, and the page for errors outside a handler.
+
+May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Its routes take no
+credential but the session's cookie, and no other protocol reads that cookie.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.http.console import home, objects, sessions, static_files
+from limnos.http.console.answers import HSTS, SAFE
+from limnos.http.console.errors import error_page
+from limnos.http.console.look import render, static_version
+from limnos.http.console.page_requests import serve
+from limnos.http.console.site import ROOT, ConsoleSite
+from limnos.http.error_statuses import status_of
+from limnos.http.refusals import hidden_metalake, unescape_percent
+from limnos.http.response import NO_STORE, Response
+from limnos.http.routing import Route, Router
+from limnos.services.request.request_scope import RequestScope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.console.page_requests import ConsoleRoute
+    from limnos.http.request import Request
+    from limnos.model.errors import LimnosError
+    from limnos.model.kinds import Kind
+    from limnos.names.errors import InvalidName
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+
+_MODULES = (home, objects, sessions, static_files)
+CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)
+
+
+class PlainErrorPage(msgspec.Struct, frozen=True):
+    """A page for an error of which nothing more is known than its message."""
+
+    base: str
+    version: str
+    message: str
+    request_id: str
+
+
+class ConsoleProtocol:
+    """The console."""
+
+    name = "console"
+
+    def __init__(self, site: ConsoleSite) -> None:
+        self.site = site
+        self.router: Router[Handler] = Router("", [self._route(route) for route in CONSOLE_ROUTES])
+        self.anonymous = frozenset(route.operation for route in CONSOLE_ROUTES)
+        """All operations: the application reads no Authorization header for them; the pages read the cookie."""
+
+    def _route(self, route: ConsoleRoute) -> Route[Handler]:
+        async def handler(request: Request, ctx: Context) -> Response:
+            response = await serve(request, ctx, route=route, site=self.site, error_page=error_page)
+            if self.site.is_tls:
+                response.headers = (*response.headers, HSTS)
+            return response
+
+        return Route(route.method, ROOT + route.path, handler, route.operation, takes="form", query=route.query)
+
+    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
+        """Return the server as the scope: no route of the console takes a long body."""
+        return RequestScope(), None, ()
+
+    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
+        """Return a page for an error outside a handler, without anything of the caller's."""
+        told = hidden_metalake(error)
+        view = PlainErrorPage(self.site.base, static_version(), unescape_percent(str(told)), request_id)
+        headers = ((b"content-type", b"text/html; charset=utf-8"), NO_STORE, *SAFE)
+        return Response(status_of(told), render("plain_error.html", view).encode(), headers)

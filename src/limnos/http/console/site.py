@@ -1,0 +1,113 @@
+"""The console's address: the prefix of its links, its own origin, its cookie, and whose posts are taken.
+
+May import `model` and the standard library. Pure: knows no route and no session. A cookie is sent by browsers whoever
+caused the request, so a post counts only if the browser says that a page of the console itself sent it.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.errors import PermissionDenied
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ROOT: Final = "/console"
+_NOT_OURS: Final = "This did not come from the console: open its page and press the button there"
+_DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
+
+
+class ConsoleSite(NamedTuple):
+    """Where browsers find the console.
+
+    - `prefix`: the path under which a proxy serves the server, without a slash at its end.
+    - `origin`: scheme, host and port of the public address; None if the requests' own Host is the address.
+    - `is_tls`: whether browsers reach it by https.
+    - `believes_names`: whether a name without a secret signs in, which only a server on loopback does.
+    """
+
+    prefix: str = ""
+    origin: str | None = None
+    is_tls: bool = False
+    believes_names: bool = False
+
+    @property
+    def base(self) -> str:
+        """The path of the console's root as browsers see it, without a slash at its end."""
+        return self.prefix + ROOT
+
+    def own_origin(self, headers: Mapping[bytes, bytes]) -> str:
+        """Return the origin of the console's pages for a request: `scheme://host[:port]`."""
+        if self.origin is not None:
+            return self.origin
+        scheme = "https" if self.is_tls else "http"
+        host = headers.get(b"host", b"").decode("latin-1").lower()
+        return f"{scheme}://{host}".removesuffix(_DEFAULT_PORTS[scheme])
+
+    def require_own_page(self, headers: Mapping[bytes, bytes]) -> None:
+        """Refuse a post that no page of the console sent. Raises PermissionDenied."""
+        site = headers.get(b"sec-fetch-site")
+        origin = headers.get(b"origin")
+        if site is not None and site.lower() != b"same-origin":
+            raise PermissionDenied(_NOT_OURS)
+        if origin is not None:
+            sent = origin.decode("latin-1").lower()
+            scheme = sent.partition("://")[0]
+            if sent.removesuffix(_DEFAULT_PORTS.get(scheme, "\0")) != self.own_origin(headers):
+                raise PermissionDenied(_NOT_OURS)
+        elif site is None:
+            raise PermissionDenied(_NOT_OURS)
+
+    def takes_sign_in(self, headers: Mapping[bytes, bytes]) -> bool:
+        """Return whether a session may be opened here: over TLS, or without it on this machine."""
+        return self.is_tls or _is_loopback(_host_of(headers))
+
+    def cookie_name(self, headers: Mapping[bytes, bytes]) -> str:
+        """Return the name of the session's cookie.
+
+        Cookies know no ports, so over http the port is in the name.
+        """
+        if self.is_tls:
+            return "__Secure-limnos" if self.prefix else "__Host-limnos"
+        _, mark, port = headers.get(b"host", b"").decode("latin-1").rpartition(":")
+        return f"limnos-{port if mark and port.isdigit() else '80'}"
+
+    def cookie_header(self, headers: Mapping[bytes, bytes], text: str | None) -> tuple[bytes, bytes]:
+        """Return the header that sets the session's cookie, or deletes it for None."""
+        path = self.base if self.prefix or not self.is_tls else "/"
+        secure = "; Secure" if self.is_tls else ""
+        ended = "; Max-Age=0" if text is None else ""
+        value = f"{self.cookie_name(headers)}={text or ''}; Path={path}; HttpOnly; SameSite=Lax{secure}{ended}"
+        return b"set-cookie", value.encode("latin-1")
+
+    def cookie_of(self, headers: Mapping[bytes, bytes]) -> bytes | None:
+        """Return the text of the session's cookie, or None. Of two of that name none counts."""
+        name = self.cookie_name(headers).encode("latin-1")
+        pairs = [pair.strip().partition(b"=") for pair in headers.get(b"cookie", b"").split(b";")]
+        found = [value for key, mark, value in pairs if mark and key == name]
+        return found[0] if len(found) == 1 and found[0] else None
+
+    def path_below(self, text: str | None) -> str:
+        """Return a path of the console to go on to: `text` if it is one, else the console's first page."""
+        home = f"{self.base}/"
+        if text is None or not text.startswith(home) or not text.isprintable() or "\\" in text:
+            return home
+        return text
+
+
+def _host_of(headers: Mapping[bytes, bytes]) -> str:
+    host = headers.get(b"host", b"").decode("latin-1").lower()
+    if host.startswith("["):
+        return host[1:].partition("]")[0]
+    return host.partition(":")[0]
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,43 @@
+"""The static files: style sheet, script, icons. Their addresses contain the digest of their content.
+
+May import `model` and this package's shared modules. Knows no page.
+"""
+
+from __future__ import annotations
+
+import gzip
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.console.answers import SAFE
+from limnos.http.console.look import STATIC, static_file, static_version
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.response import Response
+from limnos.model.errors import NotFound
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+
+_LASTING: Final = (b"cache-control", b"public, max-age=31536000, immutable")
+_SHORT: Final = (b"cache-control", b"public, no-cache")
+
+
+@cache
+def _compressed(name: str) -> bytes:
+    return gzip.compress(static_file(name), compresslevel=9, mtime=0)
+
+
+async def static(asked: PageRequest) -> Response:
+    """Return a static file; for a year where the address names this content."""
+    name = asked.request.params[0].decode("latin-1")
+    kind = STATIC.get(name)
+    if kind is None:
+        raise NotFound("No such address", kind="route")
+    lasts = asked.request.query("v") == static_version()
+    headers = ((b"content-type", kind), _LASTING if lasts else _SHORT, (b"vary", b"Accept-Encoding"), *SAFE)
+    if b"gzip" in asked.request.headers.get(b"accept-encoding", b""):
+        return Response(200, _compressed(name), (*headers, (b"content-encoding", b"gzip")))
+    return Response(200, static_file(name), headers)
+
+
+ROUTES = (ConsoleRoute("GET", "/static/{name}", static, "static-file", ("v",), is_public=True),)

@@ -1,0 +1,173 @@
+"""The parts of an Iceberg table's metadata that pages show, decoded without the rest.
+
+May import msgspec. Pure: knows no page and no store. Fields that old writers leave out have defaults.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+COLUMNS_MAX: Final = 1_000
+"""How many columns a page shows, nested ones included."""
+DEPTH_MAX: Final = 30
+
+
+class FieldPart(msgspec.Struct, frozen=True):
+    """A field of a struct."""
+
+    id: int
+    name: str
+    type: object
+    required: bool = False
+    doc: str | None = None
+
+
+class SchemaPart(msgspec.Struct, frozen=True, rename="kebab"):
+    """A schema."""
+
+    fields: list[FieldPart] = []
+    schema_id: int = 0
+    identifier_field_ids: list[int] = []
+
+
+class SnapshotPart(msgspec.Struct, frozen=True, rename="kebab"):
+    """A snapshot; times are milliseconds since 1970."""
+
+    snapshot_id: int
+    timestamp_ms: int
+    parent_snapshot_id: int | None = None
+    sequence_number: int = 0
+    schema_id: int | None = None
+    summary: dict[str, str] = {}
+
+
+class ReferencePart(msgspec.Struct, frozen=True, rename="kebab"):
+    """A branch or a tag."""
+
+    snapshot_id: int
+    type: str
+
+
+class PartitionFieldPart(msgspec.Struct, frozen=True, rename="kebab"):
+    """A field of a partition spec."""
+
+    name: str
+    transform: str
+    source_id: int = 0
+
+
+class PartitionSpecPart(msgspec.Struct, frozen=True, rename="kebab"):
+    """A partition spec."""
+
+    spec_id: int
+    fields: list[PartitionFieldPart] = []
+
+
+class SortFieldPart(msgspec.Struct, frozen=True, rename="kebab"):
+    """A field of a sort order."""
+
+    transform: str
+    direction: str
+    source_id: int = 0
+    null_order: str = ""
+
+
+class SortOrderPart(msgspec.Struct, frozen=True, rename="kebab"):
+    """A sort order."""
+
+    order_id: int
+    fields: list[SortFieldPart] = []
+
+
+class MetadataPart(msgspec.Struct, frozen=True, rename="kebab"):
+    """A table's metadata."""
+
+    format_version: int = 1
+    table_uuid: str = ""
+    location: str = ""
+    last_updated_ms: int | None = None
+    schemas: list[SchemaPart] = []
+    schema: SchemaPart | None = None
+    current_schema_id: int = 0
+    properties: dict[str, str] = {}
+    current_snapshot_id: int | None = None
+    snapshots: list[SnapshotPart] = []
+    refs: dict[str, ReferencePart] = {}
+    partition_specs: list[PartitionSpecPart] = []
+    default_spec_id: int = 0
+    sort_orders: list[SortOrderPart] = []
+    default_sort_order_id: int = 0
+
+    def current_schema(self) -> SchemaPart:
+        """Return the current schema."""
+        found = next((each for each in self.schemas if each.schema_id == self.current_schema_id), self.schema)
+        return SchemaPart() if found is None else found
+
+
+class ColumnLine(msgspec.Struct, frozen=True):
+    """A column for display; `depth` is 0 for a column of the table, more for a field inside one."""
+
+    number: str
+    id: int
+    name: str
+    type: str
+    is_required: bool
+    is_key: bool
+    comment: str
+    tags: list[str]
+    depth: int
+
+
+_decode = msgspec.json.Decoder(MetadataPart).decode
+
+
+def decode_metadata(body: bytes) -> MetadataPart:
+    """Decode a table's metadata."""
+    return _decode(body)
+
+
+def type_text(value: object, *, depth: int = 0) -> str:
+    """Return a type as it is written in a declaration: `list<string>`; the fields of a struct are lines of their own."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, dict) or depth > DEPTH_MAX:
+        return "?"
+    kind = value.get("type")
+    if kind == "list":
+        return f"list<{type_text(value.get('element'), depth=depth + 1)}>"
+    if kind == "map":
+        key, own = type_text(value.get("key"), depth=depth + 1), type_text(value.get("value"), depth=depth + 1)
+        return f"map<{key}, {own}>"
+    return str(kind)
+
+
+def column_lines(schema: SchemaPart, tags: dict[int, list[str]]) -> tuple[list[ColumnLine], int]:
+    """Return the columns with those inside them, at most `COLUMNS_MAX`, and how many there are."""
+    found: list[ColumnLine] = []
+    keys, count = frozenset(schema.identifier_field_ids), 0
+    waiting = [(field, str(number), 0) for number, field in reversed(list(enumerate(schema.fields, 1)))]
+    while waiting:
+        field, number, depth = waiting.pop()
+        count += 1
+        if count <= COLUMNS_MAX:
+            line = ColumnLine(
+                number, field.id, field.name, type_text(field.type), field.required, field.id in keys, field.doc or "",
+                tags.get(field.id, []), depth,
+            )  # fmt: skip
+            found.append(line)
+        if depth < DEPTH_MAX:
+            waiting += [(each, "", depth + 1) for each in reversed(_fields_inside(field.type))]
+    return found, count
+
+
+def _fields_inside(value: object) -> list[FieldPart]:
+    """Return the fields of a struct, also where it is the element of a list or the value of a map."""
+    steps = 0
+    while isinstance(value, dict) and value.get("type") in {"list", "map"} and steps < DEPTH_MAX:
+        value = value.get("element") if value["type"] == "list" else value.get("value")
+        steps += 1
+    if isinstance(value, dict) and value.get("type") == "struct":
+        return msgspec.convert(value.get("fields", []), list[FieldPart])
+    return []

@@ -1,0 +1,212 @@
+"""Pages of Iceberg tables: columns, snapshots, properties, partitions, how clients connect, and the metadata itself.
+
+May import `model`, `services` and this package's shared modules. Knows no rule. A reader whom a read restriction binds
+sees the columns that the protocol tells, and which restriction applies.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.http.console import lance_tables
+from limnos.http.console.answers import html_response
+from limnos.http.console.connect import Snippet, snippets_of
+from limnos.http.console.frame import Frame
+from limnos.http.console.look import render, size_text
+from limnos.http.console.table_metadata import (
+    ColumnLine,
+    MetadataPart,
+    ReferencePart,
+    SnapshotPart,
+    column_lines,
+    decode_metadata,
+)
+from limnos.http.console.tabs import (
+    Chip,
+    Fact,
+    ObjectHeading,
+    Property,
+    facts_of,
+    heading_of,
+    object_frame,
+    properties_of,
+    tab_of,
+)
+from limnos.model.kinds import Kind
+from limnos.services.governance.details import details_load
+from limnos.services.iceberg.restricted_tables import document_for_caller, table_visibility
+from limnos.services.request.table_formats import LANCE, format_of
+
+if TYPE_CHECKING:
+    from limnos.http.console.addresses import ObjectAddress
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.services.governance.details import ObjectDetails
+    from limnos.services.iceberg.restricted_tables import TableVisibility
+    from limnos.services.request.request_view import RequestView
+
+TABS: Final = {
+    "columns": "Columns",
+    "snapshots": "Snapshots",
+    "properties": "Properties",
+    "connect": "Connect",
+    "metadata": "Metadata",
+}
+SNAPSHOTS_SHOWN: Final = 200
+METADATA_BYTES_MAX: Final = 150_000
+"""How much of the metadata a page shows."""
+
+
+class SnapshotLine(msgspec.Struct, frozen=True):
+    """A snapshot in the list. Counts are texts of its summary, empty where the writer did not say."""
+
+    id: str
+    at_ms: int
+    operation: str
+    references: tuple[Chip, ...]
+    is_current: bool
+    rows_added: str
+    rows_total: str
+    files_added: str
+    files_removed: str
+    size: str
+    parent: str
+
+
+class LayoutLine(msgspec.Struct, frozen=True):
+    """A field of the partition spec or the sort order, in words."""
+
+    column: str
+    words: str
+
+
+class TablePage(msgspec.Struct, frozen=True):
+    """The page of an Iceberg table."""
+
+    frame: Frame
+    heading: ObjectHeading
+    tab: str
+    facts: tuple[Fact, ...]
+    columns: list[ColumnLine]
+    columns_count: int
+    snapshots: tuple[SnapshotLine, ...]
+    snapshots_count: int
+    properties: tuple[Property, ...]
+    partitions: tuple[LayoutLine, ...]
+    sorting: tuple[LayoutLine, ...]
+    snippets: tuple[Snippet, ...]
+    metadata: str
+    is_metadata_cut: bool
+    is_bound: bool
+
+
+class _TableState(NamedTuple):
+    details: ObjectDetails
+    visible: TableVisibility
+
+
+async def table_page(asked: PageRequest, address: ObjectAddress) -> Response:
+    """Show a table; a Lance table has another page."""
+
+    def read(view: RequestView) -> _TableState | None:
+        if format_of(view) == LANCE:
+            return None
+        visible = table_visibility(view, address.levels)
+        return _TableState(details_load(view, Kind.TABLE, levels=address.levels), visible)
+
+    state = await asked.ctx.read(address.scope, read)
+    if state is None:
+        return await lance_tables.table_page(asked, address)
+    document = state.visible.document
+    if state.visible.bound is not None:
+        document = await document_for_caller(asked.ctx, state.visible)
+    metadata = decode_metadata(document.body)
+    tab = tab_of(asked, TABS)
+    view = await _page(asked, address, state=state, metadata=metadata, body=document.body, tab=tab)
+    return html_response(asked.request, render("table.html", view))
+
+
+async def _page(
+    asked: PageRequest, address: ObjectAddress, *, state: _TableState, metadata: MetadataPart, body: bytes, tab: str
+) -> TablePage:
+    is_bound = state.visible.bound is not None
+    columns, count = column_lines(metadata.current_schema(), state.details.column_tags)
+    chips = [Chip(f"Iceberg v{metadata.format_version}", "accent", "table")]
+    if is_bound:
+        chips.append(Chip("You see a part of it", "warn", "alert"))
+    heading = heading_of(
+        asked, address, details=state.details, tabs=TABS, tab=tab, chips=tuple(chips),
+        comment=metadata.properties.get("comment", ""),
+    )  # fmt: skip
+    text = msgspec.json.format(body, indent=2)[:METADATA_BYTES_MAX] if tab == "metadata" else b""
+    return TablePage(
+        await object_frame(asked, address), heading, tab, _facts(state.details, metadata, columns=count),
+        columns if tab == "columns" else [], count, snapshot_lines(metadata) if tab == "snapshots" else (),
+        len(metadata.snapshots), properties_of(metadata.properties) if tab == "properties" else (),
+        _partitions(metadata), _sorting(metadata), snippets_of(asked, address) if tab == "connect" else (),
+        text.decode("utf-8", "replace"), len(text) == METADATA_BYTES_MAX, is_bound,
+    )  # fmt: skip
+
+
+def _facts(details: ObjectDetails, metadata: MetadataPart, *, columns: int) -> tuple[Fact, ...]:
+    last = max((each.timestamp_ms for each in metadata.snapshots), default=None)
+    current = next((each for each in metadata.snapshots if each.snapshot_id == metadata.current_snapshot_id), None)
+    rows = None if current is None else current.summary.get("total-records")
+    owner, *_ = facts_of(details)
+    return (
+        Fact("Columns", str(columns)),
+        *(() if rows is None or not rows.isdigit() else (Fact("Rows", f"{int(rows):,}".replace(",", "\u202f")),)),
+        Fact("Snapshots", str(len(metadata.snapshots))),
+        owner,
+        Fact("Last write", "", last) if last is not None else Fact("Last write", "none yet"),
+        Fact("Changed", "", metadata.last_updated_ms),
+        Fact("Location", metadata.location, is_code=True),
+    )
+
+
+def snapshot_lines(metadata: MetadataPart) -> tuple[SnapshotLine, ...]:
+    """Return the latest snapshots, the newest first, with the branches and tags that point to them."""
+    named: dict[int, list[tuple[str, ReferencePart]]] = {}
+    for name, reference in metadata.refs.items():
+        named.setdefault(reference.snapshot_id, []).append((name, reference))
+    newest = sorted(metadata.snapshots, key=lambda each: (each.timestamp_ms, each.sequence_number), reverse=True)
+    return tuple(_snapshot_line(each, metadata, named=named) for each in newest[:SNAPSHOTS_SHOWN])
+
+
+def _snapshot_line(
+    snapshot: SnapshotPart, metadata: MetadataPart, *, named: dict[int, list[tuple[str, ReferencePart]]]
+) -> SnapshotLine:
+    summary = snapshot.summary
+    size = summary.get("total-files-size", "")
+    references = named.get(snapshot.snapshot_id, [])
+    return SnapshotLine(
+        str(snapshot.snapshot_id), snapshot.timestamp_ms, summary.get("operation", ""),
+        tuple(Chip(name, "accent" if each.type == "branch" else "plain", each.type) for name, each in references),
+        snapshot.snapshot_id == metadata.current_snapshot_id, summary.get("added-records", ""),
+        summary.get("total-records", ""), summary.get("added-data-files", ""), summary.get("deleted-data-files", ""),
+        size_text(int(size)) if size.isdigit() and len(size) < 20 else "",
+        "" if snapshot.parent_snapshot_id is None else str(snapshot.parent_snapshot_id),
+    )  # fmt: skip
+
+
+def _partitions(metadata: MetadataPart) -> tuple[LayoutLine, ...]:
+    names = _names_by_id(metadata)
+    spec = next((each for each in metadata.partition_specs if each.spec_id == metadata.default_spec_id), None)
+    fields = [] if spec is None else spec.fields
+    return tuple(LayoutLine(names.get(each.source_id, each.name), each.transform) for each in fields)
+
+
+def _sorting(metadata: MetadataPart) -> tuple[LayoutLine, ...]:
+    names = _names_by_id(metadata)
+    order = next((each for each in metadata.sort_orders if each.order_id == metadata.default_sort_order_id), None)
+    fields = [] if order is None else order.fields
+    return tuple(
+        LayoutLine(names.get(each.source_id, "?"), f"{each.transform}, {each.direction}, {each.null_order}")
+        for each in fields
+    )
+
+
+def _names_by_id(metadata: MetadataPart) -> dict[int, str]:
+    return {each.id: each.name for each in metadata.current_schema().fields}

@@ -1,0 +1,149 @@
+"""What the pages of objects share: heading, tabs, facts, properties, and paging.
+
+May import `model`, `names`, `services` and this package's shared modules. Knows no single kind.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.console.frame import Frame, Link, crumbs_of, frame_of, icon_of
+from limnos.model.errors import BadRequest
+from limnos.names import display
+from limnos.services.catalog.children import CHILD_KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from limnos.http.console.addresses import ObjectAddress
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.model.kinds import Kind
+    from limnos.services.governance.details import ObjectDetails
+
+_CHILD_KINDS: Final = {kind.word: kind for kind in CHILD_KINDS}
+_ORDERED: Final = (
+    ("read", "read"),
+    ("scan", "read"),
+    ("read_files", "read files"),
+    ("write", "write"),
+    ("alter", "change"),
+    ("drop", "drop"),
+    ("grant", "grant"),
+)
+
+
+class Chip(msgspec.Struct, frozen=True):
+    """A short mark at a heading. `look` is `plain`, `ok`, `warn`, `bad` or `info`."""
+
+    text: str
+    look: str = "plain"
+    icon: str = ""
+
+
+class Property(msgspec.Struct, frozen=True):
+    """A property of an object."""
+
+    name: str
+    value: str
+
+
+class Fact(msgspec.Struct, frozen=True):
+    """A fact under the tabs: a label with its text, or with a time."""
+
+    label: str
+    text: str = ""
+    at_ms: int | None = None
+    is_code: bool = False
+
+
+class ObjectHeading(msgspec.Struct, frozen=True):
+    """The top of an object's page."""
+
+    name: str
+    kind: str
+    icon: str
+    path: str
+    crumbs: tuple[Link, ...]
+    chips: tuple[Chip, ...]
+    comment: str
+    tabs: tuple[Link, ...]
+    tags: tuple[str, ...]
+
+
+def child_after(text: str | None) -> tuple[Kind, str] | None:
+    """Parse the child after which a page begins: `kind:name`. Raises BadRequest."""
+    if not text:
+        return None
+    word, mark, name = text.partition(":")
+    kind = _CHILD_KINDS.get(word)
+    if kind is None or not mark:
+        raise BadRequest("This is no page of the list: begin at the first one")
+    return kind, name
+
+
+def tab_of(asked: PageRequest, tabs: Iterable[str]) -> str:
+    """Return the tab that a request asks for; the first one for an unknown tab."""
+    names = tuple(tabs)
+    wanted = asked.request.query("tab")
+    return wanted if wanted in names else names[0]
+
+
+def heading_of(
+    asked: PageRequest,
+    address: ObjectAddress,
+    *,
+    details: ObjectDetails | None,
+    tabs: Mapping[str, str],
+    tab: str,
+    chips: tuple[Chip, ...] = (),
+    comment: str = "",
+) -> ObjectHeading:
+    """Return the heading of an object's page, with the caller's rights as a chip."""
+    own = asked.base + address.path
+    links = tuple(
+        Link(text, own if name == next(iter(tabs)) else f"{own}?tab={name}", name == tab) for name, text in tabs.items()
+    )
+    rights = () if details is None else (rights_chip(details),)
+    word = address.kind.word
+    tags = () if details is None else tuple(_tag_text(each.node.name, each.values) for each in details.tags)
+    return ObjectHeading(
+        address.name, word.replace("_", " "), icon_of(word), display.render((address.catalog, *address.levels)),
+        crumbs_of(asked, address), (*chips, *rights), comment, links, tags,
+    )  # fmt: skip
+
+
+def _tag_text(name: str, values: tuple[str, ...]) -> str:
+    return f"{name}: {', '.join(values)}" if values else name
+
+
+def rights_chip(details: ObjectDetails) -> Chip:
+    """Return what the caller may do with an object, in words."""
+    if not details.is_access_on:
+        return Chip("Access control is off", "warn", "alert")
+    words = list(dict.fromkeys(word for right, word in _ORDERED if right in details.rights))
+    if not words:
+        return Chip("You may look", "plain", "eye")
+    last = words.pop()
+    told = f"{', '.join(words)} and {last}" if words else last
+    return Chip(f"You may {told}", "ok", "check")
+
+
+def facts_of(details: ObjectDetails) -> tuple[Fact, ...]:
+    """Return the facts that every object has: owner, creation, last change."""
+    node = details.node
+    owner = "nobody" if details.owner is None else details.owner.name
+    changed = Fact("Changed", f"by {node.modified_by}", node.modified_at) if node.modified_at is not None else None
+    made = Fact("Made", f"by {node.created_by}", node.created_at)
+    return (Fact("Owner", owner), *((changed,) if changed is not None else ()), made)
+
+
+def properties_of(properties: Mapping[str, str]) -> tuple[Property, ...]:
+    """Return properties in the order of their names."""
+    return tuple(Property(name, str(value)) for name, value in sorted(properties.items()))
+
+
+async def object_frame(asked: PageRequest, address: ObjectAddress) -> Frame:
+    """Return the frame of an object's page."""
+    return await frame_of(asked, display.render((address.catalog, *address.levels)), at=address)

@@ -1,0 +1,327 @@
+"""Sessions of the console: opened with a password, a token or a one-use code, extended while they are used, ended.
+
+May import the rooms below. Must not know any wire format: the console's room puts the text into a cookie. A session
+never has more trust than what it was opened with. It ends with the token it was opened with, with the password, and
+when its user ends it, at the next request on every node.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.authentication import ANONYMOUS, Credential, hash_secret, new_secret, token_text
+from limnos.model.decisions import Decision, DecisionFactor
+from limnos.model.entities import Token
+from limnos.model.errors import AuthenticationFailed, NotFound, PermissionDenied
+from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.principals import TokenPurpose, TokenTrust
+from limnos.services.identity.issuer_sign_in import sign_in
+from limnos.services.identity.logins import password_verify
+from limnos.services.identity.tokens import worth_of
+from limnos.services.identity.users import check_sign_in
+from limnos.services.lookup.principal_names import check_new_user
+from limnos.services.request.context import Context
+from limnos.services.request.multi_catalog_reads import refuse_former
+from limnos.services.request.request_scope import RequestScope
+from limnos.store.identity.tokens import console_sessions_read, token_read
+from limnos.view.cache_miss import require_fact
+from limnos.view.keys import token_key
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Password
+    from limnos.model.permits import Permit
+    from limnos.services.request.defaults import AccessSettings
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.tx import Tx
+
+CODE_S: Final = 120
+"""How long a code can be used, in seconds."""
+EXTEND_EVERY_MS: Final = 300_000
+"""A session's expiry moves at most once in so many milliseconds, so that most clicks write nothing."""
+CLIENT_NAME_MAX: Final = 100
+_NOBODY: Final = "Say who you are: a session of the console belongs to somebody"
+_OVER: Final = "The session is over: sign in again"
+_NO_CODE: Final = "The code was used already or has expired: make a new one with 'limnos console'"
+
+
+class ConsoleSessionOpen(msgspec.Struct, frozen=True):
+    """Open a session or make a code. `password`, `opened_by` and `code` are what it is opened with; each must hold."""
+
+    user: str
+    client: str
+    secret_hash: bytes
+    purpose: TokenPurpose
+    trust: TokenTrust
+    root_id: int | None
+    lives_s: int
+    ends_ms: int | None
+    """The latest end of the session, where it is opened with something that expires."""
+    rules: AccessSettings
+    password: Password | None = None
+    opened_by: int | None = None
+    code: Token | None = None
+    session_s: int | None = None
+    """The longest life of the session in seconds; None for a code, which is never extended."""
+
+
+class ConsoleSessionExtend(msgspec.Struct, frozen=True):
+    """Move a session's expiry."""
+
+    token_id: int
+    idle_s: int
+
+
+class ConsoleSessionsEnd(msgspec.Struct, frozen=True):
+    """End one session of a user, or all."""
+
+    user: str
+    token_id: int | None
+
+
+class OpenCommand(Protocol):
+    """Builds the command to open a session, from a request view and the hash of the session's secret."""
+
+    def __call__(self, request_view: RequestView, /, *, secret_hash: bytes) -> ConsoleSessionOpen:
+        """Return the command."""
+        ...
+
+
+class ConsoleSession(NamedTuple):
+    """An opened session: its user, and the text of its cookie, which the server does not store."""
+
+    user: str
+    text: str
+
+
+class SessionLine(msgspec.Struct, frozen=True):
+    """A session for display. Times are milliseconds since 1970."""
+
+    id: int
+    client: str
+    created_at: int
+    expires_at: int
+    is_own: bool
+
+
+async def session_open_with_password(
+    ctx: Context, *, user: str, password: str, address: str, client: str
+) -> ConsoleSession:
+    """Open a session for a caller who knows a user's password.
+
+    `client` describes the browser. Raises AuthenticationFailed, TooManyAttempts, ServiceUnavailable.
+    """
+    known = await password_verify(ctx, user=user, password=password, address=address)
+    bearer = Context(ctx.services, Credential(known.user, expires_ms=1 << 62), ctx.request_id, asker=ctx.asker)
+
+    def command(_: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
+        return ConsoleSessionOpen(
+            known.user, client, secret_hash, TokenPurpose.CONSOLE, known.trust, known.root_id,
+            ctx.services.defaults.console_idle_s, None, ctx.services.rules, password=known,
+            session_s=ctx.services.defaults.console_session_s,
+        )  # fmt: skip
+
+    return await _open(bearer, command)
+
+
+async def session_open_with_header(ctx: Context, *, header: bytes, client: str) -> ConsoleSession:
+    """Open a session for the holder of a token or, where names are believed, for a name.
+
+    `header` is an Authorization header as any protocol takes it. The session ends when the token does. Raises
+    AuthenticationFailed, ServiceUnavailable.
+    """
+    credential = ctx.services.authenticator.credential(header)
+    if credential is None:
+        credential = await sign_in(ctx.services, header, request_id=ctx.request_id, asker=ctx.asker)
+    bearer = Context(ctx.services, credential, ctx.request_id, asker=ctx.asker)
+    await refuse_former(bearer)
+    return await _open(bearer, partial(_with_credential, bearer, client=client, purpose=TokenPurpose.CONSOLE))
+
+
+async def code_create(ctx: Context) -> tuple[str, int]:
+    """Make a code that opens one session for the caller. Returns its text and its lifetime in seconds.
+
+    Raises PermissionDenied for a caller without a name.
+    """
+    await refuse_former(ctx)
+    made = await _open(ctx, partial(_with_credential, ctx, client="", purpose=TokenPurpose.CONSOLE_CODE))
+    return made.text, CODE_S
+
+
+async def code_user(ctx: Context, *, code: str) -> str:
+    """Return the user for whom a code opens a session, without using it up. Raises AuthenticationFailed."""
+    return (await _code_of(ctx, code)).user
+
+
+async def session_open_with_code(ctx: Context, *, code: str, client: str) -> ConsoleSession:
+    """Open a session with a code, which is used up. Raises AuthenticationFailed."""
+    found = await _code_of(ctx, code)
+    bearer = Context(ctx.services, Credential(found.user, expires_ms=1 << 62), ctx.request_id, asker=ctx.asker)
+
+    def command(_: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
+        return ConsoleSessionOpen(
+            found.user, client, secret_hash, TokenPurpose.CONSOLE, found.trust, found.root_id,
+            ctx.services.defaults.console_idle_s, found.ends_at, ctx.services.rules, opened_by=found.opened_by,
+            code=found, session_s=ctx.services.defaults.console_session_s,
+        )  # fmt: skip
+
+    return await _open(bearer, command)
+
+
+async def _code_of(ctx: Context, code: str) -> Token:
+    try:
+        credential = ctx.services.authenticator.credential(b"Bearer " + code.encode("utf-8", "replace"))
+    except AuthenticationFailed:
+        credential = None
+    if credential is None or credential.user is not None:
+        raise AuthenticationFailed(_NO_CODE)
+    found = await ctx.look_up(partial(token_read, credential.token_id))
+    if found is None or found.secret_hash != credential.secret_hash or found.purpose is not TokenPurpose.CONSOLE_CODE:
+        raise AuthenticationFailed(_NO_CODE)
+    if found.revoked or found.is_over(ctx.services.store.time.now_ms()) or found.trust not in ctx.services.rules.trusts:
+        raise AuthenticationFailed(_NO_CODE, was_right=True)
+    return found
+
+
+def _with_credential(
+    ctx: Context, request_view: RequestView, *, secret_hash: bytes, client: str, purpose: TokenPurpose
+) -> ConsoleSessionOpen:
+    """Return the command to open a session, or to make a code, with the caller's own credential."""
+    user, defaults = request_view.user, ctx.services.defaults
+    if user == ANONYMOUS:
+        raise PermissionDenied(_NOBODY)
+    own, ends_ms = None, ctx.credential.expires_ms
+    if ctx.credential.user is None:
+        own = cast("Token", require_fact(request_view.view, token_key(ctx.credential.token_id), zone=ROOT_ID))
+        ends_ms = own.expires_at
+    trust, root_id = worth_of(ctx, request_view, user=user)
+    is_code = purpose is TokenPurpose.CONSOLE_CODE
+    return ConsoleSessionOpen(
+        user, client, secret_hash, purpose, trust, root_id, CODE_S if is_code else defaults.console_idle_s, ends_ms,
+        request_view.rules, opened_by=None if own is None else own.id,
+        session_s=None if is_code else defaults.console_session_s,
+    )  # fmt: skip
+
+
+async def _open(bearer: Context, command: OpenCommand) -> ConsoleSession:
+    secret = new_secret()
+
+    def decide(request_view: RequestView) -> Permit[ConsoleSessionOpen]:
+        return request_view.permit(command(request_view, secret_hash=hash_secret(secret)), _own(request_view))
+
+    opened = await bearer.write(RequestScope(), decide, console_session_insert)
+    return ConsoleSession(opened.user, token_text(opened.id, secret))
+
+
+def _own(request_view: RequestView) -> Decision:
+    """Decide on the caller's own sessions: always allowed."""
+    factor = DecisionFactor("self")
+    word = Action.TOKEN_MANAGE_OTHERS.word
+    return Decision(True, word, ROOT_ID, "server", request_view.user, (factor,), request_view.stamps)
+
+
+def console_session_insert(tx: Tx, permit: Permit[ConsoleSessionOpen]) -> Token:
+    """Insert a session or a code, unless what it is opened with has ended meanwhile."""
+    command = permit.command
+    standing = tx.principals.standing(command.user)
+    check_sign_in(command.rules, standing, user=command.user)
+    if not standing.is_known:
+        check_new_user(tx, command.user, admins=command.rules.service_admins)
+    if command.password is not None and tx.passwords.find(command.user) != command.password:
+        raise AuthenticationFailed(_OVER, was_right=True)
+    if command.opened_by is not None:
+        _require_valid(tx, command.opened_by)
+    if command.code is not None and not tx.tokens.revoke(command.code):
+        raise AuthenticationFailed(_NO_CODE, was_right=True)
+    tx.tokens.forget_ended(command.user)
+    ends_at = command.ends_ms
+    if command.session_s is not None:
+        latest = tx.now_ms + command.session_s * 1000
+        ends_at = latest if ends_at is None else min(latest, ends_at)
+    expires_at = tx.now_ms + command.lives_s * 1000
+    return tx.tokens.create(
+        user=command.user, name=command.client[:CLIENT_NAME_MAX], secret_hash=command.secret_hash,
+        expires_at=expires_at if ends_at is None else min(expires_at, ends_at), trust=command.trust,
+        root_id=command.root_id, purpose=command.purpose, opened_by=command.opened_by, ends_at=ends_at,
+    )  # fmt: skip
+
+
+def _require_valid(tx: Tx, token_id: int) -> None:
+    found = tx.tokens.by_id(token_id)
+    if found is None or found.revoked or found.is_over(tx.now_ms):
+        raise AuthenticationFailed(_OVER, was_right=True)
+
+
+async def session_extend(ctx: Context) -> str:
+    """Return the user of the caller's session, and extend the session if its last extension is long ago.
+
+    Raises AuthenticationFailed for a session that has ended.
+    """
+    own = await ctx.read(RequestScope(), partial(_own_session, ctx))
+    idle_s = ctx.services.defaults.console_idle_s
+    wanted = min(ctx.services.store.time.now_ms() + idle_s * 1000, own.ends_at or 0)
+    if wanted - (own.expires_at or 0) >= EXTEND_EVERY_MS:
+
+        def decide(request_view: RequestView) -> Permit[ConsoleSessionExtend]:
+            return request_view.permit(ConsoleSessionExtend(own.id, idle_s), _own(request_view))
+
+        await ctx.write(RequestScope(), decide, console_session_extend)
+    return own.user
+
+
+def _own_session(ctx: Context, request_view: RequestView) -> Token:
+    found = require_fact(request_view.view, token_key(ctx.credential.token_id), zone=ROOT_ID)
+    if found is None or found.purpose is not TokenPurpose.CONSOLE:
+        raise AuthenticationFailed(_OVER)
+    return found
+
+
+def console_session_extend(tx: Tx, permit: Permit[ConsoleSessionExtend]) -> None:
+    """Move the expiry of a session that is still valid."""
+    found = tx.tokens.by_id(permit.command.token_id)
+    if found is None or found.revoked or found.is_over(tx.now_ms):
+        raise AuthenticationFailed(_OVER, was_right=True)
+    tx.tokens.extend(found, expires_at=min(tx.now_ms + permit.command.idle_s * 1000, found.ends_at or 0))
+
+
+async def sessions_list(ctx: Context) -> list[SessionLine]:
+    """Return the caller's valid sessions of the console, the oldest first."""
+    user = await ctx.read(RequestScope(), _named_user)
+    found = await ctx.look_up(partial(console_sessions_read, user, ctx.services.store.time.now_ms()))
+    return [
+        SessionLine(each.id, each.name, each.created_at, each.expires_at or 0, each.id == ctx.credential.token_id)
+        for each in found
+        if each.purpose is TokenPurpose.CONSOLE
+    ]
+
+
+def _named_user(request_view: RequestView) -> str:
+    if request_view.user == ANONYMOUS:
+        raise PermissionDenied(_NOBODY)
+    return request_view.user
+
+
+async def sessions_end(ctx: Context, *, session_id: int | None) -> int:
+    """End one of the caller's sessions, or all of them for None, at the next request on every node.
+
+    Returns how many ended. Raises NotFound for a session that is not the caller's.
+    """
+
+    def decide(request_view: RequestView) -> Permit[ConsoleSessionsEnd]:
+        return request_view.permit(ConsoleSessionsEnd(_named_user(request_view), session_id), _own(request_view))
+
+    return await ctx.write(RequestScope(), decide, console_sessions_end)
+
+
+def console_sessions_end(tx: Tx, permit: Permit[ConsoleSessionsEnd]) -> int:
+    """Revoke the sessions."""
+    command = permit.command
+    if command.token_id is None:
+        return tx.tokens.close_console(command.user)
+    found = tx.tokens.by_id(command.token_id)
+    if found is None or found.user != command.user or found.purpose is not TokenPurpose.CONSOLE:
+        raise NotFound("This session does not exist, or is not yours", kind=Kind.TOKEN.word)
+    return int(tx.tokens.revoke(found))

@@ -1,0 +1,40 @@
+"""`limnos console`: an address that signs a browser in, opened only if that is wanted."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+CODES = "/api/limnos/v1/console/codes"
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The addresses that a browser was asked to open."""
+    found: list[str] = []
+    monkeypatch.setattr("webbrowser.open", found.append)
+    return found
+
+
+def test_address_is_printed(fake: FakeServer, run: Run, opened: list[str]) -> None:
+    """The server's own address with the code; without a terminal no browser is opened."""
+    fake.on("POST", CODES, {"code": "lim_7_a b", "expires_in_s": 120, "public_url": None})
+
+    done = run("console", "--uri", fake.uri, "--output", "json")
+
+    assert json.loads(done.out)["url"] == f"{fake.uri}/console/enter?code=lim_7_a%20b"
+    assert opened == []
+
+
+def test_public_address_goes_first(fake: FakeServer, run: Run, opened: list[str]) -> None:
+    """Behind a proxy the address is the one for browsers, and --open opens it."""
+    fake.on("POST", CODES, {"code": "lim_7_x", "expires_in_s": 120, "public_url": "https://data.example.com/lake"})
+
+    done = run("console", "--uri", fake.uri, "--open")
+
+    assert done.code == 0, done.err
+    assert opened == ["https://data.example.com/lake/console/enter?code=lim_7_x"]

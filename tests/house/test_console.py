@@ -1,0 +1,114 @@
+"""The console's templates, style sheet and script keep the rules that its security and its look rest on."""
+
+from __future__ import annotations
+
+import re
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+
+ROOM = Path(str(files("limnos.http.console")))
+TEMPLATES = sorted((ROOM / "templates").glob("*.html"))
+CSS = (ROOM / "static" / "limnos.css").read_text(encoding="utf-8")
+SCRIPT = (ROOM / "static" / "limnos.js").read_text(encoding="utf-8")
+FORBIDDEN = {
+    "a value that is not escaped": r"\|\s*safe|autoescape",
+    "a style in the page": r"<style|\sstyle\s*=",
+    "a handler in the page": r"\son[a-z]+\s*=",
+    "a script in the page": r"<script(?![^>]*\ssrc=)",
+    "an address outside": r"(?:href|src)\s*=\s*\"(?:https?:)?//",
+    "an attribute without quotes": r"\s[a-z-]+=\{\{",
+}
+LINES_MAX = 400
+LIGHT, DARK = 0, 1
+PAIRS = [
+    ("text", "bg", 4.5), ("text", "surface", 4.5), ("text", "sunken", 4.5), ("muted", "bg", 4.5), ("muted", "surface", 4.5),
+    ("muted", "sunken", 4.5), ("accent", "bg", 4.5), ("accent", "surface", 4.5), ("accent", "accent-soft", 4.5), ("on-accent", "accent", 4.5),
+    ("ok", "ok-soft", 4.5), ("warn", "warn-soft", 4.5), ("bad", "bad-soft", 4.5), ("bad", "surface", 4.5), ("ok", "surface", 4.5),
+    ("info", "info-soft", 4.5), ("info", "surface", 4.5), ("info", "sunken", 4.5), ("control", "surface", 3.0), ("control", "bg", 3.0),
+]  # fmt: skip
+
+
+def faults(text: str) -> list[str]:
+    """What a template does that none may."""
+    return [what for what, pattern in FORBIDDEN.items() if re.search(pattern, text)]
+
+
+@pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
+def test_template_has_nothing_inline(template: Path) -> None:
+    """Everything is escaped, and a page has no script, style or handler of its own."""
+    assert faults(template.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{{ name|safe }}", "<p style='x'>", '<a onclick="x()">', "<script>x</script>", "<style>", '<img src="https://example.com/x">',
+        "<a href={{ x }}>",
+    ],
+)  # fmt: skip
+def test_planted_fault_is_seen(text: str) -> None:
+    """Each rule finds what it is about."""
+    assert len(faults(text)) == 1
+
+
+def test_script_builds_no_page() -> None:
+    """The script stays short, inserts parts in one place through the policy, and asks nobody else."""
+    assert len(SCRIPT.splitlines()) <= LINES_MAX
+    assert SCRIPT.count("innerHTML") == 1
+    assert (
+        re.search(
+            r"eval\(|new Function|document\.write|outerHTML|insertAdjacentHTML|https?://|document\.cookie", SCRIPT
+        )
+        is None
+    )
+
+
+def test_style_sheet_asks_nobody() -> None:
+    """No font, picture or sheet comes from elsewhere."""
+    assert re.search(r"url\(|@import|https?:", CSS) is None
+
+
+def colours() -> dict[str, tuple[str, str]]:
+    """The colours of the style sheet, light and dark, by name."""
+    return {name: (one, two) for name, one, two in re.findall(r"--([a-z-]+): light-dark\((#\w{6}), (#\w{6})\)", CSS)}
+
+
+def brightness(colour: str) -> float:
+    """Relative luminance (WCAG 2.2)."""
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one: str, two: str) -> float:
+    """Contrast ratio of two colours (WCAG 2.2)."""
+    high, low = sorted((brightness(one), brightness(two)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("ink,ground,least", PAIRS)
+@pytest.mark.parametrize("scheme", [LIGHT, DARK], ids=["light", "dark"])
+def test_contrast_is_enough(ink: str, ground: str, least: float, scheme: int) -> None:
+    """Words have a contrast of 4.5, borders of controls of 3, in light and in dark."""
+    known = colours()
+
+    assert contrast(known[ink][scheme], known[ground][scheme]) >= least
+
+
+def test_contrast_is_computed_right() -> None:
+    """Black on white has 21, and equal colours have 1."""
+    assert round(contrast("#000000", "#ffffff"), 1) == 21.0
+    assert contrast("#777777", "#777777") == 1.0
+
+
+def test_icons_that_templates_name_exist() -> None:
+    """Every icon that a template or a view names is a symbol of the file."""
+    symbols = set(re.findall(r'<symbol id="([a-z]+)"', (ROOM / "static" / "icons.svg").read_text(encoding="utf-8")))
+    named = {
+        name for path in TEMPLATES for name in re.findall(r'icon\([^)]*"([a-z]+)"\)', path.read_text(encoding="utf-8"))
+    }
+
+    assert named
+    assert named <= symbols

@@ -1,0 +1,47 @@
+"""Fixtures of the console's tests: a small lake, with ordinary and with nasty names."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.console.visitor import ConsoleVisitor
+from tests.http.driver import DriverNode
+
+NASTY = "<script>x</script>\"' ../up \N{PILE OF POO} \N{ARABIC LETTER ALEF}"
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"id": 1, "name": "id", "required": True, "type": "long", "doc": "the number"},
+        {
+            "id": 2, "name": "place", "required": False, "doc": NASTY,
+            "type": {"type": "struct", "fields": [{"id": 3, "name": "town", "required": False, "type": "string"}]},
+        },
+    ],
+}  # fmt: skip
+ICEBERG = "/iceberg/v1/lake.main"
+
+
+def add_table(node: DriverNode, namespace: str, name: str, schema: dict = SCHEMA, **properties: str) -> None:
+    """Make an Iceberg table as admin."""
+    body = {"name": name, "schema": schema, "properties": properties}
+    node.done("POST", f"{ICEBERG}/namespaces/{namespace}/tables", body)
+
+
+@pytest.fixture
+def lake(node: DriverNode) -> DriverNode:
+    """A node with the tables `raw.flights` and `raw.nyc.hops`."""
+    for levels in (["raw"], ["raw", "nyc"]):
+        node.done(
+            "POST",
+            f"{ICEBERG}/namespaces",
+            {"namespace": levels, "properties": {"comment": "as delivered", "team": "north"}},
+        )
+    add_table(node, "raw", "flights", comment="Flights of three airports")
+    add_table(node, "raw%1Fnyc", "hops")
+    return node
+
+
+@pytest.fixture
+def admin(lake: DriverNode) -> ConsoleVisitor:
+    """The admin, signed in."""
+    return ConsoleVisitor(lake).sign_in()

@@ -1,0 +1,44 @@
+"""Addresses of objects: every name has one, and it reads back."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.http.console.addresses import ObjectAddress, parse_address
+from limnos.model.errors import NotFound
+from limnos.model.kinds import Kind
+
+PART = st.text(min_size=1, max_size=20, alphabet=st.characters(exclude_categories=("Cs",)))
+
+
+@given(st.lists(PART, min_size=1, max_size=4), st.sampled_from([Kind.NAMESPACE, Kind.TABLE, Kind.VIEW, Kind.MODEL]))
+def test_address_reads_back(levels: list[str], kind: Kind) -> None:
+    """Slashes, dots, tildes, spaces: a path segment stands for exactly one part."""
+    address = ObjectAddress(kind, "lake", "main", tuple(levels))
+
+    segments = address.path.encode("ascii").split(b"/")[2:]
+
+    assert parse_address(segments) == address
+    assert b"" not in segments
+    assert b"." not in segments
+    assert b".." not in segments
+
+
+@pytest.mark.parametrize(
+    "path", [b"catalog/lake", b"catalog/lake/main/a", b"table/lake/main", b"role/lake/main/a", b"x/a/b/c"]
+)
+def test_incomplete_address_is_no_page(path: bytes) -> None:
+    """A kind with too few or too many parts, or an unknown kind, is 404."""
+    with pytest.raises(NotFound):
+        parse_address(path.split(b"/"))
+
+
+def test_containers_of_an_object() -> None:
+    """The parents lead up to the catalog."""
+    table = ObjectAddress(Kind.TABLE, "lake", "main", ("raw", "flights"))
+
+    assert table.parent == ObjectAddress(Kind.NAMESPACE, "lake", "main", ("raw",))
+    assert table.parent.parent == ObjectAddress(Kind.CATALOG, "lake", "main", ())
+    assert table.parent.parent.parent is None

@@ -1,0 +1,58 @@
+"""Templates and their filters: everything is escaped, an unknown field is an error, times and sizes in words."""
+
+from __future__ import annotations
+
+import minijinja
+import pytest
+
+from limnos.http.console.look import STATIC, count_text, environment, exact_time, size_text, static_file, time_ago
+
+NOW = 1_800_000_000_000
+
+
+@pytest.mark.parametrize(
+    "ago_s,words",
+    [
+        (0, "just now"),
+        (4, "just now"),
+        (30, "30 s ago"),
+        (240, "4 min ago"),
+        (7_200, "2 h ago"),
+        (86_400 * 3, "3 d ago"),
+        (86_400 * 70, "2 mo ago"),
+        (86_400 * 800, "2 y ago"),
+    ],
+)
+def test_times_in_one_unit(ago_s: int, words: str) -> None:
+    """The coarsest unit that says enough."""
+    assert time_ago(NOW - ago_s * 1000, NOW) == words
+
+
+def test_times_that_are_none_or_beyond() -> None:
+    """A missing time, one in the future and one beyond the calendar do not fail."""
+    assert time_ago(None, NOW) == "never"
+    assert time_ago(NOW + 60_000, NOW) == "just now"
+    assert exact_time(1 << 62) == str(1 << 62)
+    assert exact_time(0) == "1970-01-01 00:00:00 UTC"
+
+
+def test_sizes_and_counts() -> None:
+    """Binary units with one digit; thousands apart."""
+    assert [size_text(each) for each in (None, 0, 1023, 1536, 5 << 40)] == ["", "0 B", "1023 B", "1.5 KiB", "5.0 TiB"]
+    assert count_text(1234567) == "1\u202f234\u202f567"
+
+
+def test_values_are_escaped_and_unknown_fields_are_errors() -> None:
+    """In text and in attributes; a template that names a field its view lacks does not render."""
+    shown = environment().render_str('<a title="{{ name }}">{{ name }}</a>', name="<\"'&>")
+
+    assert '<"' not in shown.removeprefix('<a title="')
+    assert shown.count("&lt;") == 2
+    with pytest.raises(minijinja.TemplateError):
+        environment().render_str("{{ view.nothing }}", view={})
+
+
+@pytest.mark.parametrize("name", STATIC)
+def test_static_files_are_in_the_package(name: str) -> None:
+    """They are opened as resources, so a wheel has them."""
+    assert len(static_file(name)) > 100

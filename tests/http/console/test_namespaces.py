@@ -1,0 +1,60 @@
+"""Pages of namespaces and catalogs: their content in pages, which the script continues."""
+
+from __future__ import annotations
+
+from tests.http.console.conftest import add_table
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
+
+
+def test_namespace_lists_its_content(admin: ConsoleVisitor) -> None:
+    """Namespaces before tables, each with format, owner and comment."""
+    page = admin.read("/console/o/namespace/lake/main/raw")
+
+    assert page.text.index("nyc") < page.text.rindex("flights")
+    for word in ("iceberg", "admin", "Flights of three airports", "as delivered"):
+        assert word in page.text
+
+
+def test_list_goes_on_after_a_hundred(admin: ConsoleVisitor) -> None:
+    """The next page begins after the last row, as a page of its own and as rows for the script."""
+    for number in range(120):
+        add_table(admin.node, "raw%1Fnyc", f"t{number:03}")
+    first = admin.read("/console/o/namespace/lake/main/raw/nyc")
+    (following,) = {href for href in first.hrefs if "?after=" in href and "/o/" in href}
+
+    page, part = admin.read(following), PageReader(text_of(admin.get(following, x_limnos_part="1")))
+
+    assert "t098" in first.text
+    assert "t119" not in first.text.partition("Changed")[2]
+    for each in (page, part):
+        assert "t119" in each.text
+    assert "html" not in part.tags
+    assert part.faults == []
+
+
+def test_catalog_shows_its_namespaces_and_provider(admin: ConsoleVisitor) -> None:
+    """A catalog's page is the list of what lies in it."""
+    page = admin.read("/console/o/catalog/lake/main")
+
+    assert "lakehouse-iceberg" in page.text
+    assert "raw" in page.text
+
+
+def test_properties_are_a_tab(admin: ConsoleVisitor) -> None:
+    """The namespace's properties, by name."""
+    assert "team north" in admin.read("/console/o/namespace/lake/main/raw?tab=properties").text
+
+
+def test_branch_of_the_tree_is_a_part(admin: ConsoleVisitor) -> None:
+    """The script gets the children alone; without it the link leads to the namespace's page."""
+    part = PageReader(text_of(admin.get("/console/branch/namespace/lake/main/raw", x_limnos_part="1")))
+    plain = admin.get("/console/branch/namespace/lake/main/raw")
+
+    assert part.tags[0] == "li"
+    assert "flights" in part.text
+    assert plain.headers["location"] == "/console/o/namespace/lake/main/raw"
+
+
+def test_unknown_page_of_a_list_is_refused(admin: ConsoleVisitor) -> None:
+    """A made-up position in a list is an error page, not a fault."""
+    assert admin.get("/console/o/namespace/lake/main/raw?after=nothing").status == 400

@@ -1,0 +1,153 @@
+"""All pages over a lake with nasty names: well-formed, without foreign elements, every link answered, nothing told."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.console.conftest import ICEBERG, NASTY, add_table
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
+from tests.http.driver import DriverNode, grant
+
+CANARY = "canary_4711"
+PAGES_MAX = 400
+SCRIPTS = 1
+"""Every page has one script element: the console's own module."""
+NAMES = (
+    "<script>alert(1)</script>"[:20], '"><img src=x onerror=1>', "'quoted'", "..", "~tilde", "%2e%2e", "a&b=c#d?e", "x" * 200, "\N{PILE OF POO}",
+    "\N{ARABIC LETTER ALEF}\N{HEBREW LETTER ALEF}", "{{ 7 * 7 }}", "{% raw %}",
+)  # fmt: skip
+
+
+def crawl(visitor: ConsoleVisitor, *starts: str) -> dict[str, tuple[int, str]]:
+    """Follow every link of the console from some pages; return the status and text of each."""
+    waiting, found = list(starts), {}
+    while waiting and len(found) < PAGES_MAX:
+        path = waiting.pop()
+        if path in found or path.startswith("?"):
+            continue
+        answer = visitor.get(path, x_limnos_part="1") if "/branch/" in path else visitor.get(path)
+        text = text_of(answer)
+        found[path] = (answer.status, text)
+        assert answer.status in {200, 303, 403, 404}, f"{path}: {answer.status}"
+        if answer.status == 200 and answer.headers["content-type"].startswith("text/html"):
+            waiting += [href.partition("#")[0] for href in PageReader(text).hrefs if href.startswith("/console")]
+    return found
+
+
+@pytest.fixture
+def nasty(lake: DriverNode) -> DriverNode:
+    """The lake with a namespace and a table for each nasty name."""
+    for name in NAMES:
+        lake.ask("POST", f"{ICEBERG}/namespaces", {"namespace": [name], "properties": {"comment": NASTY, NASTY: NASTY}})
+        lake.ask("POST", f"{ICEBERG}/namespaces/raw/tables", {
+            "name": name, "properties": {"comment": NASTY, "key": NASTY},
+            "schema": {"type": "struct", "fields": [{"id": 1, "name": name, "required": False, "type": "long", "doc": NASTY}]},
+        })  # fmt: skip
+    lake.done("POST", "/api/metalakes/lake/tags", {"name": "pii", "comment": NASTY, "properties": {}})
+    lake.done(
+        "POST", "/api/metalakes/lake/objects/table/main.raw.flights/tags", {"tagsToAdd": ["pii"], "tagsToRemove": []}
+    )
+    return lake
+
+
+def test_every_page_is_whole_and_every_link_answers(nasty: DriverNode) -> None:
+    """Names are text everywhere: no page has an element or an attribute that a name brought in."""
+    pages = crawl(ConsoleVisitor(nasty).sign_in(), "/console/")
+    shown = {
+        path: PageReader(text) for path, (status, text) in pages.items() if status == 200 and "/branch/" not in path
+    }
+
+    assert len(shown) > 40
+    for path, page in shown.items():
+        assert page.faults == [], path
+        assert len(page.ids) == len(set(page.ids)), path
+        assert page.tags.count("script") == SCRIPTS, path
+        assert "img" not in page.tags, path
+        assert not [name for name, _ in page.attributes if name.startswith("on") or name == "style"], path
+    assert not [path for path, (status, _) in pages.items() if status in {403, 404}]
+    assert any("{{ 7 * 7 }}" in page.text for page in shown.values())
+
+
+def test_a_member_without_rights_learns_no_name(nasty: DriverNode) -> None:
+    """What a stranger gets, in any answer of a crawl and of guessed addresses, has no hidden object's name."""
+    add_table(nasty, "raw", CANARY, comment=f"{CANARY}_comment")
+    nasty.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
+    guessed = [
+        "/console/o/namespace/lake/main/raw",
+        "/console/o/catalog/lake/main",
+        "/console/branch/namespace/lake/main/raw",
+    ]
+
+    for user in ("ana", "stranger"):
+        pages = crawl(ConsoleVisitor(nasty).sign_in(user), "/console/", *guessed)
+        assert not [path for path, (_, text) in pages.items() if CANARY in text or "as delivered" in text]
+
+
+def test_hidden_and_missing_read_alike(lake: DriverNode) -> None:
+    """A refusal says the same of a table that exists and of one that does not."""
+    lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
+    ana = ConsoleVisitor(lake).sign_in("ana")
+
+    there, missing = (ana.get(f"/console/o/table/lake/main/raw/{name}") for name in ("flights", "nothing"))
+
+    assert there.status == missing.status == 403
+    assert PageReader(text_of(there)).text.replace("flights", "nothing") == PageReader(text_of(missing)).text
+
+
+def test_a_reader_of_one_table_sees_that_one(lake: DriverNode) -> None:
+    """Lists, the tree and the table's page show what the reader may load, and nothing beside it."""
+    add_table(lake, "raw", CANARY)
+    grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
+    grant(lake, "ana", "use_schema", kind="SCHEMA", on="main.raw")
+    grant(lake, "ana", "select_table", kind="TABLE", on="main.raw.flights")
+    ana = ConsoleVisitor(lake).sign_in("ana")
+
+    page = ana.read("/console/o/table/lake/main/raw/flights")
+
+    assert "You may read" in page.text
+    assert "You may read, write" not in page.text
+    assert "flights" in ana.read("/console/o/namespace/lake/main/raw").text
+    assert not [path for path, (_, text) in crawl(ana, "/console/").items() if CANARY in text]
+
+
+def test_refusal_says_what_is_missing(lake: DriverNode) -> None:
+    """The page names the user, the rights that are missing, and where."""
+    grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
+
+    page = PageReader(text_of(ConsoleVisitor(lake).sign_in("ana").get("/console/o/table/lake/main/raw/flights")))
+
+    assert "signed in as ana" in page.text
+    assert "lacks USE_SCHEMA on namespace main.raw" in page.text
+    assert "lacks SELECT_TABLE or MODIFY_TABLE" in page.text
+
+
+def test_links_keep_a_prefix(lake: DriverNode) -> None:
+    """Below a proxy's prefix every link, form and redirect has it, and the cookie is bound to it."""
+    from limnos.http.console.protocol import ConsoleProtocol
+    from limnos.http.console.site import ConsoleSite
+
+    site = ConsoleSite("/lake", "https://data.example.com", is_tls=True, believes_names=True)
+    application = lake.built.application
+    application.protocols = [
+        ConsoleProtocol(site) if each.name == "console" else each for each in application.protocols
+    ]
+    visitor = ConsoleVisitor(lake, host="data.example.com")
+
+    answer = visitor.post(
+        "/console/sign-in", {"user": "admin"}, sec_fetch_site="same-origin", origin="https://data.example.com"
+    )
+
+    assert answer.headers["location"] == "/lake/console/"
+    for path in (
+        "/console/",
+        "/console/o/table/lake/main/raw/flights?tab=connect",
+        "/console/o/namespace/lake/main/raw",
+    ):
+        page = visitor.read(path)
+        assert page.hrefs
+        assert [href for href in page.hrefs if not href.startswith(("/lake/console/", "?", "#"))] == []
+        assert [action for _, action in page.actions if not action.startswith("/lake/console/")] == []
+    assert (
+        "https://data.example.com/lake/iceberg"
+        in visitor.read("/console/o/table/lake/main/raw/flights?tab=connect").text
+    )

@@ -1,0 +1,142 @@
+"""Every route of the console: its headers, who must sign in, which posts count, and that nothing else takes its cookie."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+import pytest
+
+from limnos.http.console.protocol import CONSOLE_ROUTES, ConsoleProtocol
+from limnos.http.console.site import ConsoleSite
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import DriverNode
+
+POSTS = [route for route in CONSOLE_ROUTES if route.method == "POST"]
+PAGES = [route for route in CONSOLE_ROUTES if route.method == "GET"]
+FORGED = {
+    "no header": {"x_nothing": "1"},
+    "same-site": {"sec_fetch_site": "same-site", "sec_fetch_mode": "navigate"},
+    "cross-site": {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate"},
+    "typed": {"sec_fetch_site": "none"},
+    "other host": {"origin": "http://evil.example.com"},
+    "other scheme": {"origin": "https://localhost:8090"},
+    "other port": {"origin": "http://localhost:8091"},
+    "null": {"origin": "null"},
+    "own page, other origin": {"sec_fetch_site": "same-origin", "origin": "http://evil.example.com"},
+}
+
+
+def path_of(path: str) -> str:
+    """An address that fits a route."""
+    return "/console" + path.replace("{kind}/{path...}", "catalog/lake/main").replace("{name}", "limnos.css")
+
+
+@pytest.mark.parametrize("signed_in", [False, True])
+def test_every_answer_has_the_security_headers(lake: DriverNode, signed_in: bool) -> None:
+    """With and without a session, and for errors: a strict policy without inline, with Trusted Types."""
+    for route in CONSOLE_ROUTES:
+        visitor = ConsoleVisitor(lake).sign_in() if signed_in else ConsoleVisitor(lake)
+        path = path_of(route.path)
+        answer = visitor.get(path) if route.method == "GET" else visitor.post(path, {})
+        assert answer.status in {200, 303, 400, 401, 403, 404}, path
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "require-trusted-types-for 'script'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["referrer-policy"] == "same-origin"
+        assert answer.headers["cross-origin-opener-policy"] == "same-origin"
+        if not route.path.startswith("/static"):
+            assert answer.headers["cache-control"] == "no-store", path
+
+
+def test_unknown_page_has_the_headers_too(lake: DriverNode) -> None:
+    """An address that is no route, and a method that a route lacks, answer as pages."""
+    visitor = ConsoleVisitor(lake)
+
+    for answer in (visitor.get("/console/nothing/here"), visitor.post("/console/sessions", {})):
+        assert answer.status in {404, 405}
+        assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["content-type"].startswith("text/html")
+
+
+def test_tls_pins_https(lake: DriverNode) -> None:
+    """Over TLS every answer asks browsers to stay there."""
+    protocol = ConsoleProtocol(ConsoleSite(is_tls=True))
+    lake.built.application.protocols = [
+        protocol if each.name == "console" else each for each in lake.built.application.protocols
+    ]
+
+    answer = ConsoleVisitor(lake, host="lake.example.com").get("/console/sign-in")
+
+    assert "max-age" in answer.headers["strict-transport-security"]
+
+
+def test_pages_need_a_session(lake: DriverNode) -> None:
+    """Without one a page leads to the sign-in page, which leads back; an Authorization header opens nothing."""
+    for route in [route for route in PAGES if not route.is_public]:
+        path = path_of(route.path)
+        answer = ConsoleVisitor(lake).get(path)
+        with_header = lake.ask("GET", path, user="admin", host="localhost:8090")
+        for each in (answer, with_header):
+            assert each.status == 303, path
+            assert each.headers["location"].startswith("/console/sign-in")
+        if path != "/console/":
+            assert quote(path, safe="") in answer.headers["location"]
+
+
+@pytest.mark.parametrize("route", POSTS, ids=lambda route: route.path)
+def test_forged_posts_are_refused(lake: DriverNode, route: object) -> None:
+    """No post counts that a page of another origin could have sent, with a session's cookie and every field right."""
+    visitor = ConsoleVisitor(lake).sign_in()
+
+    for shape, headers in FORGED.items():
+        answer = visitor.post(path_of(route.path), {"user": "admin", "everywhere": "yes"}, **headers)
+        assert answer.status == 403, shape
+    assert visitor.get("/console/").status == 200
+
+
+def test_no_other_protocol_reads_the_cookie(admin: ConsoleVisitor) -> None:
+    """The session opens the console and nothing else, neither as a cookie nor as a token."""
+    (text,) = admin.cookies.values()
+
+    for path in ("/api/limnos/v1/tokens", "/iceberg/v1/config?warehouse=main", "/api/metalakes/lake/catalogs"):
+        assert admin.get(path).status in {401, 403}
+        assert admin.node.ask("GET", path, user=None, authorization=f"Bearer {text}").status == 401
+
+
+def test_a_token_is_no_cookie(lake: DriverNode) -> None:
+    """The text of an API token does not count in the cookie's place."""
+    token = lake.done("POST", "/api/limnos/v1/tokens", {"name": "laptop"})["token"]
+    visitor = ConsoleVisitor(lake, cookies={"limnos-8090": token})
+
+    assert visitor.get("/console/").status == 303
+
+
+def test_reads_change_nothing(admin: ConsoleVisitor) -> None:
+    """GET of every page leaves the store as it was."""
+    before = admin.node.done("GET", "/api/limnos/v1/metalakes/lake/changes?after=now")["next"]
+
+    for route in PAGES:
+        admin.get(path_of(route.path))
+
+    after = admin.node.done("GET", f"/api/limnos/v1/metalakes/lake/changes?after={before}")
+    assert after["changes"] == []
+
+
+def test_no_page_names_a_secret(admin: ConsoleVisitor) -> None:
+    """The text of the session's cookie is in no page."""
+    (text,) = admin.cookies.values()
+
+    for route in PAGES:
+        assert text not in text_of(admin.get(path_of(route.path)))
+
+
+def test_browsers_at_the_root_are_led_to_the_console(lake: DriverNode) -> None:
+    """A browser goes to the console, below whatever prefix a proxy adds; programs keep their text."""
+    browser = lake.ask("GET", "/", user=None, accept="text/html,application/xhtml+xml")
+    program = lake.ask("GET", "/", user=None, accept="*/*")
+
+    assert (browser.status, browser.headers["location"]) == (303, "console/")
+    assert program.headers["content-type"].startswith("text/plain")

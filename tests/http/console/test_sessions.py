@@ -1,0 +1,198 @@
+"""Signing in and out: passwords, tokens, names, codes; and sessions that end with what they were opened with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from limnos.http.console.protocol import ConsoleProtocol
+from limnos.http.console.site import ConsoleSite
+from tests.backends import Database
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import DriverNode, node_at
+
+OWN = "/api/limnos/v1"
+PASSWORD = "a long enough passphrase"
+
+
+def is_in(visitor: ConsoleVisitor) -> bool:
+    """Whether the visitor's next click meets a session."""
+    return visitor.get("/console/sessions").status == 200
+
+
+@pytest.fixture
+def pair(fresh: Callable[[str], Path], database: Database) -> Iterator[tuple[DriverNode, DriverNode]]:
+    """Two nodes over one store, on each backend, with the user ana, who has a password."""
+    data, url = fresh("pair"), None if database.kind == "sqlite" else database.address
+    with ExitStack() as stack:
+        one, two = (stack.enter_context(node_at(data, database=url)) for _ in range(2))
+        one.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
+        one.done("PUT", f"{OWN}/users/ana/password", {"password": PASSWORD})
+        yield one, two
+
+
+def enter(node: DriverNode, fields: dict[str, str]) -> ConsoleVisitor:
+    """Sign in by a form."""
+    visitor = ConsoleVisitor(node)
+    answer = visitor.post("/console/sign-in", fields)
+    assert answer.status == 303, text_of(answer)
+    return visitor
+
+
+def elsewhere(visitor: ConsoleVisitor, node: DriverNode) -> ConsoleVisitor:
+    """The same browser at another node."""
+    return ConsoleVisitor(node, cookies=dict(visitor.cookies))
+
+
+def test_password_opens_a_session(pair: tuple[DriverNode, DriverNode]) -> None:
+    """A right password opens a session on every node; a wrong one opens none and says so."""
+    one, two = pair
+    visitor = ConsoleVisitor(one)
+
+    wrong = visitor.post("/console/sign-in", {"user": "ana", "password": "wrong"})
+
+    assert (wrong.status, visitor.cookies) == (401, {})
+    assert "wrong" in text_of(wrong)
+    ana = enter(one, {"user": "ana", "password": PASSWORD})
+    assert is_in(ana)
+    assert is_in(elsewhere(ana, two))
+
+
+@pytest.mark.parametrize("change", ["password", "forget", "everywhere"])
+def test_ended_sessions_stop_at_the_next_click_on_every_node(pair: tuple[DriverNode, DriverNode], change: str) -> None:
+    """A new password, a deleted one, and signing out everywhere end all sessions, also those at the other node."""
+    one, two = pair
+    ana = enter(one, {"user": "ana", "password": PASSWORD})
+    other = elsewhere(enter(one, {"user": "ana", "password": PASSWORD}), two)
+    assert is_in(other)
+
+    if change == "password":
+        one.done("PUT", f"{OWN}/users/ana/password", {"password": "another good passphrase"})
+    elif change == "forget":
+        one.done("DELETE", f"{OWN}/users/ana/password")
+    else:
+        ana.post("/console/sign-out", {"everywhere": "yes"})
+
+    assert not is_in(other)
+    assert not is_in(ana)
+
+
+def test_disabled_user_meets_no_page_on_any_node(pair: tuple[DriverNode, DriverNode]) -> None:
+    """A disabled user's next click shows nothing of the metalake, on the other node as well."""
+    one, two = pair
+    ana = elsewhere(enter(one, {"user": "ana", "password": PASSWORD}), two)
+    assert "Catalogs" in text_of(ana.get("/console/"))
+
+    one.done("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
+
+    assert "Catalogs" not in text_of(ana.get("/console/"))
+    assert ana.get("/console/o/catalog/lake/main").status == 403
+    assert ConsoleVisitor(two).post("/console/sign-in", {"user": "ana", "password": PASSWORD}).status == 401
+
+
+def test_session_of_a_token_ends_with_it(pair: tuple[DriverNode, DriverNode]) -> None:
+    """A pasted token is exchanged for a session, which a revoke of the token ends."""
+    one, two = pair
+    made = one.done("POST", f"{OWN}/tokens", {"user": "ana", "name": "laptop"})
+    ana = enter(one, {"token": made["token"]})
+    assert made["token"] not in str(ana.cookies)
+    assert is_in(elsewhere(ana, two))
+
+    one.done("DELETE", f"{OWN}/tokens/{made['id']}")
+
+    assert not is_in(elsewhere(ana, two))
+    assert ConsoleVisitor(one).post("/console/sign-in", {"token": made["token"]}).status == 401
+
+
+def test_sign_out_ends_this_session_alone(admin: ConsoleVisitor) -> None:
+    """The cookie is taken away and no longer counts; another browser of the same user stays in."""
+    other = ConsoleVisitor(admin.node).sign_in()
+    stolen = dict(admin.cookies)
+
+    answer = admin.post("/console/sign-out", {})
+
+    assert answer.headers["location"] == "/console/sign-in"
+    assert admin.cookies == {}
+    assert not is_in(ConsoleVisitor(admin.node, cookies=stolen))
+    assert is_in(other)
+
+
+def test_one_session_is_ended_from_the_list(admin: ConsoleVisitor) -> None:
+    """The list shows all of one's sessions; one of them is ended by its button, somebody else's is not."""
+    other = ConsoleVisitor(admin.node).sign_in()
+    strange = ConsoleVisitor(admin.node).sign_in("eve")
+    page = text_of(admin.get("/console/sessions"))
+    (other_id,) = [piece.split('"')[0] for piece in page.split('name="id" value="')[1:]]
+
+    assert strange.post("/console/sessions/end", {"id": other_id}).status == 404
+    assert is_in(other)
+    assert admin.post("/console/sessions/end", {"id": other_id}).status == 303
+    assert not is_in(other)
+    assert is_in(admin)
+
+
+def test_idle_session_ends(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clicks extend a session, at most to its longest life; without clicks it ends."""
+    clock = admin.node.built.services.store.time
+    real = clock.now_ms
+    passed = 0
+
+    def wait(minutes: int) -> None:
+        nonlocal passed
+        passed += minutes * 60_000
+        monkeypatch.setattr(clock, "now_ms", lambda: real() + passed)
+
+    for _ in range(30):  # 25 hours in clicks
+        wait(50)
+        if not is_in(admin):
+            break
+    assert 23 * 3_600_000 <= passed <= 24 * 3_600_000 + 50 * 60_000
+    later = ConsoleVisitor(admin.node).sign_in()
+    wait(61)
+    assert not is_in(later)
+
+
+def test_code_of_a_terminal_counts_once(lake: DriverNode) -> None:
+    """`limnos console` shows a code; its page names the user, opens one session, and does not count again."""
+    made = lake.done("POST", f"{OWN}/console/codes")
+    visitor = ConsoleVisitor(lake)
+
+    page = text_of(visitor.get(f"/console/enter?code={made['code']}"))
+
+    assert "Go on as admin" in page
+    assert visitor.post("/console/enter", {"code": made["code"]}).status == 303
+    assert is_in(visitor)
+    assert ConsoleVisitor(lake).post("/console/enter", {"code": made["code"]}).status == 401
+    assert ConsoleVisitor(lake).get(f"/console/enter?code={made['code']}").status == 401
+    assert lake.ask("GET", f"{OWN}/tokens", user=None, authorization=f"Bearer {made['code']}").status == 401
+
+
+def test_names_are_believed_on_loopback_alone(lake: DriverNode) -> None:
+    """Where names are not believed, a name without a password signs nobody in."""
+    lake.built.application.protocols = [
+        ConsoleProtocol(ConsoleSite()) if each.name == "console" else each for each in lake.built.application.protocols
+    ]
+
+    answer = ConsoleVisitor(lake).post("/console/sign-in", {"user": "admin"})
+
+    assert answer.status == 401
+
+
+def test_no_sign_in_over_http_from_another_machine(lake: DriverNode) -> None:
+    """Without TLS the sign-in page takes nothing, beyond this machine."""
+    visitor = ConsoleVisitor(lake, host="lake.example.com")
+
+    assert "takes no sign-in over http" in text_of(visitor.get("/console/sign-in"))
+    assert visitor.post("/console/sign-in", {"user": "admin"}).status == 403
+    assert visitor.cookies == {}
+
+
+def test_access_off_is_said_on_every_page(fresh: Callable[[str], Path]) -> None:
+    """With access control off a banner says so, before and after signing in."""
+    with node_at(fresh("open"), access=False) as node:
+        visitor = ConsoleVisitor(node)
+        assert "Access control is off" in text_of(visitor.get("/console/sign-in"))
+        assert "Access control is off" in text_of(visitor.sign_in().get("/console/"))

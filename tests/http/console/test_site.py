@@ -1,0 +1,123 @@
+"""The console's address: whose posts count, which cookie, and where a sign-in leads."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.http.console.site import ConsoleSite
+from limnos.model.errors import PermissionDenied
+
+PLAIN = ConsoleSite()
+TLS = ConsoleSite(is_tls=True)
+PROXIED = ConsoleSite("/lake", "https://data.example.com", is_tls=True)
+HOST = {b"host": b"localhost:8090"}
+
+
+@pytest.mark.parametrize(
+    "site,headers",
+    [
+        (PLAIN, {b"sec-fetch-site": b"same-origin"}),
+        (PLAIN, {b"sec-fetch-site": b"same-origin", b"origin": b"http://localhost:8090"}),
+        (PLAIN, {b"origin": b"http://localhost:8090"}),
+        (PLAIN, {b"origin": b"HTTP://LOCALHOST:8090"}),
+        (TLS, {b"host": b"lake.example.com", b"origin": b"https://lake.example.com:443"}),
+        (PROXIED, {b"origin": b"https://data.example.com"}),
+    ],
+)
+def test_own_page_is_taken(site: ConsoleSite, headers: dict[bytes, bytes]) -> None:
+    """A post of the console's own page counts, whether the browser says so by either header."""
+    site.require_own_page({**HOST, **headers})
+
+    assert site.base.endswith("/console")
+
+
+@pytest.mark.parametrize(
+    "site,headers",
+    [
+        (PLAIN, {}),
+        (PLAIN, {b"sec-fetch-site": b"none"}),
+        (PLAIN, {b"sec-fetch-site": b"same-site"}),
+        (PLAIN, {b"sec-fetch-site": b"cross-site"}),
+        (PLAIN, {b"sec-fetch-site": b"same-origin", b"origin": b"http://evil.example.com"}),
+        (PLAIN, {b"sec-fetch-site": b"same-origin", b"origin": b"null"}),
+        (PLAIN, {b"origin": b"null"}),
+        (PLAIN, {b"origin": b"https://localhost:8090"}),
+        (PLAIN, {b"origin": b"http://localhost:8091"}),
+        (PLAIN, {b"origin": b"http://localhost"}),
+        (TLS, {b"origin": b"http://localhost:8090"}),
+        (PROXIED, {b"origin": b"http://data.example.com"}),
+        (PROXIED, {b"origin": b"https://evil.example.com"}),
+        (PROXIED, {b"origin": b"https://data.example.com.evil.org"}),
+    ],
+)
+def test_forged_post_is_refused(site: ConsoleSite, headers: dict[bytes, bytes]) -> None:
+    """A post counts only from the console's own scheme, host and port; a sibling site is another one."""
+    with pytest.raises(PermissionDenied, match="did not come from the console"):
+        site.require_own_page({**HOST, **headers})
+
+
+def test_cookie_over_http_has_the_port_in_its_name() -> None:
+    """Two servers of one machine do not take each other's cookies; the cookie goes to the console's paths alone."""
+    name, value = PLAIN.cookie_header(HOST, "text")
+
+    assert name == b"set-cookie"
+    assert value == b"limnos-8090=text; Path=/console; HttpOnly; SameSite=Lax"
+
+
+def test_cookie_over_tls_is_bound_to_the_host() -> None:
+    """Over TLS no sibling host can set the cookie; below a prefix it is bound to the prefix."""
+    assert TLS.cookie_header(HOST, "text")[1] == b"__Host-limnos=text; Path=/; HttpOnly; SameSite=Lax; Secure"
+    assert PROXIED.cookie_header(HOST, None)[1] == (
+        b"__Secure-limnos=; Path=/lake/console; HttpOnly; SameSite=Lax; Secure; Max-Age=0"
+    )
+
+
+@pytest.mark.parametrize(
+    "cookie,found",
+    [
+        (b"limnos-8090=a", b"a"),
+        (b"other=1; limnos-8090=a", b"a"),
+        (b"limnos-8091=a", None),
+        (b"limnos-8090=", None),
+        (b"limnos-8090=a; limnos-8090=b", None),
+        (b"", None),
+    ],
+)
+def test_cookie_is_read_once(cookie: bytes, found: bytes | None) -> None:
+    """Of two cookies of the name none counts: the browser's other tab may be another site's doing."""
+    assert PLAIN.cookie_of({**HOST, b"cookie": cookie}) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        None, "", "/", "//evil.example.com/console/", "https://evil.example.com/console/", "/consolex/", "/console/\\evil", "/console/\nx",
+        "/api/limnos/v1/tokens", "javascript:alert(1)",
+    ],
+)  # fmt: skip
+def test_sign_in_leads_into_the_console_alone(text: str | None) -> None:
+    """A link cannot make the sign-in page lead somewhere else."""
+    assert PLAIN.path_below(text) == "/console/"
+
+
+def test_sign_in_leads_to_a_page() -> None:
+    """A path of the console, below the prefix, is taken as it is."""
+    assert (
+        PROXIED.path_below("/lake/console/o/table/lake/main/a/b?tab=x") == "/lake/console/o/table/lake/main/a/b?tab=x"
+    )
+
+
+@pytest.mark.parametrize(
+    "host,takes",
+    [
+        (b"localhost:8090", True),
+        (b"127.0.0.1", True),
+        (b"[::1]:8090", True),
+        (b"lake.example.com", False),
+        (b"10.0.0.1:80", False),
+    ],
+)
+def test_sign_in_needs_tls_beyond_loopback(host: bytes, takes: bool) -> None:
+    """Over http a cookie is taken on this machine alone."""
+    assert PLAIN.takes_sign_in({b"host": host}) is takes
+    assert TLS.takes_sign_in({b"host": host})

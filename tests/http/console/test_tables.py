@@ -1,0 +1,95 @@
+"""Pages of tables: columns with those inside them, snapshots with their names, properties, and who sees what."""
+
+from __future__ import annotations
+
+from limnos.http.console.table_metadata import decode_metadata, type_text
+from limnos.http.console.tables import snapshot_lines
+from tests.http.console.conftest import add_table
+from tests.http.console.visitor import ConsoleVisitor
+from tests.http.driver import DriverNode
+
+FLIGHTS = "/console/o/table/lake/main/raw/flights"
+
+
+def test_columns_are_listed_with_those_inside(admin: ConsoleVisitor) -> None:
+    """A struct's fields stand below it, and a column's comment beside its type."""
+    page = admin.read(FLIGHTS)
+
+    assert "3 columns" in page.text
+    for word in (
+        "id required long the number",
+        "place struct",
+        "town string",
+        "Flights of three airports",
+        "You may read, write",
+    ):
+        assert word in page.text
+
+
+def test_new_table_says_that_nothing_was_written(admin: ConsoleVisitor) -> None:
+    """An empty list of snapshots says how to write the first one."""
+    assert "No snapshot yet" in admin.read(f"{FLIGHTS}?tab=snapshots").text
+
+
+def test_connect_shows_this_table_in_each_clients_spelling(admin: ConsoleVisitor) -> None:
+    """The address is the one that the browser used; no snippet has a token."""
+    page = admin.read(f"{FLIGHTS}?tab=connect")
+
+    for words in (
+        'load_table(("raw", "flights"))',
+        "`main`.`raw`.`flights`",
+        "http://localhost:8090/iceberg",
+        "limnos describe 'main.raw.flights'",
+    ):
+        assert words in page.text
+    assert "lim_" not in page.text
+
+
+def test_wide_table_stays_in_its_budget(admin: ConsoleVisitor) -> None:
+    """405 columns are one page below 256 kB, and 20 kB on the wire."""
+    fields = [
+        {"id": at + 1, "name": f"sensor_{at}", "required": False, "type": "double", "doc": f"field {at}"}
+        for at in range(405)
+    ]
+    add_table(admin.node, "raw", "wide", {"type": "struct", "fields": fields})
+
+    whole = admin.get("/console/o/table/lake/main/raw/wide")
+    packed = admin.get("/console/o/table/lake/main/raw/wide", accept_encoding="gzip")
+
+    assert len(whole.body) < 256_000
+    assert len(packed.body) < 20_000
+    assert packed.headers["content-encoding"] == "gzip"
+
+
+def test_types_are_written_as_declared() -> None:
+    """Lists and maps at any depth in one line."""
+    value = {"type": "map", "key": "string", "value": {"type": "list", "element": {"type": "struct", "fields": []}}}
+
+    assert type_text(value) == "map<string, list<struct>>"
+
+
+def test_snapshots_carry_their_branches_and_tags() -> None:
+    """The newest first; branches and tags stand at the snapshot that they point to."""
+    metadata = decode_metadata(
+        b'{"format-version":2,"current-snapshot-id":2,"snapshots":[{"snapshot-id":1,"timestamp-ms":10,"summary":{"operation":"append","added-records":"5"}},'
+        b'{"snapshot-id":2,"parent-snapshot-id":1,"timestamp-ms":20,"summary":{"operation":"overwrite","total-files-size":"2048"}}],'
+        b'"refs":{"main":{"snapshot-id":2,"type":"branch"},"v1":{"snapshot-id":1,"type":"tag"}}}'
+    )
+
+    newest, oldest = snapshot_lines(metadata)
+
+    assert (newest.id, newest.is_current, [each.text for each in newest.references]) == ("2", True, ["main"])
+    assert (newest.size, newest.parent) == ("2.0 KiB", "1")
+    assert (oldest.rows_added, [each.icon for each in oldest.references]) == ("5", ["tag"])
+
+
+def test_page_costs_what_is_shown(lake: DriverNode) -> None:
+    """The page of a table in a namespace of 150 shows the first 100 in the tree, with itself among them."""
+    for number in range(150):
+        add_table(lake, "raw%1Fnyc", f"t{number:03}")
+    visitor = ConsoleVisitor(lake).sign_in()
+
+    page = visitor.read("/console/o/table/lake/main/raw/nyc/t149")
+
+    assert "Next" in page.text
+    assert ("aria-current", "page") in page.attributes

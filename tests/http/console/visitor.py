@@ -1,0 +1,118 @@
+"""A browser's visit to the console without a browser: cookies, forms, and pages read by the standard HTML parser."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from urllib.parse import urlencode
+
+from tests.http.driver import DriverAnswer, DriverNode
+
+HOST = "localhost:8090"
+FORM = "application/x-www-form-urlencoded"
+VOID = frozenset({"meta", "link", "input", "br", "img", "hr", "use", "path"})
+
+
+class PageReader(HTMLParser):
+    """Reads a page strictly: every element is closed in order. Collects tags, ids, addresses, forms, texts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.hrefs: list[str] = []
+        self.actions: list[tuple[str, str]] = []
+        self.attributes: list[tuple[str, str]] = []
+        self.words: list[str] = []
+        self.faults: list[str] = []
+        self._open: list[str] = []
+        self.feed(text)
+        self.close()
+        self.faults += [f"<{tag}> is not closed" for tag in self._open]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Open an element."""
+        self.tags.append(tag)
+        given = {name: value or "" for name, value in attrs}
+        self.attributes += given.items()
+        if "id" in given:
+            self.ids.append(given["id"])
+        if "href" in given and tag == "a":
+            self.hrefs.append(given["href"])
+        for name in ("data-branch", "data-next", "data-live"):
+            if name in given:
+                self.hrefs.append(given[name])
+        if tag == "form":
+            self.actions.append((given.get("method", "get"), given.get("action", "")))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close an element."""
+        if tag in VOID:
+            return
+        if not self._open or self._open.pop() != tag:
+            self.faults.append(f"</{tag}> closes nothing")
+
+    def handle_data(self, data: str) -> None:
+        """Keep a text."""
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        """All texts, with single spaces."""
+        return " ".join(" ".join(self.words).split())
+
+
+@dataclass
+class ConsoleVisitor:
+    """One browser: sends the cookies that it was given, and the headers that browsers send."""
+
+    node: DriverNode
+    host: str = HOST
+    cookies: dict[str, str] = field(default_factory=dict)
+
+    def get(self, path: str, **headers: str) -> DriverAnswer:
+        """GET a page. Redirects are not followed."""
+        return self._sent("GET", path, None, headers)
+
+    def read(self, path: str) -> PageReader:
+        """GET a page that must be there, and read it."""
+        answer = self.get(path)
+        assert answer.status == 200, f"{path}: {answer.status} {text_of(answer)[:2000]}"
+        return PageReader(text_of(answer))
+
+    def post(self, path: str, fields: dict[str, str], **headers: str) -> DriverAnswer:
+        """POST a form as the console's own page does, unless `headers` say otherwise."""
+        own = headers or {"sec_fetch_site": "same-origin", "origin": f"http://{self.host}"}
+        return self._sent("POST", path, urlencode(fields).encode(), own)
+
+    def sign_in(self, user: str = "admin") -> ConsoleVisitor:
+        """Sign in with a name, which servers on loopback believe."""
+        answer = self.post("/console/sign-in", {"user": user})
+        assert answer.status == 303, text_of(answer)
+        return self
+
+    def _sent(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> DriverAnswer:
+        sent = {"host": self.host, **headers}
+        if self.cookies:
+            sent["cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        if body is not None:
+            sent["content_type"] = FORM
+        answer = self.node.ask(method, path, body, user=None, **sent)
+        given = answer.headers.get("set-cookie")
+        if given is not None:
+            name, _, rest = given.partition("=")
+            value = rest.partition(";")[0]
+            if value:
+                self.cookies[name] = value
+            else:
+                self.cookies.pop(name, None)
+        return answer
+
+
+def text_of(answer: DriverAnswer) -> str:
+    """Return a page's text, decompressed if need be."""
+    body = answer.body
+    return (gzip.decompress(body) if answer.headers.get("content-encoding") == "gzip" else body).decode()
