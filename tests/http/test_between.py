@@ -217,7 +217,7 @@ AWAY: dict[str, tuple[Away, ...]] = {
     **dict.fromkeys(
         (
             "commit-table", "drop-table", "unregister-table", "commit-transaction", "alter-schema-table", "drop-schema-table", "update-statistics",
-            "drop-statistics", "update-partition-statistics", "drop-partition-statistics", "set-restriction",
+            "start-maintenance-operation", "drop-statistics", "update-partition-statistics", "drop-partition-statistics", "set-restriction",
         ), (TABLE, SPACE),
     ),
     **dict.fromkeys(("rename-table", "move"), (TABLE, EMPTY)),

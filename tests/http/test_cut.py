@@ -230,6 +230,7 @@ WRITES: dict[str, Write] = {
     "create-secret": Write("POST", f"{OWN}/users/robot/secrets", {}),
     "end-secret": Write("DELETE", f"{OWN}/users/robot/secrets/SECRET"),
     "revoke-token": Write("DELETE", f"{OWN}/tokens/TOKEN"),
+    "start-maintenance-operation": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations", {"table": "a.t"}),
     "rotate-storage-keys": Write("POST", f"{OWN}/storage/keys/rotate"),
     "retry-task": Write("POST", f"{OWN}/tasks/TASK/retry"),
 }  # fmt: skip

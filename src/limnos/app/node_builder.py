@@ -241,7 +241,11 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
         check_added_files_max=settings.iceberg.check_added_files_max,
         check_added_files_s=settings.iceberg.check_added_files_s,
         clock_ahead_ms=int(settings.iceberg.clock_ahead_s * 1000),
-        maintenance=MaintenanceDefaults(assess=settings.maintenance.assess),
+        maintenance=MaintenanceDefaults(
+            settings.maintenance.assess,
+            settings.maintenance.expire_snapshots,
+            settings.maintenance.metadata_retention_s * 1000,
+        ),
         storages=storages,
         location_conflicts=LocationConflicts(),
         audit=audit_settings_of(settings.audit),

@@ -515,6 +515,8 @@ class MaintenanceStatus(msgspec.Struct, frozen=True):
 
     assess: bool
     operations: tuple[MaintenanceOperation, ...]
+    expire: bool = False
+    metadata_keep_s: int = 0
 
 
 class AppliedPolicy(msgspec.Struct, frozen=True):

@@ -5,9 +5,14 @@ May import the room's `section`. Knows nothing of maintenance itself.
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Final
+
+from pydantic import Field, NonNegativeInt
+from pydantic.functional_validators import field_validator
 
 from limnos.config.section import SettingsSection
+
+DAY_S: Final = 86_400
 
 
 class MaintenanceSection(SettingsSection):
@@ -17,3 +22,18 @@ class MaintenanceSection(SettingsSection):
         default=True,
         description="Find out every five minutes what tables that changed need (`limnos maintenance plan`). Changes no table.",
     )
+    expire_snapshots: bool = Field(
+        default=False,
+        description="Expire snapshots of tables that no policy is about, by their properties, else Iceberg's five days, for their owners. Policies are carried out without it.",
+    )
+    metadata_retention_s: NonNegativeInt = Field(
+        default=0,
+        description="How long metadata files that have left a table's log are kept, in seconds; at least a day. 0 keeps them.",
+    )
+
+    @field_validator("metadata_retention_s")
+    @classmethod
+    def _is_long_enough(cls, value: int) -> int:
+        if 0 < value < DAY_S:
+            raise ValueError(f"metadata files are kept for a day ({DAY_S}) at least, or for ever (0)")
+        return value

@@ -69,6 +69,10 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     for rest in ("findings", "operations"):
         yield case(f"{maintenance}/{rest}", "catalog", "lake", "main")
         yield case(f"{maintenance}/{rest}", "no catalog", "lake", "nowhere")
+    start = f"POST {LAKE}/catalogs/{{c}}/maintenance/operations"
+    yield case(start, "table", "lake", "main", body={"table": "there.t"})
+    yield case(start, "no table", "lake", "main", body={"table": "there.gone"})
+    yield case(start, "of no catalog", "lake", "nowhere", body={"table": "there.t"})
     yield case(f"{maintenance}/table", "table", "lake", "main", query="?table=there.t")
     yield case(f"{maintenance}/table", "no table", "lake", "main", query="?table=there.gone")
     yield case(f"{maintenance}/table", "of no catalog", "lake", "nowhere", query="?table=there.t")

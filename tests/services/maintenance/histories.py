@@ -8,7 +8,7 @@ from limnos.services.maintenance.assessing import AssessmentPosition, Assessment
 from tests.http.driver import OWN, DriverNode
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
-from tests.manifests import data_file, entry
+from tests.manifests import data_file, entry, manifest_list
 
 DAY_MS = 86_400_000
 FIRST_MS = 1_700_000_000_000
@@ -54,9 +54,25 @@ class HistoryTable(WrittenTable):
             self.manifests.append(self.manifest(f"m{number}.avro", [added]))
             self._commit(number, size=size * number, summary=summary)
 
-    def _commit(self, number: int, *, size: int, summary: dict[str, str]) -> None:
-        from tests.manifests import manifest_list
+    def append_at(self, at_ms: int, **summary: str) -> bool:
+        """Commit a snapshot of a moment, with one more data file. Returns whether the server took it."""
+        number = self.snapshots + 1
+        location = f"{self.location}/data/{number}.parquet"
+        wire.local(location).parent.mkdir(parents=True, exist_ok=True)
+        wire.local(location).write_bytes(b"x" * number)
+        self.manifests.append(self.manifest(f"m{number}.avro", [entry(data_file(location, file_size_in_bytes=number))]))
+        place = self.write(f"snap-{number}.avro", manifest_list(self.manifests))
+        told = wire.snapshot(number, manifest_list=place, parent=self.snapshots or None)
+        more = {"timestamp-ms": at_ms, "sequence-number": number, "summary": {"operation": "append", **summary}}
+        told["snapshot"] = {**told["snapshot"], **more}  # type: ignore[dict-item]
+        answer = wire.commit(self.node, "a", self.name, updates=[told, wire.point(number)])
+        if answer.status != 200:
+            self.manifests.pop()
+            return False
+        self.snapshots = number
+        return True
 
+    def _commit(self, number: int, *, size: int, summary: dict[str, str]) -> None:
         place = self.write(f"snap-{number}.avro", manifest_list(self.manifests))
         told = wire.snapshot(number, manifest_list=place, parent=self.snapshots or None)
         totals = {"total-data-files": str(number), "total-files-size": str(size), "total-delete-files": "0"}

@@ -1,4 +1,4 @@
-"""`maintenance plan | explain | status`.
+"""`maintenance plan | explain | run | status`.
 
 May import `client` values and this room.
 """
@@ -12,7 +12,7 @@ import msgspec
 from cyclopts import App
 
 from limnos.cli.common import DEFAULTS, CommonFlags
-from limnos.cli.output import show_fields, show_rows, visible
+from limnos.cli.output import show_done, show_fields, show_rows, visible
 from limnos.client.values import MaintenanceReport
 
 app = App(name="maintenance")
@@ -75,6 +75,23 @@ def _lines(report: MaintenanceReport) -> Iterator[str]:
 
 
 @app.command
+def run(path: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Expire the snapshots of a table that nothing keeps, in your name; `maintenance explain` shows which.
+
+    The server carries it out within a minute; `maintenance status` shows the result. No data file is deleted.
+
+    Parameters
+    ----------
+    path
+        The table, as `main.raw.trips`.
+    """
+    with common.client() as client:
+        operation = client.maintenance.run(path)
+    message = f"operation {operation} was asked for: see 'limnos maintenance status'"
+    show_done(message, {"operation": operation}, shape=common.shape)
+
+
+@app.command
 def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """Show what the server does by itself, and the last operations on tables that you may modify.
 
@@ -88,4 +105,10 @@ def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     rows = [msgspec.structs.asdict(each) for each in status.operations]
     columns = ["id", "table", "kind", "state", "user", "policy", "started_at", "ended_at", "result"]
     show_rows(rows, columns, shape=common.shape, empty="no operation on a table was carried out")
-    sys.stderr.write(visible(f"assessing tables: {'on' if status.assess else 'off'}") + "\n")
+    retention = f"for {status.metadata_keep_s} s" if status.metadata_keep_s else "for ever"
+    lines = (
+        f"assessing tables: {'on' if status.assess else 'off'}",
+        f"expiring snapshots without a policy: {'on' if status.expire else 'off'}",
+        f"metadata files that left a log are retention {retention}",
+    )
+    sys.stderr.write("".join(visible(line) + "\n" for line in lines))

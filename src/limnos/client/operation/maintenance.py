@@ -38,6 +38,14 @@ class Maintenance(Resource[S]):
         return call("GET", url, answer=MaintenanceReport, query={"table": display.render(parts[1:])})
 
     @verb
+    def run(self, path: str | Sequence[str], *, operation: str = "expire") -> Flow[int]:
+        """Ask for an operation on a table, which the server carries out soon in your name. Returns its id."""
+        parts = parts_of(path, least=3)
+        url = self.own_url("catalogs", parts[0], "maintenance", "operations")
+        body = {"table": display.render(parts[1:]), "operation": operation}
+        return call("POST", url, answer=int, field="operation", body=body)
+
+    @verb
     def status(self, catalog: str, *, before: int | None = None) -> Flow[MaintenanceStatus]:
         """Return what the server does of its own accord, and operations, newest first, `before` an id."""
         url = self.own_url("catalogs", catalog, "maintenance", "operations")

@@ -34,6 +34,8 @@ class ExpiryRules(NamedTuple):
     retain_last: int | None = None
     recent_ms: int = 3_600_000
     """A snapshot that was current within this time is kept, since a reader may have begun with it."""
+    checkpoint_ms: int = 30 * 86_400_000
+    """A checkpoint of the table's own writers is kept for this time."""
 
 
 class ExpiryGuards(NamedTuple):
@@ -81,8 +83,13 @@ def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGu
         reasons.setdefault(snapshot_id, reason)
     for snapshot_id in _recent(metadata, since_ms=now_ms - rules.recent_ms):
         reasons.setdefault(snapshot_id, "was current a short while ago: readers may still use it")
-    for snapshot_id, key in _own_checkpoints(metadata):
-        reasons.setdefault(snapshot_id, f"is the newest with checkpoint {key}")
+    for snapshot_id in guards.checkpoints:
+        for each in _path(metadata, snapshot_id):
+            reasons.setdefault(
+                each, f"lies between snapshot {snapshot_id}, which an incremental reader has read, and main"
+            )
+    for snapshot_id, key in _own_checkpoints(metadata, since_ms=now_ms - rules.checkpoint_ms):
+        reasons.setdefault(snapshot_id, f"has checkpoint {key} of a writer, or lies between it and the head")
     until_ms = now_ms - _age_ms(metadata, rules, ref=None)
     for each in snapshots:
         if each.timestamp_ms >= until_ms:
@@ -156,14 +163,36 @@ def _recent(metadata: TableMetadata, *, since_ms: int) -> Iterable[int]:
             yield each.snapshot_id
 
 
-def _own_checkpoints(metadata: TableMetadata) -> Iterable[tuple[int, str]]:
-    """Yield the newest snapshot of each branch that has each checkpoint key of its writers."""
+def _path(metadata: TableMetadata, snapshot_id: int) -> list[int]:
+    """Return the snapshots from the head of `main` back to one; none if the table no longer has them all.
+
+    An incremental reader walks along them, and takes the whole table if one is missing.
+    """
+    main = metadata.references.get(MAIN)
+    walked: list[int] = []
+    for each in () if main is None else metadata.ancestors(main.snapshot_id):
+        walked.append(each.snapshot_id)
+        if each.snapshot_id == snapshot_id:
+            return walked
+    return []
+
+
+def _own_checkpoints(metadata: TableMetadata, *, since_ms: int) -> Iterable[tuple[int, str]]:
+    """Yield the newest snapshot of each branch that has each checkpoint key, with all snapshots up to the head.
+
+    Writers find their checkpoint by walking back from the head, as far as snapshots are there.
+    """
     for ref in metadata.references.values():
         seen: set[str] = set()
+        walked: list[int] = []
         for each in metadata.ancestors(ref.snapshot_id):
+            if each.timestamp_ms < since_ms:
+                break
+            walked.append(each.snapshot_id)
             for key in _checkpoint_keys(each.summary or {}, seen):
                 seen.add(key)
-                yield each.snapshot_id, key
+                yield from [(snapshot_id, key) for snapshot_id in walked]
+                walked = []
 
 
 def _checkpoint_keys(summary: Mapping[str, str], seen: set[str]) -> Sequence[str]:

@@ -89,6 +89,9 @@ def offloaded_explain(terms: bytes, body: bytes) -> list[bytes]:
 
 
 def offloaded_expiry(terms: bytes, body: bytes) -> list[bytes]:
-    """Plan an expiry: terms and a document in, JSON of removed snapshots and references out. Raises InvalidTable."""
-    plan = expiry_plan_of(metadata_of(body), msgspec.json.decode(terms, type=ExplanationTerms))
-    return [msgspec.json.encode((plan.removed, plan.refs, plan.blocked))]
+    """Plan an expiry: terms and a document in, JSON of removed snapshots, references, why nothing may go, and the number
+    of snapshots out. Raises InvalidTable.
+    """
+    metadata = metadata_of(body)
+    plan = expiry_plan_of(metadata, msgspec.json.decode(terms, type=ExplanationTerms))
+    return [msgspec.json.encode((plan.removed, plan.refs, plan.blocked, len(metadata.snapshots or ())))]

@@ -150,7 +150,7 @@ class CommitResult(NamedTuple):
 
 async def table_commit(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, requirements: list[object], updates: list[object],
-    raw: bytes | None = None, proof: LockProof | None = None,
+    raw: bytes | None = None, proof: LockProof | None = None, version: int | None = None,
 ) -> tuple[MetadataDocument, CatalogRecord]:  # fmt: skip
     """Commit updates to a table, or create the table of a staged create.
 
@@ -163,6 +163,8 @@ async def table_commit(
         updates: The updates, as JSON values.
         raw: The body of a large request; then `updates` is ignored, and `requirements` matters only for a create.
         proof: The lock that a SQL++ statement presents.
+        version: The version of the document that the updates were made for; None for any. Another commit in between
+            is then a conflict, and the updates are not applied to its result.
 
     Returns:
         The table's document after the commit, and its catalog's record.
@@ -180,10 +182,13 @@ async def table_commit(
     def look(request_view: RequestView) -> CommitBase:
         node, chain, decision = table_find(request_view, namespace, name, Action.TABLE_COMMIT)
         guard, more = dataset_guard_of(request_view, node, chain=chain, path=(*namespace, name), proof=proof)
+        document = request_view.document(node.id)
+        if version is not None and document.version != version:
+            raise CommitConflict("Another commit came first: read the table again")
         return CommitBase(
             request_view.permit(None, decision, *more),
             node,
-            request_view.document(node.id),
+            document,
             catalog_storage_of(request_view),
             guard,
         )

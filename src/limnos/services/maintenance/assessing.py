@@ -44,6 +44,7 @@ from limnos.store.activity.maintenance import (
     tables_of,
     tables_page,
 )
+from limnos.store.activity.tasks import task_payload_read
 from limnos.store.objects.documents import document_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
@@ -65,6 +66,8 @@ ASSESS_EVERY_S: Final = 300.0
 WHOLE_EVERY_MS: Final = 86_400_000
 TABLES_PER_ROUND: Final = 50_000
 """How many tables a round assesses at most; the next round continues."""
+TABLES_PER_REQUEST: Final = 2_000
+"""How many tables are assessed for an expiry that needs to know what changed."""
 MANIFEST_TABLES_PER_ROUND: Final = 200
 """For how many tables a round reads manifests."""
 MANIFESTS_MAX: Final = 100
@@ -104,6 +107,17 @@ async def assess_run(work: TaskContext, payload: AssessmentPosition) -> tuple[As
     FINDINGS.clear()
     FINDINGS.update({(kind,): number for kind, number in counts.items()})
     return outcome, f"assessed {round_.tables} tables, read manifests of {round_.manifest_tables}"
+
+
+async def assess_changes(services: NodeServices) -> bool:
+    """Assess what changed since the task's last round, so that checkpoints of readers are known up to now.
+
+    Returns whether everything is assessed; False while the first assessment of all tables is not over.
+    """
+    payload = await services.gate.look_up(lambda: task_payload_read(ASSESS_TABLES))
+    at = AssessmentPosition() if payload is None else msgspec.json.decode(payload, type=AssessmentPosition)
+    position = await AssessmentRound(services, tables_max=TABLES_PER_REQUEST).run(at)
+    return position.after is None
 
 
 class AssessmentRound:

@@ -15,6 +15,7 @@ from limnos.services.request.catalog_storage import catalog_storage_within
 from limnos.store.objects.nodes import node_read, zones_of_read
 
 if TYPE_CHECKING:
+    from limnos.files.entries import FileEntry
     from limnos.model.entities import MetadataDocument
     from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.node_services import NodeServices
@@ -34,6 +35,18 @@ class MaintainedFiles:
             return place_key(location).startswith(self._key) and self._place.allowed.covers(location)
         except BadRequest:
             return False
+
+    async def entries(self, location: str) -> list[FileEntry]:
+        """List the files directly in a directory of the table; none if it lies elsewhere, or links lead out of it."""
+        if not self.covers(f"{location}/"):
+            return []
+        return await self._files.entries(location, self._place.catalog.properties, roots=(self.location,))
+
+    async def delete(self, location: str) -> None:
+        """Delete a file of the table. Raises OutsideRoots. A failure of the storage is only logged."""
+        if not self.covers(location):
+            raise OutsideRoots(f"File {location} lies outside of the table's location")
+        await self._files.delete(location, self._place.catalog.properties)
 
     async def read(self, location: str, *, bytes_max: int) -> bytes:
         """Read a file of the table. Raises OutsideRoots, MissingFile, TooLarge, StorageFailed."""

@@ -31,6 +31,10 @@ class MaintenanceDefaults(NamedTuple):
 
     assess: bool = True
     """Whether it finds out what tables need."""
+    expire: bool = False
+    """Whether it expires snapshots of tables that no policy is about, by their properties and Iceberg's defaults."""
+    metadata_keep_ms: int = 0
+    """How long metadata files that have left a table's log are kept, in milliseconds; 0 keeps them."""
 
 
 class RequestDefaults(NamedTuple):

@@ -29,6 +29,9 @@ from limnos.services.exchange.metalake_import import PRUNE_IMPORT, PruneImport, 
 from limnos.services.iceberg.restricted_files import PRUNE_RESTRICTED, PRUNE_RESTRICTED_EVERY_S, restricted_prune
 from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload, lance_purge_run
 from limnos.services.maintenance.assessing import ASSESS_EVERY_S, ASSESS_TABLES, AssessmentPosition, assess_run
+from limnos.services.maintenance.operations import EXPIRE_SNAPSHOTS, OperationPayload, operation_run
+from limnos.services.maintenance.task import LEASE_MS as MAINTAIN_LEASE_MS
+from limnos.services.maintenance.task import MAINTAIN_EVERY_S, MAINTAIN_TABLES, MaintenancePosition, maintain_run
 from limnos.services.sqlpp.execution.compaction_requests import COMPACT, TEND, CompactPayload
 from limnos.services.sqlpp.execution.compaction_task import LEASE_MS as COMPACT_LEASE_MS
 from limnos.services.sqlpp.execution.compaction_task import compact_run
@@ -123,6 +126,16 @@ async def _free_places(work: TaskContext, payload: ReleasedLocations) -> TaskOut
 
 async def _assess(work: TaskContext, payload: AssessmentPosition) -> TaskOutcome:
     told_next, result = await assess_run(work, payload)
+    return TaskOutcome(result, msgspec.json.encode(told_next).decode())
+
+
+async def _expire_snapshots(work: TaskContext, payload: OperationPayload) -> TaskOutcome:
+    await operation_run(work, payload)
+    return TaskOutcome()
+
+
+async def _maintain(work: TaskContext, payload: MaintenancePosition) -> TaskOutcome:
+    told_next, result = await maintain_run(work, payload)
     return TaskOutcome(result, msgspec.json.encode(told_next).decode())
 
 
@@ -221,6 +234,15 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
                 EXPORT_AUDIT_DAYS, typed_runner(AuditDays, _export_audit_days), tries=5, every_s=EXPORT_AUDIT_EVERY_S
             ),
             TaskKind(ASSESS_TABLES, typed_runner(AssessmentPosition, _assess), tries=5, every_s=ASSESS_EVERY_S),
+            TaskKind(EXPIRE_SNAPSHOTS, typed_runner(OperationPayload, _expire_snapshots), tries=5),
+            TaskKind(
+                MAINTAIN_TABLES,
+                typed_runner(MaintenancePosition, _maintain),
+                tries=5,
+                lease_ms=MAINTAIN_LEASE_MS,
+                every_s=MAINTAIN_EVERY_S,
+                takes_long=True,
+            ),
             TaskKind(FREE_PLACES, typed_runner(ReleasedLocations, _free_places), tries=5, every_s=FREE_PLACES_EVERY_S),
             TaskKind(JANITOR, typed_runner(JanitorPayload, _clean), tries=5, every_s=EVERY_S),
         )

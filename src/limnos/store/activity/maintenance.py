@@ -53,6 +53,12 @@ FINDINGS = Sql(
     f"SELECT {_FINDING} FROM maintenance_finding WHERE catalog_id = :catalog AND node_id > :after"
     " ORDER BY node_id, kind LIMIT :limit"
 )
+FINDINGS_OF_KIND = Sql(
+    f"SELECT {_FINDING} FROM maintenance_finding WHERE kind = :kind AND node_id > :after ORDER BY node_id LIMIT :limit"
+)
+LAST_OF = _among(
+    "SELECT node_id, max(started_at) FROM maintenance_operation WHERE node_id IN ({nodes}) AND kind = :kind GROUP BY node_id"
+)
 COUNTS = Sql("SELECT kind, count(*) FROM maintenance_finding GROUP BY kind")
 DELETE = _among("DELETE FROM maintenance_finding WHERE node_id IN ({nodes})")
 INSERT = Sql(
@@ -75,10 +81,13 @@ REMEMBER = Sql(
 _OPERATION = "id, catalog_id, node_id, kind, state, user_name, policy, result, started_at, ended_at"
 BEGIN = Sql(
     f"INSERT INTO maintenance_operation ({_OPERATION})"
-    " VALUES (:id, :catalog, :node, :kind, 'running', :user, :policy, NULL, :now, NULL)"
+    " VALUES (:id, :catalog, :node, :kind, :state, :user, :policy, NULL, :now, NULL)"
 )
 END = Sql(
     "UPDATE maintenance_operation SET state = :state, result = :result, ended_at = :now WHERE id = :id AND ended_at IS NULL"
+)
+OPEN_OF = Sql(
+    "SELECT id FROM maintenance_operation WHERE node_id = :node AND kind = :kind AND ended_at IS NULL ORDER BY id LIMIT 1"
 )
 OPERATIONS = Sql(
     f"SELECT {_OPERATION} FROM maintenance_operation WHERE catalog_id = :catalog AND id < :before"
@@ -88,7 +97,7 @@ OPERATIONS_OF = Sql(
     f"SELECT {_OPERATION} FROM maintenance_operation WHERE node_id = :node ORDER BY id DESC LIMIT :limit"
 )
 LOST = Sql(
-    "UPDATE maintenance_operation SET state = 'lost', ended_at = :now WHERE ended_at IS NULL AND started_at < :before"
+    "UPDATE maintenance_operation SET state = 'lost', ended_at = :now WHERE state = 'running' AND started_at < :before"
 )
 OLD = Sql("DELETE FROM maintenance_operation WHERE ended_at IS NOT NULL AND ended_at < :before")
 SWEEPS = tuple(
@@ -159,7 +168,7 @@ class CheckpointRow(NamedTuple):
 
 
 class OperationRow(NamedTuple):
-    """An operation on a table: `running`, `done`, `failed` or `lost`."""
+    """An operation on a table: `waiting`, `running`, `done`, `failed` or `lost`."""
 
     id: int
     catalog_id: int
@@ -230,6 +239,16 @@ def findings_page(catalog_id: int, *, after: int, limit: int) -> Load[list[Findi
     return [FindingRow(*row) for row in (yield FINDINGS, {"catalog": catalog_id, "after": after, "limit": limit})]
 
 
+def findings_of_kind(kind: str, *, after: int, limit: int) -> Load[list[FindingRow]]:
+    """Read findings of a kind in all catalogs by node id, of tables after one."""
+    return [FindingRow(*row) for row in (yield FINDINGS_OF_KIND, {"kind": kind, "after": after, "limit": limit})]
+
+
+def last_operations(node_ids: Sequence[int], *, kind: str) -> Load[dict[int, int]]:
+    """Read when the last operation of a kind on each of some tables began, in milliseconds since 1970."""
+    return {row[0]: row[1] for row in (yield LAST_OF, {"nodes": dumps(node_ids), "kind": kind})}
+
+
 def finding_counts_read() -> Load[dict[str, int]]:
     """Count findings by kind."""
     return {row[0]: row[1] for row in (yield COUNTS, {})}
@@ -289,12 +308,19 @@ class MaintenanceWrites:
         rows = self.tx.rows(CHECKPOINTS_OF, {"source": source, "since": since_ms})
         return [CheckpointRow(*row) for row in rows]
 
-    def begin(self, *, catalog_id: int, node_id: int, kind: str, user: str, policy: str | None) -> int:
-        """Record that an operation on a table began. Returns its id."""
+    def open_of(self, node_id: int, *, kind: str) -> int | None:
+        """Read the id of a table's operation of a kind that has not ended, or None."""
+        rows = self.tx.rows(OPEN_OF, {"node": node_id, "kind": kind})
+        return int(rows[0][0]) if rows else None
+
+    def begin(
+        self, *, catalog_id: int, node_id: int, kind: str, user: str, policy: str | None, state: str = "running"
+    ) -> int:
+        """Record that an operation on a table waits or runs. Returns its id."""
         operation_id = self.tx.next_id()
         self.tx.count(BEGIN, {
             "id": operation_id, "catalog": catalog_id, "node": node_id, "kind": kind, "user": user, "policy": policy,
-            "now": self.tx.now_ms,
+            "now": self.tx.now_ms, "state": state,
         })  # fmt: skip
         return operation_id
 

@@ -100,6 +100,12 @@ def task_due(now_ms: int, *, kinds: Sequence[str], among: bool) -> Load[bool]:
     return bool(rows)
 
 
+def task_payload_read(kind: str) -> Load[str | None]:
+    """Read the payload of the task of a recurring kind, or None."""
+    rows = yield ANY_OF, {"kind": kind}
+    return str(rows[0][0]) if rows else None
+
+
 def task_counts() -> Load[dict[tuple[str, str], int]]:
     """Count tasks by kind and state."""
     rows = yield COUNTS, {}

@@ -9,24 +9,31 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from limnos.http.admin.bodies import names_of
+from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import ID_MAX, number_of
+from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.services.iceberg.reports import catalog_require
-from limnos.services.maintenance import reports
+from limnos.services.maintenance import operations, reports
 from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
-    from limnos.http.request import Request
     from limnos.services.maintenance.reports import PolicyReport, TableFinding, TableOperation, TableReport
     from limnos.services.request.context import Context
 
 _BASE = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/maintenance"
+
+
+class OperationStart(AdminRequestBody, frozen=True):
+    """The table, by its path below the catalog, and the operation."""
+
+    table: str = ""
+    operation: str = "expire"
 
 
 async def findings_list(request: Request, ctx: Context) -> Response:
@@ -55,9 +62,32 @@ async def status_show(request: Request, ctx: Context) -> Response:
     """
     metalake, catalog = names_of(request)
     before = await _number(request, ctx, name="before", default=ID_MAX)
-    operations = await reports.operations_list(ctx, RequestScope(metalake, catalog), before=before)
-    rows = [_operation(each) for each in operations]
-    return json_response({**ctx.services.defaults.maintenance._asdict(), "operations": rows})
+    page = await reports.operations_list(ctx, RequestScope(metalake, catalog), before=before)
+    rows = [_operation(each) for each in page]
+    defaults = ctx.services.defaults.maintenance
+    settings = {
+        "assess": defaults.assess,
+        "expire": defaults.expire,
+        "metadata_keep_s": defaults.metadata_keep_ms // 1000,
+    }
+    return json_response({**settings, "operations": rows})
+
+
+async def operation_start(request: Request, ctx: Context) -> Response:
+    """Expire the snapshots of a `table` that nothing keeps, soon and in the caller's name. Returns the operation's id.
+
+    The operation is `expire`; while one of a table has not ended, its id is returned.
+    """
+    metalake, catalog = names_of(request)
+    body = Request.decode(await request.body() or b"{}", OperationStart)
+    path = tuple(display.parse(body.table or "-"))
+    if len(path) < 2 or body.operation != "expire":
+        await ctx.read(RequestScope(metalake, catalog), catalog_require)
+        if len(path) < 2:
+            raise BadRequest("Say which table: its path below the catalog, as {'table': 'raw.trips'}")
+        raise BadRequest(f"'{body.operation[:50]}' is no operation that the server carries out: use expire")
+    operation = await operations.expiry_request(ctx, RequestScope(metalake, catalog), path=path)
+    return json_response({"operation": operation})
 
 
 async def _number(request: Request, ctx: Context, *, name: str, default: int) -> int:
@@ -131,5 +161,6 @@ def _report(report: TableReport) -> dict[str, object]:
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", f"{_BASE}/findings", findings_list, "list-maintenance-findings", query=("after",)),
     Route("GET", f"{_BASE}/table", table_explain, "explain-table-maintenance", query=("table",)),
+    Route("POST", f"{_BASE}/operations", operation_start, "start-maintenance-operation"),
     Route("GET", f"{_BASE}/operations", status_show, "list-maintenance-operations", query=("before",)),
 )

@@ -1,0 +1,137 @@
+"""Expiry of a table's snapshots: an ordinary commit of a caller that removes what nothing keeps, and deletes no file.
+
+May import the rooms below and `formats.maintenance`. Must not know any wire format. What may go is decided on one
+version of the metadata, and the commit is made for that version alone: if another commit or a new pin came in between,
+it is decided anew. So a branch that was made a moment ago keeps its snapshots.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.formats.maintenance.expiry import ExpiryPlan, expiry_updates
+from limnos.formats.maintenance.explanation import ExplanationTerms
+from limnos.model.errors import CommitConflict
+from limnos.model.records import TableRecord
+from limnos.services.catalog.tables import table_find
+from limnos.services.iceberg.commits import table_commit
+from limnos.services.maintenance.assessing import assess_changes
+from limnos.services.maintenance.guards import expiry_guards
+from limnos.services.maintenance.policies import assessment_rules, policies_load
+from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, InlineOffloader
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from limnos.model.decisions import SecurableChain
+    from limnos.model.entities import MetadataDocument, Node
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
+
+TRIES_MAX: Final = 5
+"""How often an expiry is decided anew because the table moved."""
+EXPIRED = Counter("limnos_maintenance_expired_snapshots_total", "Snapshots that expiries removed.", ())
+_DATASET: Final = "SQL++ expires the snapshots of its datasets by itself"
+_UNASSESSED: Final = "the server does not know yet what incremental readers have read: wait until it has assessed all tables (setting maintenance.assess)"
+
+
+class ExpiryResult(NamedTuple):
+    """The result of an expiry: removed snapshots and references, how many stay, and why nothing could go."""
+
+    removed: tuple[int, ...]
+    refs: tuple[str, ...]
+    left: int
+    blocked: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The result for people and for the operation's row."""
+        if self.blocked is not None:
+            return self.blocked
+        more = "" if not self.refs else f" and {len(self.refs)} references"
+        return f"removed {len(self.removed)} snapshots{more}; {self.left} stay"
+
+
+class _ExpiryBase(NamedTuple):
+    """What an expiry is decided on."""
+
+    document: MetadataDocument
+    node: Node
+    chain: SecurableChain
+    metalake_id: int
+    catalog: str
+
+
+async def table_expire(ctx: Context, scope: RequestScope, *, path: Levels) -> ExpiryResult:
+    """Remove the snapshots and references of a table that nothing keeps, in the caller's name.
+
+    Raises:
+        NotFound: The table is missing.
+        PermissionDenied: The caller may not maintain it, or not commit to it.
+        CommitConflict: Other commits came first, `TRIES_MAX` times.
+        UnsupportedOperation: The catalog shows another catalog.
+        InvalidTable: The metadata cannot be read.
+    """
+
+    def look(request_view: RequestView) -> _ExpiryBase:
+        node, chain, _ = table_find(request_view, path[:-1], path[-1], Action.TABLE_MAINTAIN)
+        request_view.defaults.location_conflicts.refuse(node.id, what="table")
+        return _ExpiryBase(
+            request_view.document(node.id), node, chain, request_view.metalake.id, request_view.catalog.name
+        )
+
+    for attempt in range(TRIES_MAX):
+        base = await ctx.read(scope, look)
+        plan, count = await _decide(ctx, base, path=path)
+        try:
+            await _commit(ctx, scope, path=path, base=base, plan=plan)
+        except CommitConflict:
+            if attempt == TRIES_MAX - 1:
+                raise
+            continue
+        EXPIRED[()] += len(plan.removed)
+        return ExpiryResult(plan.removed, plan.refs, count - len(plan.removed), plan.blocked)
+    raise AssertionError("the last try returns or raises")
+
+
+async def _decide(ctx: Context, base: _ExpiryBase, *, path: Levels) -> tuple[ExpiryPlan, int]:
+    """Decide which snapshots go by the metadata of a base. Returns the plan, and how many snapshots the table has."""
+    services, document = ctx.services, base.document
+    if isinstance(base.node.record, TableRecord) and base.node.record.statements:
+        return ExpiryPlan((), (), {}, _DATASET), 0
+    if not await assess_changes(services):
+        return ExpiryPlan((), (), {}, _UNASSESSED), 0
+    now_ms = services.store.time.now_ms()
+    chain = [link.id for link in base.chain if link.id != base.metalake_id]
+    policies = (await ctx.look_up(policies_load)).effective(chain)
+    guards = await expiry_guards(
+        services, node_id=document.node_id, metalake_id=base.metalake_id, path=(base.catalog, *path), now_ms=now_ms
+    )
+    terms = ExplanationTerms(
+        now_ms,
+        assessment_rules(policies),
+        dict(guards.pinned),
+        dict(guards.checkpoints),
+        services.defaults.scan_keep_ms,
+    )
+    offloader = InlineOffloader() if len(document.body) <= REQUEST_BYTES_MAX else services.offloader
+    (text,) = await offloader.do("maintenance-expiry", msgspec.json.encode(terms), document.body)
+    removed, refs, blocked, count = msgspec.json.decode(
+        text, type=tuple[tuple[int, ...], tuple[str, ...], str | None, int]
+    )
+    return ExpiryPlan(removed, refs, {}, blocked), count
+
+
+async def _commit(ctx: Context, scope: RequestScope, *, path: Levels, base: _ExpiryBase, plan: ExpiryPlan) -> None:
+    """Commit a plan to the version of the table for which it was made. Raises CommitConflict."""
+    updates = expiry_updates(plan)
+    if updates:
+        requirements: list[object] = [{"type": "assert-table-uuid", "uuid": base.document.uuid}]
+        await table_commit(
+            ctx, scope, namespace=path[:-1], name=path[-1], requirements=requirements, updates=list(updates),
+            version=base.document.version,
+        )  # fmt: skip

@@ -1,0 +1,140 @@
+"""Operations on tables: requests for them, their rows, and the task that carries one out in the name of its user.
+
+May import the rooms below. Must not know any wire format. A request leaves a row and a task in one transaction. The
+task acts with a token that never leaves this process, with the trust of the credential that asked.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.authentication import Credential, hash_secret, new_secret
+from limnos.model.errors import LimnosError, ServiceUnavailable, StorageFailed
+from limnos.model.kinds import Kind
+from limnos.model.principals import TokenTrust
+from limnos.services.catalog.tables import table_find
+from limnos.services.identity.tokens import worth_of
+from limnos.services.maintenance.expiry import table_expire
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.store.activity.maintenance import ancestors_read
+from limnos.store.ancestry import path_of
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Node, Token
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.request.node_services import NodeServices
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.request.task_context import TaskContext
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.maintenance")
+EXPIRE: Final = "expire"
+EXPIRE_SNAPSHOTS: Final = "expire-snapshots"
+"""The kind of the task that carries out a request."""
+OPERATIONS = Counter(
+    "limnos_maintenance_operations_total", "Operations on tables, by kind and outcome.", ("kind", "outcome")
+)
+_TOKEN_MS: Final = 600_000
+
+
+class OperationRequest(msgspec.Struct, frozen=True):
+    """Carry out an operation on a table, in the name of a user with the trust of the user's credential."""
+
+    table: Node
+    user: str
+    trust: TokenTrust
+    root_id: int | None
+
+
+class OperationPayload(msgspec.Struct, frozen=True):
+    """The payload of the task: the operation's row, the table, and in whose name it is carried out."""
+
+    operation: int
+    table_id: int
+    user: str
+    trust: TokenTrust = TokenTrust.PROVEN
+    root_id: int | None = None
+
+
+async def expiry_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:
+    """Ask for an expiry of a table's snapshots. Returns the operation's id; the same one while it has not ended.
+
+    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
+    """
+
+    def decide(request_view: RequestView) -> Permit[OperationRequest]:
+        node, _, decision = table_find(request_view, path[:-1], path[-1], Action.TABLE_MAINTAIN)
+        trust, root_id = worth_of(ctx, request_view, user=request_view.user)
+        return request_view.permit(OperationRequest(node, request_view.user, trust, root_id), decision)
+
+    operation = await ctx.write(scope, decide, operation_ask)
+    ctx.services.wake_worker()
+    return operation
+
+
+def operation_ask(tx: Tx, permit: Permit[OperationRequest]) -> int:
+    """Leave an operation and its task, unless the table has one that waits or runs."""
+    command = permit.command
+    table = tx.nodes.confirm(command.table)
+    known = tx.maintenance.open_of(table.id, kind=EXPIRE)
+    if known is not None:
+        return known
+    operation = tx.maintenance.begin(
+        catalog_id=table.zone, node_id=table.id, kind=EXPIRE, user=command.user, policy=None, state="waiting"
+    )
+    payload = OperationPayload(operation, table.id, command.user, command.trust, command.root_id)
+    tx.tasks.create(EXPIRE_SNAPSHOTS, msgspec.json.encode(payload).decode())
+    return operation
+
+
+async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
+    """Carry out an operation and end its row. Raises ServiceUnavailable, StorageFailed, after which it is tried again.
+
+    An error that does not pass ends the operation as failed.
+    """
+    services = work.services
+    if services is None:
+        raise ServiceUnavailable("This node has no services: the task is another one's")
+    try:
+        text = await work.kept(_expire(work, services, payload=payload))
+    except (ServiceUnavailable, StorageFailed):
+        raise
+    except LimnosError as error:
+        log.warning("snapshots of a table were not expired", table=payload.table_id, error=error.message)
+        await operation_end(work, payload.operation, state="failed", text=error.message)
+        return
+    await operation_end(work, payload.operation, state="done", text=text)
+
+
+async def operation_end(work: TaskContext, operation: int, *, state: str, text: str) -> None:
+    """End an operation's row."""
+    OPERATIONS[EXPIRE, state] += 1
+    await work.submit(lambda tx: tx.maintenance.end(operation, state=state, result=text[:2000]))
+
+
+async def _expire(work: TaskContext, services: NodeServices, *, payload: OperationPayload) -> str:
+    """Expire a table's snapshots in the name of the payload's user. Returns the result for people."""
+    secret_hash = hash_secret(new_secret())
+    token: Token = await work.submit(
+        lambda tx: tx.tokens.create(
+            user=payload.user, name=f"maintenance {payload.operation}", secret_hash=secret_hash,
+            expires_at=tx.now_ms + _TOKEN_MS, trust=payload.trust, root_id=payload.root_id,
+        )
+    )  # fmt: skip
+    try:
+        ctx = Context(services, Credential(None, token.id, secret_hash), f"maintenance-{payload.operation}")
+        ancestry = await ctx.look_up(lambda: ancestors_read([payload.table_id]))
+        path = path_of(payload.table_id, ancestry)
+        metalake = next((name for _, kind, name in ancestry.values() if kind is Kind.METALAKE), None)
+        if path is None or metalake is None:
+            return "the table was dropped"
+        return (await table_expire(ctx, RequestScope(metalake, path[0]), path=path[1:])).text
+    finally:
+        await work.submit(lambda tx: tx.tokens.revoke(token))

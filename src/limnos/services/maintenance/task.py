@@ -1,0 +1,170 @@
+"""Maintenance task: carries out policies and settings on tables that need it, in the name of who is responsible.
+
+May import the rooms below. Must not know any wire format. A policy is carried out with the rights of its owner, at the
+time when it is carried out; a setting with those of the table's owner. So a policy whose owner lost the right does
+nothing, and the operation says so. The task may be killed anywhere: each operation is one commit, or deletes files that
+nothing names.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.formats.gravitino.policies import SNAPSHOT_EXPIRATION
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.services.maintenance.assessing import AssessmentRound
+from limnos.services.maintenance.metadata_files import AgeWindow, metadata_files_delete
+from limnos.services.maintenance.operations import EXPIRE, OperationPayload, operation_end, operation_run
+from limnos.services.maintenance.policies import policies_load
+from limnos.store.activity.maintenance import findings_of_kind, last_operations, tables_page
+from limnos.store.identity.principals import principal_by_id_read
+from limnos.store.objects.owners import owner_read
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from limnos.services.maintenance.policies import EffectivePolicy, PolicyIndex
+    from limnos.services.request.node_services import NodeServices
+    from limnos.services.request.task_context import TaskContext
+    from limnos.store.activity.maintenance import FindingRow
+
+log = get_logger("limnos.maintenance")
+MAINTAIN_TABLES: Final = "maintain-tables"
+MAINTAIN_EVERY_S: Final = 600.0
+LEASE_MS: Final = 60_000
+TABLES_PER_ROUND: Final = 200
+"""On how many tables a round carries out an operation."""
+LISTED_PER_ROUND: Final = 2_000
+"""The metadata files of how many tables a round looks at."""
+INTERVAL_MS: Final = 86_400_000
+"""How long a table rests after an operation, whatever became of it, in milliseconds."""
+_PAGE: Final = 64
+
+
+class MaintenancePosition(msgspec.Struct):
+    """Where the rounds are: the last table of each kind of work, and since when the store's epoch is watched."""
+
+    epoch: int = 0
+    since_ms: int = 0
+    expired_after: int = 0
+    listed_after: int = 0
+    listed_at_ms: int = 0
+    """When the present pass over metadata files began."""
+
+
+class _ResponsibleUser(NamedTuple):
+    """In whose name a table is maintained, and by which policy; `refusal` says why nobody can be."""
+
+    user: str
+    policy: str | None
+    refusal: str | None = None
+
+
+async def maintain_run(work: TaskContext, payload: MaintenancePosition) -> tuple[MaintenancePosition, str]:
+    """Carry out what policies and settings ask for. Returns the next position, and a summary."""
+    services = work.services
+    if services is None:
+        return payload, "this node has no services"
+    epoch, now_ms = await work.submit(lambda tx: (tx.epoch(), tx.now_ms))
+    if payload.epoch != epoch or payload.since_ms > now_ms:
+        payload = MaintenancePosition(epoch, now_ms)
+    round_ = MaintenanceRound(work, services, now_ms=now_ms)
+    after = await work.kept(round_.expire(payload.expired_after))
+    listed, at_ms = await work.kept(round_.delete_metadata_files(payload))
+    summary = (
+        f"expired snapshots of {round_.expired} tables, {round_.failed} failed; deleted {round_.files} metadata files"
+    )
+    return MaintenancePosition(epoch, payload.since_ms, after, listed, at_ms), summary
+
+
+class MaintenanceRound:
+    """One round."""
+
+    def __init__(self, work: TaskContext, services: NodeServices, *, now_ms: int) -> None:
+        self.work = work
+        self.services = services
+        self.now_ms = now_ms
+        self.expired = self.failed = self.files = 0
+
+    async def expire(self, after: int) -> int:
+        """Expire snapshots of tables with that finding, after a table's id. Returns where the next round begins."""
+        look_up = self.services.gate.look_up
+        policies = await look_up(policies_load)
+        if not policies and not self.services.defaults.maintenance.expire:
+            return 0
+        round_ = AssessmentRound(self.services, tables_max=0)
+        while self.expired + self.failed < TABLES_PER_ROUND:
+            rows = await look_up(lambda after=after: findings_of_kind(EXPIRE, after=after, limit=_PAGE))  # type: ignore[misc]
+            if not rows:
+                return 0
+            ids = [row.node_id for row in rows]
+            last = await look_up(lambda ids=ids: last_operations(ids, kind=EXPIRE))  # type: ignore[misc]
+            for row in rows:
+                after = row.node_id
+                if not 0 <= self.now_ms - last.get(row.node_id, 0) < INTERVAL_MS:
+                    await self._expire_one(row, policies, round_=round_)
+        return after
+
+    async def _expire_one(self, row: FindingRow, policies: PolicyIndex, *, round_: AssessmentRound) -> None:
+        chain = await round_.chain_of(row.node_id)
+        user = await self._responsible(row, policies.effective(chain).get(SNAPSHOT_EXPIRATION))
+        if user is None:
+            return
+        operation = await self.work.submit(
+            lambda tx: tx.maintenance.begin(
+                catalog_id=row.catalog_id, node_id=row.node_id, kind=EXPIRE, user=user.user, policy=user.policy
+            )
+        )
+        if user.refusal is not None:
+            self.failed += 1
+            await operation_end(self.work, operation, state="failed", text=user.refusal)
+            return
+        try:
+            await operation_run(self.work, OperationPayload(operation, row.node_id, user.user))
+            self.expired += 1
+        except LimnosError as error:
+            self.failed += 1
+            await operation_end(self.work, operation, state="failed", text=error.message)
+
+    async def _responsible(self, row: FindingRow, policy: EffectivePolicy | None) -> _ResponsibleUser | None:
+        """Return in whose name a table's snapshots expire; None if neither a policy nor the setting asks for it."""
+        if policy is None and not self.services.defaults.maintenance.expire:
+            return None
+        if policy is not None and not policy.is_enabled:
+            return None
+        object_id = row.node_id if policy is None else policy.id
+        what = "the table" if policy is None else f"policy {policy.name}"
+        name = None if policy is None else policy.name
+        look_up = self.services.gate.look_up
+        owner_id = await look_up(lambda: owner_read(object_id))
+        owner = None if owner_id is None else await look_up(lambda: principal_by_id_read(owner_id))
+        if owner is None or owner.kind is not Kind.USER:
+            reason = "has no owner" if owner is None else f"is owned by group {owner.name}"
+            return _ResponsibleUser("", name, f"{what} {reason}: give it to a user, in whose name the server can act")
+        return _ResponsibleUser(owner.name, name)
+
+    # ------------------------------------------------------------------------------------------- metadata files
+
+    async def delete_metadata_files(self, at: MaintenancePosition) -> tuple[int, int]:
+        """Delete old metadata files, of all tables once a day. Returns where the next round goes on."""
+        keep_ms = self.services.defaults.maintenance.metadata_keep_ms
+        after, began_ms = at.listed_after, at.listed_at_ms
+        if not keep_ms or (not after and 0 <= self.now_ms - began_ms < INTERVAL_MS):
+            return after, began_ms
+        began_ms = began_ms if after else self.now_ms
+        window = AgeWindow(at.since_ms, self.now_ms - keep_ms)
+        looked = 0
+        while looked < LISTED_PER_ROUND:
+            page = await self.services.gate.look_up(lambda after=after: tables_page(after, limit=_PAGE))  # type: ignore[misc]
+            if not page:
+                return 0, began_ms
+            for head in page:
+                looked += 1
+                after = head.node_id
+                try:
+                    self.files += await metadata_files_delete(self.services, head.node_id, window=window)
+                except LimnosError as error:
+                    log.warning("old metadata files are kept", table=head.node_id, error=error.message)
+        return after, began_ms

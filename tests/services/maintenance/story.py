@@ -1,0 +1,382 @@
+"""A random story of tables, their writers and readers, and maintenance beside them, held against a model.
+
+The model remembers what it did itself: snapshots with their times, references with their retention, what runs, plans
+and incremental readers need. After each step it says which snapshots must still be there, by rules of its own, and
+which files. It does not ask the product.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+from limnos.services.maintenance import operations
+from limnos.services.maintenance.task import MaintenancePosition, MaintenanceRound
+from tests.http.admin.activity.test_runs import finish, started
+from tests.http.driver import DriverNode
+from tests.http.iceberg import wire
+from tests.services.maintenance.histories import DAY_MS, MAINTENANCE, HistoryTable, add_policy, assess, set_clock
+from tests.services.maintenance.live_files import files_of_table, lost_files, read_metadata
+
+HOUR_MS = 3_600_000
+START_MS = 1_760_000_000_000
+FAR_MS = 4_000_000_000_000
+
+
+@dataclass
+class ModelTable:
+    """What the model knows of one table."""
+
+    writer: HistoryTable
+    times: dict[int, int] = field(default_factory=dict)
+    """When each snapshot was made, by its number."""
+    parents: dict[int, int | None] = field(default_factory=dict)
+    replaced: dict[int, int] = field(default_factory=dict)
+    """When each snapshot of `main` was replaced by the next one."""
+    refs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    checkpoints: dict[str, int] = field(default_factory=dict)
+    """The newest snapshot of `main` with each checkpoint key."""
+    read: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By reader: the snapshot that it has read last, and when it said so."""
+    shared: bool = False
+    dropped: bool = False
+    location: str = ""
+    """The metadata file that was acknowledged last."""
+
+
+class Story:
+    """One story on a node, with a seed."""
+
+    def __init__(self, node: DriverNode, seed: int) -> None:
+        self.node = node
+        self.random = random.Random(seed)
+        self.clock = set_clock(node, START_MS)
+        self.tables: dict[str, ModelTable] = {}
+        self.runs: dict[str, tuple[str, int]] = {}
+        """By run: the table and the snapshot that it pinned."""
+        self.plans: list[tuple[str, int, int]] = []
+        """Table, snapshot, and until when the plan is alive."""
+        self.policy_days: int | None = None
+        self.present: dict[str, set[int]] = {}
+        """The snapshots of each table after the last step."""
+        self.kills = 0
+        self.expired = self.files = 0
+        services = node.built.services
+        services.defaults = services.defaults._replace(
+            maintenance=services.defaults.maintenance._replace(expire=True, metadata_keep_ms=DAY_MS)
+        )
+        for name in ("t", "u", "v"):
+            self.make(name)
+
+    # ------------------------------------------------------------------------------------------ steps
+
+    def make(self, name: str) -> None:
+        """Make a table whose log is short."""
+        writer = HistoryTable(self.node, name)
+        update = wire.set_properties(**{"write.metadata.previous-versions-max": "3"})
+        assert wire.commit(self.node, "a", name, updates=[update]).status == 200
+        self.tables[name] = ModelTable(writer)
+        self._acknowledged(name)
+
+    def step(self) -> str:
+        """Do one thing, and say which."""
+        weights = {
+            self.append: 10, self.wait: 8, self.tag: 3, self.branch: 3, self.retention: 1, self.start_run: 2,
+            self.end_run: 2, self.plan: 2, self.read_incrementally: 2, self.policy: 1, self.share: 1,
+            self.drop_or_restore: 1, self.maintain: 8, self.maintain_and_die: 2,
+        }  # fmt: skip
+        (act,) = self.random.choices(list(weights), list(weights.values()))
+        act()
+        return act.__name__
+
+    def append(self) -> None:
+        """A writer commits a snapshot, now and then with a checkpoint."""
+        name = self._live()
+        if name is None:
+            return
+        table = self.tables[name]
+        summary = {}
+        if self.random.random() < 0.2:
+            summary = {self.random.choice(["flink.job-id", "spark.sql.streaming.epochId"]): "1"}
+        self._append(table, summary)
+        self._acknowledged(name)
+
+    def _append(self, table: ModelTable, summary: dict[str, str]) -> bool:
+        number, now_ms = table.writer.snapshots + 1, self.clock.at_ms
+        parent = table.writer.snapshots or None
+        if not table.writer.append_at(now_ms, **summary):
+            return False  # a clock that went back: a writer's times would not be in order
+        table.times[number], table.parents[number] = now_ms, parent
+        if parent is not None:
+            table.replaced[parent] = now_ms
+        table.refs["main"] = {"snapshot": number, "type": "branch"}  # the writer's update has no retention
+        table.checkpoints |= dict.fromkeys(summary, number)
+        return True
+
+    def wait(self) -> None:
+        """Time passes; rarely the clock jumps by months, or goes back."""
+        kind = self.random.random()
+        if kind < 0.03:
+            self.clock.at_ms -= self.random.randrange(20) * HOUR_MS
+        elif kind < 0.06:
+            self.clock.at_ms += 60 * DAY_MS
+        else:
+            self.clock.at_ms += self.random.choice([60_000, HOUR_MS, DAY_MS, 3 * DAY_MS])
+
+    def tag(self) -> None:
+        """Somebody tags a snapshot, perhaps for a stated time."""
+        self._point("tag")
+
+    def branch(self) -> None:
+        """Somebody makes a branch with a retention of its own."""
+        self._point("branch")
+
+    def _point(self, kind: str) -> None:
+        name = self._live()
+        numbers = [] if name is None else self._present(name)
+        if name is None or not numbers:
+            return
+        number, ref = self.random.choice(numbers), f"{kind}{self.random.randrange(3)}"
+        retention: dict[str, int] = {}
+        if self.random.random() < 0.5:
+            retention["max-ref-age-ms"] = self.random.choice([1, 10]) * DAY_MS
+        if kind == "branch" and self.random.random() < 0.5:
+            retention["min-snapshots-to-keep"] = self.random.randrange(1, 4)
+        update = {**wire.point(number, ref, kind), **retention}
+        if wire.commit(self.node, "a", name, updates=[update]).status == 200:
+            self.tables[name].refs[ref] = {"snapshot": number, "type": kind, **retention}
+            self._acknowledged(name)
+
+    def retention(self) -> None:
+        """The owner of a table says how many snapshots of `main` stay."""
+        name = self._live()
+        if name is None or "main" not in self.tables[name].refs:
+            return
+        table, least = self.tables[name], self.random.randrange(1, 6)
+        update = {**wire.point(table.refs["main"]["snapshot"]), "min-snapshots-to-keep": least}
+        assert wire.commit(self.node, "a", name, updates=[update]).status == 200
+        table.refs["main"]["min-snapshots-to-keep"] = least
+        self._acknowledged(name)
+
+    def start_run(self) -> None:
+        """A pipeline run pins a snapshot."""
+        name = self._live()
+        numbers = [] if name is None else self._present(name)
+        if name is None or not numbers or len(self.runs) > 3:
+            return
+        number = self.random.choice(numbers)
+        pin = {"table": ["main", "a", name], "snapshot": number * 100, "fingerprint": None}
+        run = started(self.node, options={"pins": [pin]})
+        assert finish(self.node, run, "held").status == 200
+        self.runs[run] = (name, number)
+
+    def end_run(self) -> None:
+        """A held run is discarded."""
+        if self.runs:
+            run = self.random.choice(sorted(self.runs))
+            assert finish(self.node, run, "discarded").status == 200
+            del self.runs[run]
+
+    def plan(self) -> None:
+        """A client has a scan planned, and reads its files later."""
+        name = self._live()
+        numbers = [] if name is None else self._present(name)
+        if name is None or not numbers:
+            return
+        number = self.random.choice(numbers)
+        if self.tables[name].writer.plan(snapshot_id=number * 100).status == 200:
+            keep_ms = self.node.built.services.defaults.scan_keep_ms
+            self.plans.append((name, number, self.clock.at_ms + keep_ms))
+
+    def read_incrementally(self) -> None:
+        """An incremental step reads a table, and says so in its output."""
+        live = [name for name, table in self.tables.items() if not table.dropped and table.writer.snapshots]
+        if len(live) < 2:
+            return
+        source, output = self.random.sample(live, 2)
+        numbers = self._present(source)
+        if not numbers:
+            return
+        number = self.random.choice(numbers)
+        mark = json.dumps({f"main.a.{source}": number * 100})
+        if not self._append(self.tables[output], {"limnos.inputs": mark}):
+            return
+        for each in self.tables.values():
+            each.read.pop(output, None)
+        self.tables[source].read[output] = (number, self.clock.at_ms)
+        self._acknowledged(output)
+
+    def policy(self) -> None:
+        """Somebody attaches a policy to the catalog, once."""
+        if self.policy_days is None:
+            self.policy_days = self.random.randrange(0, 8)
+            content: dict[str, object] = {"olderThanDays": self.policy_days, "minSnapshotCount": 0}
+            add_policy(self.node, "p", "system_iceberg_snapshot_expiration", content, on="main", kind="catalog")
+
+    def share(self) -> None:
+        """The owner of a table says that its files are shared, or no longer are."""
+        name = self._live()
+        if name is not None:
+            table = self.tables[name]
+            table.shared = not table.shared
+            update = wire.set_properties(**{"gc.enabled": str(not table.shared).lower()})
+            assert wire.commit(self.node, "a", name, updates=[update]).status == 200
+            self._acknowledged(name)
+
+    def drop_or_restore(self) -> None:
+        """Somebody drops a table, or brings one back."""
+        name = self.random.choice(sorted(self.tables))
+        table = self.tables[name]
+        if not table.dropped:
+            assert self.node.delete(wire.table_path("a", name)).status == 204
+            table.dropped = True
+            return
+        rows = self.node.get("/api/limnos/v1/metalakes/lake/catalogs/main/trash").json()["trash"]
+        (row,) = [each for each in rows if each["path"][-1] == name] or [None]
+        if row is not None:
+            answer = self.node.post(f"/api/limnos/v1/metalakes/lake/catalogs/main/trash/{row['id']}/undrop", {})
+            table.dropped = answer.status != 200
+
+    def maintain(self) -> None:
+        """Each live table is expired on request, or the recurring task does its round."""
+        if self.random.random() < 0.5:
+            assess(self.node)
+            self._round()
+            return
+        name = self._live()
+        if name is not None:
+            self.node.post(f"{MAINTENANCE}/operations", {"table": f"a.{name}"})
+            self._tasks()
+
+    def maintain_and_die(self) -> None:
+        """The node dies before or after the commit of an expiry; another one takes the task when the lease is over."""
+        name = self._live()
+        if name is None:
+            return
+        self.kills += 1
+        real, late = operations.table_expire, self.random.random() < 0.5
+
+        async def die(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
+            if late:
+                await real(*args, **named)
+            raise asyncio.CancelledError
+
+        operations.table_expire = die  # type: ignore[assignment]
+        try:
+            self.node.post(f"{MAINTENANCE}/operations", {"table": f"a.{name}"})
+            self._tasks(dies=True)
+        finally:
+            operations.table_expire = real  # type: ignore[assignment]
+        self.clock.at_ms += 600_000
+        self._tasks()
+
+    def _tasks(self, *, dies: bool = False) -> None:
+        upkeep = self.node.built.upkeep
+        try:
+            while self.node.runner.run(upkeep.run_one()) or self.node.runner.run(upkeep.run_one(among_long=True)):
+                pass
+        except asyncio.CancelledError:
+            assert dies
+
+    def _round(self) -> None:
+        upkeep, services = self.node.built.upkeep, self.node.built.services
+        task = _Task(self.node)
+        work = upkeep._work(task, task.kind)  # type: ignore[arg-type]
+        round_ = MaintenanceRound(work, services, now_ms=self.clock.at_ms)
+        self.node.runner.run(round_.expire(0))
+        self.expired += round_.expired
+        later = MaintenanceRound(work, services, now_ms=FAR_MS)  # names of files have the machine's time
+        self.node.runner.run(later.delete_metadata_files(MaintenancePosition(1, 0)))
+        self.files += later.files
+
+    # ------------------------------------------------------------------------------------------ the model
+
+    def _live(self) -> str | None:
+        live = [name for name, table in self.tables.items() if not table.dropped]
+        return self.random.choice(live) if live else None
+
+    def _present(self, name: str) -> list[int]:
+        metadata = read_metadata(self.metadata_location(name))
+        return [each["snapshot-id"] // 100 for each in metadata["snapshots"]]
+
+    def metadata_location(self, name: str) -> str:
+        """The table's present metadata file, as the server tells; of a dropped one the last that it told."""
+        if not self.tables[name].dropped:
+            self._acknowledged(name)
+        return self.tables[name].location
+
+    def _acknowledged(self, name: str) -> None:
+        answer = self.node.get(wire.table_path("a", name))
+        if answer.status == 200:  # else its metadata file is gone, and the check says so
+            self.tables[name].location = str(answer["metadata-location"])
+
+    def check(self) -> list[str]:
+        """Return what is lost: snapshots that must be there, and files that are needed."""
+        found: list[str] = []
+        for name, table in self.tables.items():
+            location = self.metadata_location(name)
+            if not self._is_there(location):
+                found.append(f"{name}: metadata file {location}")
+                continue
+            present = set(self._present(name))
+            needed = self.needed(name, there=self.present.get(name, set()))
+            found += [f"{name}: snapshot {number}, {why}" for number, why in needed if number not in present]
+            self.present[name] = present
+            refs = read_metadata(location)["refs"]
+            found += [f"{name}: {ref}" for ref in table.refs if ref not in refs and not self._may_ref_go(table, ref)]
+            for ref in [ref for ref in table.refs if ref not in refs]:
+                del table.refs[ref]
+            found += [f"{name}: file {each}" for each in lost_files(files_of_table(location))]
+        return found
+
+    def _is_there(self, location: str) -> bool:
+        from tests.services.maintenance.live_files import local
+
+        return local(location).is_file()
+
+    def _may_ref_go(self, table: ModelTable, ref: str) -> bool:
+        row = table.refs[ref]
+        age_ms = self.clock.at_ms - table.times[row["snapshot"]]
+        return ref != "main" and not table.shared and age_ms > row.get("max-ref-age-ms", 1 << 60)
+
+    def needed(self, name: str, *, there: set[int]) -> list[tuple[int, str]]:
+        """The snapshots of a table that must be there by the model's own rules, each with the reason.
+
+        `there` are those that the table had before the step: nobody can keep what was gone before.
+        """
+        table, now_ms = self.tables[name], self.clock.at_ms
+        found: list[tuple[int, str]] = [(number, "a run") for owner, number in self.runs.values() if owner == name]
+        found += [(number, "a plan") for owner, number, until in self.plans if owner == name and until > now_ms]
+        head = table.writer.snapshots
+        for number, at in table.read.values():
+            if now_ms - at < 7 * DAY_MS and there.issuperset(range(number, head + 1)):
+                found += [(each, "a reader walks along it") for each in range(number, head + 1)]
+        for key, number in table.checkpoints.items():
+            is_young = all(now_ms - table.times[each] < 30 * DAY_MS for each in range(number, head + 1))
+            if is_young and there.issuperset(range(number, head + 1)):
+                found += [(each, f"checkpoint {key} is found along it") for each in range(number, head + 1)]
+        for ref, row in table.refs.items():
+            if self._may_ref_go(table, ref):
+                continue
+            found.append((row["snapshot"], f"the head of {ref}"))
+            if row["type"] == "branch":
+                number: int | None = row["snapshot"]
+                for _ in range(row.get("min-snapshots-to-keep", 1)):
+                    if number in there:
+                        found.append((number, f"one of the newest of {ref}"))
+                        number = table.parents[number]
+        return [each for each in found if each[0] in there]
+
+
+class _Task:
+    """A leased task for a round that the story begins by itself."""
+
+    def __init__(self, node: DriverNode) -> None:
+        from limnos.services.maintenance.task import MAINTAIN_TABLES
+        from limnos.services.upkeep.task_kinds import KINDS
+
+        self.id, self.payload, self.attempts = 1, "{}", 0
+        self.kind = KINDS[MAINTAIN_TABLES]

@@ -1,0 +1,196 @@
+"""Expiry: what nothing keeps goes by one commit, and whatever comes in between is looked at anew."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from limnos.access.authentication import Credential
+from limnos.model.errors import CommitConflict, PermissionDenied
+from limnos.services.iceberg import commits
+from limnos.services.maintenance import expiry
+from limnos.services.maintenance.expiry import ExpiryResult, table_expire
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from tests.http.admin.activity.test_runs import started
+from tests.http.driver import DriverNode, grant
+from tests.http.iceberg import wire
+from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, set_clock
+
+MAIN = RequestScope("lake", "main")
+
+
+def expire(node: DriverNode, *path: str, user: str = "admin") -> ExpiryResult:
+    """Expire the snapshots of a table."""
+    ctx = Context(node.built.services, Credential(user), "test")
+    return node.runner.run(table_expire(ctx, MAIN, path=path or ("a", "t")))
+
+
+@pytest.fixture
+def table(lake: DriverNode) -> HistoryTable:
+    """A table with twelve old snapshots."""
+    made = HistoryTable(lake)
+    made.append(12)
+    set_clock(lake, FIRST_MS + 30 * DAY_MS)
+    return made
+
+
+def test_old_snapshots_go(table: HistoryTable) -> None:
+    """All but the head go, by an ordinary commit; no data file, manifest or manifest list is deleted."""
+    before = [path for path in wire.files_of(table.node) if not path.endswith(".metadata.json")]
+    found = expire(table.node)
+
+    assert (len(found.removed), found.left, table.ids()) == (11, 1, [12])
+    assert found.text == "removed 11 snapshots; 1 stay"
+    assert set(before) <= set(wire.files_of(table.node))
+    assert expire(table.node).removed == ()
+
+
+def test_no_commit_for_nothing(table: HistoryTable) -> None:
+    """An expiry that finds nothing commits nothing."""
+    expire(table.node)
+    location = table.node.get(table.path)["metadata-location"]
+    expire(table.node)
+    assert table.node.get(table.path)["metadata-location"] == location
+
+
+def test_policies_and_properties(table: HistoryTable) -> None:
+    """The policy's numbers hold, and a property that keeps more."""
+    add_policy(table.node, "p", "system_iceberg_snapshot_expiration", {"retainLast": 4}, on="main", kind="catalog")
+    expire(table.node)
+    assert table.ids() == [9, 10, 11, 12]
+    update = wire.set_properties(**{"history.expire.min-snapshots-to-keep": "3"})
+    add_policy(table.node, "q", "system_iceberg_snapshot_expiration", {"retainLast": 2}, on="main.a.t", kind="table")
+    assert wire.commit(table.node, "a", "t", updates=[update]).status == 200
+    expire(table.node)
+    assert table.ids() == [10, 11, 12]
+
+
+def test_what_a_run_needs(table: HistoryTable) -> None:
+    """Snapshots of a running run stay, also when the run begins between decision and commit."""
+    pins = {"pins": [{"table": ["main", "a", "t"], "snapshot": 300, "fingerprint": None}]}
+    started(table.node, options=pins)
+    assert 300 not in expire(table.node).removed
+    assert table.ids() == [3, 12]
+
+
+def test_a_pin_between_decision_and_commit(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pin that was written after the decision is seen by the commit, and the expiry is decided anew."""
+    pins = {"pins": [{"table": ["main", "a", "t"], "snapshot": 300, "fingerprint": None}]}
+    found = expire_around(table, monkeypatch, lambda: started(table.node, options=pins))
+    assert 300 not in found.removed
+    assert table.ids() == [3, 12]
+
+
+def test_a_tag_between_decision_and_commit(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tag that somebody set after the decision keeps its snapshot: the commit is for the version decided on."""
+    expire_around(
+        table,
+        monkeypatch,
+        lambda: wire.commit(table.node, "a", "t", updates=[wire.point(5, "kept", "tag")]),
+    )
+    assert table.ids() == [5, 12]
+    assert "kept" in wire.metadata_of(table.node, "a", "t")["refs"]  # type: ignore[operator]
+
+
+def test_a_table_that_never_rests(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An expiry gives up after a few tries, and leaves the table as the others made it."""
+    numbers = iter(range(100))
+
+    def other() -> None:
+        update = wire.set_properties(x=str(next(numbers)))
+        assert wire.commit(table.node, "a", "t", updates=[update]).status == 200
+
+    with pytest.raises(CommitConflict):
+        expire_around(table, monkeypatch, other, times=100)
+    assert len(table.ids()) == 12
+    assert next(numbers) == expiry.TRIES_MAX
+
+
+def expire_around(
+    table: HistoryTable, monkeypatch: pytest.MonkeyPatch, act: Callable[[], Any], *, times: int = 1
+) -> ExpiryResult:
+    """Expire while somebody acts between the decision and the commit, so many times."""
+    commit, reached, left = expiry.table_commit, asyncio.Event(), [times]
+    go = asyncio.Event()
+
+    async def commit_later(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
+        if left[0]:
+            left[0] -= 1
+            reached.set()
+            await go.wait()
+            go.clear()
+        return await commit(*args, **named)
+
+    monkeypatch.setattr(expiry, "table_commit", commit_later)
+    runner = table.node.runner
+    ctx = Context(table.node.built.services, Credential("admin"), "test")
+
+    async def begin() -> asyncio.Task[ExpiryResult]:
+        return asyncio.create_task(table_expire(ctx, MAIN, path=("a", "t")))
+
+    async def reach(task: asyncio.Task[ExpiryResult]) -> bool:
+        waiting = asyncio.create_task(reached.wait())
+        await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        return not task.done()
+
+    async def end(task: asyncio.Task[ExpiryResult]) -> ExpiryResult:
+        return await task
+
+    task = runner.run(begin())
+    while runner.run(reach(task)):
+        reached.clear()
+        act()
+        go.set()
+    return runner.run(end(task))
+
+
+def test_incremental_readers(lake: DriverNode) -> None:
+    """The snapshot that a reader has read last stays for a week, though the reader said so a moment ago."""
+    source, reader = HistoryTable(lake), HistoryTable(lake, "out")
+    source.append(12)
+    clock = set_clock(lake, FIRST_MS + 30 * DAY_MS)
+    reader.append(**{"limnos.inputs": json.dumps({"main.a.t": 400})})
+    clock.at_ms = FIRST_MS + 6 * DAY_MS
+    expire(lake)
+    assert source.ids() == list(range(4, 13))  # the reader walks along them
+    clock.at_ms = FIRST_MS + 8 * DAY_MS
+    expire(lake)
+    assert source.ids() == [12]
+
+
+def test_rights(table: HistoryTable) -> None:
+    """Who may only read cannot expire; nor who is restricted, though allowed to modify."""
+    node = table.node
+    grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    with pytest.raises(PermissionDenied):
+        expire(node, user="reader")
+    grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+    address = "/api/limnos/v1/metalakes/lake/objects/TABLE/main.a.t/restrictions/r"
+    node.done("PUT", address, {"masks": {"city": "replace-with-null"}})
+    with pytest.raises(PermissionDenied):
+        expire(node, user="writer")
+    assert len(table.ids()) == 12
+
+
+def test_tables_that_share_files(table: HistoryTable) -> None:
+    """With gc.enabled=false the result says so, and nothing goes."""
+    update = wire.set_properties(**{"gc.enabled": "false"})
+    assert wire.commit(table.node, "a", "t", updates=[update]).status == 200
+    assert expire(table.node).text == "gc.enabled is false"
+    assert len(table.ids()) == 12
+
+
+def test_a_version_that_has_passed(table: HistoryTable) -> None:
+    """A commit for an older version is a conflict, although its requirements would hold."""
+    ctx = Context(table.node.built.services, Credential("admin"), "test")
+    work = commits.table_commit(
+        ctx, MAIN, namespace=("a",), name="t", requirements=[], updates=[wire.set_properties(x="1")], version=3
+    )
+    with pytest.raises(CommitConflict):
+        table.node.runner.run(work)

@@ -1,0 +1,117 @@
+"""Old metadata files: what left a live table's log goes after its age, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limnos.model.entities import MetadataDocument
+from limnos.model.uuids import new_uuid
+from limnos.services.maintenance.metadata_files import AgeWindow, metadata_files_delete, old_metadata_files
+from limnos.services.maintenance.task import MaintenancePosition
+from tests.http.driver import DriverNode
+from tests.http.iceberg import wire
+from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, set_clock
+from tests.services.maintenance.test_operations import maintain
+
+OLD_MS = FIRST_MS
+WINDOW = AgeWindow(OLD_MS - 1, OLD_MS + DAY_MS)
+
+
+def name(version: int, at_ms: int = OLD_MS) -> str:
+    """The name of a metadata file of a moment."""
+    return f"{version:05d}-{new_uuid(at_ms)}.metadata.json"
+
+
+def document(current: str, *logged: str) -> MetadataDocument:
+    """A document whose metadata names these files."""
+    import json
+
+    log = [{"metadata-file": f"file:///t/metadata/{each}", "timestamp-ms": 1} for each in logged]
+    body = json.dumps({"location": "file:///t", "metadata-log": log}).encode()
+    return MetadataDocument(1, 1, "u", "file:///t", f"file:///t/metadata/{current}", body)
+
+
+def test_which_files_are_old() -> None:
+    """Only versions below all that the metadata names, in the window, with a name of this server's pattern."""
+    current, logged = name(7), name(5)
+    old, gz = name(3), name(2).replace(".metadata", ".gz.metadata")
+    kept = [
+        current, logged, name(5), name(6), name(8), name(3, OLD_MS - 5), name(3, OLD_MS + 2 * DAY_MS),
+        "v3.metadata.json", "00003-abc.metadata.json", "snap-1.avro", f"{name(3)}.tmp", f".{name(3)}",
+        "00003-9c12d441-03fe-4693-9a96-a0705ddf69c1.metadata.json",
+    ]  # fmt: skip
+    assert old_metadata_files([old, gz, *kept], document(current, logged), window=WINDOW) == sorted([old, gz])
+    assert old_metadata_files([name(6)], document(current), window=WINDOW) != []
+
+
+@pytest.fixture
+def table(node: DriverNode) -> HistoryTable:
+    """A table whose log keeps two of six metadata files."""
+    made = HistoryTable(node)
+    update = wire.set_properties(**{"write.metadata.previous-versions-max": "2"})
+    assert wire.commit(node, "a", "t", updates=[update]).status == 200
+    made.append(4)
+    return made
+
+
+def metadata_files(table: HistoryTable) -> list[Path]:
+    """The metadata files of the table."""
+    return sorted(wire.local(f"{table.location}/metadata").glob("*.metadata.json"))
+
+
+def delete(table: HistoryTable, window: AgeWindow) -> int:
+    """Delete old metadata files of the table."""
+    services = table.node.built.services
+    node_id = table.node.runner.run(_node_id(table))
+    return table.node.runner.run(metadata_files_delete(services, node_id, window=window))
+
+
+async def _node_id(table: HistoryTable) -> int:
+    from limnos.store.activity.maintenance import tables_page
+
+    return (await table.node.built.services.gate.look_up(lambda: tables_page(0, limit=1)))[0].node_id
+
+
+def test_a_table(table: HistoryTable) -> None:
+    """What left the log goes; what the log names stays, and the table is read as before."""
+    assert len(metadata_files(table)) == 6
+    metadata = wire.metadata_of(table.node, "a", "t")
+    now_ms = table.node.built.services.store.time.now_ms()
+    assert delete(table, AgeWindow(0, now_ms - DAY_MS)) == 0
+    assert delete(table, AgeWindow(now_ms, now_ms + 2 * DAY_MS)) == 0
+    assert delete(table, AgeWindow(0, now_ms + DAY_MS)) == 3
+    logged = {Path(str(each["metadata-file"])).name for each in metadata["metadata-log"]}  # type: ignore[index, attr-defined]
+    assert {each.name for each in metadata_files(table)} >= logged
+    assert len(metadata_files(table)) == 3
+    assert wire.metadata_of(table.node, "a", "t") == metadata
+
+
+def test_links_are_not_followed(table: HistoryTable, tmp_path: Path) -> None:
+    """Where the metadata directory is a link out of the table, nothing is listed or deleted."""
+    place = wire.local(f"{table.location}/metadata")
+    away = tmp_path / "away"
+    place.rename(away)
+    place.symlink_to(away)
+    now_ms = table.node.built.services.store.time.now_ms()
+    assert delete(table, AgeWindow(0, now_ms + DAY_MS)) == 0
+    assert len(list(away.glob("*.metadata.json"))) == 6
+
+
+def test_the_setting(table: HistoryTable) -> None:
+    """By default all files stay. With an age they go when that has passed since the store's epoch was first seen."""
+    node = table.node
+    services = node.built.services
+    now_ms = services.store.time.now_ms()
+    clock = set_clock(node, now_ms + DAY_MS)
+    at = maintain(node)
+    clock.at_ms += 30 * DAY_MS
+    at = maintain(node, at)
+    assert len(metadata_files(table)) == 6
+    defaults = services.defaults.maintenance._replace(metadata_keep_ms=7 * DAY_MS)
+    services.defaults = services.defaults._replace(maintenance=defaults)
+    at = maintain(node, MaintenancePosition(at.epoch + 1, 0))
+    assert len(metadata_files(table)) == 6  # the files are older than this epoch: a backup may name them
+    maintain(node, MaintenancePosition(at.epoch, 1))
+    assert len(metadata_files(table)) == 3

@@ -1,0 +1,139 @@
+"""Random stories of maintenance lose nothing by the model, and the model finds each bug that is planted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.maintenance import expiry as rules
+from limnos.formats.maintenance import explanation
+from limnos.services.maintenance import expiry, guards, metadata_files
+from tests.http.driver import DriverNode
+from tests.http.iceberg.wire import make_space, node_over
+from tests.services.maintenance.story import Story
+
+pytestmark = pytest.mark.heavy
+STEPS: Final = int(os.environ.get("LIMNOS_TEST_MAINTENANCE", "150"))
+"""Steps of the story on each store; 10,000 are the whole proof."""
+SEARCH: Final = 600
+"""Steps in which a planted bug must be found."""
+
+
+def tell(story: Story, steps: int) -> list[str]:
+    """Do steps until something is lost. Returns what is."""
+    for number in range(steps):
+        act = story.step()
+        lost = story.check()
+        if lost:
+            return [f"step {number} ({act}): {each}" for each in lost]
+    return []
+
+
+def test_nothing_is_lost(lake: DriverNode) -> None:
+    """Neither a snapshot that somebody needs nor a file, whatever maintenance, kills and clocks do."""
+    story = Story(lake, seed=17)
+    assert tell(story, STEPS) == []
+    assert story.kills > 0
+    assert story.expired > 0
+    assert story.files > 0
+
+
+def planning(change: Callable[..., Any]) -> tuple[Any, str, Any]:
+    """A patch of the pure function, which gets the real one and its arguments."""
+    real = rules.plan_expiry
+    return explanation, "plan_expiry", lambda metadata, rule, **named: change(real, metadata, rule, **named)
+
+
+def without_pins(real: Any, metadata: Any, rule: Any, *, guards: Any, now_ms: int) -> Any:  # noqa: ANN401
+    """Leave out what runs and plans need."""
+    return real(metadata, rule, guards=guards._replace(pinned={}), now_ms=now_ms)
+
+
+def without_readers(real: Any, metadata: Any, rule: Any, *, guards: Any, now_ms: int) -> Any:  # noqa: ANN401
+    """Leave out what incremental readers have read."""
+    return real(metadata, rule, guards=guards._replace(checkpoints={}), now_ms=now_ms)
+
+
+def only_of_kind(*kinds: str) -> Callable[..., Any]:
+    """Know only references of some kinds, and `main`."""
+
+    def change(real: Any, metadata: Any, rule: Any, **named: Any) -> Any:  # noqa: ANN401
+        import msgspec
+
+        refs = {name: ref for name, ref in (metadata.refs or {}).items() if name == "main" or ref.type in kinds}
+        return real(msgspec.structs.replace(metadata, refs=refs), rule, **named)
+
+    return change
+
+
+def without_retention(real: Any, metadata: Any, rule: Any, **named: Any) -> Any:  # noqa: ANN401
+    """Leave out the numbers of references."""
+    import msgspec
+
+    refs = {
+        name: msgspec.structs.replace(ref, min_snapshots_to_keep=None) for name, ref in (metadata.refs or {}).items()
+    }
+    return real(msgspec.structs.replace(metadata, refs=refs), rule, **named)
+
+
+def with_old_refs(real: Any, metadata: Any, rule: Any, **named: Any) -> Any:  # noqa: ANN401
+    """Let every reference other than `main` go at once."""
+    found = real(metadata, rule, **named)
+    refs = tuple(name for name in metadata.references if name != "main")
+    return found if found.blocked else found._replace(refs=refs)
+
+
+def named_too(names: Any, document: Any, *, window: Any) -> list[str]:  # noqa: ANN401
+    """Take metadata files that the log names for old ones."""
+    current = document.metadata_location.rpartition("/")[2]
+    del window
+    return [each for each in names if each.endswith(".metadata.json") and each != current]
+
+
+def any_version(names: Any, document: Any, *, window: Any) -> list[str]:  # noqa: ANN401
+    """Take the present metadata file for an old one, by a wrong comparison of versions."""
+    del window
+    version = iceberg_metadata.version_of(document.metadata_location)
+    return [each for each in names if each.endswith(".metadata.json") and iceberg_metadata.version_of(each) <= version]
+
+
+def nobody_pins(tx: Any, table_id: int, *, removed: frozenset[int]) -> None:  # noqa: ANN401
+    """Leave out the check in the commit's transaction."""
+    del tx, table_id, removed
+
+
+BUGS: Final[dict[str, tuple[tuple[Any, str, Any], ...]]] = {
+    "pins left out": (planning(without_pins),),
+    "readers left out": (planning(without_readers),),
+    "branches left out": (planning(only_of_kind("tag")),),
+    "tags left out": (planning(only_of_kind("branch")),),
+    "numbers of branches left out": (planning(without_retention),),
+    "references before their age": (planning(with_old_refs),),
+    "checkpoints of the writer left out": ((rules, "_own_checkpoints", lambda _metadata, **_named: ()),),
+    "metadata files of the log": ((metadata_files, "old_metadata_files", named_too),),
+    "the present metadata file": ((metadata_files, "old_metadata_files", any_version),),
+    "readers not looked at again": ((expiry, "assess_changes", None), (guards, "READER_KEEP_MS", -(10**15))),
+}
+
+
+async def _assessed(services: object) -> bool:
+    del services
+    return True
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_planted_bugs_are_found(bug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the bug the model finds that something is lost. The check in the commit's transaction is left out, too, as
+    it would make up for some.
+    """
+    monkeypatch.setattr("limnos.services.iceberg.commits.pins_check", nobody_pins)
+    for where, name, put in BUGS[bug]:
+        monkeypatch.setattr(where, name, _assessed if put is None else put)
+    with node_over(tmp_path) as node:
+        make_space(node, "a")
+        assert tell(Story(node, seed=0), SEARCH)

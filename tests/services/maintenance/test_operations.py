@@ -1,0 +1,257 @@
+"""Operations: asked for by somebody or by a policy, carried out by a task in that name, and told in rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from limnos.model.errors import StorageFailed
+from limnos.services.maintenance import operations
+from limnos.services.maintenance.operations import EXPIRE_SNAPSHOTS
+from limnos.services.maintenance.task import MAINTAIN_TABLES, MaintenancePosition
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
+from tests.http.iceberg import wire
+from tests.services.maintenance.histories import (
+    DAY_MS,
+    FIRST_MS,
+    MAINTENANCE,
+    HistoryTable,
+    MovedClock,
+    add_policy,
+    assess,
+    set_clock,
+)
+
+EXPIRATION = "system_iceberg_snapshot_expiration"
+NOW_MS = FIRST_MS + 30 * DAY_MS
+
+
+@pytest.fixture
+def table(lake: DriverNode) -> HistoryTable:
+    """A table with twelve old snapshots, which is assessed."""
+    made = HistoryTable(lake)
+    made.append(12)
+    set_clock(lake, NOW_MS)
+    assess(lake)
+    return made
+
+
+def ask(node: DriverNode, table: str = "a.t", *, user: str = "admin") -> DriverAnswer:
+    """Ask for an expiry."""
+    return node.post(f"{MAINTENANCE}/operations", {"table": table}, user=user)
+
+
+def told(node: DriverNode) -> list[dict[str, Any]]:
+    """The operations, newest first."""
+    return node.get(f"{MAINTENANCE}/operations").json()["operations"]  # type: ignore[no-any-return]
+
+
+def work(node: DriverNode) -> None:
+    """Run the tasks that are due, of which there is one at least."""
+    upkeep, count = node.built.upkeep, 0
+    while node.runner.run(upkeep.run_one()) or node.runner.run(upkeep.run_one(among_long=True)):
+        count += 1
+    assert count
+
+
+def maintain(node: DriverNode, at: MaintenancePosition | None = None) -> MaintenancePosition:
+    """Do a round of the recurring task. Returns the next position."""
+    store, permit = node.built.services.store, node.built.upkeep._permit
+    text = msgspec.json.encode(at or MaintenancePosition()).decode()
+
+    def put(tx) -> None:  # noqa: ANN001
+        for task_id, _, _ in tx.tasks.of_kind(MAINTAIN_TABLES):
+            tx.tasks.done(task_id)
+        tx.tasks.create(MAINTAIN_TABLES, text)
+
+    node.runner.run(store.submit(permit, put))
+    work(node)
+    rows = node.runner.run(store.submit(permit, lambda tx: tx.tasks.of_kind(MAINTAIN_TABLES)))
+    return msgspec.json.decode(rows[0][1], type=MaintenancePosition)
+
+
+def tokens(node: DriverNode) -> list[Any]:
+    """The tokens of the server that are not revoked."""
+    found = node.get("/api/limnos/v1/tokens").json()["tokens"]
+    return [each for each in found if each["name"].startswith("maintenance") and not each.get("revoked")]
+
+
+def test_a_request(table: HistoryTable) -> None:
+    """It is carried out in the caller's name, once; the row says what became of it, and the token is gone."""
+    node = table.node
+    operation = ask(node)["operation"]
+    assert ask(node)["operation"] == operation
+    (row,) = told(node)
+    assert (row["id"], row["state"], row["kind"], row["user"]) == (operation, "waiting", "expire", "admin")
+    work(node)
+    (row,) = told(node)
+    assert (row["state"], row["result"]) == ("done", "removed 11 snapshots; 1 stay")
+    assert table.ids() == [12]
+    assert tokens(node) == []
+
+
+def test_who_may_ask(table: HistoryTable) -> None:
+    """Who may only read may not ask; a name that is not there is 404, an operation that is none 400."""
+    node = table.node
+    grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    assert ask(node, user="reader").status == 403
+    assert ask(node, "a.gone").status == 404
+    assert ask(node, "a").status == 400
+    assert node.post(f"{MAINTENANCE}/operations", {"table": "a.t", "operation": "drop"}).status == 400
+    assert told(node) == []
+
+
+def test_a_right_that_goes_meanwhile(table: HistoryTable) -> None:
+    """Who lost the right between request and task changes nothing, and the row says why."""
+    node = table.node
+    role = grant(node, "writer", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
+    assert ask(node, user="writer").status == 200
+    node.done("DELETE", f"{API}/lake/roles/{role}")
+    work(node)
+    (row,) = told(node)
+    assert row["state"] == "failed"
+    assert "writer" in row["result"]
+    assert len(table.ids()) == 12
+
+
+def test_a_table_that_goes_meanwhile(table: HistoryTable) -> None:
+    """A table that was dropped is left alone; one that was renamed is found by its id."""
+    node = table.node
+    assert ask(node).status == 200
+    names = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
+    assert node.post(f"{wire.ROOT}/tables/rename", names).status == 204
+    work(node)
+    assert told(node)[0]["state"] == "done"
+    assert [each["table"] for each in told(node)] == ["a.u"]
+    assert ask(node, "a.u").status == 200
+    assert node.delete(wire.table_path("a", "u")).status == 204
+    work(node)
+    assert told(node) == []
+
+
+def test_storage_that_is_away(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The task waits for the storage, and is carried out when it is back."""
+    node, real, left = table.node, operations.table_expire, [1]
+
+    async def away(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
+        if left[0]:
+            left[0] -= 1
+            raise StorageFailed("away")
+        return await real(*args, **named)
+
+    monkeypatch.setattr(operations, "table_expire", away)
+    assert ask(node).status == 200
+    work(node)
+    assert told(node)[0]["state"] == "waiting"
+    clock(node).at_ms += 60_000
+    work(node)
+    assert told(node)[0]["state"] == "done"
+    assert table.ids() == [12]
+
+
+def clock(node: DriverNode) -> MovedClock:
+    """The clock that stands."""
+    found = node.built.services.store.time
+    assert isinstance(found, MovedClock)
+    return found
+
+
+def test_a_policy_is_carried_out(table: HistoryTable) -> None:
+    """In its owner's name, once a day, and only on tables in its reach."""
+    node = table.node
+    other = HistoryTable(node, "other")
+    other.append(12)
+    add_policy(node, "p", EXPIRATION, {"retainLast": 3, "minSnapshotCount": 2}, on="main.a.t", kind="table")
+    assess(node)
+    at = maintain(node)
+    assert (table.ids(), len(other.ids())) == ([10, 11, 12], 12)
+    (row,) = told(node)
+    assert (row["state"], row["user"], row["policy"]) == ("done", "admin", "p")
+    table.append(5)
+    assess(node)
+    at = maintain(node, at)
+    assert len(told(node)) == 1
+    clock(node).at_ms += 10 * DAY_MS
+    assess(node)
+    maintain(node, at)
+    assert len(told(node)) == 2
+    assert tokens(node) == []
+
+
+def test_nothing_is_done_without_policy_or_setting(table: HistoryTable) -> None:
+    """By default nothing changes; with the setting tables expire in their owners' names."""
+    node = table.node
+    at = maintain(node)
+    assert len(table.ids()) == 12
+    services = node.built.services
+    services.defaults = services.defaults._replace(maintenance=services.defaults.maintenance._replace(expire=True))
+    maintain(node, at)
+    assert table.ids() == [12]
+    assert told(node)[0]["policy"] is None
+
+
+def test_a_disabled_policy_excludes_a_table(table: HistoryTable) -> None:
+    """The nearest policy turns the setting and a wider policy off."""
+    node = table.node
+    services = node.built.services
+    services.defaults = services.defaults._replace(maintenance=services.defaults.maintenance._replace(expire=True))
+    add_policy(node, "wide", EXPIRATION, {}, on="main", kind="catalog")
+    add_policy(node, "near", EXPIRATION, {}, on="main.a.t", kind="table")
+    assert node.patch("/api/metalakes/lake/policies/near", {"enable": False}).status == 200
+    maintain(node)
+    assert (len(table.ids()), told(node)) == (12, [])
+
+
+def test_an_owner_without_the_right(table: HistoryTable) -> None:
+    """A policy whose owner may not modify the table does nothing, and the row says who lacks what."""
+    node = table.node
+    grant(node, "maker", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    add_policy(node, "p", EXPIRATION, {}, on="main", kind="catalog")
+    owner = {"name": "maker", "type": "USER"}
+    node.done("PUT", f"{API}/lake/owners/POLICY/p", owner)
+    maintain(node)
+    (row,) = told(node)
+    assert (row["state"], row["user"]) == ("failed", "maker")
+    assert len(table.ids()) == 12
+
+
+def test_a_policy_of_a_group(table: HistoryTable) -> None:
+    """Nobody acts for a group: the row says so."""
+    node = table.node
+    node.done("POST", f"{API}/lake/groups", {"name": "crew"})
+    add_policy(node, "p", EXPIRATION, {}, on="main", kind="catalog")
+    node.done("PUT", f"{API}/lake/owners/POLICY/p", {"name": "crew", "type": "GROUP"})
+    maintain(node)
+    (row,) = told(node)
+    assert row["state"] == "failed"
+    assert "group crew" in row["result"]
+
+
+def test_a_task_that_is_lost(table: HistoryTable) -> None:
+    """A node that died in the middle leaves a row that runs; the next round says that it is lost, and goes on."""
+    node = table.node
+    store, permit = node.built.services.store, node.built.upkeep._permit
+    assert ask(node).status == 200
+    lease = store.submit(permit, lambda tx: tx.tasks.lease(lease_ms=60_000))
+    assert node.runner.run(lease).kind == EXPIRE_SNAPSHOTS
+    clock(node).at_ms += 61_000
+    work(node)
+    assert told(node)[0]["state"] == "done"
+    tidy = store.submit(
+        permit,
+        lambda tx: (
+            tx.maintenance.begin(catalog_id=1, node_id=1, kind="expire", user="x", policy=None),
+            tx.maintenance.tidy(lost_ms=-1, keep_ms=DAY_MS),
+            tx.rows(operations_state(), {}),
+        )[2],
+    )
+    assert ("lost",) in [tuple(row) for row in node.runner.run(tidy)]
+
+
+def operations_state() -> Any:  # noqa: ANN401 - a statement
+    """The states of all operations."""
+    from limnos.store.sql import Sql
+
+    return Sql("SELECT state FROM maintenance_operation")
