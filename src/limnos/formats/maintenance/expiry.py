@@ -84,9 +84,9 @@ def plan_expiry(metadata: TableMetadata, rules: ExpiryRules, *, guards: ExpiryGu
     for snapshot_id in _recent(metadata, since_ms=now_ms - rules.recent_ms):
         reasons.setdefault(snapshot_id, "was current a short while ago: readers may still use it")
     for snapshot_id in guards.checkpoints:
-        for each in _path(metadata, snapshot_id):
+        for between_id in _path(metadata, snapshot_id):
             reasons.setdefault(
-                each, f"lies between snapshot {snapshot_id}, which an incremental reader has read, and main"
+                between_id, f"lies between snapshot {snapshot_id}, which an incremental reader has read, and main"
             )
     for snapshot_id, key in _own_checkpoints(metadata, since_ms=now_ms - rules.checkpoint_ms):
         reasons.setdefault(snapshot_id, f"has checkpoint {key} of a writer, or lies between it and the head")
