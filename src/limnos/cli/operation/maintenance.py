@@ -13,7 +13,7 @@ from cyclopts import App
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.output import show_done, show_fields, show_rows, visible
-from limnos.client.values import MaintenanceReport
+from limnos.client.operation.maintenance_values import MaintenanceReport
 
 app = App(name="maintenance")
 

@@ -8,8 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from limnos.client.flow import Flow, Resource, S, call, verb
+from limnos.client.operation.maintenance_values import (
+    MaintenanceFinding,
+    MaintenanceFindings,
+    MaintenanceReport,
+    MaintenanceStatus,
+)
 from limnos.client.paths import parts_of
-from limnos.client.values import MaintenanceFinding, MaintenanceFindings, MaintenanceReport, MaintenanceStatus
 from limnos.names import display
 
 

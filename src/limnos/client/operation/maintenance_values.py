@@ -1,0 +1,87 @@
+"""Values of table maintenance: findings, operations, and the report on one table.
+
+May import the room's `values`.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from limnos.client.values import Json
+
+
+class MaintenanceFinding(msgspec.Struct, frozen=True):
+    """Maintenance that a table needs: the path below the catalog, kind, reason and figures."""
+
+    table: str
+    kind: str
+    score: int
+    reason: str
+    figures: dict[str, int]
+    found_at: str | None = None
+
+
+class MaintenanceFindings(msgspec.Struct, frozen=True):
+    """A page of findings. `after` is the start of the next page."""
+
+    findings: tuple[MaintenanceFinding, ...]
+    after: int | None = None
+
+
+class MaintenanceOperation(msgspec.Struct, frozen=True):
+    """An operation on a table: `running`, `done`, `failed` or `lost`."""
+
+    id: int
+    kind: str
+    state: str
+    user: str
+    started_at: str
+    table: str = ""
+    policy: str | None = None
+    result: str | None = None
+    ended_at: str | None = None
+
+
+class MaintenanceStatus(msgspec.Struct, frozen=True):
+    """What the server does of its own accord, and operations, newest first."""
+
+    assess: bool
+    operations: tuple[MaintenanceOperation, ...]
+    expire: bool = False
+    metadata_keep_s: int = 0
+
+
+class AppliedPolicy(msgspec.Struct, frozen=True):
+    """A policy that applies to a table, and the object to which it is attached."""
+
+    type: str
+    name: str
+    on: str
+    enabled: bool
+    content: dict[str, Json]
+    not_applied: tuple[str, ...] = ()
+
+
+class SnapshotHistory(msgspec.Struct, frozen=True):
+    """A snapshot, and what keeps it; no reason if an expiry may remove it."""
+
+    snapshot_id: int
+    at: str
+    kept_because: str | None = None
+
+
+class MaintenanceReport(msgspec.Struct, frozen=True):
+    """What one table needs, and why."""
+
+    snapshots: int
+    removable: int
+    refs_removable: tuple[str, ...]
+    writer: str
+    history: tuple[SnapshotHistory, ...]
+    findings: tuple[MaintenanceFinding, ...]
+    policies: tuple[AppliedPolicy, ...]
+    blocked: tuple[str, ...]
+    operations: tuple[MaintenanceOperation, ...]
+    data_files: int | None = None
+    delete_files: int | None = None
+    total_bytes: int | None = None
