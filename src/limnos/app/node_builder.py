@@ -17,6 +17,7 @@ from limnos.app.deliveries import WebhookDeliveries
 from limnos.app.fair_queue import FairQueue
 from limnos.app.lance import lance_processes
 from limnos.app.offload_processes import OffloadProcesses
+from limnos.app.search_indexing import SearchIndexing
 from limnos.app.upkeep import Upkeep
 from limnos.config.values import is_loopback, split_listen
 from limnos.files import ENDPOINTS, AllowedStorage, is_within, root_of
@@ -85,6 +86,8 @@ class ServerNode(NamedTuple):
     services: NodeServices
     upkeep: Upkeep
     deliveries: WebhookDeliveries
+    indexing: SearchIndexing | None
+    """None if this node does not fill the index of words."""
 
     async def close(self) -> None:
         """Close the node: first running work and processes, then the store, last its files."""
@@ -410,4 +413,5 @@ def build(settings: Settings) -> ServerNode:
     )
     deliveries = WebhookDeliveries(services, timeout_s=settings.events.timeout_s)
     services.wake_deliveries = deliveries.wake
-    return ServerNode(application, services, upkeep, deliveries)
+    indexing = SearchIndexing(services) if settings.search.words else None
+    return ServerNode(application, services, upkeep, deliveries, indexing)

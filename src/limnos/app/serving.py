@@ -137,6 +137,8 @@ async def _serve(
         ENGINE.of(built.services).begin()
         await bootstrap(built.services, settings)
         beside += (asyncio.create_task(built.upkeep.run()), asyncio.create_task(built.deliveries.run()))
+        if built.indexing is not None:
+            beside.append(asyncio.create_task(built.indexing.run()))
         executor = executor_of(settings, built.services)
         if executor is not None:
             beside.append(asyncio.create_task(executor.run()))

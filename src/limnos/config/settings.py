@@ -565,6 +565,16 @@ class EventsSection(SettingsSection):
     )
 
 
+class SearchSection(SettingsSection):
+    """Searches."""
+
+    words: bool = Field(
+        default=True,
+        description="Whether this node may fill the index of words of names, columns and comments. Without a node that"
+        " does, searches find whole names and their starts only.",
+    )
+
+
 class LogSection(SettingsSection):
     """Logs, on standard error."""
 
@@ -621,6 +631,7 @@ class Settings(BaseSettings):
     view: ViewSection = ViewSection()
     store: StoreSection = StoreSection()
     events: EventsSection = EventsSection()
+    search: SearchSection = SearchSection()
     audit: AuditSection = AuditSection()
     log: LogSection = LogSection()
     telemetry: TelemetrySection = TelemetrySection()

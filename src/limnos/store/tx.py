@@ -15,6 +15,7 @@ from limnos.store.activity.lineage import LineageWrites
 from limnos.store.activity.maintenance import MaintenanceWrites
 from limnos.store.activity.runs import RunWrites
 from limnos.store.activity.scan_plans import ScanPlanWrites
+from limnos.store.activity.search_index import SearchIndexWrites
 from limnos.store.activity.sqlpp_locks import SqlppLockWrites
 from limnos.store.activity.sqlpp_requests import RequestWrites
 from limnos.store.activity.tasks import TaskWrites
@@ -209,6 +210,11 @@ class Tx(StoreTransaction):
     def scan_plans(self) -> ScanPlanWrites:
         """Scan plans with parts left to fetch."""
         return ScanPlanWrites(self)
+
+    @property
+    def search(self) -> SearchIndexWrites:
+        """The index of words."""
+        return SearchIndexWrites(self)
 
     @property
     def webhooks(self) -> WebhookWrites:

@@ -82,15 +82,18 @@ class TableCommit(msgspec.Struct, frozen=True):
     """The lock of the SQL++ statement that commits, if one does."""
     data_paths: tuple[str, ...] = ()
     """Locations outside the table's own to which it sends writers from now on."""
+    keeps_words: bool = False
+    """Whether its comment and its current schema stay, so that searches have nothing to read."""
 
 
 class CommitEffects(NamedTuple):
-    """The effects of a commit beside the document: removed snapshots, and new locations to which the table sends
-    writers.
+    """The effects of a commit beside the document: removed snapshots, new locations to which the table sends writers,
+    and whether its comment and current schema stay.
     """
 
     removed: frozenset[int]
     data_paths: tuple[str, ...]
+    keeps_words: bool
 
 
 class LostRace(Exception):
@@ -236,7 +239,7 @@ async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> Co
         document, data = document_of(whole, previous=base.document, node_id=base.table.id, place=base.place, before=old)
         removed = find_removed_snapshots(request.ctx.services, [request.change], before=base.document, after=document)
         paths = new_data_paths(new, before=old, place=base.place)
-        news = CommitEffects(removed, paths)
+        news = CommitEffects(removed, paths, whole.body is None and _keeps_words(old, new))
         if await _swap(request, base, document=document, data=data, brought=news, lock=lock):
             if whole.body is None:
                 recent.put(document, new)
@@ -318,9 +321,9 @@ async def _swap(
 
     def command(now: CommitBase) -> Permit[TableCommit]:
         relocates = document.location != base.document.location
-        removed, paths = brought
+        removed, paths, keeps_words = brought
         return now.permit.about(
-            TableCommit(now.table, document, base.document.version, relocates, removed, lock, paths)
+            TableCommit(now.table, document, base.document.version, relocates, removed, lock, paths, keeps_words)
         )
 
     def decide(request_view: RequestView) -> Permit[TableCommit]:
@@ -368,8 +371,19 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
         locations_claim(
             tx, LocationKind.DATA_PATH, owner_id=command.table.id, catalog_id=permit.zone, locations=command.data_paths
         )
-    tx.nodes.committed(command.table)
+    tx.nodes.committed(command.table, keeps_words=command.keeps_words)
     return tx.revision
+
+
+def _keeps_words(before: Json, after: Json) -> bool:
+    """Return whether two states of a table's metadata have the same current schema and comment."""
+
+    def words(metadata: Json) -> tuple[object, object]:
+        properties = metadata.get("properties")
+        comment = properties.get("comment") if isinstance(properties, dict) else None
+        return metadata.get("current-schema-id"), comment
+
+    return "current-schema-id" in after and words(before) == words(after)
 
 
 def find_removed_snapshots(

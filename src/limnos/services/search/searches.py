@@ -1,4 +1,4 @@
-"""Searches: objects by id, uuid, path, name and the start of a name, with filters, as one caller sees them.
+"""Searches: objects by id, uuid, path, name, start of a name and words, with filters, as one caller sees them.
 
 May import the rooms below. Must not know any wire format. Results come in tiers, each read with a limit; there is no
 ranking over all matches. A search that looked at its most candidates says so, whatever the caller may see of them.
@@ -18,7 +18,10 @@ from limnos.names.folding import fold
 from limnos.services.lookup.change_publishing import ChangesOutdated
 from limnos.services.lookup.visibility import ATTEMPTS_MAX, usable_catalogs_of
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.search.indexed_words import WordQuery, indexed_read, pending_read
+from limnos.services.search.object_words import match_words
 from limnos.services.search.visible_nodes import visible_nodes
+from limnos.services.search.words import question_words
 from limnos.store.objects.name_search import (
     LAST,
     NameRange,
@@ -53,7 +56,7 @@ TIER_PATH, TIER_NAME, TIER_START, TIER_WORDS, TIER_COLUMNS, TIER_COMMENT = range
 
 
 class SearchMatch(NamedTuple):
-    """What of an object met the question: `id`, `path`, `name`, `column`, `comment` or `filter`, and its text."""
+    """What of an object met the question: `id`, `path`, `name`, `above`, `column`, `comment` or `filter`, and its text."""
 
     where: str
     text: str
@@ -74,12 +77,14 @@ class SearchHit(NamedTuple):
 class SearchAnswer(NamedTuple):
     """The hits in order.
 
-    `more`: there are further ones. `bounded`: only the first `LOOKED_MAX` candidates were looked at.
+    `more`: there are further ones. `bounded`: only the first `LOOKED_MAX` candidates were looked at. `behind`: how many
+    changes were not searched for words.
     """
 
     hits: list[SearchHit]
     more: bool
     bounded: bool
+    behind: int
 
 
 class SearchHome(NamedTuple):
@@ -114,8 +119,8 @@ def _home_of(request_view: RequestView, *, question: SearchQuestion) -> SearchHo
     owners: list[int] = []
     if question.owner is not None:
         for kind in (Kind.USER, Kind.GROUP):
-            principal = principal_of(request_view.view, usable.metalake_id, kind, question.owner)
-            owners += [] if principal is None else [principal.id]
+            found = principal_of(request_view.view, usable.metalake_id, kind, question.owner)
+            owners += [] if found is None else [found.id]
     return SearchHome(usable, tags, tuple(owners))
 
 
@@ -136,7 +141,9 @@ class _Search:
         self.limit = limit
         self.hits: dict[int, SearchHit] = {}
         self.more = self.bounded = False
+        self.behind = 0
         self.looked: set[int] = set()
+        self.words = question_words(question.words)
 
     async def run(self) -> SearchAnswer:
         """Read tier by tier until there are enough hits."""
@@ -151,8 +158,10 @@ class _Search:
                 await self._run_tier(TIER_NAME, await self._named(question.name), judge=self._judge_name)
             if len(question.name) >= PREFIX_MIN or not question.words:
                 await self._run_tier(TIER_START, await self._beginning(question.name), judge=self._judge_start)
+            if self.words:
+                await self._run_words()
         hits = sorted(self.hits.values(), key=_order)
-        return SearchAnswer(hits[: self.limit], self.more or len(hits) > self.limit, self.bounded)
+        return SearchAnswer(hits[: self.limit], self.more or len(hits) > self.limit, self.bounded, self.behind)
 
     # -- candidates ------------------------------------------------------------------------------------------------
 
@@ -179,10 +188,10 @@ class _Search:
     async def _in_range(self, low: str, high: str) -> list[SearchCandidate]:
         if len(self.hits) > self.limit:
             return []
-        name_range = NameRange(low, high, self.zones, [int(kind) for kind in self.question.kinds])
-        result = await self.ctx.look_up(partial(named_read, name_range, limit=LOOKED_MAX + 1))
-        self.bounded = self.bounded or len(result) > LOOKED_MAX
-        return result[:LOOKED_MAX]
+        wanted = NameRange(low, high, self.zones, [int(kind) for kind in self.question.kinds])
+        found = await self.ctx.look_up(partial(named_read, wanted, limit=LOOKED_MAX + 1))
+        self.bounded = self.bounded or len(found) > LOOKED_MAX
+        return found[:LOOKED_MAX]
 
     async def _chosen(self) -> list[SearchCandidate]:
         """Return the candidates that the question's tags and owner choose."""
@@ -198,9 +207,9 @@ class _Search:
         return await self.ctx.look_up(partial(candidates_read, chosen or ()))
 
     async def _ids(self, load: Callable[[], Load[list[int]]]) -> list[int]:
-        result = await self.ctx.look_up(load)
-        self.bounded = self.bounded or len(result) > LOOKED_MAX
-        return result[:LOOKED_MAX]
+        found = await self.ctx.look_up(load)
+        self.bounded = self.bounded or len(found) > LOOKED_MAX
+        return found[:LOOKED_MAX]
 
     # -- tiers -----------------------------------------------------------------------------------------------------
 
@@ -214,10 +223,13 @@ class _Search:
         await self._run_tier(
             TIER_START, [each for each in chosen if each.folded.startswith(name)], judge=self._judge_start
         )
+        if self.words:
+            await self._run_met(chosen)
 
     async def _run_tier(
-        self, tier: int, candidates: Iterable[SearchCandidate], *, judge: Callable[[VisibleNode], SearchMatch | None]
-    ) -> None:
+        self, tier: int, candidates: Iterable[SearchCandidate], *,
+        judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None], with_documents: bool = False,
+    ) -> None:  # fmt: skip
         """Decide on candidates, best first, until there are enough hits."""
         kinds = {int(kind) for kind in self.question.kinds}
         fresh = [each for each in candidates if each.id not in self.looked and each.kind in kinds]
@@ -227,40 +239,69 @@ class _Search:
                 self.more = True
                 return
             part = fresh[begin : begin + AT_ONCE]
-            seen = await visible_nodes(self.ctx, self.metalake, home=self.home.usable, candidates=part)
-            for output in seen.values():
-                matched = judge(output)
-                if matched is not None and self._passes(output):
-                    self.looked.add(output.node.id)
-                    self.hits[output.node.id] = _hit(output, tier, matched=matched)
+            seen = await visible_nodes(
+                self.ctx, self.metalake, home=self.home.usable, candidates=part, with_documents=with_documents
+            )
+            for shown in seen.values():
+                matched = judge(shown)
+                if matched is not None and self._passes(shown):
+                    self.looked.add(shown.node.id)
+                    self.hits[shown.node.id] = _hit(shown, tier, matched=matched)
 
-    def _passes(self, node: VisibleNode) -> bool:
-        below, table_format = self.question.below, self.question.table_format
-        if below and (len(node.path) <= len(below) or node.path[: len(below)] != below):
+    # -- words -----------------------------------------------------------------------------------------------------
+
+    async def _run_words(self) -> None:
+        """Read the tiers of words: from the index, and for the changes after it from the objects themselves."""
+        pending = await self.ctx.look_up(partial(pending_read, self.zones))
+        self.behind = pending.behind
+        tail = await self.ctx.look_up(partial(candidates_read, pending.changed))
+        for names_only in (True, False):
+            if len(self.hits) > self.limit:
+                return
+            wanted = WordQuery(self.words, names_only, self.zones, [int(kind) for kind in self.question.kinds])
+            is_pending = pending.has_containers(tail)
+            load = partial(indexed_read, wanted, limit=LOOKED_MAX + 1, is_container_pending=is_pending)
+            found = await self.ctx.look_up(load)
+            self.bounded = self.bounded or len(found) > LOOKED_MAX
+            untouched = [each for each in found[:LOOKED_MAX] if each.id not in pending.changed]
+            await self._run_met([*untouched, *tail], with_documents=not names_only)
+
+    async def _run_met(self, candidates: Sequence[SearchCandidate], *, with_documents: bool = True) -> None:
+        """Add the candidates whose words, or whose ancestors' names, meet every word of the question."""
+        await self._run_tier(TIER_WORDS, candidates, judge=self._judge_words, with_documents=with_documents)
+
+    def _judge_words(self, shown: VisibleNode) -> Sequence[SearchMatch] | None:
+        found = match_words(self.words, shown.node, above=shown.path[:-1], body=shown.body)
+        return None if found is None else [SearchMatch(each.where, each.text) for each in found]
+
+    def _passes(self, shown: VisibleNode) -> bool:
+        below, wanted = self.question.below, self.question.table_format
+        if below and (len(shown.path) <= len(below) or shown.path[: len(below)] != below):
             return False
-        return table_format is None or node.node.format == table_format
+        return wanted is None or shown.node.format == wanted
 
-    def _judge_identity(self, node: VisibleNode) -> SearchMatch | None:
+    def _judge_identity(self, shown: VisibleNode) -> SearchMatch | None:
         return SearchMatch("id", self.question.text)
 
-    def _judge_path(self, node: VisibleNode) -> SearchMatch | None:
-        expected, path = tuple(map(fold, self.question.path)), tuple(map(fold, node.path))
-        return SearchMatch("path", ".".join(node.path)) if path[-len(expected) :] == expected else None
+    def _judge_path(self, shown: VisibleNode) -> SearchMatch | None:
+        wanted, path = tuple(map(fold, self.question.path)), tuple(map(fold, shown.path))
+        return SearchMatch("path", ".".join(shown.path)) if path[-len(wanted) :] == wanted else None
 
-    def _judge_name(self, node: VisibleNode) -> SearchMatch | None:
-        return SearchMatch("name", node.node.name) if fold(node.node.name) == self.question.name else None
+    def _judge_name(self, shown: VisibleNode) -> SearchMatch | None:
+        return SearchMatch("name", shown.node.name) if fold(shown.node.name) == self.question.name else None
 
-    def _judge_start(self, node: VisibleNode) -> SearchMatch | None:
-        is_met = fold(node.node.name).startswith(self.question.name)
+    def _judge_start(self, shown: VisibleNode) -> SearchMatch | None:
+        is_met = fold(shown.node.name).startswith(self.question.name)
         where = "name" if self.question.words else "filter"
-        return SearchMatch(where, node.node.name) if is_met else None
+        return SearchMatch(where, shown.node.name) if is_met else None
 
 
-def _hit(visible_node: VisibleNode, tier: int, *, matched: SearchMatch) -> SearchHit:
-    node = visible_node.node
-    return SearchHit(
-        node.id, node.kind, visible_node.path, node.format, tier, (matched,), node.modified_at or node.created_at
-    )
+def _hit(shown: VisibleNode, tier: int, *, matched: SearchMatch | Sequence[SearchMatch]) -> SearchHit:
+    node, matches = shown.node, (matched,) if isinstance(matched, SearchMatch) else tuple(matched)
+    if tier == TIER_WORDS:
+        places = {each.where for each in matches}
+        tier = TIER_COMMENT if "comment" in places else TIER_COLUMNS if "column" in places else TIER_WORDS
+    return SearchHit(node.id, node.kind, shown.path, node.format, tier, matches, node.modified_at or node.created_at)
 
 
 def _kind_rank(kind: Kind) -> int:

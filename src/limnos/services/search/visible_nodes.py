@@ -15,8 +15,9 @@ from limnos.services.lookup.change_publishing import ChangesOutdated, path_of
 from limnos.services.lookup.visibility import chain_of, require_nodes_cached
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.request_scope import RequestScope
-from limnos.view.cache_miss import for_each
-from limnos.view.keys import ABSENT, node_key
+from limnos.services.search.object_words import has_columns
+from limnos.view.cache_miss import for_each, require_facts
+from limnos.view.keys import ABSENT, document_key, node_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,10 +35,17 @@ class VisibleNode(NamedTuple):
 
     node: Node
     path: tuple[str, ...]
+    body: bytes | None = None
+    """Its document, if requested."""
 
 
 async def visible_nodes(
-    ctx: Context, metalake: str, *, home: UsableCatalogs, candidates: Iterable[SearchCandidate]
+    ctx: Context,
+    metalake: str,
+    *,
+    home: UsableCatalogs,
+    candidates: Iterable[SearchCandidate],
+    with_documents: bool = False,
 ) -> dict[int, VisibleNode]:
     """Return the candidates that exist and that the caller may load, by id, all at one moment after this call.
 
@@ -48,25 +56,36 @@ async def visible_nodes(
         if each.zone in home.catalogs or each.zone == home.metalake_id:
             by_zone.setdefault(each.zone, []).append(each.id)
     scopes = tuple(RequestScope(metalake, home.catalogs.get(zone)) for zone in by_zone)
-    return await read_many_scopes(ctx, scopes, partial(_visible, by_zone=by_zone))
+    return await read_many_scopes(ctx, scopes, partial(_visible, by_zone=by_zone, with_documents=with_documents))
 
 
-def _visible(request_views: tuple[RequestView, ...], *, by_zone: dict[int, list[int]]) -> dict[int, VisibleNode]:
+def _visible(
+    request_views: tuple[RequestView, ...], *, by_zone: dict[int, list[int]], with_documents: bool
+) -> dict[int, VisibleNode]:
     pairs = zip(request_views, by_zone.items(), strict=True)
-    nodes: dict[int, VisibleNode] = {}
-    for part in for_each(pairs, lambda pair: _visible_in_zone(pair[0], pair[1][0], ids=pair[1][1])):
-        nodes |= part
-    return nodes
+    found: dict[int, VisibleNode] = {}
+    for part in for_each(pairs, lambda pair: _visible_in_zone(pair[0], pair[1], with_documents=with_documents)):
+        found |= part
+    return found
 
 
-def _visible_in_zone(request_view: RequestView, zone: int, *, ids: list[int]) -> dict[int, VisibleNode]:
+def _visible_in_zone(
+    request_view: RequestView, part: tuple[int, list[int]], *, with_documents: bool
+) -> dict[int, VisibleNode]:
+    zone, ids = part
     if request_view.zone != zone:
         raise ChangesOutdated
     if not request_view.settled.in_use:
         return {}
     require_nodes_cached(request_view, ids)
-    entries = for_each(ids, lambda node_id: _visible_node(request_view, node_id))
-    return {each.node.id: each for each in entries if each is not None}
+    shown = for_each(ids, lambda node_id: _visible_node(request_view, node_id))
+    seen = {each.node.id: each for each in shown if each is not None}
+    described = [each for each in seen.values() if with_documents and has_columns(each.node.kind, each.node.format)]
+    keys = [document_key(each.node.id) for each in described]
+    documents = require_facts(request_view.view, keys, zone=zone)
+    for each, document in zip(described, documents, strict=True):
+        seen[each.node.id] = each._replace(body=None if document is None else document.body)
+    return seen
 
 
 def _visible_node(request_view: RequestView, node_id: int) -> VisibleNode | None:

@@ -91,6 +91,8 @@ ZONES = Sql(
     on_sqlite=_ZONES.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
 )
 _ALL = 2**62
+DATA_ONLY = "data"
+"""In a commit's change row in place of a name: neither comment nor current schema changed, so searches skip it."""
 BELOW_MAX = 100_000
 """How many objects a transaction may read to compute heights of subtrees before it refuses another one."""
 
@@ -331,9 +333,13 @@ class NodeWrites:
         self.tx.count(RECORD, {"id": node.id, "record": encode(record), **self._stamp()})
         self.tx.changed(ChangeDraft("alter", node.kind, node.id, node.name_space, moves_access=moves_access))
 
-    def committed(self, node: Node) -> None:
-        """Write the change row of a commit to the node's document. The node's own row keeps its last modifier."""
-        self.tx.changed(ChangeDraft("commit", node.kind, node.id, node.name_space))
+    def committed(self, node: Node, *, keeps_words: bool = False) -> None:
+        """Write the change row of a commit to the node's document. The node's own row keeps its last modifier.
+
+        With `keeps_words` the row says that neither comment nor current schema changed.
+        """
+        note = DATA_ONLY if keeps_words else None
+        self.tx.changed(ChangeDraft("commit", node.kind, node.id, node.name_space, new_name=note))
 
     def drop(self, node: Node, *, keep_ms: int = 0, purges: bool = False) -> None:
         """Drop the node. Raises ProtectedObject.

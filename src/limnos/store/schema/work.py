@@ -382,3 +382,33 @@ import_object = Table(
     PrimaryKeyConstraint("import_id", "old_id"),
     sqlite_with_rowid=False,
 )
+
+search_text = Table(
+    "search_text",
+    metadata,
+    Column("object_id", Id, primary_key=True, autoincrement=False),
+    Column("zone", Id, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("columns", Text, nullable=False),
+    Column("comment", Text, nullable=False),
+)
+"""The words of objects, for searches. SQLite has a full-text table over it, PostgreSQL two columns of its own."""
+Index("search_text_zone", search_text.c.zone)
+
+search_position = Table(
+    "search_position",
+    metadata,
+    Column("zone", Id, primary_key=True, autoincrement=False),
+    Column("epoch", Id, nullable=False),
+    Column("revision", Id, nullable=False),
+    Column("scan_after", Id),
+)
+"""Up to which change of a zone its words are stored. `scan_after` is the last object read while all are read anew."""
+
+search_lease = Table(
+    "search_lease",
+    metadata,
+    Column("one", SmallInteger, primary_key=True, autoincrement=False),
+    Column("holder", Text, nullable=False),
+    Column("leased_until", Id, nullable=False),
+)

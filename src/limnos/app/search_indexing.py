@@ -1,0 +1,58 @@
+"""Indexing of words for searches: one node at a time holds the lease, and stores words while zones are behind.
+
+May import `services`, `store` and the rooms below. `services.search.indexing` says what a step does. A node that is
+killed loses nothing: the next one takes the lease when it ends, and goes on at the stored positions.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+from limnos.app.work_poller import WorkPoller
+from limnos.model.permits import upkeep_permit
+from limnos.services.search.indexing import index_step
+from limnos.store.activity.search_index import zones_behind_read
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from limnos.services.request.node_services import NodeServices
+
+log = get_logger("limnos.search")
+LEASE_MS: Final = 30_000
+STEPS = Counter(
+    "limnos_search_index_steps_total", "Steps of the index of words on this node, by outcome.", ("outcome",)
+)
+
+
+class SearchIndexing(WorkPoller):
+    """The index of words, as far as this node fills it."""
+
+    works = "index of words"
+
+    def __init__(self, services: NodeServices) -> None:
+        super().__init__()
+        self.services = services
+        self.holder = uuid4().hex
+        self._permit = upkeep_permit("limnos")
+
+    async def _take(self) -> None:
+        """Index all zones that are behind, if this node gets the lease."""
+        try:
+            is_left = await self._is_behind()
+            while is_left and await self._lease():
+                is_left = bool(await index_step(self.services))
+                STEPS["done",] += 1
+        except Exception as error:  # noqa: BLE001 - searches tell what they lack; tried again
+            STEPS["failed",] += 1
+            log.warning("words were not indexed", error=f"{type(error).__name__}: {error}")
+
+    async def _is_behind(self) -> bool:
+        return bool(await self.services.gate.look_up(partial(zones_behind_read, limit=1)))
+
+    async def _lease(self) -> bool:
+        return await self.services.store.submit(
+            self._permit, lambda tx: tx.search.lease(self.holder, lease_ms=LEASE_MS)
+        )

@@ -1,0 +1,83 @@
+"""Indexed words: candidates of a question's words from the index, and the objects that changed after it.
+
+May import the rooms below. The index lacks the last changes. A search reads these from the change feed, up to a limit,
+and looks at their objects itself, so that it finds what was committed before it.
+"""
+
+from __future__ import annotations
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.kinds import CONTAINERS
+from limnos.store.activity.search_index import changed_read, progress_read, words_read
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from limnos.store.objects.name_search import SearchCandidate
+    from limnos.store.sql import Load
+
+TAIL_MAX: Final = 2_000
+"""The most changes after the index that a search reads."""
+SPLIT_WORDS_MAX: Final = 4
+"""The most words of a question of which some may be met by ancestors."""
+_CONTAINERS: Final = frozenset(map(int, CONTAINERS))
+
+
+class WordQuery(NamedTuple):
+    """Words to look up: in names only or everywhere, in some zones, of some kinds."""
+
+    words: tuple[str, ...]
+    names_only: bool
+    zones: Sequence[int]
+    kinds: Sequence[int]
+
+
+class PendingChanges(NamedTuple):
+    """The objects that changed after the index, and how many changes are neither indexed nor read."""
+
+    changed: frozenset[int]
+    behind: int
+
+    def has_containers(self, candidates: Collection[SearchCandidate]) -> bool:
+        """Return whether a container is among the changed objects, so that the index does not tell all names above."""
+        return any(each.id in self.changed and each.kind in _CONTAINERS for each in candidates)
+
+
+def pending_read(zones: Collection[int]) -> Load[PendingChanges]:
+    """Read what changed after the index in some zones, at most `TAIL_MAX` changes."""
+    changed: set[int] = set()
+    behind, room = 0, TAIL_MAX
+    for progress in (yield from progress_read(zones)):
+        if progress.is_lost or progress.scan_after is not None or progress.revision is None:
+            behind += progress.behind
+            continue
+        until = min(progress.newest, progress.revision + room)
+        if until > progress.revision:
+            changed.update((yield from changed_read(progress.zone, since=progress.revision, until=until)))
+        room -= until - progress.revision
+        behind += progress.newest - until
+    return PendingChanges(frozenset(changed), behind)
+
+
+def indexed_read(wanted: WordQuery, *, limit: int, is_container_pending: bool) -> Load[list[SearchCandidate]]:
+    """Read candidates whose own words meet all words, or all but those that names of containers meet."""
+    found = {each.id: each for each in (yield from _read(wanted, wanted.words, limit=limit))}
+    if not 1 < len(wanted.words) <= SPLIT_WORDS_MAX:
+        return list(found.values())
+    above = []
+    for word in wanted.words:
+        containers = wanted._replace(names_only=True, kinds=sorted(_CONTAINERS))
+        if is_container_pending or (yield from _read(containers, (word,), limit=1)):
+            above.append(word)
+    for count in range(1, len(wanted.words)):
+        for met_above in combinations(above, count):
+            own = tuple(word for word in wanted.words if word not in met_above)
+            if own and len(found) < limit:
+                found |= {each.id: each for each in (yield from _read(wanted, own, limit=limit - len(found)))}
+    return list(found.values())
+
+
+def _read(wanted: WordQuery, words: Sequence[str], *, limit: int) -> Load[list[SearchCandidate]]:
+    return words_read(words, names_only=wanted.names_only, zones=wanted.zones, kinds=wanted.kinds, limit=limit)

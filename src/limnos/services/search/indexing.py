@@ -1,0 +1,90 @@
+"""Indexing: stores the words of changed objects, step by step, beside requests and never in a commit's transaction.
+
+May import the rooms below. A step takes the next changes of a zone, or the next of its objects where the changes are
+no longer known: after a restore, when the feed was pruned past the position, and the first time. The position moves in
+the transaction of the words. Decision record 0148.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from limnos.model.permits import upkeep_permit
+from limnos.services.search.object_words import has_columns, object_words
+from limnos.store.activity.search_index import (
+    IndexedText,
+    ZoneProgress,
+    changed_read,
+    scan_read,
+    zones_behind_read,
+)
+from limnos.store.objects.documents import document_bodies_read
+from limnos.store.objects.nodes import live_nodes_read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.entities import Node
+    from limnos.services.request.node_services import NodeServices
+    from limnos.store.sql import Load
+    from limnos.store.tx import Tx
+
+ZONES_AT_ONCE: Final = 100
+REVISIONS_AT_ONCE: Final = 500
+OBJECTS_AT_ONCE: Final = 200
+"""Objects whose documents are read together."""
+PARSED_AT_ONCE: Final = 10
+"""Documents that are parsed before other work of the node has its turn."""
+
+
+async def index_step(services: NodeServices) -> int:
+    """Index the next part of each zone that is behind. Returns how many of them still lack what was known before."""
+    behind = await services.gate.look_up(partial(zones_behind_read, limit=ZONES_AT_ONCE))
+    left = [await _index_zone(services, progress) for progress in behind]
+    return sum(left) + (len(behind) == ZONES_AT_ONCE)
+
+
+async def _index_zone(services: NodeServices, progress: ZoneProgress) -> bool:
+    """Index the next part of a zone, and move its position. Returns whether more of it was known to be left."""
+    scan_after, revision = progress.scan_after, progress.revision
+    if progress.is_lost:
+        scan_after, revision = 0, progress.newest
+    if scan_after is not None:
+        ids = await services.gate.look_up(partial(scan_read, progress.zone, after=scan_after, limit=OBJECTS_AT_ONCE))
+        until = progress.newest if revision is None else revision
+        following = ids[-1] if len(ids) == OBJECTS_AT_ONCE else None
+    else:
+        since = revision or 0
+        until, following = min(progress.newest, since + REVISIONS_AT_ONCE), None
+        ids = await services.gate.look_up(partial(changed_read, progress.zone, since=since, until=until))
+    texts: list[IndexedText] = []
+    for begin in range(0, len(ids), OBJECTS_AT_ONCE):
+        texts += await _texts(services, ids[begin : begin + OBJECTS_AT_ONCE])
+
+    def write(tx: Tx) -> None:
+        if tx.search.is_at(progress):
+            tx.search.replace(ids, texts)
+            tx.search.reached(progress.zone, epoch=progress.epoch, revision=until, scan_after=following)
+
+    await services.store.submit(upkeep_permit("limnos"), write)
+    return following is not None or until < progress.newest
+
+
+async def _texts(services: NodeServices, ids: Sequence[int]) -> list[IndexedText]:
+    nodes, bodies = await services.gate.look_up(partial(_objects_read, ids))
+    texts: list[IndexedText] = []
+    for number, node in enumerate(nodes, 1):
+        words = object_words(node, bodies.get(node.id))
+        texts.append(IndexedText(node.id, node.zone, words.name, words.columns, words.comment))
+        if number % PARSED_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return texts
+
+
+def _objects_read(ids: Sequence[int]) -> Load[tuple[list[Node], dict[int, bytes]]]:
+    nodes = yield from live_nodes_read(ids)
+    described = [node.id for node in nodes if has_columns(node.kind, node.format)]
+    bodies = (yield from document_bodies_read(described)) if described else {}
+    return nodes, bodies

@@ -1,0 +1,80 @@
+"""Words of objects: which words an object has, from its record and its document, and how a question's words meet them.
+
+May import the rooms below. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.formats.iceberg.descriptions import columns_of, summary_of
+from limnos.model.kinds import Kind
+from limnos.services.request.table_formats import ICEBERG
+from limnos.services.search.words import ObjectWords, is_met, words_of
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Node
+
+
+class WordMatch(NamedTuple):
+    """Where a word was met: `name`, `above` (the name of an ancestor), `column` or `comment`, and the text there."""
+
+    where: str
+    text: str
+
+
+def has_columns(kind: Kind, table_format: str) -> bool:
+    """Return whether the document of such an object tells columns and a comment."""
+    return kind is Kind.VIEW or (kind is Kind.TABLE and table_format == ICEBERG)
+
+
+def object_words(node: Node, body: bytes | None) -> ObjectWords:
+    """Return the words of an object. `body` is its document; None without one."""
+    texts = [comment] if (comment := getattr(node.record, "comment", None)) else []
+    columns = []
+    if body is not None and has_columns(node.kind, node.format):
+        texts += [summary_of(body).comment or ""]
+        columns = columns_of(body)
+        texts += [column.doc for column in columns if column.doc]
+    return ObjectWords(
+        words_of([node.name]), words_of(column.name.rpartition(".")[2] for column in columns), words_of(texts)
+    )
+
+
+def match_words(
+    words: tuple[str, ...], node: Node, *, above: tuple[str, ...], body: bytes | None
+) -> list[WordMatch] | None:
+    """Return where each word is met, in the best place: name, ancestor, column, comment. None if one is not met.
+
+    At least one word must be met by the object itself.
+    """
+    name, ancestors = words_of([node.name]), [(each, words_of([each])) for each in above]
+    found: list[WordMatch | None] = []
+    for word in words:
+        ancestor = next((each for each, text in ancestors if is_met(word, text)), None)
+        if is_met(word, name):
+            found.append(WordMatch("name", node.name))
+        else:
+            found.append(None if ancestor is None else WordMatch("above", ancestor))
+    if all(found) and any(each is not None and each.where == "name" for each in found):
+        return [each for each in found if each is not None]
+    own = object_words(node, body)
+    is_met_above = all(found)  # then one word must be the object's own as well
+    for place, word in enumerate(words):
+        if found[place] is None or is_met_above:
+            found[place] = _own_match(word, own, body=body) or found[place]
+    whole = [each for each in found if each is not None]
+    is_own = any(each.where != "above" for each in whole)
+    return whole if len(whole) == len(words) and is_own else None
+
+
+def _own_match(word: str, own: ObjectWords, *, body: bytes | None) -> WordMatch | None:
+    """Return where an object's columns or comment meet a word, or None."""
+    if is_met(word, own.columns):
+        return WordMatch("column", _column(word, body or b""))
+    return WordMatch("comment", "") if is_met(word, own.comment) else None
+
+
+def _column(word: str, body: bytes) -> str:
+    """Return the full name of the first column that meets a word."""
+    return next((each.name for each in columns_of(body) if is_met(word, words_of([each.name.rpartition(".")[2]]))), "")

@@ -1,0 +1,66 @@
+"""Words: the parts of names and texts that searches compare, and which of them a question's words meet.
+
+May import `names` and the standard library. Pure. A word is met by every word that begins with it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.names.folding import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+WORD_MIN: Final = 2
+"""The shortest word of a question that is searched."""
+WORD_MAX: Final = 64
+WORDS_MAX: Final = 20_000
+"""The most words of one text that are kept."""
+_RUN: Final = re.compile(r"[^\W_]+")
+_PIECE: Final = re.compile(r"[0-9]+|[^\W\d_]+")
+_CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+class ObjectWords(NamedTuple):
+    """The words of an object: of its name, of its columns' names, and of its comment and its columns' documentation.
+
+    Each is a text of words, separated by spaces.
+    """
+
+    name: str
+    columns: str
+    comment: str
+
+
+def words_of(texts: Iterable[str]) -> str:
+    """Return the words of texts, each once and in order.
+
+    A text's runs of letters and digits are words, and so are their parts at changes of case or between letters and
+    digits. A short text is also one word without its separators, so that `flight_id` and `flightId` have the same.
+    """
+    found: dict[str, None] = {}
+    for text in texts:
+        runs = _RUN.findall(text)
+        for run in runs:
+            found.setdefault(fold(run)[:WORD_MAX])
+            for piece in _PIECE.findall(run):
+                for part in _CAMEL.split(piece):
+                    found.setdefault(fold(part)[:WORD_MAX])
+        if 1 < len(runs) <= 8 and len(text) <= WORD_MAX:
+            found.setdefault(fold("".join(runs))[:WORD_MAX])
+        if len(found) > WORDS_MAX:
+            break
+    return " ".join(word for word in found if word)
+
+
+def question_words(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the words to search for out of a question's: their runs of letters and digits, folded, each once."""
+    runs = (fold(run)[:WORD_MAX] for word in words for run in _RUN.findall(word))
+    return tuple(dict.fromkeys(run for run in runs if len(run) >= WORD_MIN))
+
+
+def is_met(word: str, text: str) -> bool:
+    """Return whether a word of a text, as `words_of` makes it, begins with a word."""
+    return text.startswith(word) or f" {word}" in text

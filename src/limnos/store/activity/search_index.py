@@ -1,0 +1,222 @@
+"""The index of words: words of objects, the position up to which each zone is indexed, and the node that fills it.
+
+May import `model` and the room's `sql`, `feed`, `name_search`. Knows no right and no form of a word: words are given
+as texts separated by spaces. On SQLite a full-text table (FTS5) indexes the texts, on PostgreSQL `tsvector` columns.
+A row of the index never tells a name: callers read names, paths and rights from the view.
+"""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.store.objects.name_search import SearchCandidate
+from limnos.store.objects.nodes import DATA_ONLY
+from limnos.store.sql import Load, Sql, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from limnos.store.transaction import StoreTransaction
+
+
+class IndexedText(NamedTuple):
+    """The words of one object, of its name, its columns and its comment."""
+
+    object_id: int
+    zone: int
+    name: str
+    columns: str
+    comment: str
+
+
+class ZoneProgress(NamedTuple):
+    """How far a zone is indexed.
+
+    `revision` and `epoch` are None if it never was. `scan_after` is not None while all its objects are read anew.
+    """
+
+    zone: int
+    newest: int
+    pruned_to: int
+    epoch: int
+    indexed_epoch: int | None
+    revision: int | None
+    scan_after: int | None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the changes since the position are no longer known, so that all objects must be read."""
+        return self.revision is None or self.indexed_epoch != self.epoch or self.revision < self.pruned_to
+
+    @property
+    def behind(self) -> int:
+        """How many changes are not indexed; all of them while the objects are read anew."""
+        if self.is_lost or self.scan_after is not None or self.revision is None:
+            return max(1, self.newest)
+        return self.newest - self.revision
+
+
+def _among(name: str) -> tuple[str, str]:
+    return (
+        f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:{name} AS json)) v",
+        f"SELECT value FROM json_each(:{name})",
+    )
+
+
+_PROGRESS = (
+    "SELECT c.zone, c.revision, c.pruned_to, s.epoch, p.epoch, p.revision, p.scan_after FROM clock c CROSS JOIN store s"
+    " LEFT JOIN search_position p ON p.zone = c.zone"
+)
+BEHIND = Sql(
+    f"{_PROGRESS} WHERE c.zone <> 0 AND (p.revision IS NULL OR p.revision <> c.revision OR p.epoch <> s.epoch"
+    " OR p.scan_after IS NOT NULL) ORDER BY c.zone LIMIT :limit"
+)
+PROGRESS_OF = Sql(
+    f"{_PROGRESS} WHERE c.zone IN ({_among('zones')[0]})",
+    on_sqlite=f"{_PROGRESS} WHERE c.zone IN ({_among('zones')[1]})",
+)
+CHANGED = Sql(
+    "SELECT DISTINCT node_id FROM change WHERE zone = :zone AND revision > :since AND revision <= :until"
+    " AND kind <= :node_kinds AND operation IN ('create', 'alter', 'commit', 'move', 'drop', 'undrop')"
+    f" AND NOT (operation = 'commit' AND coalesce(new_name, '') = '{DATA_ONLY}')"
+)
+SCAN = Sql("SELECT id FROM node WHERE zone = :zone AND id > :after AND deleted = 0 ORDER BY id LIMIT :limit")
+TEXTS = Sql(
+    f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({_among('ids')[0]})",
+    on_sqlite=f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({_among('ids')[1]})",
+)
+_HITS = "SELECT n.id, n.zone, n.kind, coalesce(n.folded, ''), n.format FROM"
+_HITS_REST = "n.deleted = 0 AND n.zone IN ({zones}) AND n.kind IN ({kinds}) LIMIT :limit"
+
+
+def _hits(column: str) -> Sql:
+    """Build the search for words. PostgreSQL takes `:query`, SQLite `:match`; each also mentions the other's."""
+    return Sql(
+        f"{_HITS} search_text t JOIN node n ON n.id = t.object_id WHERE t.{column} @@ CAST(:query AS tsquery)"
+        f" AND CAST(:match AS text) <> '' AND {_HITS_REST.format(zones=_among('zones')[0], kinds=_among('kinds')[0])}",
+        on_sqlite=f"{_HITS} search_words w CROSS JOIN node n ON n.id = w.rowid WHERE search_words MATCH :match"
+        f" AND :query <> '' AND {_HITS_REST.format(zones=_among('zones')[1], kinds=_among('kinds')[1])}",
+    )
+
+
+IN_NAMES, IN_ALL = _hits("name_vector"), _hits("all_vector")
+_LEXEMES = "array_to_tsvector(array_remove(string_to_array({text}, ' '), ''))"
+PUT = Sql(
+    "INSERT INTO search_text (object_id, zone, name, columns, comment, name_vector, all_vector) VALUES"
+    f" (:id, :zone, :name, :columns, :comment, {_LEXEMES.format(text='CAST(:name AS text)')},"
+    f" {_LEXEMES.format(text='CAST(:all AS text)')})",
+    on_sqlite="INSERT INTO search_text (object_id, zone, name, columns, comment) SELECT :id, :zone, :name, :columns, :comment"
+    " WHERE :all IS NOT NULL",
+)
+DELETE = Sql("DELETE FROM search_text WHERE object_id = :id")
+FTS_PUT: Final = "INSERT INTO search_words (rowid, name, columns, comment) VALUES (:id, :name, :columns, :comment)"
+FTS_DELETE: Final = "INSERT INTO search_words (search_words, rowid, name, columns, comment) VALUES ('delete', :id, :name, :columns, :comment)"
+_UNUSED = "CAST(:name AS text) = CAST(:columns AS text) AND CAST(:comment AS text) = ''"
+INDEX_PUT = Sql(
+    f"UPDATE search_text SET zone = zone WHERE object_id = :id AND {_UNUSED} AND FALSE",
+    on_sqlite=FTS_PUT,
+)
+INDEX_DELETE = Sql(
+    f"UPDATE search_text SET zone = zone WHERE object_id = :id AND {_UNUSED} AND FALSE",
+    on_sqlite=FTS_DELETE,
+)
+"""On PostgreSQL the row has its vectors; there these statements change nothing."""
+POSITION_PUT = Sql(
+    "INSERT INTO search_position (zone, epoch, revision, scan_after) VALUES (:zone, :epoch, :revision, :scan_after)"
+    " ON CONFLICT (zone) DO UPDATE SET epoch = excluded.epoch, revision = excluded.revision, scan_after = excluded.scan_after"
+)
+POSITION = Sql("SELECT epoch, revision, scan_after FROM search_position WHERE zone = :zone")
+LEASE = Sql(
+    "INSERT INTO search_lease (one, holder, leased_until) VALUES (1, :holder, :until) ON CONFLICT (one) DO UPDATE"
+    " SET holder = excluded.holder, leased_until = excluded.leased_until"
+    " WHERE search_lease.leased_until <= :now OR search_lease.holder = excluded.holder"
+)
+
+
+def zones_behind_read(*, limit: int) -> Load[list[ZoneProgress]]:
+    """Read the zones whose words lack changes."""
+    rows = yield BEHIND, {"limit": limit}
+    return [ZoneProgress(*row) for row in rows]
+
+
+def progress_read(zones: Collection[int]) -> Load[list[ZoneProgress]]:
+    """Read how far zones are indexed."""
+    rows = yield PROGRESS_OF, {"zones": dumps(sorted(zones))}
+    return [ZoneProgress(*row) for row in rows]
+
+
+def changed_read(zone: int, *, since: int, until: int) -> Load[list[int]]:
+    """Read the ids of the nodes that changed after a revision, up to another."""
+    rows = yield CHANGED, {"zone": zone, "since": since, "until": until, "node_kinds": 19}
+    return [row[0] for row in rows]
+
+
+def scan_read(zone: int, *, after: int, limit: int) -> Load[list[int]]:
+    """Read the ids of live nodes of a zone, those after an id."""
+    rows = yield SCAN, {"zone": zone, "after": after, "limit": limit}
+    return [row[0] for row in rows]
+
+
+def texts_read(ids: Collection[int]) -> Load[dict[int, IndexedText]]:
+    """Read the stored words of objects."""
+    rows = yield TEXTS, {"ids": dumps(sorted(ids))}
+    return {row[0]: IndexedText(*row) for row in rows}
+
+
+def words_read(
+    words: Sequence[str], *, names_only: bool, zones: Collection[int], kinds: Collection[int], limit: int
+) -> Load[list[SearchCandidate]]:
+    """Read candidates of which each word begins a word: of the name with `names_only`, else of anything."""
+    match = " ".join(f'"{word}" *' for word in words)
+    params: dict[str, Value] = {
+        "match": f"name : ({match})" if names_only else match,
+        "query": " & ".join(f"'{word}':*" for word in words),
+        "zones": dumps(sorted(zones)),
+        "kinds": dumps(sorted(kinds)),
+        "limit": limit,
+    }
+    rows = yield IN_NAMES if names_only else IN_ALL, params
+    return [SearchCandidate(*row) for row in rows]
+
+
+class SearchIndexWrites:
+    """Writes of the index, for the node that fills it."""
+
+    def __init__(self, tx: StoreTransaction) -> None:
+        self.tx = tx
+
+    def lease(self, holder: str, *, lease_ms: int) -> bool:
+        """Take or renew the lease. Returns False if another node holds it."""
+        now = self.tx.now_ms
+        return self.tx.count(LEASE, {"holder": holder, "until": now + lease_ms, "now": now}) > 0
+
+    def is_at(self, progress: ZoneProgress) -> bool:
+        """Return whether a zone's position is still the one that was read."""
+        rows = self.tx.rows(POSITION, {"zone": progress.zone})
+        known = (progress.indexed_epoch, progress.revision, progress.scan_after)
+        return (tuple(rows[0]) if rows else (None, None, None)) == known
+
+    def reached(self, zone: int, *, epoch: int, revision: int, scan_after: int | None) -> None:
+        """Store how far a zone is indexed."""
+        self.tx.count(POSITION_PUT, {"zone": zone, "epoch": epoch, "revision": revision, "scan_after": scan_after})
+
+    def replace(self, ids: Collection[int], texts: Sequence[IndexedText]) -> None:
+        """Replace the words of objects by new ones; without new ones an object's words are removed."""
+        wanted = {text.object_id: text for text in texts}
+        known = {row[0]: IndexedText(*row) for row in self.tx.rows(TEXTS, {"ids": dumps(sorted(ids))})}
+        for object_id in ids:
+            old, new = known.get(object_id), wanted.get(object_id)
+            if old == new:
+                continue
+            if old is not None:
+                self.tx.count(INDEX_DELETE, _params(old))
+                self.tx.count(DELETE, {"id": object_id})
+            if new is not None:
+                params = _params(new) | {"zone": new.zone, "all": f"{new.name} {new.columns} {new.comment}"}
+                self.tx.count(PUT, params)
+                self.tx.count(INDEX_PUT, _params(new))
+
+
+def _params(text: IndexedText) -> dict[str, int | str]:
+    return {"id": text.object_id, "name": text.name, "columns": text.columns, "comment": text.comment}

@@ -1,0 +1,148 @@
+"""Search by words: parts of names, columns at every depth, comments and ancestors; exact before and after indexing."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.services.search import indexed_words, indexing
+from limnos.services.search.indexing import index_step
+from tests.http.admin.catalog.test_searches import CANARY, SEARCH, ask, found, move
+from tests.http.driver import API, OWN, DriverNode, grant
+from tests.http.iceberg.wire import commit, make_space, make_table, make_view, set_properties, table_path
+
+NESTED = {
+    "type": "struct",
+    "fields": [
+        {"id": 1, "name": "flightId", "required": True, "type": "long", "doc": "number in the bureau's files"},
+        {"id": 2, "name": "home", "required": False, "type": {"type": "struct", "fields": [
+            {"id": 3, "name": "postal_code", "required": False, "type": "string"},
+        ]}},
+    ],
+}  # fmt: skip
+
+
+def index(node: DriverNode) -> None:
+    """Index all that is committed."""
+    while node.runner.run(index_step(node.built.services)):
+        pass
+
+
+def filled(node: DriverNode) -> None:
+    """Make tables, a view and a namespace with words of all sorts."""
+    make_table(node, "nyc", "daily_flights", schema=NESTED)
+    make_table(node, "nyc", "weather")
+    make_table(node, "paris", "flightsArchive")
+    make_view(node, "nyc", "late")
+    make_space(node, "bureau", comment="what the harbour tells")
+    commit(node, "nyc", "weather", updates=[set_properties(comment="Rainfall of three airports")])
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_words_are_found_in_names_columns_comments_and_ancestors(node: DriverNode, *, indexed: bool) -> None:
+    """The same is found from the changes after the index as from the index itself, and told with what matched."""
+    index(node)  # of nothing: from now on the changes are known
+    filled(node)
+    if indexed:
+        index(node)
+
+    assert found(node, "flights") == ["main.paris.flightsArchive", "main.nyc.daily_flights"]
+    assert found(node, "nyc flights") == ["main.nyc.daily_flights"]
+    assert found(node, "archive paris") == ["main.paris.flightsArchive"]
+    assert found(node, "flightid") == ["main.nyc.daily_flights"]
+    (postal,) = ask(node, "postal")["hits"]
+    assert (postal["tier"], postal["matched"]) == (4, [{"where": "column", "text": "home.postal_code"}])
+    (rain,) = ask(node, "rainfall airp")["hits"]
+    assert (rain["path"], rain["tier"]) == (["main", "nyc", "weather"], 5)
+    assert found(node, "harbour") == ["main.bureau"]
+    assert found(node, "bureau files nyc") == ["main.nyc.daily_flights"]
+    assert found(node, "lights") == found(node, "nyc paris") == []
+    assert ask(node, "flights")["behind"] == 0
+
+
+def test_changes_after_the_index_are_found_at_once(node: DriverNode) -> None:
+    """A commit, a rename of an ancestor, a drop and a restore each hold for the next search, without indexing."""
+    filled(node)
+    index(node)
+    commit(node, "nyc", "weather", updates=[set_properties(comment="Snow")])
+    assert (found(node, "rainfall"), found(node, "snow")) == ([], ["main.nyc.weather"])
+    move(node, "namespace", ["nyc"], ["york"])
+    assert (found(node, "nyc flights"), found(node, "york flights")) == ([], ["main.york.daily_flights"])
+    node.delete(table_path("york", "daily_flights"))
+    assert found(node, "daily") == found(node, "postal") == []
+    index(node)
+    assert (found(node, "daily"), found(node, "york weather")) == ([], ["main.york.weather"])
+
+
+def test_a_restored_object_and_a_pruned_feed_are_indexed_anew(node: DriverNode) -> None:
+    """What came back is found; where the changes are no longer known all objects are read, and that is told."""
+    filled(node)
+    index(node)
+    node.delete(table_path("nyc", "weather"))
+    trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
+    number = node.get(trash).json()["trash"][0]["id"]
+    node.done("POST", f"{trash}/{number}/undrop", {})
+    assert found(node, "rainfall") == ["main.nyc.weather"]
+    services = node.built.services
+    node.runner.run(services.store.submit(indexing.upkeep_permit("t"), _lose_positions))
+
+    assert ask(node, "rainfall")["behind"] > 0
+    index(node)
+    assert (found(node, "rainfall"), ask(node, "rainfall")["behind"]) == (["main.nyc.weather"], 0)
+
+
+def _lose_positions(tx: object) -> None:
+    for (zone,) in tx.rows(indexing_zones(), {}):  # type: ignore[attr-defined]
+        tx.search.reached(zone, epoch=1, revision=0, scan_after=None)  # type: ignore[attr-defined]
+
+
+def indexing_zones() -> object:
+    """Every zone with a position."""
+    from limnos.store.sql import Sql
+
+    return Sql("SELECT zone FROM search_position")
+
+
+def test_more_changes_than_a_search_reads_are_told(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beyond its limit a search says how many changes it did not look at, until they are indexed."""
+    index(node)
+    monkeypatch.setattr(indexed_words, "TAIL_MAX", 2)
+    filled(node)
+    behind = ask(node, "postal")["behind"]
+    index(node)
+
+    assert behind > 0
+    assert (ask(node, "postal")["behind"], found(node, "postal")) == (0, ["main.nyc.daily_flights"])
+
+
+def test_many_objects_are_indexed_in_steps(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first reading of a zone goes on where a step ended."""
+    monkeypatch.setattr(indexing, "OBJECTS_AT_ONCE", 3)
+    filled(node)
+    for number in range(7):
+        make_table(node, "many", f"part_{number}_x")
+    index(node)
+
+    assert len(found(node, "part", more="&kind=table")) == 7
+    assert len(found(node, "many part kind:table")) == 7
+
+
+def test_words_of_hidden_objects_are_told_to_nobody(node: DriverNode) -> None:
+    """A column's or comment's word of a hidden table finds nothing, indexed or not; filters and words meet."""
+    index(node)
+    filled(node)
+    make_table(node, CANARY, "x", schema=NESTED)
+    grant(node, "ana", "USE_CATALOG", kind="CATALOG", on="main")
+    grant(node, "ana", "USE_SCHEMA SELECT_TABLE", kind="SCHEMA", on="main.nyc")
+    before = found(node, "postal", user="ana")
+    index(node)
+
+    assert before == found(node, "postal", user="ana") == ["main.nyc.daily_flights"]
+    assert CANARY in str(found(node, "postal"))
+    for question in ("flights", "postal", "code", f"{CANARY} postal", "harbour"):
+        assert CANARY not in str(ask(node, question, user="ana")["hits"])
+        assert "bureau" not in str([hit["path"] for hit in ask(node, question, user="ana")["hits"]])
+    node.done("POST", f"{API}/lake/tags", {"name": "pii"})
+    node.done("POST", f"{API}/lake/objects/table/main.nyc.daily_flights/tags", {"tagsToAdd": ["pii"]})
+    assert found(node, "postal tag:pii") == ["main.nyc.daily_flights"]
+    assert found(node, "rainfall tag:pii") == []
+    assert node.get(f"{SEARCH}?q=postal", user="stranger").status == 403

@@ -1,0 +1,38 @@
+"""Words of names and texts, and which of them a question's words meet."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.services.search.words import WORD_MAX, is_met, question_words, words_of
+
+
+@pytest.mark.parametrize(
+    "name, asked",
+    [
+        ("flight_id", "flightid"), ("flight_id", "id"), ("flightId", "flight"), ("flightId", "FLIGHT_ID"), ("HTTPServer2", "server"),
+        ("HTTPServer2", "http"), ("orders-2024.eu", "2024"), ("orders 2024", "orders2024"), ("Größe", "GRÖSSE"), ("таблица_рейсов", "рейс"),
+        ("flights", "fl"),
+    ],
+)  # fmt: skip
+def test_a_word_meets_parts_of_a_name_by_their_start(name: str, asked: str) -> None:
+    """Separators, digits and capitals part a name, and the parts, the runs and the whole are its words."""
+    text = words_of([name])
+
+    assert all(is_met(word, text) for word in question_words([asked])), text
+
+
+@pytest.mark.parametrize("name, asked", [("flights", "lights"), ("flight_id", "idx"), ("a b", "abc")])
+def test_other_words_are_not_met(name: str, asked: str) -> None:
+    """A word inside another one, a longer word and a missing one are no match."""
+    assert not all(is_met(word, words_of([name])) for word in question_words([asked]))
+
+
+def test_words_are_bounded() -> None:
+    """Long words are cut alike on both sides; words of one letter are not searched; each word is there once."""
+    long = "x" * 200
+
+    assert words_of([long]) == "x" * WORD_MAX
+    assert is_met(question_words([long])[0], words_of([long]))
+    assert question_words(["a", "b_c", "id-id"]) == ("id",)
+    assert words_of(["id", "ID", ""]) == "id"

@@ -1,0 +1,69 @@
+"""The index of words, on both stores: words are found by their starts, replaced, removed; positions and the lease."""
+
+from __future__ import annotations
+
+from limnos.model.kinds import Kind
+from limnos.store.activity.search_index import (
+    IndexedText,
+    progress_read,
+    texts_read,
+    words_read,
+    zones_behind_read,
+)
+from tests.backends import StoreLab
+from tests.store.world import StoreWorld, add_namespace
+
+KINDS = [int(kind) for kind in Kind]
+
+
+def hits(lab: StoreLab, world: StoreWorld, *words: str, names_only: bool = False) -> list[str]:
+    """The folded names of the nodes found in catalog main."""
+    load = words_read(words, names_only=names_only, zones=[world.main.id], kinds=KINDS, limit=10)
+    return sorted(each.folded for each in lab.load(load))
+
+
+def put(lab: StoreLab, world: StoreWorld, *texts: IndexedText, ids: tuple[int, ...] = ()) -> None:
+    """Replace words."""
+    lab.write(lambda tx: tx.search.replace(ids or [text.object_id for text in texts], texts), zone=world.lake.id)
+
+
+def test_words_are_found_replaced_and_removed(lab: StoreLab, world: StoreWorld) -> None:
+    """All words must be met, by starts, in names only or anywhere; the last words count; other zones do not."""
+    zone = world.main.id
+    one, two = (lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=zone).id for name in "ab")
+    far = lab.write(lambda tx: add_namespace(tx, world.side, "far"), zone=world.side.id).id
+    put(
+        lab, world, IndexedText(one, zone, "daily flights", "flightid flight id größe", "the bureau s"),
+        IndexedText(two, zone, "flights", "", ""), IndexedText(far, world.side.id, "flights", "", ""),
+    )  # fmt: skip
+
+    assert hits(lab, world, "fli") == hits(lab, world, "flights", names_only=True) == ["a", "b"]
+    assert hits(lab, world, "flights", "bur", "grö") == ["a"]
+    assert hits(lab, world, "bureau", names_only=True) == hits(lab, world, "lights") == hits(lab, world, "gro") == []
+    put(lab, world, IndexedText(one, zone, "weekly", "", ""))
+    assert (hits(lab, world, "daily"), hits(lab, world, "weekly")) == ([], ["a"])
+    put(lab, world, ids=(one,))
+    assert hits(lab, world, "weekly") == []
+    assert set(lab.load(texts_read([one, two]))) == {two}
+
+
+def test_positions_and_the_lease(lab: StoreLab, world: StoreWorld) -> None:
+    """A zone without a position is lost; one at its newest revision is not behind; one holder at a time."""
+    zone = world.main.id
+    lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=zone)
+    (progress,) = lab.load(progress_read([zone]))
+    assert (progress.is_lost, progress.behind >= 1) == (True, True)
+    assert lab.write(lambda tx: tx.search.is_at(progress), zone=world.lake.id)
+    lab.write(
+        lambda tx: tx.search.reached(zone, epoch=progress.epoch, revision=progress.newest, scan_after=None),
+        zone=world.lake.id,
+    )
+    (after,) = lab.load(progress_read([zone]))
+
+    assert (after.is_lost, after.behind, lab.write(lambda tx: tx.search.is_at(progress), zone=world.lake.id)) == (
+        False, 0, False,
+    )  # fmt: skip
+    assert zone not in {each.zone for each in lab.load(zones_behind_read(limit=100))}
+    assert lab.write(lambda tx: tx.search.lease("x", lease_ms=10_000), zone=world.lake.id)
+    assert not lab.write(lambda tx: tx.search.lease("y", lease_ms=10_000), zone=world.lake.id)
+    assert lab.write(lambda tx: tx.search.lease("x", lease_ms=10_000), zone=world.lake.id)
