@@ -60,64 +60,6 @@ class Namespace(msgspec.Struct, frozen=True):
     properties: dict[str, str] = {}
 
 
-class PrincipalInfo(msgspec.Struct, frozen=True):
-    """A user or a group."""
-
-    kind: str
-    name: str
-
-
-class ChildInfo(msgspec.Struct, frozen=True):
-    """An object of a namespace or catalog. Times are ISO 8601 texts in UTC.
-
-    If the caller may not load it, or another system holds it, only kind, name and path are known.
-    """
-
-    kind: str
-    name: str
-    path: Parts
-    id: int | None = None
-    format: str | None = None
-    owner: PrincipalInfo | None = None
-    comment: str | None = None
-    created_by: str | None = None
-    created_at: str | None = None
-    changed_at: str | None = None
-
-
-class SearchMatch(msgspec.Struct, frozen=True):
-    """What of an object met a search: `where` is `name`, `path`, `id`, `column`, `comment` or `filter`."""
-
-    where: str
-    text: str
-
-
-class SearchHit(msgspec.Struct, frozen=True):
-    """An object that a search found. Hits of a lower `tier` are better. `changed_at` is an ISO 8601 text in UTC."""
-
-    id: int
-    kind: str
-    path: Parts
-    tier: int
-    matched: tuple[SearchMatch, ...] = ()
-    format: str | None = None
-    changed_at: str | None = None
-
-
-class SearchResult(msgspec.Struct, frozen=True):
-    """The hits of a search, best first.
-
-    `more`: there are further ones. `bounded`: the server looked at the first few thousand candidates only.
-    `behind`: how many changes the index of words lacks. `meant`: words with a similar spelling that have hits.
-    """
-
-    hits: tuple[SearchHit, ...]
-    more: bool = False
-    bounded: bool = False
-    behind: int = 0
-    meant: tuple[str, ...] = ()
-
-
 class TrashItem(msgspec.Struct, frozen=True):
     """A dropped object that can be restored. Times are ISO 8601 texts in UTC."""
 

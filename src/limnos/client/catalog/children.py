@@ -11,10 +11,35 @@ import msgspec
 
 from limnos.client.flow import Flow, Resource, S, call, verb
 from limnos.client.paths import parts_of
-from limnos.client.values import ChildInfo
+from limnos.client.values import Parts
 from limnos.names import display
 
 PAGE_SIZE = "500"
+
+
+class PrincipalInfo(msgspec.Struct, frozen=True):
+    """A user or a group."""
+
+    kind: str
+    name: str
+
+
+class ChildInfo(msgspec.Struct, frozen=True):
+    """An object of a namespace or catalog. Times are ISO 8601 texts in UTC.
+
+    If the caller may not load it, or another system holds it, only kind, name and path are known.
+    """
+
+    kind: str
+    name: str
+    path: Parts
+    id: int | None = None
+    format: str | None = None
+    owner: PrincipalInfo | None = None
+    comment: str | None = None
+    created_by: str | None = None
+    created_at: str | None = None
+    changed_at: str | None = None
 
 
 class ChildrenAnswer(msgspec.Struct, frozen=True):

@@ -5,8 +5,43 @@ May import this room. Paths start with the catalog.
 
 from __future__ import annotations
 
+import msgspec
+
 from limnos.client.flow import Flow, Resource, S, call, verb
-from limnos.client.values import SearchResult
+from limnos.client.values import Parts
+
+
+class SearchMatch(msgspec.Struct, frozen=True):
+    """What of an object met a search: `where` is `name`, `path`, `id`, `column`, `comment` or `filter`."""
+
+    where: str
+    text: str
+
+
+class SearchHit(msgspec.Struct, frozen=True):
+    """An object that a search found. Hits of a lower `tier` are better. `changed_at` is an ISO 8601 text in UTC."""
+
+    id: int
+    kind: str
+    path: Parts
+    tier: int
+    matched: tuple[SearchMatch, ...] = ()
+    format: str | None = None
+    changed_at: str | None = None
+
+
+class SearchResult(msgspec.Struct, frozen=True):
+    """The hits of a search, best first.
+
+    `more`: there are further ones. `bounded`: the server looked at the first few thousand candidates only.
+    `behind`: how many changes the index of words lacks. `meant`: words with a similar spelling that have hits.
+    """
+
+    hits: tuple[SearchHit, ...]
+    more: bool = False
+    bounded: bool = False
+    behind: int = 0
+    meant: tuple[str, ...] = ()
 
 
 class Searches(Resource[S]):

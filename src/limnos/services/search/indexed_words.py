@@ -61,23 +61,23 @@ def pending_read(zones: Collection[int]) -> Load[PendingChanges]:
     return PendingChanges(frozenset(changed), behind)
 
 
-def indexed_read(wanted: WordQuery, *, limit: int, is_container_pending: bool) -> Load[list[SearchCandidate]]:
+def indexed_read(query: WordQuery, *, limit: int, is_container_pending: bool) -> Load[list[SearchCandidate]]:
     """Read candidates whose own words meet all words, or all but those that names of containers meet."""
-    found = {each.id: each for each in (yield from _read(wanted, wanted.words, limit=limit))}
-    if not 1 < len(wanted.words) <= SPLIT_WORDS_MAX:
-        return list(found.values())
+    candidates = {each.id: each for each in (yield from _read(query, query.words, limit=limit))}
+    if not 1 < len(query.words) <= SPLIT_WORDS_MAX:
+        return list(candidates.values())
     above = []
-    for word in wanted.words:
-        containers = wanted._replace(names_only=True, kinds=sorted(_CONTAINERS))
+    for word in query.words:
+        containers = query._replace(names_only=True, kinds=sorted(_CONTAINERS))
         if is_container_pending or (yield from _read(containers, (word,), limit=1)):
             above.append(word)
-    for count in range(1, len(wanted.words)):
+    for count in range(1, len(query.words)):
         for met_above in combinations(above, count):
-            own = tuple(word for word in wanted.words if word not in met_above)
-            if own and len(found) < limit:
-                found |= {each.id: each for each in (yield from _read(wanted, own, limit=limit - len(found)))}
-    return list(found.values())
+            own = tuple(word for word in query.words if word not in met_above)
+            if own and len(candidates) < limit:
+                candidates |= {each.id: each for each in (yield from _read(query, own, limit=limit - len(candidates)))}
+    return list(candidates.values())
 
 
-def _read(wanted: WordQuery, words: Sequence[str], *, limit: int) -> Load[list[SearchCandidate]]:
-    return words_read(words, names_only=wanted.names_only, zones=wanted.zones, kinds=wanted.kinds, limit=limit)
+def _read(query: WordQuery, words: Sequence[str], *, limit: int) -> Load[list[SearchCandidate]]:
+    return words_read(words, names_only=query.names_only, zones=query.zones, kinds=query.kinds, limit=limit)

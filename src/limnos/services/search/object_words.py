@@ -49,21 +49,21 @@ def match_words(
     At least one word must be met by the object itself.
     """
     name, ancestors = words_of([node.name]), [(each, words_of([each])) for each in above]
-    found: list[WordMatch | None] = []
+    matches: list[WordMatch | None] = []
     for word in words:
         ancestor = next((each for each, text in ancestors if is_met(word, text)), None)
         if is_met(word, name):
-            found.append(WordMatch("name", node.name))
+            matches.append(WordMatch("name", node.name))
         else:
-            found.append(None if ancestor is None else WordMatch("above", ancestor))
-    if all(found) and any(each is not None and each.where == "name" for each in found):
-        return [each for each in found if each is not None]
+            matches.append(None if ancestor is None else WordMatch("above", ancestor))
+    if all(matches) and any(each is not None and each.where == "name" for each in matches):
+        return [each for each in matches if each is not None]
     own = object_words(node, body)
-    is_met_above = all(found)  # then one word must be the object's own as well
+    is_met_above = all(matches)  # then one word must be the object's own as well
     for place, word in enumerate(words):
-        if found[place] is None or is_met_above:
-            found[place] = _own_match(word, own, body=body) or found[place]
-    whole = [each for each in found if each is not None]
+        if matches[place] is None or is_met_above:
+            matches[place] = _own_match(word, own, body=body) or matches[place]
+    whole = [each for each in matches if each is not None]
     is_own = any(each.where != "above" for each in whole)
     return whole if len(whole) == len(words) and is_own else None
 

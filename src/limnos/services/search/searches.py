@@ -15,12 +15,11 @@ from limnos.access.subjects import principal_of
 from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import KINDS, Kind, KindGroup, ZoneKind
 from limnos.names.folding import fold
-from limnos.services.lookup.change_publishing import ChangesOutdated
 from limnos.services.lookup.visibility import ATTEMPTS_MAX, usable_catalogs_of
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.search.indexed_words import WordQuery, indexed_read, pending_read
 from limnos.services.search.object_words import match_words
-from limnos.services.search.visible_nodes import visible_nodes
+from limnos.services.search.visible_nodes import CatalogsOutdated, visible_nodes
 from limnos.services.search.words import question_words
 from limnos.store.objects.name_search import (
     LAST,
@@ -105,7 +104,7 @@ async def search(ctx: Context, metalake: str, *, question: SearchQuestion, limit
         home = await ctx.read(RequestScope(metalake), partial(_home_of, question=question))
         try:
             return await _Search(ctx, metalake, home=home, question=question, limit=limit).run()
-        except (ChangesOutdated, NotFound, PermissionDenied):
+        except (CatalogsOutdated, NotFound, PermissionDenied):
             continue  # a catalog was dropped or renamed, or the rights on it changed
     raise ServiceUnavailable("What was searched was moved about faster than it could be told: try again")
 
@@ -119,8 +118,8 @@ def _home_of(request_view: RequestView, *, question: SearchQuestion) -> SearchHo
     owners: list[int] = []
     if question.owner is not None:
         for kind in (Kind.USER, Kind.GROUP):
-            found = principal_of(request_view.view, usable.metalake_id, kind, question.owner)
-            owners += [] if found is None else [found.id]
+            results = principal_of(request_view.view, usable.metalake_id, kind, question.owner)
+            owners += [] if results is None else [results.id]
     return SearchHome(usable, tags, tuple(owners))
 
 
@@ -188,10 +187,10 @@ class _Search:
     async def _in_range(self, low: str, high: str) -> list[SearchCandidate]:
         if len(self.hits) > self.limit:
             return []
-        wanted = NameRange(low, high, self.zones, [int(kind) for kind in self.question.kinds])
-        found = await self.ctx.look_up(partial(named_read, wanted, limit=LOOKED_MAX + 1))
-        self.bounded = self.bounded or len(found) > LOOKED_MAX
-        return found[:LOOKED_MAX]
+        query = NameRange(low, high, self.zones, [int(kind) for kind in self.question.kinds])
+        results = await self.ctx.look_up(partial(named_read, query, limit=LOOKED_MAX + 1))
+        self.bounded = self.bounded or len(results) > LOOKED_MAX
+        return results[:LOOKED_MAX]
 
     async def _chosen(self) -> list[SearchCandidate]:
         """Return the candidates that the question's tags and owner choose."""
@@ -207,9 +206,9 @@ class _Search:
         return await self.ctx.look_up(partial(candidates_read, chosen or ()))
 
     async def _ids(self, load: Callable[[], Load[list[int]]]) -> list[int]:
-        found = await self.ctx.look_up(load)
-        self.bounded = self.bounded or len(found) > LOOKED_MAX
-        return found[:LOOKED_MAX]
+        results = await self.ctx.look_up(load)
+        self.bounded = self.bounded or len(results) > LOOKED_MAX
+        return results[:LOOKED_MAX]
 
     # -- tiers -----------------------------------------------------------------------------------------------------
 
@@ -242,11 +241,11 @@ class _Search:
             seen = await visible_nodes(
                 self.ctx, self.metalake, home=self.home.usable, candidates=part, with_documents=with_documents
             )
-            for shown in seen.values():
-                matched = judge(shown)
-                if matched is not None and self._passes(shown):
-                    self.looked.add(shown.node.id)
-                    self.hits[shown.node.id] = _hit(shown, tier, matched=matched)
+            for visible in seen.values():
+                matched = judge(visible)
+                if matched is not None and self._passes(visible):
+                    self.looked.add(visible.node.id)
+                    self.hits[visible.node.id] = _hit(visible, tier, matched=matched)
 
     # -- words -----------------------------------------------------------------------------------------------------
 
@@ -258,50 +257,50 @@ class _Search:
         for names_only in (True, False):
             if len(self.hits) > self.limit:
                 return
-            wanted = WordQuery(self.words, names_only, self.zones, [int(kind) for kind in self.question.kinds])
+            query = WordQuery(self.words, names_only, self.zones, [int(kind) for kind in self.question.kinds])
             is_pending = pending.has_containers(tail)
-            load = partial(indexed_read, wanted, limit=LOOKED_MAX + 1, is_container_pending=is_pending)
-            found = await self.ctx.look_up(load)
-            self.bounded = self.bounded or len(found) > LOOKED_MAX
-            untouched = [each for each in found[:LOOKED_MAX] if each.id not in pending.changed]
+            load = partial(indexed_read, query, limit=LOOKED_MAX + 1, is_container_pending=is_pending)
+            results = await self.ctx.look_up(load)
+            self.bounded = self.bounded or len(results) > LOOKED_MAX
+            untouched = [each for each in results[:LOOKED_MAX] if each.id not in pending.changed]
             await self._run_met([*untouched, *tail], with_documents=not names_only)
 
     async def _run_met(self, candidates: Sequence[SearchCandidate], *, with_documents: bool = True) -> None:
         """Add the candidates whose words, or whose ancestors' names, meet every word of the question."""
         await self._run_tier(TIER_WORDS, candidates, judge=self._judge_words, with_documents=with_documents)
 
-    def _judge_words(self, shown: VisibleNode) -> Sequence[SearchMatch] | None:
-        found = match_words(self.words, shown.node, above=shown.path[:-1], body=shown.body)
-        return None if found is None else [SearchMatch(each.where, each.text) for each in found]
+    def _judge_words(self, visible: VisibleNode) -> Sequence[SearchMatch] | None:
+        results = match_words(self.words, visible.node, above=visible.path[:-1], body=visible.body)
+        return None if results is None else [SearchMatch(each.where, each.text) for each in results]
 
-    def _passes(self, shown: VisibleNode) -> bool:
-        below, wanted = self.question.below, self.question.table_format
-        if below and (len(shown.path) <= len(below) or shown.path[: len(below)] != below):
+    def _passes(self, visible: VisibleNode) -> bool:
+        below, query = self.question.below, self.question.table_format
+        if below and (len(visible.path) <= len(below) or visible.path[: len(below)] != below):
             return False
-        return wanted is None or shown.node.format == wanted
+        return query is None or visible.node.format == query
 
-    def _judge_identity(self, shown: VisibleNode) -> SearchMatch | None:
+    def _judge_identity(self, visible: VisibleNode) -> SearchMatch | None:
         return SearchMatch("id", self.question.text)
 
-    def _judge_path(self, shown: VisibleNode) -> SearchMatch | None:
-        wanted, path = tuple(map(fold, self.question.path)), tuple(map(fold, shown.path))
-        return SearchMatch("path", ".".join(shown.path)) if path[-len(wanted) :] == wanted else None
+    def _judge_path(self, visible: VisibleNode) -> SearchMatch | None:
+        query, path = tuple(map(fold, self.question.path)), tuple(map(fold, visible.path))
+        return SearchMatch("path", ".".join(visible.path)) if path[-len(query) :] == query else None
 
-    def _judge_name(self, shown: VisibleNode) -> SearchMatch | None:
-        return SearchMatch("name", shown.node.name) if fold(shown.node.name) == self.question.name else None
+    def _judge_name(self, visible: VisibleNode) -> SearchMatch | None:
+        return SearchMatch("name", visible.node.name) if fold(visible.node.name) == self.question.name else None
 
-    def _judge_start(self, shown: VisibleNode) -> SearchMatch | None:
-        is_met = fold(shown.node.name).startswith(self.question.name)
+    def _judge_start(self, visible: VisibleNode) -> SearchMatch | None:
+        is_met = fold(visible.node.name).startswith(self.question.name)
         where = "name" if self.question.words else "filter"
-        return SearchMatch(where, shown.node.name) if is_met else None
+        return SearchMatch(where, visible.node.name) if is_met else None
 
 
-def _hit(shown: VisibleNode, tier: int, *, matched: SearchMatch | Sequence[SearchMatch]) -> SearchHit:
-    node, matches = shown.node, (matched,) if isinstance(matched, SearchMatch) else tuple(matched)
+def _hit(visible: VisibleNode, tier: int, *, matched: SearchMatch | Sequence[SearchMatch]) -> SearchHit:
+    node, matches = visible.node, (matched,) if isinstance(matched, SearchMatch) else tuple(matched)
     if tier == TIER_WORDS:
         places = {each.where for each in matches}
         tier = TIER_COMMENT if "comment" in places else TIER_COLUMNS if "column" in places else TIER_WORDS
-    return SearchHit(node.id, node.kind, shown.path, node.format, tier, matches, node.modified_at or node.created_at)
+    return SearchHit(node.id, node.kind, visible.path, node.format, tier, matches, node.modified_at or node.created_at)
 
 
 def _kind_rank(kind: Kind) -> int:

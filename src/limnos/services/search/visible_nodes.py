@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.model.decisions import ChainLink
-from limnos.services.lookup.change_publishing import ChangesOutdated, path_of
+from limnos.services.lookup.change_publishing import path_of
 from limnos.services.lookup.visibility import chain_of, require_nodes_cached
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.request_scope import RequestScope
@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
     from limnos.store.objects.name_search import SearchCandidate
+
+
+class CatalogsOutdated(Exception):
+    """A catalog was replaced by another one of its name: read the catalogs again."""
 
 
 class VisibleNode(NamedTuple):
@@ -49,7 +53,7 @@ async def visible_nodes(
 ) -> dict[int, VisibleNode]:
     """Return the candidates that exist and that the caller may load, by id, all at one moment after this call.
 
-    Raises ChangesOutdated, NotFound, PermissionDenied if the catalogs of `home` changed, ServiceUnavailable.
+    Raises CatalogsOutdated, NotFound, PermissionDenied if the catalogs of `home` changed, ServiceUnavailable.
     """
     by_zone: dict[int, list[int]] = {}
     for each in candidates:
@@ -63,10 +67,10 @@ def _visible(
     request_views: tuple[RequestView, ...], *, by_zone: dict[int, list[int]], with_documents: bool
 ) -> dict[int, VisibleNode]:
     pairs = zip(request_views, by_zone.items(), strict=True)
-    found: dict[int, VisibleNode] = {}
+    nodes: dict[int, VisibleNode] = {}
     for part in for_each(pairs, lambda pair: _visible_in_zone(pair[0], pair[1], with_documents=with_documents)):
-        found |= part
-    return found
+        nodes |= part
+    return nodes
 
 
 def _visible_in_zone(
@@ -74,18 +78,18 @@ def _visible_in_zone(
 ) -> dict[int, VisibleNode]:
     zone, ids = part
     if request_view.zone != zone:
-        raise ChangesOutdated
+        raise CatalogsOutdated
     if not request_view.settled.in_use:
         return {}
     require_nodes_cached(request_view, ids)
-    shown = for_each(ids, lambda node_id: _visible_node(request_view, node_id))
-    seen = {each.node.id: each for each in shown if each is not None}
-    described = [each for each in seen.values() if with_documents and has_columns(each.node.kind, each.node.format)]
+    visible = for_each(ids, lambda node_id: _visible_node(request_view, node_id))
+    nodes = {each.node.id: each for each in visible if each is not None}
+    described = [each for each in nodes.values() if with_documents and has_columns(each.node.kind, each.node.format)]
     keys = [document_key(each.node.id) for each in described]
     documents = require_facts(request_view.view, keys, zone=zone)
     for each, document in zip(described, documents, strict=True):
-        seen[each.node.id] = each._replace(body=None if document is None else document.body)
-    return seen
+        nodes[each.node.id] = each._replace(body=None if document is None else document.body)
+    return nodes
 
 
 def _visible_node(request_view: RequestView, node_id: int) -> VisibleNode | None:

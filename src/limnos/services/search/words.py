@@ -40,19 +40,19 @@ def words_of(texts: Iterable[str]) -> str:
     A text's runs of letters and digits are words, and so are their parts at changes of case or between letters and
     digits. A short text is also one word without its separators, so that `flight_id` and `flightId` have the same.
     """
-    found: dict[str, None] = {}
+    kept_words: dict[str, None] = {}
     for text in texts:
         runs = _RUN.findall(text)
         for run in runs:
-            found.setdefault(fold(run)[:WORD_MAX])
+            kept_words.setdefault(fold(run)[:WORD_MAX])
             for piece in _PIECE.findall(run):
                 for part in _CAMEL.split(piece):
-                    found.setdefault(fold(part)[:WORD_MAX])
+                    kept_words.setdefault(fold(part)[:WORD_MAX])
         if 1 < len(runs) <= 8 and len(text) <= WORD_MAX:
-            found.setdefault(fold("".join(runs))[:WORD_MAX])
-        if len(found) > WORDS_MAX:
+            kept_words.setdefault(fold("".join(runs))[:WORD_MAX])
+        if len(kept_words) > WORDS_MAX:
             break
-    return " ".join(word for word in found if word)
+    return " ".join(word for word in kept_words if word)
 
 
 def question_words(words: Iterable[str]) -> tuple[str, ...]:

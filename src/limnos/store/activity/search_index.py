@@ -203,10 +203,10 @@ class SearchIndexWrites:
 
     def replace(self, ids: Collection[int], texts: Sequence[IndexedText]) -> None:
         """Replace the words of objects by new ones; without new ones an object's words are removed."""
-        wanted = {text.object_id: text for text in texts}
+        new_texts = {text.object_id: text for text in texts}
         known = {row[0]: IndexedText(*row) for row in self.tx.rows(TEXTS, {"ids": dumps(sorted(ids))})}
         for object_id in ids:
-            old, new = known.get(object_id), wanted.get(object_id)
+            old, new = known.get(object_id), new_texts.get(object_id)
             if old == new:
                 continue
             if old is not None:

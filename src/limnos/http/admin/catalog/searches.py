@@ -37,13 +37,13 @@ async def search_show(request: Request, ctx: Context) -> Response:
         raise BadRequest(f"limit is a number from 1 to {LIMIT_MAX}, not '{(request.query('limit') or '')[:20]}'")
     filters = {key: request.query(key) for key in _FILTERS}
     question = question_of(request.query("q") or "", filters)
-    found = await search(ctx, metalake, question=question, limit=limit)
+    result = await search(ctx, metalake, question=question, limit=limit)
     return json_response(
         {
-            "hits": [_encode(each) for each in found.hits],
-            "more": found.more,
-            "bounded": found.bounded,
-            "behind": found.behind,
+            "hits": [_encode(each) for each in result.hits],
+            "more": result.more,
+            "bounded": result.bounded,
+            "behind": result.behind,
         }
     )
 
