@@ -7,7 +7,7 @@ import pytest
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.evaluator import Budget
 from limnos.sqlpp.values.model import MISSING, Value
-from tests.sqlpp.evaluation import NameWorld, ask
+from tests.sqlpp.evaluation import NameWorld, ask, written
 
 EMPLOYEES = [
     {"id": 1, "name": "Ann", "dept": "x", "pay": 10, "langs": ["en", "de"]},
@@ -374,3 +374,58 @@ def test_group_as_names_implied_fields(text: str, expected: list[Value]) -> None
 def test_values_without_names_are_numbered_through_the_statement() -> None:
     """Outer blocks first, so that each number occurs once."""
     assert ask("SELECT 1, (SELECT 2) UNION ALL SELECT 3") == [{"$1": 1, "$2": ({"$3": 2},)}, {"$4": 3}]
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("FROM [1, 2, 3] x SELECT VALUE array_sum((FROM w SELECT VALUE w.x)) OVER w AS (ORDER BY x)", [1, 3, 6]),
+        ("FROM [1, 2] x LET y = -x SELECT VALUE array_max((FROM w SELECT VALUE w.b)) OVER w(y AS b) AS ()", [-1, -1]),
+        (
+            "FROM [1, 1, 2] x GROUP BY x AS k LET n = array_sum((FROM w SELECT VALUE w.k)) OVER w AS () SELECT VALUE n",
+            [3, 3],
+        ),
+    ],
+)
+def test_functions_of_the_rows_of_a_window(text: str, expected: list[Value]) -> None:
+    """The window's variable is the array of the frame's rows, as that of GROUP AS."""
+    assert ask(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("FROM [{'a': 1, 'b': 2}] t GROUP BY ROLLUP(a, b) SELECT VALUE grouping(a, b)", [0, 1, 3]),
+        ("FROM [{'a': 1, 'b': 2}] t GROUP BY CUBE(t.a, t.b) SELECT VALUE grouping(t.b)", [0, 1, 0, 1]),
+        ("FROM [{'a': 1}] t GROUP BY t.a AS k SELECT VALUE grouping(k)", [0]),
+    ],
+)
+def test_grouping_tells_the_keys_that_a_set_lacks(text: str, expected: list[Value]) -> None:
+    """A bit for each argument, the last one lowest."""
+    assert ask(text) == expected
+
+
+def test_grouping_takes_keys_alone() -> None:
+    """Another expression has no bit."""
+    with pytest.raises(SqlppError, match="grouping takes keys of GROUP BY"):
+        ask("FROM [{'a': 1}] t GROUP BY t.a AS k SELECT VALUE grouping(k + 1)")
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("FROM [{'c': [{'d': 5}]}] s WHERE SOME x IN s.c SATISFIES d = 5 SELECT VALUE 1", [1]),
+        ("FROM [{'c': [{'d': 5}], 'd': 4}] s WHERE EVERY x IN s.c SATISFIES d = 5 SELECT VALUE 1", [1]),
+    ],
+)
+def test_fields_of_a_quantifiers_only_variable(text: str, expected: list[Value]) -> None:
+    """A bare identifier of the condition is its field, and not one of FROM's variable."""
+    assert ask(text) == expected
+
+
+def test_a_call_of_a_function_over_a_query_has_its_rows() -> None:
+    """As if its body stood there."""
+    world = NameWorld(functions=[written("f", "a", "SELECT VALUE x FROM range(1, a) x")])
+
+    assert ask("f(3)", world) == [1, 2, 3]
+    assert ask("[f(2)]", world) == [((1, 2),)]

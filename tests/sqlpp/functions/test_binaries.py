@@ -34,3 +34,18 @@ from tests.sqlpp.evaluation import value
 def test_value(text: str, expected: Value) -> None:
     """Text in two bases, lengths, parts."""
     assert value(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("hex('aaBB')", b"\xaa\xbb"),
+        ("base64('q7s=')", b"\xab\xbb"),
+        ("hex('a')", None),
+        ("hex(hex('00'))", b"\x00"),
+        ("hex(1)", None),
+    ],
+)
+def test_binaries_from_text(text: str, expected: Value) -> None:
+    """NULL for malformed text; a binary stays as it is."""
+    assert value(text) == expected

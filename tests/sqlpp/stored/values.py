@@ -12,12 +12,19 @@ from limnos.sqlpp.stored.types import ScalarName
 from limnos.sqlpp.values.model import (
     MISSING,
     Bag,
+    Circle,
     Date,
     DateTime,
     DayTimeDuration,
     Duration,
     Float,
     Integer,
+    Interval,
+    Line,
+    Point,
+    Point3D,
+    Polygon,
+    Rectangle,
     SmallInt,
     Time,
     TinyInt,
@@ -49,6 +56,15 @@ def scalar(of: random.Random, name: ScalarName) -> Value:
         "duration": Duration(of.choice((0, 14, -14)), of.choice((0, 1, -5_000, 86_400_000))),
         "year-month-duration": YearMonthDuration(of.choice((0, 14, -14))),
         "day-time-duration": DayTimeDuration(of.choice((0, 1, -86_400_001))),
+        "interval": of.choice(
+            (Interval(Date(-1), Date(3)), Interval(Time(0), Time(1)), Interval(DateTime(0), DateTime(9)))
+        ),
+        "point": Point((of.choice((0.1, -0.0, 1.0)), 2.0)),
+        "point3d": Point3D((1.0, 1e300, -0.0)),
+        "line": Line((0.0, 1.5, 2.0, 3.0)),
+        "rectangle": Rectangle((0.0, 1.5, 2.0, 3.0)),
+        "circle": Circle((0.0, 1.5, 5e-324)),
+        "polygon": Polygon((0.0, 0.0, 1.0, 0.0, 1.0, 1.0)),
     }
     return made[name]
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from msgspec import structs
+
 from limnos.sqlpp import plan
 from limnos.sqlpp.binder.names import (
     BoundDataset,
@@ -93,10 +95,21 @@ def bind(
         nodes_max=nodes_max,
     )
     try:
-        expression = binder.expression(body, _outermost(binder, variables))
+        expression = _as_query(binder.expression(body, _outermost(binder, variables)))
     except RecursionError:
         raise too_deep() from None
     return BoundQuery(expression, binder.slots.count, tuple(binder.read))
+
+
+def _as_query(expression: plan.Expression) -> plan.Expression:
+    """A call of a function whose body is a query, as that query with the arguments as its LET."""
+    if not isinstance(expression, plan.LetIn):
+        return expression
+    body = _as_query(expression.body)
+    if not isinstance(body, plan.Subquery):
+        return expression
+    lets = tuple(plan.Let(expression.at, slot, value) for slot, value in expression.lets)
+    return plan.Subquery(body.at, structs.replace(body.query, lets=(*lets, *body.query.lets)))
 
 
 def _outermost(binder: QueryBinder, variables: tuple[str, ...]) -> VariableScope:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 from limnos.names.display import render as display_name
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder import resources
+from limnos.sqlpp.binder.group_bindings import GroupBinding, grouping_bits
 from limnos.sqlpp.binder.names import BoundDataset, BoundSynonym, BoundView
 from limnos.sqlpp.binder.scope import SlotCounter, VariableScope
 from limnos.sqlpp.errors import BudgetSpent, SqlppError, compilation
 from limnos.sqlpp.functions import FUNCTIONS, Function, find, normalize_name, unknown_function
 from limnos.sqlpp.functions.types import real_of
-from limnos.sqlpp.tree_walk import outline
 from limnos.sqlpp.values.model import MISSING, Float, Value
 
 if TYPE_CHECKING:
@@ -33,26 +33,6 @@ INLINED_MAX = 64
 """Deepest nesting of inlined views and functions."""
 NODES_MAX = 1_000_000
 """Most expressions of a statement after views and functions are inlined."""
-
-
-class GroupBinding:
-    """What expressions after GROUP BY may use: the keys, by their outlines, and the scope of an aggregate's
-    argument.
-    """
-
-    def __init__(self, keys: list[tuple[list[object], int, str]], inside: VariableScope) -> None:
-        self.keys = keys
-        self.inside = inside
-
-    def key_of(self, node: tree.Expression) -> tuple[int, str] | None:
-        """The slot and name of the group's key that equals an expression; None if there is none."""
-        if (
-            isinstance(node, (tree.Integer, tree.String, tree.Null, tree.MissingLiteral, tree.Boolean, tree.Decimal))
-            or not self.keys
-        ):
-            return None
-        shape = outline(node)
-        return next(((slot, name) for known, slot, name in self.keys if known == shape), None)
 
 
 class ExpressionBinder(ABC):
@@ -79,6 +59,8 @@ class ExpressionBinder(ABC):
         self.is_metered = nodes_max is not None
         self.group: GroupBinding | None = None
         self.windows: list[plan.WindowCall] | None = None
+        self.rows: list[tuple[str, int]] | None = None
+        """The variables of the current block; None outside of SELECT, LET and ORDER BY."""
         self.depth = 0
         """The number of blocks around the current expression."""
         self.unnamed_count = 0
@@ -252,6 +234,8 @@ class ExpressionBinder(ABC):
                 self._plain_only(node)
                 return self.inline(written, node, scope=scope)
         alone = len(node.function.parts) == 1
+        if normalize_name(name) == "grouping" and self.group is not None and self.group.number is not None:
+            return grouping_bits(node, self.group, bind=self.expression)
         if alone and normalize_name(name) in resources.FUNCTIONS:
             dataverse, dataset = resources.source_of(self.names, node, function=normalize_name(name))
             self.read[dataverse, dataset] = None
@@ -359,13 +343,18 @@ class ExpressionBinder(ABC):
         return plan.SignOf(node.at, node.operator == "-", operand)
 
     def quantified(self, node: tree.QuantifiedExpression, scope: VariableScope) -> plan.Expression:
-        """Bind SOME or EVERY. Each source sees the variables before it."""
+        """Bind SOME or EVERY. Each source sees the variables before it.
+
+        A bare identifier of the condition is a field of the variable, if there is only one.
+        """
         bindings = []
+        named: list[tuple[str, int]] = []
         for binding in node.bindings:
             source = self.expression(binding.source, scope.as_source())
             slot = self.slots.new()
             bindings.append((slot, source))
-            scope = scope.with_({binding.name: slot})
+            named.append((binding.name, slot))
+            scope = VariableScope(scope, {binding.name: slot}, fields_of=tuple(named))
         return plan.Quantified(node.at, node.kind, tuple(bindings), self.expression(node.condition, scope))
 
     def between(self, node: tree.BetweenExpression, scope: VariableScope) -> plan.Expression:

@@ -13,18 +13,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp import plan, tree
-from limnos.sqlpp.binder.expressions import ExpressionBinder, GroupBinding
+from limnos.sqlpp.binder.group_bindings import GroupBinding
 from limnos.sqlpp.binder.grouping_sets import group_keys, sets_of
 from limnos.sqlpp.binder.scope import VariableScope
+from limnos.sqlpp.binder.windows import WindowBinder
 from limnos.sqlpp.errors import compilation
-from limnos.sqlpp.functions import normalize_name
-from limnos.sqlpp.plan.queries import Frame, FrameBound, SourceKind
 from limnos.sqlpp.tree_walk import children, outline
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from limnos.sqlpp.errors import TextPosition
+    from limnos.sqlpp.plan.queries import SourceKind
 
 NamedSlots = tuple[tuple[str, int], ...]
 StepsBeforeSelect = tuple[plan.Let | plan.WindowCall, ...]
@@ -50,7 +50,7 @@ class BoundRows:
         self.scope = VariableScope(self.scope, more, fields_of=tuple(self.variables))
 
 
-class QueryBinder(ExpressionBinder):
+class QueryBinder(WindowBinder):
     """Binds the queries of one statement."""
 
     def query(self, node: tree.QueryExpression, scope: VariableScope) -> plan.Query:
@@ -98,14 +98,14 @@ class QueryBinder(ExpressionBinder):
         self, node: tree.Block, scope: VariableScope, *, order: tuple[tree.OrderItem, ...]
     ) -> tuple[plan.Block, tuple[plan.Order, ...]]:
         """Bind one block, and the ORDER BY of its query if that sees the block's rows."""
-        entry = self.group, self.windows
-        self.group, self.windows = None, None
+        outer = self.group, self.windows, self.rows
+        self.group, self.windows, self.rows = None, None, None
         self.depth += 1
         try:
             return self._block(node, scope, order=order)
         finally:
             self.depth -= 1
-            self.group, self.windows = entry
+            self.group, self.windows, self.rows = outer
 
     def _block(
         self, node: tree.Block, scope: VariableScope, *, order: tuple[tree.OrderItem, ...]
@@ -113,6 +113,7 @@ class QueryBinder(ExpressionBinder):
         names = self.names_of(node.select)
         rows = BoundRows(VariableScope(scope, fields_of=()))
         sources = tuple(source for term in node.terms for source in self.term(term, rows))
+        self.rows = rows.everything
         lets = self.block_lets(node.lets, rows)
         where = self.maybe(node.where, rows.scope)
         group, group_lets, seen = self.grouping(node, rows, outer=scope, order=order)
@@ -209,10 +210,12 @@ class QueryBinder(ExpressionBinder):
         if node.group.variable is not None and slot is not None:
             after[node.group.variable.name] = slot
         rows.grouped += after.items() if slot is None or slot in after.values() else [*after.items(), (None, slot)]
-        self.group = GroupBinding(keys, rows.scope)
+        number = self.slots.new()
+        self.group = GroupBinding(keys, rows.scope, sets=sets, number=number)
+        self.rows = list(after.items())
         seen = VariableScope(outer, after, fields_of=())
         bound = tuple((key_slot, value) for (_, key_slot, _), value in zip(keys, self.key_values, strict=True))
-        group = plan.Group(node.group.at, bound, sets, slot, members)
+        group = plan.Group(node.group.at, bound, sets, slot, members, number)
         steps: list[plan.Let | plan.WindowCall] = []
         for let in node.group_lets:
             result = self.let(let, seen)
@@ -368,60 +371,3 @@ class QueryBinder(ExpressionBinder):
             for one in node.projections
             if one.name and one.value is not None and not one.every and scope.find(one.name) is None
         }
-
-    def orders(self, items: tuple[tree.OrderItem, ...], scope: VariableScope) -> tuple[plan.Order, ...]:
-        """Bind ORDER BY."""
-        return tuple(
-            plan.Order(
-                item.at,
-                self.expression(item.value, scope),
-                item.descending,
-                None if item.nulls is None else item.nulls == "first",
-            )
-            for item in items
-        )
-
-    # Windows.
-
-    def window(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
-        """Bind a call with OVER as a variable that is computed before SELECT."""
-        window = node.window
-        count = 1 if node.star else len(node.arguments)
-        entry = self.built_in(node.function)
-        if entry is None or window is None or entry.kind == "scalar" or not (node.star or entry.takes(count)):
-            raise self.no_function(node, count)
-        if self.windows is None:
-            raise compilation(
-                f"Function {node.function.last} with OVER can stand in SELECT, LET and ORDER BY alone", node.at
-            )
-        if window.variable is not None:
-            raise compilation("A variable of a window is not supported", window.at)
-        collected, self.windows = self.windows, None
-        try:
-            call = plan.WindowCall(
-                node.at,
-                self.slots.new(),
-                entry,
-                self.all(node.arguments, scope),
-                node.distinct,
-                self.maybe(node.filter, scope),
-                self.all(window.partition, scope),
-                self.orders(window.order, scope),
-                self.frame(window.frame, scope),
-                window.from_end == "last",
-                window.nulls == "ignore",
-            )
-        finally:
-            self.windows = collected
-        self.windows.append(call)
-        return plan.Local(node.at, call.slot, normalize_name(node.function.last))
-
-    def frame(self, node: tree.Frame | None, scope: VariableScope) -> Frame | None:
-        """Bind a window's frame."""
-        if node is None:
-            return None
-        start = FrameBound(node.start.at, node.start.side, self.maybe(node.start.value, scope))
-        end = start if node.end is None else FrameBound(node.end.at, node.end.side, self.maybe(node.end.value, scope))
-        if node.end is None:
-            end = FrameBound(node.at, "current row", None)
-        return Frame(node.at, node.mode, start, end, node.exclude or "no others")

@@ -366,7 +366,7 @@ def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterato
         for row in rows:
             working.budget.keep()
             entry.append((row, [work(row) for _, work in keys]))
-        for chosen in node.sets:
+        for set_number, chosen in enumerate(node.sets):
             groups: dict[bytes, tuple[list[Value], list[Row]]] = {}
             if not chosen:
                 groups[b""] = ([None] * len(keys), [])
@@ -379,7 +379,10 @@ def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterato
             for of_set, members in groups.values():
                 if keys and not members:
                     continue
-                yield _grouped(outer, of_set, members=members)
+                grouped = _grouped(outer, of_set, members=members)
+                if node.number is not None:
+                    grouped[node.number] = set_number
+                yield grouped
 
     def _grouped(outer: Row, values: list[Value], *, members: list[Row]) -> Row:
         new_row = outer.copy()

@@ -69,3 +69,16 @@ def binary_concat(values: Value) -> Value:
         return None
     parts = [each for each in result if isinstance(each, bytes)]
     return b"".join(parts) if len(parts) == len(result) else None
+
+
+def _register_reader(name: str) -> None:
+    """Register the function that reads a binary from text of a form; a binary stays as it is."""
+
+    def run(value: Value) -> Value:
+        return value if isinstance(value, bytes) else parse_binary(value, name)
+
+    scalar(name, least=1, cost=character_cost)(run)
+
+
+_register_reader("hex")
+_register_reader("base64")

@@ -6,6 +6,7 @@ RE2's syntax: Java's without backreferences and lookaround. Flags are letters of
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
@@ -19,10 +20,17 @@ from limnos.sqlpp.values.model import Value
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-FLAGS: Final = frozenset("ims")
+FLAGS: Final = frozenset("imsx")
+_POSIX: Final = {
+    "Lower": "lower", "Upper": "upper", "Alpha": "alpha", "Digit": "digit", "Alnum": "alnum", "Punct": "punct",
+    "Graph": "graph", "Print": "print", "Blank": "blank", "Cntrl": "cntrl", "XDigit": "xdigit", "Space": "space",
+    "ASCII": "ascii", "javaLowerCase": "lower", "javaUpperCase": "upper", "javaWhitespace": "space",
+}  # fmt: skip
+"""Java's names of character classes, and RE2's."""
 MEMORY_MAX: Final = 8 << 20
 """Most bytes of a compiled pattern; larger ones are refused."""
 PATTERNS_KEPT: Final = 256
+_NAMED_CLASS: Final = re.compile(r"\\([pP])\{(\w+)\}", re.ASCII)
 
 
 class _Match(Protocol):
@@ -49,17 +57,48 @@ def compile_pattern(pattern: str, flags: str) -> _Pattern:
     import re2  # noqa: PLC0415 - parsing statements does not need it
 
     if not set(flags) <= FLAGS:
-        raise compilation(f"Invalid flags '{visible(shorten(flags))}': they are letters of ims")
+        raise compilation(f"Invalid flags '{visible(shorten(flags))}': they are letters of imsx")
+    text = translated_pattern(pattern, has_comments="x" in flags)
+    flags = flags.replace("x", "")
     options = re2.Options()
     options.log_errors = False
     options.max_mem = MEMORY_MAX
     named = f"(?{''.join(sorted(set(flags)))})" if flags else ""
     try:
-        return cast("_Pattern", re2.compile(named + pattern, options))
+        return cast("_Pattern", re2.compile(named + text, options))
     except re2.error as error:
         result = error.args[0] if error.args else ""
         why = result.decode("utf-8", "replace") if isinstance(result, bytes) else str(result)
         raise compilation(f"Invalid pattern '{visible(shorten(pattern))}': {visible(shorten(why))}") from None
+
+
+def translated_pattern(pattern: str, *, has_comments: bool) -> str:
+    r"""A pattern with Java's character classes (`\p{XDigit}`) as RE2 spells them.
+
+    With `has_comments` spaces and comments from `#` to the line's end are removed, except within brackets.
+    """
+    parts: list[str] = []
+    at, inside = 0, False
+    while at < len(pattern):
+        named = _NAMED_CLASS.match(pattern, at)
+        if named is not None and named[2] in _POSIX:
+            posix = f"[:{'^' if named[1] == 'P' else ''}{_POSIX[named[2]]}:]"
+            parts.append(posix if inside else f"[{posix}]")
+            at = named.end()
+            continue
+        char = pattern[at]
+        if char == "\\":
+            parts.append(pattern[at : at + 2])
+            at += 2
+            continue
+        at += 1
+        if has_comments and not inside and char == "#":
+            end = pattern.find("\n", at)
+            at = len(pattern) if end < 0 else end
+        elif not has_comments or inside or not char.isspace():
+            parts.append(char)
+        inside = char == "[" or (inside and char != "]")
+    return "".join(parts)
 
 
 def _function(*names: str, run: Callable[[_Pattern, str], Value]) -> None:
@@ -106,7 +145,7 @@ def _split(pattern: _Pattern, text: str) -> Value:
     return tuple(parts)
 
 
-_function("regexp_contains", "regex_contains", "contains_regexp", "contains_regex", run=_contains)
+_function("regexp_contains", "regex_contains", "contains_regexp", "contains_regex", "matches", run=_contains)
 _function("regexp_like", "regex_like", run=_like)
 _function(
     "regexp_position",

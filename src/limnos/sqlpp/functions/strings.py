@@ -184,3 +184,14 @@ def from_codepoints(values: Value) -> Value:
     points = [whole(value) for value in values]
     known = [point for point in points if point is not None and 0 <= point < 0x110000 and not 0xD800 <= point < 0xE000]
     return "".join(map(chr, known)) if len(known) == len(points) else None
+
+
+@scalar("word_tokens", least=1, cost=character_cost)
+def word_tokens(value: Value) -> Value:
+    """The words of a string in lower case: runs of letters and digits."""
+    if not isinstance(value, str):
+        return None
+    return tuple("".join(char if char.isalnum() else " " for char in value.lower()).split())
+
+
+_of_two("string_equal", str.__eq__)

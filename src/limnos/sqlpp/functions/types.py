@@ -12,7 +12,7 @@ import re
 import uuid
 from typing import TYPE_CHECKING
 
-from limnos.sqlpp.functions import times
+from limnos.sqlpp.functions import shapes, times
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.costs import character_cost, print_cost, unit_cost
 from limnos.sqlpp.functions.numbers import number
@@ -20,6 +20,7 @@ from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.values.model import (
     MISSING,
     NUMERIC,
+    SHAPES,
     WIDTHS,
     Bag,
     Date,
@@ -27,6 +28,7 @@ from limnos.sqlpp.values.model import (
     DayTimeDuration,
     Float,
     Integer,
+    Interval,
     SmallInt,
     Time,
     TinyInt,
@@ -113,6 +115,10 @@ def _plain(value: Value) -> object:
         return [_plain(item) for item in elements]
     if value is MISSING:
         return None
+    if isinstance(value, Interval):
+        return {"interval": {"start": text_of(value.start), "end": text_of(value.end)}}
+    if isinstance(value, SHAPES):
+        return _plain(shapes.shape_items(value))
     if isinstance(value, float) and not math.isfinite(value):
         return text_of(value)
     if isinstance(value, Float):
@@ -134,6 +140,8 @@ def text_of(value: Value) -> str:
         return str(int(value))
     if isinstance(value, bytes):
         return value.hex().upper()
+    if isinstance(value, SHAPES):
+        return shapes.shape_text(value)
     return times.time_text(value) or (str(value) if isinstance(value, uuid.UUID) else json_text(value))
 
 

@@ -51,6 +51,8 @@ class Group(PlanNode, frozen=True):
     sets: tuple[tuple[int, ...], ...]
     slot: int | None
     members: tuple[tuple[str, Expression], ...]
+    number: int | None = None
+    """The slot of the number of the group's grouping set."""
 
 
 class Order(PlanNode, frozen=True):

@@ -107,7 +107,8 @@ def _filled_slots(node: plan.PlanNode) -> Iterator[int]:
             yield from () if position is None else (position,)
         case plan.Quantified(bindings=pairs) | plan.LetIn(lets=pairs):
             yield from (slot for slot, _ in pairs)
-        case plan.Group(keys=keys, slot=group):
+        case plan.Group(keys=keys, slot=group, number=number):
+            yield from () if number is None else (number,)
             yield from (slot for slot, _ in keys)
             yield from () if group is None else (group,)
         case plan.Query(output=output) if output is not None:

@@ -19,14 +19,21 @@ from limnos.sqlpp.errors import SqlppError, too_deep
 from limnos.sqlpp.stored import time_texts
 from limnos.sqlpp.values.model import (
     MISSING,
+    SHAPES,
     Bag,
+    Date,
+    DateTime,
     Float,
     Integer,
+    Interval,
+    Shape,
     SmallInt,
+    Time,
     TinyInt,
     TypeName,
     Value,
     type_name,
+    type_of_shape,
 )
 
 UNREADABLE = 6
@@ -88,7 +95,22 @@ def _tag_value(value: Value, variant: bool) -> object:  # noqa: FBT001
         return {"$binary": value.hex()}
     if isinstance(value, uuid.UUID):
         return {"$uuid": str(value)}
+    if isinstance(value, Interval):
+        return {"$interval": [type_name(value.start), value.start[0], value.end[0]]}
+    if isinstance(value, SHAPES):
+        return {f"${type_name(value)}": [_real(one, variant) for one in value.coordinates]}
     return {f"${type_name(value)}": time_texts.write_time_text(value)}
+
+
+def _moment(kind: object, number: object) -> Date | Time | DateTime:
+    makers: Mapping[object, type[Date | Time | DateTime]] = {"date": Date, "time": Time, "datetime": DateTime}
+    if not isinstance(number, int):
+        raise TypeError(f"{number!r} is no whole number")
+    return makers[kind](number)
+
+
+def _shape_maker(shape: type[Shape]) -> Callable[[list[str | float]], Value]:
+    return lambda value: shape(tuple(map(float, value)))
 
 
 def _object(pairs: list[tuple[str, object]]) -> object:
@@ -141,6 +163,8 @@ _TAGS: Mapping[str, Callable[..., Value]] = {
     "$double": _double,
     "$binary": bytes.fromhex,
     "$uuid": uuid.UUID,
+    "$interval": lambda value: Interval(_moment(value[0], value[1]), _moment(value[0], value[2])),
+    **{f"${type_of_shape(shape)}": _shape_maker(shape) for shape in SHAPES},
     **{f"${kind}": _time(kind) for kind in _TIMES},
     "$object": lambda pairs: {name: _value(item) for name, item in pairs},
 }

@@ -21,6 +21,7 @@ from limnos.sqlpp.functions.types import real_of, whole_of
 from limnos.sqlpp.stored import open_part, time_texts
 from limnos.sqlpp.stored.schema import OPEN, columns, has_open
 from limnos.sqlpp.stored.types import (
+    WITHOUT_COLUMN,
     AnyType,
     ArrayType,
     BagType,
@@ -193,6 +194,8 @@ def _from_text(text: str, name: ScalarName) -> Value:
         return Float(real) if real is not None and name == "float" else real
     if name == "boolean":
         return {"true": True, "false": False}.get(text.strip().lower())
+    if name in WITHOUT_COLUMN:
+        return None
     if name in ("binary", "uuid"):
         try:
             return bytes.fromhex(text) if name == "binary" else uuid.UUID(text)

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.stored.types import (
+    WITHOUT_COLUMN,
     AnyType,
     ArrayType,
     BagType,
@@ -109,7 +110,9 @@ def columns(record: RecordType) -> tuple[FieldType, ...]:
 def _has_column_type(type_: DeclaredType) -> bool:
     if isinstance(type_, (ArrayType, BagType)):
         return _has_column_type(type_.item)
-    return bool(columns(type_)) if isinstance(type_, RecordType) else isinstance(type_, Scalar)
+    if isinstance(type_, RecordType):
+        return bool(columns(type_))
+    return isinstance(type_, Scalar) and type_.name not in WITHOUT_COLUMN
 
 
 def schema_of(form: StorageForm) -> dict[str, Json]:

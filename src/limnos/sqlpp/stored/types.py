@@ -31,6 +31,13 @@ ScalarName = Literal[
     "duration",
     "year-month-duration",
     "day-time-duration",
+    "interval",
+    "point",
+    "point3d",
+    "line",
+    "rectangle",
+    "circle",
+    "polygon",
 ]
 
 BUILT_IN: dict[str, ScalarName] = {
@@ -56,8 +63,20 @@ BUILT_IN: dict[str, ScalarName] = {
     "duration": "duration",
     "year_month_duration": "year-month-duration",
     "day_time_duration": "day-time-duration",
+    "interval": "interval",
+    "point": "point",
+    "point3d": "point3d",
+    "line": "line",
+    "rectangle": "rectangle",
+    "circle": "circle",
+    "polygon": "polygon",
 }
 """The built-in type of each name in lower case."""
+
+WITHOUT_COLUMN: frozenset[ScalarName] = frozenset(
+    {"interval", "point", "point3d", "line", "rectangle", "circle", "polygon"}
+)
+"""Types whose values are stored in the open part, because no column has them."""
 
 FIELD_NOT_FOUND, COMPOSITE_GENERATED, GENERATED_TYPE, KEY_OPTIONAL, KEY_TYPE = 1014, 1019, 1020, 1021, 1022
 
@@ -164,7 +183,11 @@ def check(form: StorageForm) -> None:
             raise SqlppError(FIELD_NOT_FOUND, f'Field "{text}" is not found')
         if field_type.optional:
             raise SqlppError(KEY_OPTIONAL, f'The primary key field "{text}" cannot be nullable')
-        if not isinstance(field_type.type, Scalar) or field_type.type.name == "boolean":
+        if (
+            not isinstance(field_type.type, Scalar)
+            or field_type.type.name == "boolean"
+            or field_type.type.name in WITHOUT_COLUMN
+        ):
             raise SqlppError(
                 KEY_TYPE, f"Field of type {type_label(field_type.type)} cannot be used as a primary key field"
             )

@@ -18,7 +18,12 @@ from limnos.sqlpp.values.order import key
 Truth = bool | MissingType | None
 """The result of a comparison or a condition."""
 
-_EQUALITY_ALONE = frozenset[TypeName](("array", "multiset", "object", "duration"))
+_EQUALITY_ALONE = frozenset[TypeName](
+    (
+        "array", "multiset", "object", "duration", "interval", "point", "point3d", "line", "rectangle", "circle",
+        "polygon",
+    )
+)  # fmt: skip
 
 
 def equal(left: Value, right: Value) -> Truth:

@@ -106,6 +106,51 @@ class DayTimeDuration(NamedTuple):
     ms: int
 
 
+class Interval(NamedTuple):
+    """The time from a start to an end, which is excluded: both are dates, times or datetimes."""
+
+    start: Date | Time | DateTime
+    end: Date | Time | DateTime
+
+
+class Point(NamedTuple):
+    """A point: x and y."""
+
+    coordinates: tuple[float, ...]
+
+
+class Point3D(NamedTuple):
+    """A point in space: x, y and z."""
+
+    coordinates: tuple[float, ...]
+
+
+class Line(NamedTuple):
+    """A line: the x and y of its two ends."""
+
+    coordinates: tuple[float, ...]
+
+
+class Rectangle(NamedTuple):
+    """A rectangle: x and y of its lower left corner, then of its upper right one."""
+
+    coordinates: tuple[float, ...]
+
+
+class Circle(NamedTuple):
+    """A circle: x and y of its centre, then its radius."""
+
+    coordinates: tuple[float, ...]
+
+
+class Polygon(NamedTuple):
+    """A polygon: x and y of each corner."""
+
+    coordinates: tuple[float, ...]
+
+
+Shape = Point | Point3D | Line | Rectangle | Circle | Polygon
+SHAPES: tuple[type[Shape], ...] = (Point, Point3D, Line, Rectangle, Circle, Polygon)
 Value = (
     MissingType
     | None
@@ -121,6 +166,8 @@ Value = (
     | Duration
     | YearMonthDuration
     | DayTimeDuration
+    | Interval
+    | Shape
     | tuple["Value", ...]
     | dict[str, "Value"]
 )
@@ -144,6 +191,13 @@ TypeName = Literal[
     "duration",
     "year-month-duration",
     "day-time-duration",
+    "interval",
+    "point",
+    "point3d",
+    "line",
+    "rectangle",
+    "circle",
+    "polygon",
     "array",
     "multiset",
     "object",
@@ -168,6 +222,13 @@ _TYPES: Mapping[type, TypeName] = {
     Duration: "duration",
     YearMonthDuration: "year-month-duration",
     DayTimeDuration: "day-time-duration",
+    Interval: "interval",
+    Point: "point",
+    Point3D: "point3d",
+    Line: "line",
+    Rectangle: "rectangle",
+    Circle: "circle",
+    Polygon: "polygon",
     tuple: "array",
     Bag: "multiset",
     dict: "object",
@@ -184,6 +245,11 @@ def type_name(value: Value) -> TypeName:
         return _TYPES[type(value)]
     except KeyError:
         raise TypeError(f"{type(value).__name__} is no type of SQL++ values") from None
+
+
+def type_of_shape(shape: type[Shape]) -> TypeName:
+    """The name of a type of shapes."""
+    return _TYPES[shape]
 
 
 def is_unknown(value: Value) -> bool:

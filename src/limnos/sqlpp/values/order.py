@@ -2,7 +2,7 @@
 
 May import `model` and `errors`. Must not know comparison operators: `=` and `<` may give NULL, an order cannot. The
 types are ordered: MISSING, NULL, numbers, binary, string, boolean, datetime, date, time, duration, array, multiset,
-object, year-month-duration, day-time-duration, uuid.
+object, year-month-duration, day-time-duration, uuid, interval, point, point3d, line, rectangle, circle, polygon.
 
 This is AsterixDB's order with four exceptions, where that is inconsistent or differs from other engines. Numbers of all
 types are adjacent (there, binary is between bigint and double) and compare exactly (there, as doubles). Strings compare
@@ -19,11 +19,13 @@ from collections.abc import Iterator
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.values.model import (
     MISSING,
+    SHAPES,
     Bag,
     Date,
     DateTime,
     DayTimeDuration,
     Duration,
+    Interval,
     Time,
     Value,
     YearMonthDuration,
@@ -34,7 +36,7 @@ DEPTH_MAX = 1000
 """Deepest nesting of a value that has a key."""
 
 _MISSING, _NULL, _NUMBER, _BINARY, _STRING, _BOOLEAN, _DATETIME, _DATE, _TIME, _DURATION = range(1, 11)
-_ARRAY, _MULTISET, _OBJECT, _YEAR_MONTH, _DAY_TIME, _UUID = range(11, 17)
+_ARRAY, _MULTISET, _OBJECT, _YEAR_MONTH, _DAY_TIME, _UUID, _INTERVAL, _SHAPE = range(11, 19)
 
 _END, _NEXT = b"\x00", b"\x01"
 _NAN = b"\xff" * 8
@@ -129,6 +131,11 @@ def _temporal(value: Value) -> bytes:
         return bytes((_YEAR_MONTH,)) + _whole(value.months)
     if isinstance(value, DayTimeDuration):
         return bytes((_DAY_TIME,)) + _whole(value.ms)
+    if isinstance(value, Interval):
+        return bytes((_INTERVAL,)) + _temporal(value.start) + _temporal(value.end)
+    if isinstance(value, SHAPES):
+        rank = _SHAPE + SHAPES.index(type(value))
+        return bytes((rank,)) + b"".join(_NEXT + _number(one) for one in value.coordinates) + _END
     raise TypeError(f"{type_name(value)} has no order")
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from limnos.sqlpp.values.model import (
     MISSING,
+    SHAPES,
     Bag,
     Date,
     DateTime,
@@ -19,18 +20,26 @@ from limnos.sqlpp.values.model import (
     Duration,
     Float,
     Integer,
+    Interval,
+    Shape,
     SmallInt,
     Time,
     TinyInt,
     Value,
     YearMonthDuration,
     type_name,
+    type_of_shape,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+def _shape_maker(shape: type[Shape]) -> Callable[[Json], Value]:
+    return lambda current: shape(tuple(map(float, cast("list[str]", current))))
+
 
 _MADE: Final[Mapping[str, Callable[[Json], Value]]] = {
     "missing": lambda _: MISSING,
@@ -47,9 +56,15 @@ _MADE: Final[Mapping[str, Callable[[Json], Value]]] = {
     "duration": lambda current: Duration(*cast("list[int]", current)),
     "year-month-duration": lambda current: YearMonthDuration(cast("int", current)),
     "day-time-duration": lambda current: DayTimeDuration(cast("int", current)),
+    "interval": lambda current: Interval(*map(_moment, cast("list[Json]", current))),
+    **{type_of_shape(shape): _shape_maker(shape) for shape in SHAPES},
     "multiset": lambda current: Bag(from_tagged_json(item) for item in cast("list[Json]", current)),
     "object": lambda current: {name: from_tagged_json(item) for name, item in cast("dict[str, Json]", current).items()},
 }
+
+
+def _moment(current: Json) -> Date | Time | DateTime:
+    return cast("Date | Time | DateTime", from_tagged_json(current))
 
 
 def to_tagged_json(value: Value) -> Json:
@@ -74,6 +89,10 @@ def _tagged_content(value: Value) -> Json:
             return value.hex()
         case Duration():
             return [value.months, value.ms]
+        case Interval():
+            return [to_tagged_json(value.start), to_tagged_json(value.end)]
+        case _ if isinstance(value, SHAPES):
+            return [float.__repr__(one) for one in value.coordinates]
         case Date() | Time() | DateTime() | YearMonthDuration() | DayTimeDuration():
             return value[0]
         case float():

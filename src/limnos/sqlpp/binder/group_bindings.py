@@ -1,0 +1,79 @@
+"""What expressions may use after GROUP BY: its keys, and the number of the grouping set.
+
+May import the tree, plans and scopes. Must not know rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp import plan, tree
+from limnos.sqlpp.binder.scope import VariableScope
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.tree_walk import outline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class GroupBinding:
+    """What expressions after GROUP BY may use: the keys, by their outlines, and the scope of an aggregate's
+    argument.
+    """
+
+    def __init__(
+        self,
+        keys: list[tuple[list[object], int, str]],
+        inside: VariableScope,
+        *,
+        sets: tuple[tuple[int, ...], ...] = (),
+        number: int | None = None,
+    ) -> None:
+        self.keys = keys
+        self.inside = inside
+        self.sets = sets
+        """The keys of each grouping set, by their numbers in `keys`."""
+        self.number = number
+        """The slot of the number of a group's grouping set."""
+
+    def key_of(self, node: tree.Expression) -> tuple[int, str] | None:
+        """The slot and name of the group's key that equals an expression; None if there is none."""
+        if (
+            isinstance(node, (tree.Integer, tree.String, tree.Null, tree.MissingLiteral, tree.Boolean, tree.Decimal))
+            or not self.keys
+        ):
+            return None
+        shape = outline(node)
+        return next(((slot, name) for known, slot, name in self.keys if known == shape), None)
+
+
+def grouping_bits(
+    node: tree.Call, group: GroupBinding, *, bind: Callable[[tree.Expression, VariableScope], plan.Expression]
+) -> plan.Expression:
+    """Bind `grouping(key, …)`: a bit for each key, the last one lowest, set if the grouping set lacks the key.
+
+    Args:
+        node: The call.
+        group: The group.
+        bind: Binds an expression in a scope.
+
+    Raises:
+        SqlppError: An argument is no key of GROUP BY.
+    """
+    slots = [slot for _, slot, _ in group.keys]
+    keys = VariableScope(None, {name: slot for _, slot, name in group.keys}, fields_of=())
+    places = []
+    for argument in node.arguments:
+        bound = bind(argument, keys)
+        if not isinstance(bound, plan.Local) or bound.slot not in slots:
+            raise compilation("grouping takes keys of GROUP BY", node.at)
+        places.append(slots.index(bound.slot))
+    if not places or group.number is None:
+        raise compilation("grouping takes keys of GROUP BY", node.at)
+    branches = []
+    for number, chosen in enumerate(group.sets):
+        bits = 0
+        for place in places:
+            bits = bits * 2 + (place not in chosen)
+        branches.append((plan.Constant(node.at, number), plan.Constant(node.at, bits)))
+    return plan.CaseOf(node.at, plan.Local(node.at, group.number, "grouping"), tuple(branches), None)

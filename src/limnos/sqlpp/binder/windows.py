@@ -1,0 +1,111 @@
+"""Binds window functions, and ORDER BY.
+
+May import the tree, plans and the binder of expressions. Must not know clauses. A window function becomes a variable,
+which is computed before the clause that uses it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from limnos.sqlpp import plan, tree
+from limnos.sqlpp.binder.expressions import ExpressionBinder
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.functions import FUNCTIONS, normalize_name
+from limnos.sqlpp.plan.queries import Frame, FrameBound
+
+if TYPE_CHECKING:
+    from limnos.sqlpp.binder.scope import VariableScope
+
+
+class WindowBinder(ExpressionBinder):
+    """Binds the window functions of one statement."""
+
+    def orders(self, items: tuple[tree.OrderItem, ...], scope: VariableScope) -> tuple[plan.Order, ...]:
+        """Bind ORDER BY."""
+        return tuple(
+            plan.Order(
+                item.at,
+                self.expression(item.value, scope),
+                item.descending,
+                None if item.nulls is None else item.nulls == "first",
+            )
+            for item in items
+        )
+
+    def window(self, node: tree.Call, scope: VariableScope) -> plan.Expression:
+        """Bind a call with OVER as a variable that is computed before SELECT."""
+        window = node.window
+        count = 1 if node.star else len(node.arguments)
+        entry = self.built_in(node.function)
+        if entry is not None and window is not None and window.variable is not None and entry.takes(count):
+            return self.over_variable(node, window, variable=window.variable, scope=scope)
+        if entry is None or window is None or entry.kind == "scalar" or not (node.star or entry.takes(count)):
+            raise self.no_function(node, count)
+        if self.windows is None:
+            raise compilation(
+                f"Function {node.function.last} with OVER can stand in SELECT, LET and ORDER BY alone", node.at
+            )
+        collected, self.windows = self.windows, None
+        try:
+            call = plan.WindowCall(
+                node.at,
+                self.slots.new(),
+                entry,
+                self.all(node.arguments, scope),
+                node.distinct,
+                self.maybe(node.filter, scope),
+                self.all(window.partition, scope),
+                self.orders(window.order, scope),
+                self.frame(window.frame, scope),
+                window.from_end == "last",
+                window.nulls == "ignore",
+            )
+        finally:
+            self.windows = collected
+        self.windows.append(call)
+        return plan.Local(node.at, call.slot, normalize_name(node.function.last))
+
+    def over_variable(
+        self, node: tree.Call, window: tree.Window, *, variable: tree.GroupVariable, scope: VariableScope
+    ) -> plan.Expression:
+        """Bind `f(…) OVER w AS (…)` of a function of arrays: `w` is the array of the frame's rows, as of GROUP AS."""
+        if self.rows is None or self.windows is None:
+            raise compilation("A variable of a window can stand in SELECT, LET and ORDER BY alone", window.at)
+        names = None if variable.fields is None else {field.variable: field.name for field in variable.fields}
+        bound = [(name, slot) for name, slot in self.rows if names is None or name in names]
+        pairs = tuple(
+            (plan.Constant(window.at, name if names is None else names[name]), plan.Local(window.at, slot, name))
+            for name, slot in bound
+        )
+        collected, self.windows = self.windows, None
+        try:
+            call = plan.WindowCall(
+                node.at,
+                self.slots.new(),
+                FUNCTIONS["array_agg"],
+                (plan.ObjectOf(window.at, pairs),),
+                False,
+                None,
+                self.all(window.partition, scope),
+                self.orders(window.order, scope),
+                self.frame(window.frame, scope),
+                False,
+                False,
+            )
+        finally:
+            self.windows = collected
+        self.windows.append(call)
+        return self.expression(structs.replace(node, window=None), scope.with_({variable.name: call.slot}))
+
+    def frame(self, node: tree.Frame | None, scope: VariableScope) -> Frame | None:
+        """Bind a window's frame."""
+        if node is None:
+            return None
+        start = FrameBound(node.start.at, node.start.side, self.maybe(node.start.value, scope))
+        end = start if node.end is None else FrameBound(node.end.at, node.end.side, self.maybe(node.end.value, scope))
+        if node.end is None:
+            end = FrameBound(node.at, "current row", None)
+        return Frame(node.at, node.mode, start, end, node.exclude or "no others")
