@@ -108,6 +108,7 @@ def fill(server: LakeServer) -> None:
     for number in range(130):
         small = {"name": f"accounts_{number:05}", "schema": {"type": "struct", "fields": fields(3)}}
         server.ask("POST", f"{iceberg}/namespaces/big/tables", small)
+    server.ask("DELETE", f"{iceberg}/namespaces/big/tables/accounts_00000")
     server.ask(
         "POST",
         f"{iceberg}/namespaces/curated/tables",
@@ -129,6 +130,9 @@ PAGES = {
     "nasty": "/console/o/table/lake/main/curated/%3Cscript%3Ealert%281%29%3C",
     "missing": "/console/o/table/lake/main/raw/nothing",
     "sessions": "/console/sessions",
+    "search": "/console/search?q=accounts",
+    "audit": "/console/audit",
+    "trash": "/console/trash?catalog=main",
 }
 
 

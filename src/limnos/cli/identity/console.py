@@ -24,8 +24,8 @@ def console(*, open: OpenFlag | None = None, common: CommonFlags = DEFAULTS) -> 
     Prints an address that signs one browser in, within two minutes.
     """
     with common.client() as client:
-        made = client.logins.console_code()
-    url = f"{made.public_url or common.address}/console/enter?code={quote(made.code)}"
+        code = client.logins.console_code()
+    url = f"{code.public_url or common.address}/console/enter?code={quote(code.code)}"
     if sys.stdout.isatty() if open is None else open:
         webbrowser.open(url)
-    show_done(url, {"url": url, "expires_in_s": made.expires_in_s}, shape=common.shape)
+    show_done(url, {"url": url, "expires_in_s": code.expires_in_s}, shape=common.shape)

@@ -42,10 +42,10 @@ def _text(name: str) -> str:
     return (files("limnos.http.console") / "snippets" / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def snippets_of(asked: PageRequest, address: ObjectAddress, *, is_lance: bool = False) -> tuple[Snippet, ...]:
+def snippets_of(page_request: PageRequest, address: ObjectAddress, *, is_lance: bool = False) -> tuple[Snippet, ...]:
     """Return the snippets that open an object, one for each client that reads its format."""
     clients = LANCE_CLIENTS if is_lance else ICEBERG_CLIENTS
-    words = _words(asked, address)
+    words = _words(page_request, address)
     return tuple(Snippet(name, title, _filled(_text(name), words)) for name, title in clients.items())
 
 
@@ -55,9 +55,9 @@ def _filled(text: str, words: dict[str, str]) -> str:
     return "".join(words.get(part, f"@{part}@") if number % 2 else part for number, part in enumerate(parts))
 
 
-def _words(asked: PageRequest, address: ObjectAddress) -> dict[str, str]:
+def _words(page_request: PageRequest, address: ObjectAddress) -> dict[str, str]:
     levels, parts = address.levels, (address.catalog, *address.levels)
-    origin = asked.site.own_origin(asked.request.headers) + asked.site.prefix
+    origin = page_request.site.own_origin(page_request.request.headers) + page_request.site.prefix
     return {
         "URI": origin,
         "METALAKE": address.metalake,

@@ -58,33 +58,33 @@ class ErrorPage(msgspec.Struct, frozen=True):
     factors: tuple[DecisionFactorView, ...]
 
 
-async def error_page(asked: PageRequest, failure: LimnosError | InvalidName) -> Response:
+async def error_page(page_request: PageRequest, failure: LimnosError | InvalidName) -> Response:
     """Return the page for an error."""
     error = hidden_metalake(failure)
     status = status_of(error)
     heading = _TITLES.get(status, "Something unexpected happened" if status >= 500 else "This was refused")
-    frame = plain_frame(asked, heading)
-    if asked.user and status < 500:
+    frame = plain_frame(page_request, heading)
+    if page_request.user and status < 500:
         try:
-            frame = await frame_of(asked, heading)
+            frame = await frame_of(page_request, heading)
         except LimnosError:
-            frame = plain_frame(asked, heading)
+            frame = plain_frame(page_request, heading)
     decision = visible_decision_json(error)
     view = ErrorPage(
-        frame, status, heading, unescape_percent(str(error)), asked.request.id, status == 403, status >= 500,
-        asked.user, "" if decision is None else str(decision["action"]), _factors_of(decision),
+        frame, status, heading, unescape_percent(str(error)), page_request.request.id, status == 403, status >= 500,
+        page_request.user, "" if decision is None else str(decision["action"]), _factors_of(decision),
     )  # fmt: skip
     headers = ((b"retry-after", b"%d" % error.retry_after_s),) if isinstance(error, ServiceUnavailable) else ()
-    return html_response(asked.request, render("error.html", view), status=status, headers=headers)
+    return html_response(page_request.request, render("error.html", view), status=status, headers=headers)
 
 
 def _factors_of(decision: dict[str, object] | None) -> tuple[DecisionFactorView, ...]:
     """Return the reasons of a decision in words; missing rights of which one is enough stand in one line."""
     if decision is None:
         return ()
-    found = msgspec.convert(decision["factors"], list[_FactorFields])
+    factors = msgspec.convert(decision["factors"], list[_FactorFields])
     clauses: dict[object, list[_FactorFields]] = {}
-    for number, each in enumerate(found):
+    for number, each in enumerate(factors):
         key = ("clause", each.clause) if each.kind == "missing" else ("own", number)
         clauses.setdefault(key, []).append(each)
     return tuple(_factor_view(alternatives) for alternatives in clauses.values())

@@ -71,85 +71,99 @@ class Frame(msgspec.Struct, frozen=True):
     is_access_off: bool = False
     notice: str = ""
     section: str = ""
+    metalake_quoted: str = ""
+    question: str = ""
+    """The question in the search box."""
 
 
-def plain_frame(asked: PageRequest, title: str) -> Frame:
+def plain_frame(page_request: PageRequest, title: str) -> Frame:
     """Return the frame of a page without a session."""
-    return Frame(asked.base, static_version(), title, asked.now_ms, is_access_off=_is_access_off(asked))
+    return Frame(
+        page_request.base, static_version(), title, page_request.now_ms, is_access_off=_is_access_off(page_request)
+    )
 
 
-def _is_access_off(asked: PageRequest) -> bool:
-    return not asked.ctx.services.rules.access_enabled
+def _is_access_off(page_request: PageRequest) -> bool:
+    return not page_request.ctx.services.rules.access_enabled
 
 
 async def frame_of(
-    asked: PageRequest, title: str, *, metalake: str | None = None, at: ObjectAddress | None = None, section: str = ""
+    page_request: PageRequest,
+    title: str,
+    *,
+    metalake: str | None = None,
+    at: ObjectAddress | None = None,
+    section: str = "",
+    question: str = "",
 ) -> Frame:
     """Return the frame of a page: of a metalake, with the tree open down to the object `at`."""
-    visible = [node.name for node in await metalakes_visible(asked.ctx)]
-    own = metalake or (at.metalake if at is not None else None) or _first(asked, visible)
-    links = tuple(Link(name, f"{asked.base}/?metalake={quote(name)}", name == own) for name in visible[:METALAKES_MAX])
+    visible = [node.name for node in await metalakes_visible(page_request.ctx)]
+    own = metalake or (at.metalake if at is not None else None) or _first(page_request, visible)
+    links = tuple(
+        Link(name, f"{page_request.base}/?metalake={quote(name)}", name == own) for name in visible[:METALAKES_MAX]
+    )
     tree: tuple[TreeItem, ...] = ()
     if own in visible:
         with suppress(LimnosError):  # a page is shown even where the tree is not
-            tree = await tree_of(asked, own, at=at)
+            tree = await tree_of(page_request, own, at=at)
     return Frame(
-        asked.base, static_version(), title, asked.now_ms, asked.user, own, links, tree, _is_access_off(asked),
-        notice=(asked.request.query("done") or "")[:300], section=section,
+        page_request.base, static_version(), title, page_request.now_ms, page_request.user, own, links, tree, _is_access_off(page_request),
+        notice=(page_request.request.query("done") or "")[:300], section=section, metalake_quoted=quote(own),
+        question=question,
     )  # fmt: skip
 
 
-def _first(asked: PageRequest, visible: list[str]) -> str:
+def _first(page_request: PageRequest, visible: list[str]) -> str:
     """Return the metalake that a page without one is about."""
-    chosen = asked.request.query("metalake")
+    chosen = page_request.request.query("metalake")
     if chosen is not None and chosen in visible:
         return chosen
-    own = asked.ctx.services.defaults.metalake
+    own = page_request.ctx.services.defaults.metalake
     return own if own in visible or not visible else visible[0]
 
 
-async def tree_of(asked: PageRequest, metalake: str, *, at: ObjectAddress | None) -> tuple[TreeItem, ...]:
+async def tree_of(page_request: PageRequest, metalake: str, *, at: ObjectAddress | None) -> tuple[TreeItem, ...]:
     """Return the catalogs of a metalake that the caller sees, open along the path to `at`."""
-    catalogs = await asked.ctx.read(RequestScope(metalake), catalogs_list)
-    found: list[TreeItem] = []
+    catalogs = await page_request.ctx.read(RequestScope(metalake), catalogs_list)
+    items: list[TreeItem] = []
     for node in catalogs:
         address = catalog_address(metalake, node.name)
         if at is not None and node.name == at.catalog:
-            found.append(await _opened(asked, address, at=at))
+            items.append(await _opened(page_request, address, at=at))
         else:
-            found.append(item_of(asked, address))
-    return tuple(found)
+            items.append(item_of(page_request, address))
+    return tuple(items)
 
 
-async def _opened(asked: PageRequest, address: ObjectAddress, *, at: ObjectAddress) -> TreeItem:
+async def _opened(page_request: PageRequest, address: ObjectAddress, *, at: ObjectAddress) -> TreeItem:
     """Return a container with its children; the one on the path to `at` is open in turn."""
-    item = item_of(asked, address, is_current=address == at)
+    item = item_of(page_request, address, is_current=address == at)
     try:
         page = await children_list(
-            asked.ctx, address.scope, parent=address.levels, request=ChildrenRequest(size=TREE_SIZE)
+            page_request.ctx, address.scope, parent=address.levels, request=ChildrenRequest(size=TREE_SIZE)
         )
     except LimnosError:
         page = None
     depth = len(address.levels)
     children: list[TreeItem] = []
-    wanted = None if depth >= len(at.levels) else _next_of(address, at=at)
+    next_on_path = None if depth >= len(at.levels) else _next_of(address, at=at)
     for child in () if page is None else page.children:
         own = address.child(child.kind, child.name)
-        if wanted is not None and own == wanted:
-            children.append(await _item_on_path(asked, own, at=at))
-            wanted = None
+        if next_on_path is not None and own == next_on_path:
+            children.append(await _item_on_path(page_request, own, at=at))
+            next_on_path = None
         else:
-            children.append(item_of(asked, own))
-    if wanted is not None:  # beyond the first page, or not listed
-        children.insert(0, await _item_on_path(asked, wanted, at=at))
-    following = "" if page is None else following_of(asked, address, page=page)
+            children.append(item_of(page_request, own))
+    if next_on_path is not None:  # beyond the first page, or not listed
+        children.insert(0, await _item_on_path(page_request, next_on_path, at=at))
+    following = "" if page is None else following_of(page_request, address, page=page)
     return msgspec.structs.replace(item, is_open=True, children=tuple(children), following=following)
 
 
-async def _item_on_path(asked: PageRequest, address: ObjectAddress, *, at: ObjectAddress) -> TreeItem:
+async def _item_on_path(page_request: PageRequest, address: ObjectAddress, *, at: ObjectAddress) -> TreeItem:
     if address.kind is Kind.NAMESPACE:
-        return await _opened(asked, address, at=at)
-    return item_of(asked, address, is_current=True)
+        return await _opened(page_request, address, at=at)
+    return item_of(page_request, address, is_current=True)
 
 
 def _next_of(address: ObjectAddress, *, at: ObjectAddress) -> ObjectAddress:
@@ -158,12 +172,12 @@ def _next_of(address: ObjectAddress, *, at: ObjectAddress) -> ObjectAddress:
     return ObjectAddress(kind, at.metalake, at.catalog, at.levels[:depth])
 
 
-def item_of(asked: PageRequest, address: ObjectAddress, *, is_current: bool = False) -> TreeItem:
+def item_of(page_request: PageRequest, address: ObjectAddress, *, is_current: bool = False) -> TreeItem:
     """Return an object as a closed item of the tree."""
     word = address.kind.word
     is_container = address.kind in (Kind.CATALOG, Kind.NAMESPACE)
-    branch = f"{asked.base}/branch{address.path.removeprefix('/o')}" if is_container else ""
-    return TreeItem(address.name, word, icon_of(word), asked.base + address.path, branch, is_current=is_current)
+    branch = f"{page_request.base}/branch{address.path.removeprefix('/o')}" if is_container else ""
+    return TreeItem(address.name, word, icon_of(word), page_request.base + address.path, branch, is_current=is_current)
 
 
 def icon_of(word: str) -> str:
@@ -171,19 +185,19 @@ def icon_of(word: str) -> str:
     return ICONS.get(word, "object")
 
 
-def following_of(asked: PageRequest, address: ObjectAddress, *, page: ChildrenPage) -> str:
+def following_of(page_request: PageRequest, address: ObjectAddress, *, page: ChildrenPage) -> str:
     """Return the address of the children after a page, as a part; empty at the end."""
     if page.following is None:
         return ""
     kind, name = page.following
-    return f"{asked.base}/branch{address.path.removeprefix('/o')}?after={kind.word}:{quote(name)}"
+    return f"{page_request.base}/branch{address.path.removeprefix('/o')}?after={kind.word}:{quote(name)}"
 
 
-def crumbs_of(asked: PageRequest, address: ObjectAddress) -> tuple[Link, ...]:
+def crumbs_of(page_request: PageRequest, address: ObjectAddress) -> tuple[Link, ...]:
     """Return links to the containers of an object, the catalog first."""
     links: list[Link] = []
     above = address.parent
     while above is not None:
-        links.append(Link(above.name, asked.base + above.path))
+        links.append(Link(above.name, page_request.base + above.path))
         above = above.parent
     return tuple(reversed(links))

@@ -61,41 +61,41 @@ class HomePage(msgspec.Struct, frozen=True):
     is_member: bool
 
 
-async def home(asked: PageRequest) -> Response:
+async def home(page_request: PageRequest) -> Response:
     """Show the catalogs that the caller sees, and the latest changes."""
-    frame = await frame_of(asked, "Home", section="home")
+    frame = await frame_of(page_request, "Home", section="home")
     is_member = any(link.is_current for link in frame.metalakes)
-    catalogs = await _catalogs(asked, frame.metalake) if is_member else ()
-    changes = await _changes(asked, frame.metalake) if is_member else ()
-    return html_response(asked.request, render("home.html", HomePage(frame, catalogs, changes, is_member)))
+    catalogs = await _catalogs(page_request, frame.metalake) if is_member else ()
+    changes = await _changes(page_request, frame.metalake) if is_member else ()
+    return html_response(page_request.request, render("home.html", HomePage(frame, catalogs, changes, is_member)))
 
 
-async def _catalogs(asked: PageRequest, metalake: str) -> tuple[CatalogLine, ...]:
-    nodes = await asked.ctx.read(RequestScope(metalake), catalogs_list)
+async def _catalogs(page_request: PageRequest, metalake: str) -> tuple[CatalogLine, ...]:
+    nodes = await page_request.ctx.read(RequestScope(metalake), catalogs_list)
     return tuple(
         CatalogLine(
-            node.name, asked.base + catalog_address(metalake, node.name).path, getattr(node.record, "provider", ""),
+            node.name, page_request.base + catalog_address(metalake, node.name).path, getattr(node.record, "provider", ""),
             getattr(node.record, "comment", None) or "", bool(getattr(node.record, "in_use", True)),
         )
         for node in nodes
     )  # fmt: skip
 
 
-async def _changes(asked: PageRequest, metalake: str) -> tuple[ChangeLine, ...]:
-    found: list[PublishedChange] = []
+async def _changes(page_request: PageRequest, metalake: str) -> tuple[ChangeLine, ...]:
+    changes: list[PublishedChange] = []
     with suppress(LimnosError):  # the list is missing, the page is not
-        found = await changes_latest(asked.ctx, RequestScope(metalake), count=CHANGES_SHOWN)
-    return tuple(change_line(asked, metalake, change=change) for change in found)
+        changes = await changes_latest(page_request.ctx, RequestScope(metalake), count=CHANGES_SHOWN)
+    return tuple(change_line(page_request, metalake, change=change) for change in changes)
 
 
-def change_line(asked: PageRequest, metalake: str, *, change: PublishedChange) -> ChangeLine:
+def change_line(page_request: PageRequest, metalake: str, *, change: PublishedChange) -> ChangeLine:
     """Return a change in words, with the address of its object if that still exists."""
     path = change.new or change.path or change.old or ()
     kind = change.kind.word
     href = ""
     if path and kind in KINDS and change.operation not in {"drop", "purge"}:
-        found = ObjectAddress(change.kind, metalake, path[0], path[1:])
-        href = asked.base + found.path if (change.kind is Kind.CATALOG) is (len(path) == 1) else ""
+        changes = ObjectAddress(change.kind, metalake, path[0], path[1:])
+        href = page_request.base + changes.path if (change.kind is Kind.CATALOG) is (len(path) == 1) else ""
     return ChangeLine(
         change.operation, kind.replace("_", " "), icon_of(kind), display.render(path), href, change.actor, change.at
     )

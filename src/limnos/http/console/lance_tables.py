@@ -46,17 +46,19 @@ class LanceTablePage(msgspec.Struct, frozen=True):
     snippets: tuple[Snippet, ...]
 
 
-async def table_page(asked: PageRequest, address: ObjectAddress) -> Response:
+async def table_page(page_request: PageRequest, address: ObjectAddress) -> Response:
     """Show a Lance table."""
-    details = await asked.ctx.read(address.scope, lambda view: details_load(view, Kind.TABLE, levels=address.levels))
-    tab = tab_of(asked, TABS)
+    details = await page_request.ctx.read(
+        address.scope, lambda view: details_load(view, Kind.TABLE, levels=address.levels)
+    )
+    tab = tab_of(page_request, TABS)
     record = details.node.record
     heading = heading_of(
-        asked, address, details=details, tabs=TABS, tab=tab, chips=(Chip("Lance", "accent", "table"),),
+        page_request, address, details=details, tabs=TABS, tab=tab, chips=(Chip("Lance", "accent", "table"),),
         comment=getattr(record, "comment", None) or "",
     )  # fmt: skip
     view = LanceTablePage(
-        await object_frame(asked, address), heading, tab, facts_of(details), properties_of(record.properties),
-        snippets_of(asked, address, is_lance=True) if tab == "connect" else (),
+        await object_frame(page_request, address), heading, tab, facts_of(details), properties_of(record.properties),
+        snippets_of(page_request, address, is_lance=True) if tab == "connect" else (),
     )  # fmt: skip
-    return html_response(asked.request, render("lance_table.html", view))
+    return html_response(page_request.request, render("lance_table.html", view))

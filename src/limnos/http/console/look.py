@@ -40,8 +40,8 @@ def static_version() -> str:
 
 
 def _template(name: str) -> str | None:
-    found = files(_PACKAGE) / "templates" / name
-    return found.read_text(encoding="utf-8") if found.is_file() else None
+    template = files(_PACKAGE) / "templates" / name
+    return template.read_text(encoding="utf-8") if template.is_file() else None
 
 
 def time_ago(at_ms: int | None, now_ms: int) -> str:
@@ -88,15 +88,15 @@ def count_text(count: int) -> str:
 @cache
 def environment() -> Environment:
     """Return the environment of the templates, which are parsed once."""
-    made = Environment(
+    environment_of_templates = Environment(
         loader=_template, undefined_behavior="strict", auto_escape_callback=lambda _: True, trim_blocks=True,
         lstrip_blocks=True, pycompat=False, debug=False,
     )  # fmt: skip
-    made.add_filter("ago", time_ago)
-    made.add_filter("exact", exact_time)
-    made.add_filter("size", size_text)
-    made.add_filter("count", count_text)
-    return made
+    environment_of_templates.add_filter("ago", time_ago)
+    environment_of_templates.add_filter("exact", exact_time)
+    environment_of_templates.add_filter("size", size_text)
+    environment_of_templates.add_filter("count", count_text)
+    return environment_of_templates
 
 
 def render(template: str, view: object) -> str:

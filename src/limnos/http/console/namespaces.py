@@ -78,23 +78,27 @@ class NamespacePage(msgspec.Struct, frozen=True):
     properties: tuple[Property, ...]
 
 
-async def namespace_page(asked: PageRequest, address: ObjectAddress) -> Response:
+async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> Response:
     """Show a catalog or namespace; to the page's script only the next rows."""
-    if asked.is_part:
-        return html_response(asked.request, render("part_rows.html", await _contents(asked, address)))
-    tab = tab_of(asked, TABS)
-    details = await asked.ctx.read(address.scope, lambda view: details_load(view, address.kind, levels=address.levels))
-    contents = ContentsPart("", "", (), "", asked.now_ms, begins_inside=False)
+    if page_request.is_part:
+        return html_response(page_request.request, render("part_rows.html", await _contents(page_request, address)))
+    tab = tab_of(page_request, TABS)
+    details = await page_request.ctx.read(
+        address.scope, lambda view: details_load(view, address.kind, levels=address.levels)
+    )
+    contents = ContentsPart("", "", (), "", page_request.now_ms, begins_inside=False)
     if tab == "contents":
-        contents = await _contents(asked, address)
+        contents = await _contents(page_request, address)
     record = details.node.record
     comment = getattr(record, "comment", None) or ""
-    heading = heading_of(asked, address, details=details, tabs=TABS, tab=tab, chips=_chips(details), comment=comment)
+    heading = heading_of(
+        page_request, address, details=details, tabs=TABS, tab=tab, chips=_chips(details), comment=comment
+    )
     view = NamespacePage(
-        await object_frame(asked, address), address.path, heading, tab, facts_of(details), contents,
+        await object_frame(page_request, address), address.path, heading, tab, facts_of(details), contents,
         properties_of(getattr(record, "properties", {})),
     )  # fmt: skip
-    return html_response(asked.request, render("namespace.html", view))
+    return html_response(page_request.request, render("namespace.html", view))
 
 
 def _chips(details: ObjectDetails) -> tuple[Chip, ...]:
@@ -105,22 +109,26 @@ def _chips(details: ObjectDetails) -> tuple[Chip, ...]:
     return (Chip("namespace"),)
 
 
-async def _contents(asked: PageRequest, address: ObjectAddress) -> ContentsPart:
-    after = child_after(asked.request.query("after"))
-    page = await children_list(asked.ctx, address.scope, parent=address.levels, request=ChildrenRequest(after, ROWS))
+async def _contents(page_request: PageRequest, address: ObjectAddress) -> ContentsPart:
+    after = child_after(page_request.request.query("after"))
+    page = await children_list(
+        page_request.ctx, address.scope, parent=address.levels, request=ChildrenRequest(after, ROWS)
+    )
     following = ""
     if page.following is not None:
         kind, name = page.following
-        following = f"{asked.base}{address.path}?after={kind.word}:{quote(name)}"
-    rows = tuple(_row(asked, address, child=child) for child in page.children)
-    return ContentsPart(asked.base, static_version(), rows, following, asked.now_ms, begins_inside=after is not None)
+        following = f"{page_request.base}{address.path}?after={kind.word}:{quote(name)}"
+    rows = tuple(_row(page_request, address, child=child) for child in page.children)
+    return ContentsPart(
+        page_request.base, static_version(), rows, following, page_request.now_ms, begins_inside=after is not None
+    )
 
 
-def _row(asked: PageRequest, address: ObjectAddress, *, child: ChildObject) -> ChildRow:
+def _row(page_request: PageRequest, address: ObjectAddress, *, child: ChildObject) -> ChildRow:
     word = child.kind.word
     where = (address.metalake, address.catalog, *address.levels, child.name)
     return ChildRow(
-        child.name, word.replace("_", " "), icon_of(word), f"{asked.base}/o/{word}/{quote_path(where)}",
+        child.name, word.replace("_", " "), icon_of(word), f"{page_request.base}/o/{word}/{quote_path(where)}",
         "" if child.node is None else child.node.format, "" if child.owner is None else child.owner.name,
         child.comment or "", child.changed_at,
     )  # fmt: skip

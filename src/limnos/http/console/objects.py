@@ -45,23 +45,23 @@ class BranchPart(msgspec.Struct, frozen=True):
     following: str
 
 
-async def object_page(asked: PageRequest) -> Response:
+async def object_page(page_request: PageRequest) -> Response:
     """Show the page of an object."""
-    address = parse_address(asked.request.params)
-    return await _PAGES.get(address.kind, other_objects.object_page)(asked, address)
+    address = parse_address(page_request.request.params)
+    return await _PAGES.get(address.kind, other_objects.object_page)(page_request, address)
 
 
-async def branch(asked: PageRequest) -> Response:
+async def branch(page_request: PageRequest) -> Response:
     """Show the children of an object in the tree; without the page's script the object's own page."""
-    address = parse_address(asked.request.params)
-    if not asked.is_part:
-        return redirect(asked.base + address.path)
-    wanted = ChildrenRequest(child_after(asked.request.query("after")), TREE_SIZE)
-    page = await children_list(asked.ctx, address.scope, parent=address.levels, request=wanted)
-    items = tuple(item_of(asked, address.child(child.kind, child.name)) for child in page.children)
-    own = asked.base + address.path
-    part = BranchPart(asked.base, static_version(), items, own, following_of(asked, address, page=page))
-    return html_response(asked.request, render("part_branch.html", part))
+    address = parse_address(page_request.request.params)
+    if not page_request.is_part:
+        return redirect(page_request.base + address.path)
+    children_request = ChildrenRequest(child_after(page_request.request.query("after")), TREE_SIZE)
+    page = await children_list(page_request.ctx, address.scope, parent=address.levels, request=children_request)
+    items = tuple(item_of(page_request, address.child(child.kind, child.name)) for child in page.children)
+    own = page_request.base + address.path
+    part = BranchPart(page_request.base, static_version(), items, own, following_of(page_request, address, page=page))
+    return html_response(page_request.request, render("part_branch.html", part))
 
 
 ROUTES = (

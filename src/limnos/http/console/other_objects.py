@@ -5,13 +5,13 @@ May import `model`, `services` and this package's shared modules. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame
-from limnos.http.console.look import render
+from limnos.http.console.look import render, size_text
 from limnos.http.console.tabs import (
     Chip,
     Fact,
@@ -22,12 +22,22 @@ from limnos.http.console.tabs import (
     object_frame,
     properties_of,
 )
+from limnos.model.errors import LimnosError
+from limnos.model.kinds import Kind
+from limnos.model.records import FilesetRecord
+from limnos.services.catalog.filesets import fileset_files
+from limnos.services.catalog.models import versions_list
+from limnos.services.catalog.views import view_load
 from limnos.services.governance.details import details_load
 
 if TYPE_CHECKING:
     from limnos.http.console.addresses import ObjectAddress
     from limnos.http.console.page_requests import PageRequest
     from limnos.http.response import Response
+    from limnos.services.governance.details import ObjectDetails
+    from limnos.services.request.request_view import RequestView
+
+FILES_MAX = 500
 
 
 class TextBlock(msgspec.Struct, frozen=True):
@@ -37,30 +47,147 @@ class TextBlock(msgspec.Struct, frozen=True):
     text: str
 
 
+class Cell(msgspec.Struct, frozen=True):
+    """A cell of a list: a text, or a time."""
+
+    text: str = ""
+    at_ms: int | None = None
+    is_name: bool = False
+
+
+class ListSection(msgspec.Struct, frozen=True):
+    """A list on an object's page. `note` stands in place of missing rows."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+
 class ObjectPage(msgspec.Struct, frozen=True):
-    """The page of an object that has no page of its own kind."""
+    """The page of an object."""
 
     frame: Frame
     heading: ObjectHeading
     facts: tuple[Fact, ...]
     blocks: tuple[TextBlock, ...]
+    lists: tuple[ListSection, ...]
     properties: tuple[Property, ...]
 
 
-async def object_page(asked: PageRequest, address: ObjectAddress) -> Response:
-    """Show an object with its statements and properties."""
-    details = await asked.ctx.read(address.scope, lambda view: details_load(view, address.kind, levels=address.levels))
+class _Representation(msgspec.Struct, frozen=True):
+    sql: str = ""
+    dialect: str = ""
+
+
+class _ViewVersion(msgspec.Struct, frozen=True, rename="kebab"):
+    version_id: int
+    schema_id: int = 0
+    representations: list[_Representation] = []
+
+
+class _ViewField(msgspec.Struct, frozen=True):
+    name: str
+    type: object
+    doc: str | None = None
+
+
+class _ViewSchema(msgspec.Struct, frozen=True, rename="kebab"):
+    schema_id: int = 0
+    fields: list[_ViewField] = []
+
+
+class _ViewMetadata(msgspec.Struct, frozen=True, rename="kebab"):
+    current_version_id: int = 0
+    versions: list[_ViewVersion] = []
+    schemas: list[_ViewSchema] = []
+    properties: dict[str, str] = {}
+
+
+async def object_page(page_request: PageRequest, address: ObjectAddress) -> Response:
+    """Show an object with its statements, lists and properties."""
+    details, document = await page_request.ctx.read(address.scope, lambda view: _read(view, address))
     record = details.node.record
+    view = None if document is None else msgspec.json.decode(document, type=_ViewMetadata)
+    blocks = _declared_blocks(details) if view is None else _view_blocks(view)
+    lists: tuple[ListSection, ...] = () if view is None else (_view_columns(view),)
+    if address.kind is Kind.MODEL:
+        lists = (await _model_versions(page_request, address),)
+    if address.kind is Kind.FILESET:
+        lists = await _fileset_lists(page_request, address, record=cast("FilesetRecord", record))
+    properties = record.properties if view is None else view.properties
     heading = heading_of(
-        asked, address, details=details, tabs={"about": "About"}, tab="about", chips=(Chip(address.kind.word.replace("_", " ")),),
-        comment=getattr(record, "comment", None) or "",
+        page_request, address, details=details, tabs={"about": "About"}, tab="about",
+        chips=(Chip(address.kind.word.replace("_", " ")),),
+        comment=getattr(record, "comment", None) or properties.get("comment", ""),
     )  # fmt: skip
-    statements: tuple[str, ...] = getattr(record, "statements", ())
-    blocks = tuple(TextBlock("Declared by", statement) for statement in statements)
-    definition = getattr(record, "definition", "")
-    if definition:
-        blocks = (*blocks, TextBlock("Definition", definition))
-    view = ObjectPage(
-        await object_frame(asked, address), heading, facts_of(details), blocks, properties_of(record.properties)
+    page = ObjectPage(
+        await object_frame(page_request, address), heading, facts_of(details), blocks, lists, properties_of(properties)
     )
-    return html_response(asked.request, render("object.html", view))
+    return html_response(page_request.request, render("object.html", page))
+
+
+def _read(view: RequestView, address: ObjectAddress) -> tuple[ObjectDetails, bytes | None]:
+    details = details_load(view, address.kind, levels=address.levels)
+    if address.kind is not Kind.VIEW:
+        return details, None
+    return details, view_load(view, address.levels[:-1], address.levels[-1]).body
+
+
+def _declared_blocks(details: ObjectDetails) -> tuple[TextBlock, ...]:
+    statements: tuple[str, ...] = getattr(details.node.record, "statements", ())
+    definition: str = getattr(details.node.record, "definition", "")
+    blocks = tuple(TextBlock("Declared by", statement) for statement in statements)
+    return (*blocks, TextBlock("Definition", definition)) if definition else blocks
+
+
+def _view_blocks(view: _ViewMetadata) -> tuple[TextBlock, ...]:
+    current = next((each for each in view.versions if each.version_id == view.current_version_id), None)
+    texts = [] if current is None else current.representations
+    return tuple(TextBlock(f"Query ({each.dialect})" if each.dialect else "Query", each.sql) for each in texts)
+
+
+def _view_columns(view: _ViewMetadata) -> ListSection:
+    current = next((each for each in view.versions if each.version_id == view.current_version_id), None)
+    schema_id = None if current is None else current.schema_id
+    schema = next((each for each in view.schemas if each.schema_id == schema_id), _ViewSchema())
+    rows = tuple(
+        (Cell(each.name, is_name=True), Cell(each.type if isinstance(each.type, str) else "nested"), Cell(each.doc or ""))
+        for each in schema.fields
+    )  # fmt: skip
+    return ListSection("Columns", ("Name", "Type", "What it is"), rows, "The view says no columns.")
+
+
+async def _model_versions(page_request: PageRequest, address: ObjectAddress) -> ListSection:
+    entries = await versions_list(page_request.ctx, address.scope, path=address.levels)
+    rows = tuple(
+        (
+            Cell(str(each.version), is_name=True), Cell(", ".join(each.aliases)),
+            Cell(", ".join(f"{name}: {uri}" for name, uri in each.uris.items())), Cell(each.comment or ""),
+            Cell(each.created_by), Cell(at_ms=each.created_at),
+        )
+        for each in reversed(entries)
+    )  # fmt: skip
+    columns = ("Version", "Aliases", "Files", "What it is", "By", "When")
+    return ListSection("Versions", columns, rows, "No version is linked yet.")
+
+
+async def _fileset_lists(
+    page_request: PageRequest, address: ObjectAddress, *, record: FilesetRecord
+) -> tuple[ListSection, ...]:
+    """Return a fileset's locations, and the files in its first directory, if the caller may read them."""
+    locations = tuple((Cell(name, is_name=True), Cell(uri)) for name, uri in sorted(record.locations.items()))
+    where = ListSection("Locations", ("Name", "Location"), locations, "It has no location.")
+    try:
+        entries = await fileset_files(page_request.ctx, address.scope, path=address.levels, sub_path="", name=None)
+    except LimnosError as error:
+        return where, ListSection("Files", (), (), error.message)
+    rows = tuple(
+        (
+            Cell(f"{each.name}/" if each.is_directory else each.name, is_name=True),
+            Cell("" if each.is_directory else size_text(each.size)),
+            Cell() if each.is_directory else Cell(at_ms=each.modified_ms),
+        )
+        for each in entries[:FILES_MAX]
+    )
+    return where, ListSection("Files", ("Name", "Size", "Changed"), rows, "There is no file yet.")

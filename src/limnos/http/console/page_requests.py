@@ -108,27 +108,33 @@ async def serve(
     request: Request, ctx: Context, *, route: ConsoleRoute, site: ConsoleSite, error_page: ErrorPage
 ) -> Response:
     """Serve a page: check who posts, identify the caller, call the handler, and turn errors into pages."""
-    asked = PageRequest(request, ctx, site=site)
+    page_request = PageRequest(request, ctx, site=site)
     try:
         if route.method != "GET":
             site.require_own_page(request.headers)
         if not route.is_public:
-            await asked.identify()
-        return await route.handler(asked)
+            await page_request.identify()
+        return await route.handler(page_request)
     except (LimnosError, InvalidName) as error:
         request.failure = error
         if isinstance(error, AuthenticationFailed) and not route.is_public:
-            return _to_sign_in(asked)
-        response = await error_page(asked, error)
+            return _to_sign_in(page_request)
+        response = await error_page(page_request, error)
         response.reason = str(error)
         return response
 
 
-def _to_sign_in(asked: PageRequest) -> Response:
+def _to_sign_in(page_request: PageRequest) -> Response:
     """Return the redirect to the sign-in page, which leads back to a page that was read."""
-    target = f"{asked.base}/sign-in"
-    if asked.request.method in ("GET", "HEAD") and not asked.is_part and asked.own_path != f"{asked.base}/":
-        target += f"?next={quote(asked.own_path)}"
-    headers = asked.request.headers
-    gone = () if asked.site.cookie_of(headers) is None else (asked.site.cookie_header(headers, None),)
-    return redirect(target, headers=gone)
+    target = f"{page_request.base}/sign-in"
+    if (
+        page_request.request.method in ("GET", "HEAD")
+        and not page_request.is_part
+        and page_request.own_path != f"{page_request.base}/"
+    ):
+        target += f"?next={quote(page_request.own_path)}"
+    headers = page_request.request.headers
+    ended_cookie = (
+        () if page_request.site.cookie_of(headers) is None else (page_request.site.cookie_header(headers, None),)
+    )
+    return redirect(target, headers=ended_cookie)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from limnos.http.console import home, objects, sessions, static_files
+from limnos.http.console import audit, home, objects, searches, sessions, static_files, trash
 from limnos.http.console.answers import HSTS, SAFE
 from limnos.http.console.errors import error_page
 from limnos.http.console.look import render, static_version
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
 
-_MODULES = (home, objects, sessions, static_files)
+_MODULES = (home, objects, searches, audit, trash, sessions, static_files)
 CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)
 
 
@@ -71,7 +71,7 @@ class ConsoleProtocol:
 
     def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
         """Return a page for an error outside a handler, without anything of the caller's."""
-        told = hidden_metalake(error)
-        view = PlainErrorPage(self.site.base, static_version(), unescape_percent(str(told)), request_id)
+        visible_error = hidden_metalake(error)
+        view = PlainErrorPage(self.site.base, static_version(), unescape_percent(str(visible_error)), request_id)
         headers = ((b"content-type", b"text/html; charset=utf-8"), NO_STORE, *SAFE)
-        return Response(status_of(told), render("plain_error.html", view).encode(), headers)
+        return Response(status_of(visible_error), render("plain_error.html", view).encode(), headers)

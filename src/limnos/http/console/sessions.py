@@ -63,56 +63,60 @@ class SessionsPage(msgspec.Struct, frozen=True):
     sessions: tuple[SessionLine, ...]
 
 
-async def sign_in_page(asked: PageRequest) -> Response:
+async def sign_in_page(page_request: PageRequest) -> Response:
     """Show the sign-in page; who is signed in goes on to the console."""
-    target = asked.site.path_below(asked.request.query("next"))
-    if asked.site.cookie_of(asked.request.headers) is not None:
+    target = page_request.site.path_below(page_request.request.query("next"))
+    if page_request.site.cookie_of(page_request.request.headers) is not None:
         try:
-            await asked.identify()
+            await page_request.identify()
         except LimnosError:
-            return _sign_in(asked, target)
+            return _sign_in(page_request, target)
         return redirect(target)
-    return _sign_in(asked, target)
+    return _sign_in(page_request, target)
 
 
-def _sign_in(asked: PageRequest, target: str, *, message: str = "", user: str = "", status: int = 200) -> Response:
-    takes = asked.site.takes_sign_in(asked.request.headers)
-    view = SignInPage(plain_frame(asked, "Sign in"), target, takes, asked.site.believes_names, message, user)
-    return html_response(asked.request, render("sign_in.html", view), status=status)
+def _sign_in(
+    page_request: PageRequest, target: str, *, message: str = "", user: str = "", status: int = 200
+) -> Response:
+    takes = page_request.site.takes_sign_in(page_request.request.headers)
+    view = SignInPage(
+        plain_frame(page_request, "Sign in"), target, takes, page_request.site.believes_names, message, user
+    )
+    return html_response(page_request.request, render("sign_in.html", view), status=status)
 
 
-async def sign_in(asked: PageRequest) -> Response:
+async def sign_in(page_request: PageRequest) -> Response:
     """Open a session with a password, a token or, on loopback, a name."""
-    fields = await asked.form()
-    target = asked.site.path_below(fields.get("next"))
-    _require_takes(asked)
+    fields = await page_request.form()
+    target = page_request.site.path_below(fields.get("next"))
+    _require_takes(page_request)
     try:
-        session = await _session_of(asked, fields)
+        session = await _session_of(page_request, fields)
     except (AuthenticationFailed, BadRequest, PermissionDenied, TooManyAttempts) as error:
-        asked.request.failure = error
+        page_request.request.failure = error
         status = 429 if isinstance(error, TooManyAttempts) else 401
-        return _sign_in(asked, target, message=error.message, user=fields.get("user", ""), status=status)
-    return _signed_in(asked, session, target=target)
+        return _sign_in(page_request, target, message=error.message, user=fields.get("user", ""), status=status)
+    return _signed_in(page_request, session, target=target)
 
 
-def _require_takes(asked: PageRequest) -> None:
-    if not asked.site.takes_sign_in(asked.request.headers):
+def _require_takes(page_request: PageRequest) -> None:
+    if not page_request.site.takes_sign_in(page_request.request.headers):
         raise PermissionDenied(
             "The console takes no sign-in over http from another machine: a cookie could be read on the way. "
             "Set tls.certificate, or server.public_url to the https address of the proxy before it"
         )
 
 
-async def _session_of(asked: PageRequest, fields: dict[str, str]) -> ConsoleSession:
-    client, ctx = client_of(asked), asked.ctx
+async def _session_of(page_request: PageRequest, fields: dict[str, str]) -> ConsoleSession:
+    client, ctx = client_of(page_request), page_request.ctx
     if fields.get("token"):
         header = b"Bearer " + fields["token"].strip().encode()
         return await console_sessions.session_open_with_header(ctx, header=header, client=client)
     user = fields.get("user", "").strip()
     if not user:
         raise BadRequest("Give a name, or a token")
-    if fields.get("password") or not asked.site.believes_names:
-        address = address_of(asked.request.peer)
+    if fields.get("password") or not page_request.site.believes_names:
+        address = address_of(page_request.request.peer)
         return await console_sessions.session_open_with_password(
             ctx, user=user, password=fields.get("password", ""), address=address, client=client
         )
@@ -120,62 +124,69 @@ async def _session_of(asked: PageRequest, fields: dict[str, str]) -> ConsoleSess
     return await console_sessions.session_open_with_header(ctx, header=header, client=client)
 
 
-def _signed_in(asked: PageRequest, session: ConsoleSession, *, target: str) -> Response:
-    return redirect(target, headers=(asked.site.cookie_header(asked.request.headers, session.text),))
+def _signed_in(page_request: PageRequest, session: ConsoleSession, *, target: str) -> Response:
+    return redirect(target, headers=(page_request.site.cookie_header(page_request.request.headers, session.text),))
 
 
-async def enter_page(asked: PageRequest) -> Response:
+async def enter_page(page_request: PageRequest) -> Response:
     """Show whose session a one-use code opens. Showing it does not use it up."""
-    code = asked.request.query("code") or ""
-    user = await console_sessions.code_user(asked.ctx, code=code)
+    code = page_request.request.query("code") or ""
+    user = await console_sessions.code_user(page_request.ctx, code=code)
     view = EnterPage(
-        plain_frame(asked, "Go on to the console"), code, user, asked.site.takes_sign_in(asked.request.headers)
+        plain_frame(page_request, "Go on to the console"),
+        code,
+        user,
+        page_request.site.takes_sign_in(page_request.request.headers),
     )
-    return html_response(asked.request, render("enter.html", view), is_secret=True)
+    return html_response(page_request.request, render("enter.html", view), is_secret=True)
 
 
-async def enter(asked: PageRequest) -> Response:
+async def enter(page_request: PageRequest) -> Response:
     """Open a session with a one-use code."""
-    fields = await asked.form()
-    _require_takes(asked)
+    fields = await page_request.form()
+    _require_takes(page_request)
     session = await console_sessions.session_open_with_code(
-        asked.ctx, code=fields.get("code", ""), client=client_of(asked)
+        page_request.ctx, code=fields.get("code", ""), client=client_of(page_request)
     )
-    return _signed_in(asked, session, target=f"{asked.base}/")
+    return _signed_in(page_request, session, target=f"{page_request.base}/")
 
 
-async def sign_out(asked: PageRequest) -> Response:
+async def sign_out(page_request: PageRequest) -> Response:
     """End this session, or with `everywhere` all of one's sessions of the console."""
-    fields = await asked.form()
+    fields = await page_request.form()
     everywhere = fields.get("everywhere") == "yes"
-    await console_sessions.sessions_end(asked.ctx, session_id=None if everywhere else asked.ctx.credential.token_id)
-    return redirect(f"{asked.base}/sign-in", headers=(asked.site.cookie_header(asked.request.headers, None),))
+    await console_sessions.sessions_end(
+        page_request.ctx, session_id=None if everywhere else page_request.ctx.credential.token_id
+    )
+    return redirect(
+        f"{page_request.base}/sign-in", headers=(page_request.site.cookie_header(page_request.request.headers, None),)
+    )
 
 
-async def sessions_page(asked: PageRequest) -> Response:
+async def sessions_page(page_request: PageRequest) -> Response:
     """Show one's own sessions."""
-    frame = await frame_of(asked, "Your sessions", section="sessions")
-    view = SessionsPage(frame, tuple(await console_sessions.sessions_list(asked.ctx)))
-    return html_response(asked.request, render("sessions.html", view))
+    frame = await frame_of(page_request, "Your sessions", section="sessions")
+    view = SessionsPage(frame, tuple(await console_sessions.sessions_list(page_request.ctx)))
+    return html_response(page_request.request, render("sessions.html", view))
 
 
-async def session_end(asked: PageRequest) -> Response:
+async def session_end(page_request: PageRequest) -> Response:
     """End one of one's own sessions."""
-    fields = await asked.form()
+    fields = await page_request.form()
     text = fields.get("id", "")
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
         raise BadRequest("The session's id is a number")
-    await console_sessions.sessions_end(asked.ctx, session_id=int(text))
-    return redirect(f"{asked.base}/sessions?done=The+session+has+ended")
+    await console_sessions.sessions_end(page_request.ctx, session_id=int(text))
+    return redirect(f"{page_request.base}/sessions?done=The+session+has+ended")
 
 
-def client_of(asked: PageRequest) -> str:
+def client_of(page_request: PageRequest) -> str:
     """Return a short description of the browser and its address."""
-    agent = asked.request.headers.get(b"user-agent", b"").decode("latin-1")
+    agent = page_request.request.headers.get(b"user-agent", b"").decode("latin-1")
     browser = next((name for mark, name in _BROWSERS if mark in agent), "A browser")
     system = next((name for mark, name in _SYSTEMS if mark in agent), "")
     where = f" on {system}" if system else ""
-    return f"{browser}{where}, {asked.request.peer or 'unknown address'}"
+    return f"{browser}{where}, {page_request.request.peer or 'unknown address'}"
 
 
 ROUTES = (

@@ -86,8 +86,8 @@ class ConsoleSite(NamedTuple):
         """Return the text of the session's cookie, or None. Of two of that name none counts."""
         name = self.cookie_name(headers).encode("latin-1")
         pairs = [pair.strip().partition(b"=") for pair in headers.get(b"cookie", b"").split(b";")]
-        found = [value for key, mark, value in pairs if mark and key == name]
-        return found[0] if len(found) == 1 and found[0] else None
+        values = [value for key, mark, value in pairs if mark and key == name]
+        return values[0] if len(values) == 1 and values[0] else None
 
     def path_below(self, text: str | None) -> str:
         """Return a path of the console to go on to: `text` if it is one, else the console's first page."""

@@ -27,15 +27,15 @@ def _compressed(name: str) -> bytes:
     return gzip.compress(static_file(name), compresslevel=9, mtime=0)
 
 
-async def static(asked: PageRequest) -> Response:
+async def static(page_request: PageRequest) -> Response:
     """Return a static file; for a year where the address names this content."""
-    name = asked.request.params[0].decode("latin-1")
+    name = page_request.request.params[0].decode("latin-1")
     kind = STATIC.get(name)
     if kind is None:
         raise NotFound("No such address", kind="route")
-    lasts = asked.request.query("v") == static_version()
+    lasts = page_request.request.query("v") == static_version()
     headers = ((b"content-type", kind), _LASTING if lasts else _SHORT, (b"vary", b"Accept-Encoding"), *SAFE)
-    if b"gzip" in asked.request.headers.get(b"accept-encoding", b""):
+    if b"gzip" in page_request.request.headers.get(b"accept-encoding", b""):
         return Response(200, _compressed(name), (*headers, (b"content-encoding", b"gzip")))
     return Response(200, static_file(name), headers)
 

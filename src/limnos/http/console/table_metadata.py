@@ -102,8 +102,8 @@ class MetadataPart(msgspec.Struct, frozen=True, rename="kebab"):
 
     def current_schema(self) -> SchemaPart:
         """Return the current schema."""
-        found = next((each for each in self.schemas if each.schema_id == self.current_schema_id), self.schema)
-        return SchemaPart() if found is None else found
+        lines = next((each for each in self.schemas if each.schema_id == self.current_schema_id), self.schema)
+        return SchemaPart() if lines is None else lines
 
 
 class ColumnLine(msgspec.Struct, frozen=True):
@@ -145,7 +145,7 @@ def type_text(value: object, *, depth: int = 0) -> str:
 
 def column_lines(schema: SchemaPart, tags: dict[int, list[str]]) -> tuple[list[ColumnLine], int]:
     """Return the columns with those inside them, at most `COLUMNS_MAX`, and how many there are."""
-    found: list[ColumnLine] = []
+    lines: list[ColumnLine] = []
     keys, count = frozenset(schema.identifier_field_ids), 0
     waiting = [(field, str(number), 0) for number, field in reversed(list(enumerate(schema.fields, 1)))]
     while waiting:
@@ -156,10 +156,10 @@ def column_lines(schema: SchemaPart, tags: dict[int, list[str]]) -> tuple[list[C
                 number, field.id, field.name, type_text(field.type), field.required, field.id in keys, field.doc or "",
                 tags.get(field.id, []), depth,
             )  # fmt: skip
-            found.append(line)
+            lines.append(line)
         if depth < DEPTH_MAX:
             waiting += [(each, "", depth + 1) for each in reversed(_fields_inside(field.type))]
-    return found, count
+    return lines, count
 
 
 def _fields_inside(value: object) -> list[FieldPart]:

@@ -107,7 +107,7 @@ class _TableState(NamedTuple):
     visible: TableVisibility
 
 
-async def table_page(asked: PageRequest, address: ObjectAddress) -> Response:
+async def table_page(page_request: PageRequest, address: ObjectAddress) -> Response:
     """Show a table; a Lance table has another page."""
 
     def read(view: RequestView) -> _TableState | None:
@@ -116,20 +116,26 @@ async def table_page(asked: PageRequest, address: ObjectAddress) -> Response:
         visible = table_visibility(view, address.levels)
         return _TableState(details_load(view, Kind.TABLE, levels=address.levels), visible)
 
-    state = await asked.ctx.read(address.scope, read)
+    state = await page_request.ctx.read(address.scope, read)
     if state is None:
-        return await lance_tables.table_page(asked, address)
+        return await lance_tables.table_page(page_request, address)
     document = state.visible.document
     if state.visible.bound is not None:
-        document = await document_for_caller(asked.ctx, state.visible)
+        document = await document_for_caller(page_request.ctx, state.visible)
     metadata = decode_metadata(document.body)
-    tab = tab_of(asked, TABS)
-    view = await _page(asked, address, state=state, metadata=metadata, body=document.body, tab=tab)
-    return html_response(asked.request, render("table.html", view))
+    tab = tab_of(page_request, TABS)
+    view = await _page(page_request, address, state=state, metadata=metadata, body=document.body, tab=tab)
+    return html_response(page_request.request, render("table.html", view))
 
 
 async def _page(
-    asked: PageRequest, address: ObjectAddress, *, state: _TableState, metadata: MetadataPart, body: bytes, tab: str
+    page_request: PageRequest,
+    address: ObjectAddress,
+    *,
+    state: _TableState,
+    metadata: MetadataPart,
+    body: bytes,
+    tab: str,
 ) -> TablePage:
     is_bound = state.visible.bound is not None
     columns, count = column_lines(metadata.current_schema(), state.details.column_tags)
@@ -137,15 +143,15 @@ async def _page(
     if is_bound:
         chips.append(Chip("You see a part of it", "warn", "alert"))
     heading = heading_of(
-        asked, address, details=state.details, tabs=TABS, tab=tab, chips=tuple(chips),
+        page_request, address, details=state.details, tabs=TABS, tab=tab, chips=tuple(chips),
         comment=metadata.properties.get("comment", ""),
     )  # fmt: skip
     text = msgspec.json.format(body, indent=2)[:METADATA_BYTES_MAX] if tab == "metadata" else b""
     return TablePage(
-        await object_frame(asked, address), heading, tab, _facts(state.details, metadata, columns=count),
+        await object_frame(page_request, address), heading, tab, _facts(state.details, metadata, columns=count),
         columns if tab == "columns" else [], count, snapshot_lines(metadata) if tab == "snapshots" else (),
         len(metadata.snapshots), properties_of(metadata.properties) if tab == "properties" else (),
-        _partitions(metadata), _sorting(metadata), snippets_of(asked, address) if tab == "connect" else (),
+        _partitions(metadata), _sorting(metadata), snippets_of(page_request, address) if tab == "connect" else (),
         text.decode("utf-8", "replace"), len(text) == METADATA_BYTES_MAX, is_bound,
     )  # fmt: skip
 

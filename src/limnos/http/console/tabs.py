@@ -83,15 +83,15 @@ def child_after(text: str | None) -> tuple[Kind, str] | None:
     return kind, name
 
 
-def tab_of(asked: PageRequest, tabs: Iterable[str]) -> str:
+def tab_of(page_request: PageRequest, tabs: Iterable[str]) -> str:
     """Return the tab that a request asks for; the first one for an unknown tab."""
     names = tuple(tabs)
-    wanted = asked.request.query("tab")
-    return wanted if wanted in names else names[0]
+    name = page_request.request.query("tab")
+    return name if name in names else names[0]
 
 
 def heading_of(
-    asked: PageRequest,
+    page_request: PageRequest,
     address: ObjectAddress,
     *,
     details: ObjectDetails | None,
@@ -101,7 +101,7 @@ def heading_of(
     comment: str = "",
 ) -> ObjectHeading:
     """Return the heading of an object's page, with the caller's rights as a chip."""
-    own = asked.base + address.path
+    own = page_request.base + address.path
     links = tuple(
         Link(text, own if name == next(iter(tabs)) else f"{own}?tab={name}", name == tab) for name, text in tabs.items()
     )
@@ -110,7 +110,7 @@ def heading_of(
     tags = () if details is None else tuple(_tag_text(each.node.name, each.values) for each in details.tags)
     return ObjectHeading(
         address.name, word.replace("_", " "), icon_of(word), display.render((address.catalog, *address.levels)),
-        crumbs_of(asked, address), (*chips, *rights), comment, links, tags,
+        crumbs_of(page_request, address), (*chips, *rights), comment, links, tags,
     )  # fmt: skip
 
 
@@ -126,8 +126,8 @@ def rights_chip(details: ObjectDetails) -> Chip:
     if not words:
         return Chip("You may look", "plain", "eye")
     last = words.pop()
-    told = f"{', '.join(words)} and {last}" if words else last
-    return Chip(f"You may {told}", "ok", "check")
+    text = f"{', '.join(words)} and {last}" if words else last
+    return Chip(f"You may {text}", "ok", "check")
 
 
 def facts_of(details: ObjectDetails) -> tuple[Fact, ...]:
@@ -135,8 +135,8 @@ def facts_of(details: ObjectDetails) -> tuple[Fact, ...]:
     node = details.node
     owner = "nobody" if details.owner is None else details.owner.name
     changed = Fact("Changed", f"by {node.modified_by}", node.modified_at) if node.modified_at is not None else None
-    made = Fact("Made", f"by {node.created_by}", node.created_at)
-    return (Fact("Owner", owner), *((changed,) if changed is not None else ()), made)
+    creation = Fact("Made", f"by {node.created_by}", node.created_at)
+    return (Fact("Owner", owner), *((changed,) if changed is not None else ()), creation)
 
 
 def properties_of(properties: Mapping[str, str]) -> tuple[Property, ...]:
@@ -144,6 +144,6 @@ def properties_of(properties: Mapping[str, str]) -> tuple[Property, ...]:
     return tuple(Property(name, str(value)) for name, value in sorted(properties.items()))
 
 
-async def object_frame(asked: PageRequest, address: ObjectAddress) -> Frame:
+async def object_frame(page_request: PageRequest, address: ObjectAddress) -> Frame:
     """Return the frame of an object's page."""
-    return await frame_of(asked, display.render((address.catalog, *address.levels)), at=address)
+    return await frame_of(page_request, display.render((address.catalog, *address.levels)), at=address)

@@ -74,9 +74,9 @@ def details_load(request_view: RequestView, kind: Kind, *, levels: Levels) -> Ob
 
 def rights_of(request_view: RequestView, kind: Kind, *, chain: SecurableChain) -> frozenset[str]:
     """Return the caller's rights on the first object of a chain, as words. No decision is recorded for the audit."""
-    wanted = {word: action for word, action in RIGHTS.items() if kind in action.kinds}
-    wanted |= {verb: Action(word) for verb in _BY_VERB if (word := f"{kind.word}_{verb}") in _ACTION_WORDS}
-    return frozenset(word for word, action in wanted.items() if request_view.decide(action, chain).allowed)
+    actions = {word: action for word, action in RIGHTS.items() if kind in action.kinds}
+    actions |= {verb: Action(word) for verb in _BY_VERB if (word := f"{kind.word}_{verb}") in _ACTION_WORDS}
+    return frozenset(word for word, action in actions.items() if request_view.decide(action, chain).allowed)
 
 
 _ACTION_WORDS: Final = frozenset(action.word for action in Action)
@@ -87,11 +87,11 @@ def _column_tags(request_view: RequestView, node: Node) -> dict[int, list[str]]:
     on_columns = [row for row in rows if row.field_id]
     keys = [node_key(row.attached_id) for row in on_columns]
     tags = require_facts(request_view.view, keys, zone=request_view.metalake.id)
-    found: dict[int, list[str]] = {}
+    tags_by_field: dict[int, list[str]] = {}
     for row, tag in zip(on_columns, tags, strict=True):
         if (
             tag is not None
             and request_view.decide(Action.TAG_LOAD, request_view.find_outside(Kind.TAG, (tag.name,))[1]).allowed
         ):
-            found.setdefault(row.field_id, []).append(tag.name)
-    return found
+            tags_by_field.setdefault(row.field_id, []).append(tag.name)
+    return tags_by_field

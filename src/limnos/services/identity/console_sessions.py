@@ -147,8 +147,8 @@ async def code_create(ctx: Context) -> tuple[str, int]:
     Raises PermissionDenied for a caller without a name.
     """
     await refuse_former(ctx)
-    made = await _open(ctx, partial(_with_credential, ctx, client="", purpose=TokenPurpose.CONSOLE_CODE))
-    return made.text, CODE_S
+    session = await _open(ctx, partial(_with_credential, ctx, client="", purpose=TokenPurpose.CONSOLE_CODE))
+    return session.text, CODE_S
 
 
 async def code_user(ctx: Context, *, code: str) -> str:
@@ -158,14 +158,14 @@ async def code_user(ctx: Context, *, code: str) -> str:
 
 async def session_open_with_code(ctx: Context, *, code: str, client: str) -> ConsoleSession:
     """Open a session with a code, which is used up. Raises AuthenticationFailed."""
-    found = await _code_of(ctx, code)
-    bearer = Context(ctx.services, Credential(found.user, expires_ms=1 << 62), ctx.request_id, asker=ctx.asker)
+    token = await _code_of(ctx, code)
+    bearer = Context(ctx.services, Credential(token.user, expires_ms=1 << 62), ctx.request_id, asker=ctx.asker)
 
     def command(_: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
         return ConsoleSessionOpen(
-            found.user, client, secret_hash, TokenPurpose.CONSOLE, found.trust, found.root_id,
-            ctx.services.defaults.console_idle_s, found.ends_at, ctx.services.rules, opened_by=found.opened_by,
-            code=found, session_s=ctx.services.defaults.console_session_s,
+            token.user, client, secret_hash, TokenPurpose.CONSOLE, token.trust, token.root_id,
+            ctx.services.defaults.console_idle_s, token.ends_at, ctx.services.rules, opened_by=token.opened_by,
+            code=token, session_s=ctx.services.defaults.console_session_s,
         )  # fmt: skip
 
     return await _open(bearer, command)
@@ -178,12 +178,12 @@ async def _code_of(ctx: Context, code: str) -> Token:
         credential = None
     if credential is None or credential.user is not None:
         raise AuthenticationFailed(_NO_CODE)
-    found = await ctx.look_up(partial(token_read, credential.token_id))
-    if found is None or found.secret_hash != credential.secret_hash or found.purpose is not TokenPurpose.CONSOLE_CODE:
+    token = await ctx.look_up(partial(token_read, credential.token_id))
+    if token is None or token.secret_hash != credential.secret_hash or token.purpose is not TokenPurpose.CONSOLE_CODE:
         raise AuthenticationFailed(_NO_CODE)
-    if found.revoked or found.is_over(ctx.services.store.time.now_ms()) or found.trust not in ctx.services.rules.trusts:
+    if token.revoked or token.is_over(ctx.services.store.time.now_ms()) or token.trust not in ctx.services.rules.trusts:
         raise AuthenticationFailed(_NO_CODE, was_right=True)
-    return found
+    return token
 
 
 def _with_credential(
@@ -250,8 +250,8 @@ def console_session_insert(tx: Tx, permit: Permit[ConsoleSessionOpen]) -> Token:
 
 
 def _require_valid(tx: Tx, token_id: int) -> None:
-    found = tx.tokens.by_id(token_id)
-    if found is None or found.revoked or found.is_over(tx.now_ms):
+    token = tx.tokens.by_id(token_id)
+    if token is None or token.revoked or token.is_over(tx.now_ms):
         raise AuthenticationFailed(_OVER, was_right=True)
 
 
@@ -262,8 +262,8 @@ async def session_extend(ctx: Context) -> str:
     """
     own = await ctx.read(RequestScope(), partial(_own_session, ctx))
     idle_s = ctx.services.defaults.console_idle_s
-    wanted = min(ctx.services.store.time.now_ms() + idle_s * 1000, own.ends_at or 0)
-    if wanted - (own.expires_at or 0) >= EXTEND_EVERY_MS:
+    expires_at = min(ctx.services.store.time.now_ms() + idle_s * 1000, own.ends_at or 0)
+    if expires_at - (own.expires_at or 0) >= EXTEND_EVERY_MS:
 
         def decide(request_view: RequestView) -> Permit[ConsoleSessionExtend]:
             return request_view.permit(ConsoleSessionExtend(own.id, idle_s), _own(request_view))
@@ -273,27 +273,27 @@ async def session_extend(ctx: Context) -> str:
 
 
 def _own_session(ctx: Context, request_view: RequestView) -> Token:
-    found = require_fact(request_view.view, token_key(ctx.credential.token_id), zone=ROOT_ID)
-    if found is None or found.purpose is not TokenPurpose.CONSOLE:
+    token = require_fact(request_view.view, token_key(ctx.credential.token_id), zone=ROOT_ID)
+    if token is None or token.purpose is not TokenPurpose.CONSOLE:
         raise AuthenticationFailed(_OVER)
-    return found
+    return token
 
 
 def console_session_extend(tx: Tx, permit: Permit[ConsoleSessionExtend]) -> None:
     """Move the expiry of a session that is still valid."""
-    found = tx.tokens.by_id(permit.command.token_id)
-    if found is None or found.revoked or found.is_over(tx.now_ms):
+    token = tx.tokens.by_id(permit.command.token_id)
+    if token is None or token.revoked or token.is_over(tx.now_ms):
         raise AuthenticationFailed(_OVER, was_right=True)
-    tx.tokens.extend(found, expires_at=min(tx.now_ms + permit.command.idle_s * 1000, found.ends_at or 0))
+    tx.tokens.extend(token, expires_at=min(tx.now_ms + permit.command.idle_s * 1000, token.ends_at or 0))
 
 
 async def sessions_list(ctx: Context) -> list[SessionLine]:
     """Return the caller's valid sessions of the console, the oldest first."""
     user = await ctx.read(RequestScope(), _named_user)
-    found = await ctx.look_up(partial(console_sessions_read, user, ctx.services.store.time.now_ms()))
+    token = await ctx.look_up(partial(console_sessions_read, user, ctx.services.store.time.now_ms()))
     return [
         SessionLine(each.id, each.name, each.created_at, each.expires_at or 0, each.id == ctx.credential.token_id)
-        for each in found
+        for each in token
         if each.purpose is TokenPurpose.CONSOLE
     ]
 
@@ -321,7 +321,7 @@ def console_sessions_end(tx: Tx, permit: Permit[ConsoleSessionsEnd]) -> int:
     command = permit.command
     if command.token_id is None:
         return tx.tokens.close_console(command.user)
-    found = tx.tokens.by_id(command.token_id)
-    if found is None or found.user != command.user or found.purpose is not TokenPurpose.CONSOLE:
+    token = tx.tokens.by_id(command.token_id)
+    if token is None or token.user != command.user or token.purpose is not TokenPurpose.CONSOLE:
         raise NotFound("This session does not exist, or is not yours", kind=Kind.TOKEN.word)
-    return int(tx.tokens.revoke(found))
+    return int(tx.tokens.revoke(token))

@@ -157,8 +157,8 @@ class TokenWrites:
         Returns how many.
         """
         opened = self.tx.rows(OPENED_BY, {"user": token.user, "opened_by": token.id, "no": False})
-        found = [token_of(row) for row in opened]
-        return sum(self.revoke(each) + self.close_opened_by(each) for each in found)
+        opened_tokens = [token_of(row) for row in opened]
+        return sum(self.revoke(each) + self.close_opened_by(each) for each in opened_tokens)
 
     def extend(self, token: Token, *, expires_at: int) -> None:
         """Move the expiry of a valid token."""

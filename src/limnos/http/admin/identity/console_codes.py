@@ -23,8 +23,8 @@ async def console_code_create(_request: Request, ctx: Context) -> Response:
     if not ctx.services.defaults.has_console:
         raise UnsupportedOperation("This server does not serve the console (setting console.enabled)")
     code, expires_in_s = await code_create(ctx)
-    told = {"code": code, "expires_in_s": expires_in_s, "public_url": ctx.services.defaults.public_url}
-    return json_response(told, headers=(NO_STORE,))
+    body = {"code": code, "expires_in_s": expires_in_s, "public_url": ctx.services.defaults.public_url}
+    return json_response(body, headers=(NO_STORE,))
 
 
 ROUTES: tuple[Route[Handler], ...] = (

@@ -15,9 +15,9 @@ _COLUMNS = ("opened_by", "ends_at")
 
 def upgrade() -> None:
     """Add the columns. A store created by this release has them already. The previous release does not use them."""
-    there = {column["name"] for column in sa.inspect(op.get_bind()).get_columns("token")}
+    existing = {column["name"] for column in sa.inspect(op.get_bind()).get_columns("token")}
     for name in _COLUMNS:
-        if name not in there:
+        if name not in existing:
             op.add_column("token", sa.Column(name, sa.BigInteger, nullable=True))
 
 

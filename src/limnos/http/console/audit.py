@@ -1,0 +1,116 @@
+"""The audit page: who did what, by which right, with filters; an object's own activity is the same page, filtered.
+
+May import `model`, `services`, `store` for the type of a filter, the shared modules of `limnos.http` and of this package. Knows no rule: users who may
+not read all lines see their own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from limnos.http.console.answers import html_response
+from limnos.http.console.frame import Frame, frame_of
+from limnos.http.console.look import render
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.times import moment_of
+from limnos.model.audit import OUTCOMES
+from limnos.model.errors import BadRequest
+from limnos.services.activity.audit import audit_read
+from limnos.store.activity.audit import AuditFilter
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.model.audit import AuditRecord
+
+LINES: Final = 100
+_FIELDS: Final = ("user", "path", "action", "outcome", "request", "since", "until")
+
+
+class AuditLine(msgspec.Struct, frozen=True):
+    """An audit record in words. The hrefs add a filter by that value."""
+
+    at_ms: int
+    user: str
+    user_href: str
+    words: str
+    outcome: str
+    look: str
+    path: str
+    path_href: str
+    request: str
+    request_href: str
+    client: str
+
+
+class AuditPage(msgspec.Struct, frozen=True):
+    """The audit page. `following` is the address of the older lines; empty at the end."""
+
+    frame: Frame
+    filters: dict[str, str]
+    outcomes: tuple[str, ...]
+    lines: tuple[AuditLine, ...]
+    following: str
+
+
+async def audit_page(page_request: PageRequest) -> Response:
+    """Show the audit lines of a metalake that the caller may read, the newest first."""
+    frame = await frame_of(page_request, "Audit", section="audit")
+    filters = {name: (page_request.request.query(name) or "").strip() for name in _FIELDS}
+    page = await audit_read(page_request.ctx, frame.metalake, filters=_filter_of(page_request, filters), limit=LINES)
+    lines = tuple(_line(page_request, frame.metalake, record=each) for each in page.lines)
+    following = ""
+    if page.more:
+        following = _address(page_request, frame.metalake, filters=filters | {"before": str(page.lines[-1].id)})
+    return html_response(
+        page_request.request, render("audit.html", AuditPage(frame, filters, tuple(OUTCOMES), lines, following))
+    )
+
+
+def _filter_of(page_request: PageRequest, filters: dict[str, str]) -> AuditFilter:
+    if filters["outcome"] and filters["outcome"] not in OUTCOMES:
+        raise BadRequest(f"Outcomes are {', '.join(OUTCOMES)}")
+    before = page_request.request.query("before") or ""
+    if before and not (before.isascii() and before.isdigit() and len(before) <= 18):
+        raise BadRequest("This is no page of the audit: begin at the newest line")
+    return AuditFilter(
+        user=filters["user"] or None, path=filters["path"] or None, action=filters["action"] or None,
+        outcome=filters["outcome"] or None, request_id=filters["request"] or None, since=_moment(filters["since"]),
+        until=_moment(filters["until"]), before=int(before) if before else None,
+    )  # fmt: skip
+
+
+def _moment(text: str) -> int | None:
+    if not text:
+        return None
+    moment = moment_of(text)
+    if moment is None:
+        raise BadRequest("Write a time as 2026-11-21 or 2026-11-21T18:00")
+    return moment
+
+
+def _address(page_request: PageRequest, metalake: str, *, filters: dict[str, str]) -> str:
+    parameters = {"metalake": metalake} | {name: value for name, value in filters.items() if value}
+    return f"{page_request.base}/audit?{urlencode(parameters)}"
+
+
+def _line(page_request: PageRequest, metalake: str, *, record: AuditRecord) -> AuditLine:
+    words = record.change or record.action or record.operation
+    look = {"refused": "bad", "failed": "warn"}.get(record.outcome, "ok")
+    return AuditLine(
+        record.at, record.user, _address(page_request, metalake, filters={"user": record.user}),
+        f"{words} {record.kind}".strip().replace("_", " "), record.outcome, look, record.path,
+        _address(page_request, metalake, filters={"path": record.path}), record.request_id,
+        _address(page_request, metalake, filters={"request": record.request_id}), record.client,
+    )  # fmt: skip
+
+
+ROUTES = (
+    ConsoleRoute(
+        "GET", "/audit", audit_page, "audit-page",
+        ("metalake", "user", "path", "action", "outcome", "request", "since", "until", "before"),
+    ),
+)  # fmt: skip

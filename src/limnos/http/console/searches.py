@@ -1,0 +1,84 @@
+"""The search page: objects that meet a question, best first, each with what matched.
+
+May import `model`, `names`, `services` and this package's shared modules. Knows no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.console.addresses import KINDS, ObjectAddress
+from limnos.http.console.answers import html_response
+from limnos.http.console.frame import Frame, frame_of, icon_of
+from limnos.http.console.look import render
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.names import display
+from limnos.services.search.questions import question_of
+from limnos.services.search.searches import search
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.services.search.searches import SearchHit
+
+HITS: Final = 50
+QUESTION_MAX: Final = 300
+
+
+class HitLine(msgspec.Struct, frozen=True):
+    """An object that was found, with what matched."""
+
+    name: str
+    path: str
+    kind: str
+    icon: str
+    href: str
+    format: str
+    matched: tuple[str, ...]
+    changed_ms: int
+
+
+class SearchPage(msgspec.Struct, frozen=True):
+    """The search page."""
+
+    frame: Frame
+    question: str
+    hits: tuple[HitLine, ...]
+    more: bool
+    bounded: bool
+    refusal: str
+
+
+async def search_page(page_request: PageRequest) -> Response:
+    """Show what a question finds among the objects that the caller may load."""
+    text = (page_request.request.query("q") or "").strip()[:QUESTION_MAX]
+    frame = await frame_of(page_request, f"Search: {text}" if text else "Search", section="search", question=text)
+    if not text:
+        return html_response(page_request.request, render("search.html", SearchPage(frame, "", (), False, False, "")))
+    try:
+        answer = await search(page_request.ctx, frame.metalake, question=question_of(text, {}), limit=HITS)
+    except BadRequest as error:
+        view = SearchPage(frame, text, (), more=False, bounded=False, refusal=error.message)
+        return html_response(page_request.request, render("search.html", view), status=400)
+    hits = tuple(_line(page_request, frame.metalake, hit=hit) for hit in answer.hits)
+    view = SearchPage(frame, text, hits, answer.more, answer.bounded, "")
+    return html_response(page_request.request, render("search.html", view))
+
+
+def _line(page_request: PageRequest, metalake: str, *, hit: SearchHit) -> HitLine:
+    word = hit.kind.word
+    href = ""
+    if word in KINDS and (hit.kind is Kind.CATALOG) is (len(hit.path) == 1):
+        href = page_request.base + ObjectAddress(hit.kind, metalake, hit.path[0], hit.path[1:]).path
+    matched = tuple(f"{each.where}: {each.text}" for each in hit.matched if each.where != "name")
+    return HitLine(
+        hit.path[-1], display.render(hit.path), word.replace("_", " "), icon_of(word), href, hit.table_format, matched,
+        hit.changed_at,
+    )  # fmt: skip
+
+
+ROUTES = (ConsoleRoute("GET", "/search", search_page, "search-page", ("q", "metalake")),)

@@ -1,0 +1,46 @@
+"""The audit page: lines in words, filters by form and by link, and one's own lines alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.console.visitor import ConsoleVisitor, PageReader
+from tests.http.driver import DriverNode
+
+
+def rows_of(page: PageReader) -> int:
+    """How many lines a page shows."""
+    return page.tags.count("tr") - 1
+
+
+def test_changes_are_told(admin: ConsoleVisitor) -> None:
+    """A create is a line with its user, object and outcome."""
+    page = admin.read("/console/audit")
+
+    assert "create table" in page.text
+    assert "main.raw.flights" in page.text
+
+
+def test_filters_narrow(admin: ConsoleVisitor) -> None:
+    """A path shows the lines of that object alone; a link of a value leads to the same filter."""
+    page = admin.read("/console/audit?path=main.raw.flights")
+
+    assert 0 < rows_of(page) < rows_of(admin.read("/console/audit"))
+    assert any("path=main.raw.flights" in href for href in page.hrefs)
+    assert rows_of(admin.read("/console/audit?user=nobody")) < 1
+
+
+@pytest.mark.parametrize("query", ["outcome=nothing", "since=yesterday", "before=x"])
+def test_unreadable_filter_is_refused(admin: ConsoleVisitor, query: str) -> None:
+    """400, as a page."""
+    assert admin.get(f"/console/audit?{query}").status == 400
+
+
+def test_users_see_their_own_lines(lake: DriverNode) -> None:
+    """Who may not read the audit sees what they did, and nobody else's deeds."""
+    lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
+    ana = ConsoleVisitor(lake).sign_in("ana")
+
+    page = ana.read("/console/audit")
+
+    assert "main.raw.flights" not in page.text

@@ -1,0 +1,39 @@
+"""The search page: what is found, what is hidden, and questions that cannot be read."""
+
+from __future__ import annotations
+
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import DriverNode
+
+
+def test_search_finds_by_the_start_of_a_name(admin: ConsoleVisitor) -> None:
+    """A hit leads to its page; the box keeps the question."""
+    page = admin.read("/console/search?q=flig")
+
+    assert "main.raw.flights" in page.text
+    assert "/console/o/table/lake/main/raw/flights" in page.hrefs
+    assert ("value", "flig") in page.attributes
+
+
+def test_nothing_is_found_that_one_may_not_load(lake: DriverNode) -> None:
+    """A member without rights finds nothing, in the words for a name that does not exist."""
+    lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
+    ana = ConsoleVisitor(lake).sign_in("ana")
+
+    hidden, missing = (ana.read(f"/console/search?q={name}").text for name in ("flights", "nothing"))
+
+    assert "Nothing that you may see" in hidden
+    assert hidden.replace("flights", "nothing") == missing
+
+
+def test_unreadable_question_is_explained(admin: ConsoleVisitor) -> None:
+    """A question with a value that no key takes is 400 with words, on the search page itself."""
+    answer = admin.get("/console/search?q=kind%3Anothing")
+
+    assert answer.status == 400
+    assert 'role="alert"' in text_of(answer)
+
+
+def test_empty_question_says_how_to_ask(admin: ConsoleVisitor) -> None:
+    """The page without a question has examples."""
+    assert "kind:table" in admin.read("/console/search").text

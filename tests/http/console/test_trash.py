@@ -1,0 +1,47 @@
+"""The trash: dropped objects and their return, for those who may restore them."""
+
+from __future__ import annotations
+
+from tests.http.console.conftest import ICEBERG
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import DriverNode, grant
+
+
+def dropped_id(visitor: ConsoleVisitor) -> str:
+    """The id of the only dropped object."""
+    page = text_of(visitor.get("/console/trash?catalog=main"))
+    (found,) = [piece.split('"')[0] for piece in page.split('name="id" value="')[1:]]
+    return found
+
+
+def test_dropped_table_comes_back(admin: ConsoleVisitor) -> None:
+    """A dropped table is in the list; restoring it leads to its page, which says so."""
+    assert "Nothing that you may restore" in admin.read("/console/trash?catalog=main").text
+    assert admin.node.ask("DELETE", f"{ICEBERG}/namespaces/raw/tables/flights").status == 204
+
+    answer = admin.post("/console/trash/restore", {"metalake": "lake", "catalog": "main", "id": dropped_id(admin)})
+
+    assert answer.status == 303
+    assert answer.headers["location"].startswith("/console/o/table/lake/main/raw/flights?done=")
+    assert "main.raw.flights is back" in admin.read(answer.headers["location"]).text
+
+
+def test_reader_restores_nothing(lake: DriverNode) -> None:
+    """Who may only read sees no dropped object, and is refused when posting its id."""
+    grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    admin = ConsoleVisitor(lake).sign_in()
+    lake.ask("DELETE", f"{ICEBERG}/namespaces/raw/tables/flights")
+    ana = ConsoleVisitor(lake).sign_in("ana")
+
+    answer = ana.post("/console/trash/restore", {"metalake": "lake", "catalog": "main", "id": dropped_id(admin)})
+
+    assert "Nothing that you may restore" in ana.read("/console/trash?catalog=main").text
+    assert answer.status in {403, 404}
+    assert dropped_id(admin)
+
+
+def test_made_up_id_is_refused(admin: ConsoleVisitor) -> None:
+    """400 for what is no id, 404 for one that is not in the trash."""
+    for text, status in (("x", 400), ("999999", 404)):
+        answer = admin.post("/console/trash/restore", {"metalake": "lake", "catalog": "main", "id": text})
+        assert answer.status == status
