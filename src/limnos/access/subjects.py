@@ -84,9 +84,9 @@ def _groups(view: StoreView, metalake_id: int, user_id: int) -> list[Principal]:
 
 def _held_roles(view: StoreView, metalake_id: int, holders: list[tuple[int, str | None]]) -> HeldRoles:
     ids = require_facts(view, [roles_key(principal_id) for principal_id, _ in holders], zone=metalake_id)
-    pairs = [(role_id, via) for (_, via), role_ids in zip(holders, ids, strict=True) for role_id in role_ids]
-    facts = _facts_of(view, metalake_id, keys=[rules_key(role_id) for role_id, _ in pairs])
-    vias = [via for _, via in pairs]
+    keys = [rules_key(role_id) for role_ids in ids for role_id in role_ids]
+    facts = _facts_of(view, metalake_id, keys=keys, user_id=holders[0][0])
+    vias = [via for (_, via), role_ids in zip(holders, ids, strict=True) for _ in role_ids]
     derived = view.derived(metalake_id)
     key = ("held", holders[0][0])
     held_roles: HeldRoles | None = derived.get(key)
@@ -98,20 +98,32 @@ def _held_roles(view: StoreView, metalake_id: int, holders: list[tuple[int, str 
     return held_roles
 
 
-def _facts_of(view: StoreView, metalake_id: int, *, keys: list[Key[RoleFact]]) -> list[RoleFact]:
+def _facts_of(view: StoreView, metalake_id: int, *, keys: list[Key[RoleFact]], user_id: int) -> list[RoleFact]:
     """Return the facts of roles.
 
-    Raises CacheMiss for one part at a time; the rules of earlier parts are built before.
+    Raises CacheMiss for one part at a time; the rules of a part are built when it is cached. How many roles were read
+    is remembered, so that a part does not look at all parts before it again.
     """
-    try:
-        return require_facts(view, keys, zone=metalake_id, at_once=ROLES_AT_ONCE)
-    except CacheMiss as cold:
-        if cold.goes_on:
-            for key in keys:
-                if key in cold.wanted:
-                    break
-                _shared_rules(view, metalake_id, require_fact(view, key, zone=metalake_id))
-        raise
+    derived, progress = view.derived(metalake_id), ("roles read", user_id)
+    start = derived.get(progress)
+    if start is None:
+        try:
+            return require_facts(view, keys, zone=metalake_id, at_once=ROLES_AT_ONCE)
+        except CacheMiss as cold:
+            if cold.goes_on:
+                derived[progress] = 0
+            raise
+    while start < len(keys):
+        end = start + ROLES_AT_ONCE
+        try:
+            facts = require_facts(view, keys[start:end], zone=metalake_id)
+        except CacheMiss as cold:
+            raise CacheMiss(cold.wanted, goes_on=end < len(keys)) from None
+        for fact in facts:
+            _shared_rules(view, metalake_id, fact)
+        start = derived[progress] = end
+    del derived[progress]
+    return require_facts(view, keys, zone=metalake_id, at_once=ROLES_AT_ONCE)
 
 
 def _cache_held_roles(derived: DerivedValues, key: tuple[str, int], *, held_roles: HeldRoles) -> None:

@@ -36,6 +36,8 @@ CONTAINERS_MAX: Final = 100_000
 
 A body of 1 MiB could have five times as many.
 """
+VALUES_MAX: Final = 200_000
+"""How many values, counted by their commas, such a body may have."""
 
 
 @lru_cache(256)
@@ -239,10 +241,11 @@ class Request:
     def decode(data: bytes, shape: type[T]) -> T:
         """Decode JSON into a type.
 
-        Raises BadRequest with the reason and the place, also for a body of more than CONTAINERS_MAX arrays and objects.
+        Raises BadRequest with the reason and the place, also for a long body of more than CONTAINERS_MAX arrays and
+        objects or VALUES_MAX values.
         """
-        if len(data) > SHORT_BODY_BYTES and data.count(b"[") + data.count(b"{") > CONTAINERS_MAX:
-            _check_containers(data)
+        if len(data) > SHORT_BODY_BYTES and _is_costly(data):
+            _check_parts(data)
         return _decode(data, shape)
 
     @staticmethod
@@ -258,13 +261,15 @@ def _decode(data: bytes, shape: type[T]) -> T:
         raise BadRequest(f"Malformed json request: {error}") from None
 
 
-def _check_containers(data: bytes) -> None:
-    """Count the arrays and objects of a body again, without those in texts that are fields of the body itself.
+def _is_costly(data: bytes) -> bool:
+    return data.count(b"[") + data.count(b"{") > CONTAINERS_MAX or data.count(b",") > VALUES_MAX
 
-    Raises BadRequest.
-    """
+
+def _check_parts(data: bytes) -> None:
+    """Count the parts of a body again, without those in texts that are fields of the body itself. Raises BadRequest."""
     raw = _decode(data, msgspec.Raw)
     fields = _decode(data, dict[str, msgspec.Raw]).values() if bytes(raw).startswith(b"{") else [raw]
-    values = [bytes(each) for each in fields]
-    if sum(each.count(b"[") + each.count(b"{") for each in values if not each.startswith(b'"')) > CONTAINERS_MAX:
-        raise BadRequest(f"The body has more than {CONTAINERS_MAX} arrays and objects: send less at once")
+    if _is_costly(b"".join([each for each in map(bytes, fields) if not each.startswith(b'"')])):
+        raise BadRequest(
+            f"The body has more than {CONTAINERS_MAX} arrays and objects, or {VALUES_MAX} values: send less at once"
+        )

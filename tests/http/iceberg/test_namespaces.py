@@ -266,3 +266,20 @@ def test_parents_are_refused_on_demand(node: DriverNode) -> None:
     assert [answer.status for answer in refused] == [403, 403]
     assert refused[0]["error"]["message"] == refused[1]["error"]["message"]
     assert made.status == 200
+
+
+def test_properties_have_a_bound(lake: DriverNode) -> None:
+    """Their number and their length are limited, as each request for the namespace reads them; removals are not."""
+    make_space(lake, "a")
+    path, many = f"{space_path('a')}/properties", {f"k{number}": "v" for number in range(10_000)}
+
+    assert lake.post(path, {"updates": many}).status == 200
+    refusals = [
+        lake.post(path, {"updates": {"more": "v"}}), lake.post(path, {"updates": {"k0": "x" * (1 << 18)}}),
+        lake.post(SPACES, {"namespace": ["b"], "properties": {**many, "more": "v"}}),
+    ]  # fmt: skip
+    assert [each.status for each in refusals] == [400] * 3
+    assert ["at most" in each.json()["error"]["message"] for each in refusals] == [True] * 3
+    assert lake.post(path, {"updates": {"k0": "w"}}).status == 200
+    assert lake.post(path, {"removals": [*list(many)[1:], *map(str, range(20_000))]}).status == 200
+    assert given(lake.get(space_path("a"))) == {"k0": "w"}

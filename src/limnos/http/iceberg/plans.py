@@ -64,7 +64,7 @@ class FetchTasks(msgspec.Struct, rename="kebab"):
 async def scan_plan(request: Request, ctx: Context) -> Response:
     """POST plan: the files of a scan, or the tasks to fetch for them."""
     data = await request.body()
-    request.glance(data, dict)  # also checks that the ignored fields are JSON
+    request.decode(data, dict)  # also checks that the ignored fields are JSON
     scan_request = request.decode(data, ScanRequest)
     scan_request.check()
     seen = await _find_plan_target(request, ctx, scan_request=scan_request)

@@ -58,7 +58,7 @@ class CommitTransaction(msgspec.Struct, rename="kebab"):
 class LargeTableChange(msgspec.Struct):
     """A commit to one table in a large body: checked to be JSON, and decoded one change at a time."""
 
-    identifier: TableChangeIdentifier
+    identifier: msgspec.Raw
     requirements: msgspec.Raw = _NOTHING
     updates: msgspec.Raw = _NOTHING
 
@@ -100,7 +100,8 @@ async def _decode_large_body(request: Request, data: bytes) -> list[TableCommitO
     """Decode a large body change by change, so that other requests run in between."""
     operations, decoded = [], 0
     for each in _check_change_count(request.glance(data, LargeTransaction).table_changes):
-        operations.append(TableCommitOperation(_path(each.identifier), _change(request, each)))
+        identifier = request.decode(bytes(each.identifier), TableChangeIdentifier)
+        operations.append(TableCommitOperation(_path(identifier), _change(request, each)))
         decoded += _size(each)
         if decoded > REQUEST_BYTES_MAX:
             decoded = 0

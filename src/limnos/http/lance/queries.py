@@ -104,6 +104,10 @@ class ExplainBody(IdentifiedBody, kw_only=True):
     branch: str | None = None
 
 
+NUMBERS_MAX: Final = 100_000
+"""How many numbers the vectors of a query may have: each is looked at on the event loop."""
+
+
 async def table_query(request: Request, where: Where) -> Response:
     """Return rows as an Arrow file, which is sent while it is produced."""
     body = request.decode(await body_of(request), QueryBody)
@@ -150,11 +154,13 @@ def query_of(body: QueryBody) -> Query:
 def _vectors_of(body: QueryBody) -> list[list[float]]:
     vectors = body.vector
     if isinstance(vectors, QueryVectors):
-        if vectors.multi_vector:
-            return vectors.multi_vector
-        return [vectors.single_vector] if vectors.single_vector else []
-    flat = [each for each in vectors or () if not isinstance(each, list)]
-    several = [each for each in vectors or () if isinstance(each, list)]
+        several = vectors.multi_vector or ([vectors.single_vector] if vectors.single_vector else [])
+        flat = []
+    else:
+        several = [each for each in vectors or () if isinstance(each, list)]
+        flat = [each for each in vectors or () if not isinstance(each, list)]
+    if len(flat) + sum(map(len, several)) > NUMBERS_MAX:
+        raise BadRequest(f"The vectors of a query have at most {NUMBERS_MAX} numbers in all")
     if flat and several:
         raise BadRequest("The vector is a list of numbers, or a list of such lists")
     return [flat] if flat else several

@@ -26,6 +26,7 @@ from limnos.services.request.catalog_storage import CatalogStorage, catalog_stor
 from limnos.services.request.catalog_traits import NESTED
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.name_pages import ALL_NAMES, EMPTY_PAGE, NamePage, PageRequest, page_of
+from limnos.services.request.property_edits import check_properties
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.table_formats import is_sourced, refuse_create, refuse_federated, refuse_sourced
 from limnos.services.storage.namespace_locations import check_new_location, namespace_base_location, namespace_location
@@ -207,6 +208,7 @@ def namespace_create_of(
         raise already_exists(levels, (holder or Kind.NAMESPACE).word)
     for name in lacking:
         check(name)
+    check_properties(record.properties, before={})
     placed = check_new_location(None, record, catalog_storage_of(request_view))
     command = NamespaceCreate(parent, lacking, request_view.space(Kind.NAMESPACE), placed, request_view.maker_id)
     return request_view.permit(command, decision), namespace_base_location(request_view, chain)
@@ -299,6 +301,7 @@ def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
     after = command.edit(before)
     if after == before:
         return node
+    check_properties(after.properties, before=before.properties)
     tx.nodes.write_record(node, check_new_location(before, after, command.place))
     return tx.nodes.by_id(node.id)
 

@@ -8,14 +8,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import msgspec
+
+from limnos.model.errors import BadRequest
 
 if TYPE_CHECKING:
     from limnos.model.entities import Node
     from limnos.model.records import JobTemplateRecord, PolicyRecord, TagRecord
     from limnos.store.tx import Tx
+
+
+PROPERTIES_MAX: Final = 10_000
+"""How many properties a namespace may have: they are decoded and compared on the event loop at each change."""
+PROPERTY_LETTERS_MAX: Final = 1 << 18
+"""How long the names and values of a namespace's properties may be together."""
+
+
+def check_properties(properties: Mapping[str, str], *, before: Mapping[str, str]) -> None:
+    """Check the number and the length of a namespace's new properties; fewer than before are accepted.
+
+    Raises BadRequest.
+    """
+    if len(properties) > max(PROPERTIES_MAX, len(before)):
+        raise BadRequest(f"A namespace has at most {PROPERTIES_MAX} properties, and these would be {len(properties)}")
+    letters = _letters(properties)
+    if letters > PROPERTY_LETTERS_MAX and letters > _letters(before):
+        raise BadRequest(
+            f"The properties of a namespace have at most {PROPERTY_LETTERS_MAX} letters, and these would have {letters}"
+        )
+
+
+def _letters(properties: Mapping[str, str]) -> int:
+    return sum(map(len, properties)) + sum(map(len, properties.values()))
 
 
 class PropertyEdits(msgspec.Struct, frozen=True):
@@ -29,7 +55,8 @@ class PropertyEdits(msgspec.Struct, frozen=True):
 
     def over(self, properties: Mapping[str, str]) -> dict[str, str]:
         """Return the properties with the edits applied. Removing a missing property is no error."""
-        entries = {key: value for key, value in properties.items() if key not in self.removes}
+        removes = frozenset(self.removes)
+        entries = {key: value for key, value in properties.items() if key not in removes}
         return {**entries, **self.sets}
 
     def edited_comment(self, comment: str | None) -> str | None:
