@@ -109,6 +109,6 @@ def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     lines = (
         f"assessing tables: {'on' if status.assess else 'off'}",
         f"expiring snapshots without a policy: {'on' if status.expire else 'off'}",
-        f"metadata files that left a log are retention {retention}",
+        f"metadata files that left a log are kept {retention}",
     )
     sys.stderr.write("".join(visible(line) + "\n" for line in lines))

@@ -1,0 +1,175 @@
+"""Figures of table maintenance: CPU of assessments, of manifests, and of an expiry. `python -m bench.maintenance`.
+
+A node runs in this process over a SQLite store in a temporary directory; nothing is sent over a network. Worker
+processes are left out: their work is done here, so that one clock has all of it. CPU time of one run, not wall time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import resource
+import sqlite3
+import sys
+import tempfile
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.authentication import Credential
+from limnos.app.bootstrap import bootstrap
+from limnos.app.node_builder import DATABASE_FILE, build
+from limnos.config.settings import ServerSection, Settings
+from limnos.formats.maintenance.assessment import read_small_files
+from limnos.model.permits import upkeep_permit
+from limnos.services.catalog.namespaces import namespace_create
+from limnos.services.iceberg.commits import table_commit
+from limnos.services.iceberg.tables import table_create
+from limnos.services.maintenance.assessing import ASSESS_TABLES, AssessmentPosition, AssessmentRound
+from limnos.services.maintenance.expiry import table_expire
+from limnos.services.request.context import Context
+from limnos.services.request.offloaded_work import InlineOffloader
+from limnos.services.request.request_scope import RequestScope
+from tests.inprocess import new_table
+from tests.manifests import data_file, entry, manifest
+
+if TYPE_CHECKING:
+    from limnos.app.node_builder import ServerNode
+
+SNAPSHOTS: Final = 15
+DAY_MS: Final = 86_400_000
+MAIN: Final = RequestScope("lake", "main")
+
+
+class Figure(NamedTuple):
+    """A measured figure, its unit, and its aim."""
+
+    name: str
+    value: float
+    unit: str
+    aim: float
+
+    @property
+    def line(self) -> str:
+        """The figure as a line, with whether it meets its aim."""
+        verdict = "meets" if self.value <= self.aim else "MISSES"
+        return f"{self.name:58} {self.value:10.3f} {self.unit:10} aim {self.aim:g}: {verdict}"
+
+
+def _snapshot(number: int, *, at_ms: int) -> list[object]:
+    """The updates that add a snapshot with totals of a healthy table."""
+    summary = {"operation": "append", "total-data-files": "4", "total-files-size": "1000", "total-delete-files": "0"}
+    snapshot = {
+        "snapshot-id": number, "sequence-number": number, "timestamp-ms": at_ms, "schema-id": 0, "summary": summary,
+        "manifest-list": f"file:///nowhere/metadata/snap-{number}-1-00000000-0000-0000-0000-000000000000.avro",
+        **({"parent-snapshot-id": number - 1} if number > 1 else {}),
+    }  # fmt: skip
+    point = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": number}
+    return [{"action": "add-snapshot", "snapshot": snapshot}, point]
+
+
+async def _make_tables(node: ServerNode, snapshots: dict[str, int], *, first_ms: int) -> None:
+    ctx = Context(node.services, Credential("admin"), "bench")
+    await namespace_create(ctx, MAIN, levels=("a",), properties={})
+    for name, count in snapshots.items():
+        await table_create(ctx, MAIN, namespace=("a",), request=new_table(name))
+        for number in range(1, count + 1):
+            updates = _snapshot(number, at_ms=first_ms + number)
+            await table_commit(ctx, MAIN, namespace=("a",), name=name, requirements=[], updates=updates)
+
+
+def _copy_table(database: Path, *, copies: int) -> int:
+    """Copy a table's rows so many times. Returns the size of its document in bytes."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        row = connection.execute("SELECT node_id FROM document ORDER BY node_id LIMIT 1").fetchone()
+        (first,) = connection.execute("SELECT next_id FROM store").fetchone()
+        for table, key in (("node", "id"), ("document", "node_id")):
+            columns = [each[1] for each in connection.execute(f"PRAGMA table_info({table})")]
+            changed = {
+                key: "c.n", "name": "'copy' || c.n", "location": "location || c.n",
+                "metadata_location": "metadata_location",
+            }  # fmt: skip
+            values = ", ".join(changed.get(each, each) for each in columns)
+            connection.execute(
+                f"WITH RECURSIVE c (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM c WHERE n < {first + copies - 1})"
+                f" INSERT INTO {table} ({', '.join(columns)}) SELECT {values} FROM c, {table} WHERE {table}.{key} = ?",
+                row,
+            )
+        connection.execute("UPDATE store SET next_id = ?", (first + copies,))
+        return int(connection.execute("SELECT min(length(body)) FROM document").fetchone()[0])
+
+
+def _rss_mb() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+async def _measure(node: ServerNode, *, tables: int) -> list[Figure]:
+    """Measure assessments of all tables and of none, and an expiry."""
+    services, figures = node.services, []
+    services.offloader = InlineOffloader()
+    rss = _rss_mb()
+    round_ = AssessmentRound(services, tables_max=tables + 100)
+    began = time.process_time()
+    at = await round_.run(AssessmentPosition())
+    spent = time.process_time() - began
+    figures.append(Figure(f"assessment of {round_.tables} tables", spent, "s", 0.5 * tables / 10_000))
+    figures.append(Figure("  for each table", spent * 1000 / round_.tables, "ms", 0.05))
+    figures.append(Figure("  growth of resident memory", _rss_mb() - rss, "MiB", 64))
+    began = time.process_time()
+    await AssessmentRound(services, tables_max=tables).run(at)
+    figures.append(Figure("a round in which nothing changed", (time.process_time() - began) * 1000, "ms", 5))
+    position = msgspec.json.encode(at).decode()
+    await services.store.submit(upkeep_permit("bench"), lambda tx: tx.tasks.create(ASSESS_TABLES, position))
+    ctx = Context(services, Credential("admin"), "bench")
+    began = time.process_time()
+    result = await table_expire(ctx, MAIN, path=("a", "expired"))
+    assert len(result.removed) == SNAPSHOTS - 1
+    figures.append(Figure(f"expiry of {SNAPSHOTS} snapshots", (time.process_time() - began) * 1000, "ms", 5))
+    return figures
+
+
+def _measure_manifests() -> list[Figure]:
+    """Measure reading the manifests of a table of 10,000 files, and of one of five small manifests."""
+    small = [manifest([entry(data_file(f"file:///t/{n}.parquet")) for n in range(4)])] * 5
+    large = [manifest([entry(data_file(f"file:///t/{n}.parquet")) for n in range(1000)])] * 10
+    figures = []
+    for name, manifests, unit, scale, aim in (
+        ("manifests of a table of 5 manifests", small, "ms", 1000, 5),
+        ("manifests of a table of 10,000 files", large, "s", 1, 0.7),
+    ):
+        read_small_files(manifests, target_bytes=1 << 27)
+        began = time.process_time()
+        read_small_files(manifests, target_bytes=1 << 27)
+        figures.append(Figure(name, (time.process_time() - began) * scale, unit, aim))
+    return figures
+
+
+def main() -> int:
+    """Measure and print. Returns 1 if an aim is missed."""
+    parser = argparse.ArgumentParser(prog="python -m bench.maintenance", description=__doc__)
+    parser.add_argument("--tables", type=int, default=10_000)
+    parser.add_argument("--snapshots", type=int, default=8, help="of each table; from 11 on each has a finding")
+    arguments = parser.parse_args()
+    tables, snapshots = arguments.tables, arguments.snapshots
+    with tempfile.TemporaryDirectory(prefix="limnos-bench-", ignore_cleanup_errors=True) as folder:
+        settings = Settings(server=ServerSection(data=folder))
+        with asyncio.Runner() as runner:
+            node = build(settings)
+            runner.run(bootstrap(node.services, settings))
+            first_ms = node.services.store.time.now_ms() - 30 * DAY_MS
+            runner.run(_make_tables(node, {"copied": snapshots, "expired": SNAPSHOTS}, first_ms=first_ms))
+            size = _copy_table(Path(folder, DATABASE_FILE), copies=tables)
+            print(
+                f"{tables} tables with {snapshots} snapshots and documents of {size} bytes, SQLite, CPU of one process"
+            )
+            figures = runner.run(_measure(node, tables=tables)) + _measure_manifests()
+            runner.run(node.close())
+    print("\n".join(each.line for each in figures))
+    return int(any(each.value > each.aim for each in figures))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""`maintenance plan | explain | run | status`: what is shown, in which order, and what is asked of the server."""
+
+from __future__ import annotations
+
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+BASE = "/api/limnos/v1/metalakes/lake/catalogs/main/maintenance"
+SMALL = {
+    "table": "raw.trips", "kind": "compact", "score": 40, "reason": "40 files of 1.0 MB", "figures": {"small_files": 40},
+    "found_at": "2026-11-22T20:00:00Z",
+}  # fmt: skip
+OLD = {**SMALL, "table": "raw.days", "kind": "expire", "score": 90, "reason": "90 of 100 snapshots", "figures": {}}
+OPERATION = {
+    "id": 7, "table": "raw.trips", "kind": "expire", "state": "done", "user": "ana", "policy": None,
+    "result": "removed 3 snapshots; 1 stay", "started_at": "2026-11-22T20:00:00Z", "ended_at": "2026-11-22T20:00:01Z",
+}  # fmt: skip
+REPORT = {
+    "snapshots": 2, "removable": 1, "refs_removable": ["old"], "writer": "appends", "data_files": 40, "delete_files": 0,
+    "total_bytes": 4000, "findings": [SMALL], "blocked": ["gc.enabled is false"], "operations": [OPERATION],
+    "history": [
+        {"snapshot_id": 200, "at": "2026-11-22T20:00:00Z", "kept_because": "is the head of branch main"},
+        {"snapshot_id": 100, "at": "2026-11-12T20:00:00Z", "kept_because": None},
+    ],
+    "policies": [
+        {"type": "system_iceberg_snapshot_expiration", "name": "p", "on": "main", "enabled": False, "content": {}, "not_applied": ["q"]},
+    ],
+}  # fmt: skip
+
+
+def test_the_plan(fake: FakeServer, limnos: Run) -> None:
+    """Pages are put together, the greatest need first; one kind is shown alone."""
+    fake.on("GET", f"{BASE}/findings", {"findings": [SMALL], "after": 5})
+    fake.on("GET", f"{BASE}/findings?after=5", {"findings": [OLD], "after": None})
+
+    assert limnos("maintenance", "plan", "main").result == [OLD, SMALL]
+    assert limnos("maintenance", "plan", "main", "--kind", "compact").result == [SMALL]
+
+
+def test_an_explanation(fake: FakeServer, run: Run) -> None:
+    """Figures, needs, policies and what keeps each snapshot are lines for people, and one object as JSON."""
+    fake.on("GET", f"{BASE}/table?table=raw.trips", REPORT)
+    shown = run("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output", "table").out
+
+    for line in (
+        "needs compact: 40 files of 1.0 MB",
+        "blocked: gc.enabled is false",
+        "policy p (system_iceberg_snapshot_expiration) on main (disabled, so it turns this off)",
+        "1 of 2 snapshots may be removed",
+        "200 2026-11-22T20:00:00Z is the head of branch main",
+        "100 2026-11-12T20:00:00Z may be removed",
+    ):
+        assert line in shown
+
+
+def test_an_operation(fake: FakeServer, limnos: Run) -> None:
+    """It is asked for by the table's path below the catalog, and its id is told; the status shows what became of it."""
+    fake.on("POST", f"{BASE}/operations", {"operation": 7})
+    assert limnos("maintenance", "run", "main.raw.trips").result == {"operation": 7}
+    status = {"assess": True, "expire": False, "metadata_keep_s": 0, "operations": [OPERATION]}
+    fake.on("GET", f"{BASE}/operations", status)
+    done = limnos("maintenance", "status", "main")
+    assert done.result == [OPERATION]
+    assert "metadata files that left a log are kept for ever" in done.err
