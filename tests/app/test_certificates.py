@@ -12,7 +12,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from limnos.app.certificates import ENDS, RELOADS, CertificateReloader, NoCertificate, certificates_of
-from limnos.config.settings import Settings, TlsSection
+from limnos.config.server import TlsSection
+from limnos.config.settings import Settings
 from tests.authority import Authority, put, text_of
 
 

@@ -18,7 +18,9 @@ from limnos.app import job_keeper
 from limnos.app.executor import JobExecutor, executor_of
 from limnos.app.job_commands import job_command, job_settings_of
 from limnos.app.job_keeper import JobLimits
-from limnos.config.settings import JobsSection, ServerSection, Settings
+from limnos.config.jobs import JobsSection
+from limnos.config.server import ServerSection
+from limnos.config.settings import Settings
 from limnos.engine.confinement import version
 from limnos.formats.gravitino.job_templates import TemplateContent
 from limnos.model.errors import CannotStart

@@ -7,7 +7,8 @@ import socket
 import pytest
 
 from limnos.app import listening
-from limnos.config.settings import ServerSection, Settings
+from limnos.config.server import ServerSection
+from limnos.config.settings import Settings
 
 
 def test_only_the_address_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,8 @@ import pytest
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.node_builder import allowed_of, build, warehouse_of
-from limnos.config.settings import ServerSection, Settings
+from limnos.config.server import ServerSection
+from limnos.config.settings import Settings
 from limnos.config.storage import StorageSection
 
 

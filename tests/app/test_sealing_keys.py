@@ -14,7 +14,7 @@ from limnos.app.backups import backup, restore
 from limnos.app.sealing_keys import missing_keys
 from limnos.app.server import check, migrate
 from limnos.config import Settings
-from limnos.config.settings import ServerSection
+from limnos.config.server import ServerSection
 from limnos.config.storage import StorageSection
 from limnos.model.errors import StartWarning
 from limnos.services.request.secret_sealing import SealingKeys

@@ -21,7 +21,8 @@ from limnos.app.node_builder import warehouse_of
 from limnos.app.server import check, migrate
 from limnos.app.startup_errors import explain_startup_errors, masked_address, startup_error_of
 from limnos.config import Settings
-from limnos.config.settings import DatabaseSection, ServerSection
+from limnos.config.server import ServerSection
+from limnos.config.settings import DatabaseSection
 from limnos.config.storage import StorageSection
 from limnos.model.errors import BadRequest, CannotStart
 from tests.backends import PostgresServer

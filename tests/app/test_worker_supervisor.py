@@ -19,7 +19,8 @@ from pathlib import Path
 import pytest
 
 from limnos.app.listening import CannotListen, listen
-from limnos.config.settings import ServerSection, Settings
+from limnos.config.server import ServerSection
+from limnos.config.settings import Settings
 from tests.integration.live import LIMNOS
 
 pytestmark = pytest.mark.integration

@@ -222,7 +222,7 @@ def test_the_heap_of_an_engine_fits_the_machine(value: str, fits: bool, monkeypa
     """Between what Spark needs and what the machine has, edges included; the default is there on small machines,
     too.
     """
-    monkeypatch.setattr("limnos.config.settings.memory_bytes", lambda: 600 << 20)
+    monkeypatch.setattr("limnos.config.engine.memory_bytes", lambda: 600 << 20)
 
     if fits:
         found = load(flags={}, file=None, environ={"LIMNOS__ENGINE__MEMORY": value})

@@ -7,7 +7,7 @@ import inspect
 import re
 
 from limnos.cli.operation import server
-from limnos.config.settings import ServerSection
+from limnos.config.server import ServerSection
 from tests.deploy.named_things import DEPLOY
 
 FILE = DEPLOY / "systemd" / "limnos.service"

@@ -13,7 +13,9 @@ from pathlib import Path
 from limnos.app.bootstrap import bootstrap
 from limnos.app.node_builder import ServerNode, build
 from limnos.config.access import AccessSection
-from limnos.config.settings import EventsSection, JobsSection, NamesSection, ServerSection, Settings
+from limnos.config.jobs import JobsSection
+from limnos.config.server import ServerSection
+from limnos.config.settings import EventsSection, NamesSection, Settings
 from limnos.config.storage import SourcesSection, StorageSection
 from limnos.http.request import IS_GONE
 from limnos.http.throttle import CredentialThrottle

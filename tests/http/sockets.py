@@ -14,7 +14,8 @@ import uvloop
 from limnos.app.bootstrap import bootstrap
 from limnos.app.node_builder import build
 from limnos.app.serving import _config
-from limnos.config.settings import DatabaseSection, ServerSection, Settings
+from limnos.config.server import ServerSection
+from limnos.config.settings import DatabaseSection, Settings
 from tests.http.iceberg.wire import basic
 
 WAIT_S = 30

@@ -16,7 +16,8 @@ from pathlib import Path
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.node_builder import build
-from limnos.config.settings import DatabaseSection, IcebergSection, ServerSection, Settings
+from limnos.config.server import ServerSection
+from limnos.config.settings import DatabaseSection, IcebergSection, Settings
 from limnos.config.storage import StorageSection
 from tests.backends import PostgresServer, postgres_server
 from tests.http.driver import API, DriverNode

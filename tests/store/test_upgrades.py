@@ -16,7 +16,8 @@ import pytest
 
 from limnos import __version__
 from limnos.app.node_builder import DATABASE_FILE, build
-from limnos.config.settings import DatabaseSection, IcebergSection, ServerSection, Settings, StoreSection
+from limnos.config.server import ServerSection
+from limnos.config.settings import DatabaseSection, IcebergSection, Settings, StoreSection
 from limnos.store.backends.migrate import current_revision, head_revision, migrate
 from tests.http.driver import API, DriverNode
 from tests.http.iceberg import wire

@@ -1,9 +1,9 @@
 """Principal names: the names that a new user, group or role may have, by PRECIS user names and without look-alikes (UTS
 39).
 
-May import `model`. Pure. Stored names are not checked: their owners keep them. Two libraries have the tables:
-`precis_i18n` (RFC 8264, 8265) and `confusable_homoglyphs` (Unicode's scripts and confusables). The second one is
-imported at the first name with a letter beyond ASCII, because its tables take some megabytes.
+May import `model`, and types of `store`. Stored names are not checked: their owners keep them. Two libraries have the
+tables: `precis_i18n` (RFC 8264, 8265) and `confusable_homoglyphs` (Unicode's scripts and confusables). The second one
+is imported at the first name with a letter beyond ASCII, because its tables take some megabytes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from limnos.model.principals import NAME_BYTES_MAX, is_name
 from limnos.model.privileges import escape_percent
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
+
+    from limnos.store.tx import Tx
 
 _PROFILE: Final = precis_i18n.get_profile("UsernameCasePreserved")
 
@@ -169,3 +171,12 @@ def check_principal_name(name: str, kind: Kind) -> str:
             f"this is not one: {name!a}"
         )
     return name
+
+
+def check_new_user(tx: Tx, user: str, *, admins: Collection[str]) -> None:
+    """Check the name of a new user, unless a metalake has that user already or it is a service admin's.
+
+    Raises BadRequest.
+    """
+    if user not in admins and not tx.principals.standing(user).is_known:
+        check_new_name(user, Kind.USER, known=admins)

@@ -6,39 +6,31 @@ never reads the environment or a file.
 
 from __future__ import annotations
 
-import posixpath
-import re
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.functional_validators import AfterValidator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
-from limnos.config.access import AccessSection, OidcSection, User
+from limnos.config.access import AccessSection, OidcSection
 from limnos.config.audit import AuditSection
-from limnos.config.machine import memory_bytes
+from limnos.config.engine import EngineSection, SqlppSection
+from limnos.config.jobs import JobsSection
 from limnos.config.maintenance import MaintenanceSection
 from limnos.config.planning import PlanningSection
 from limnos.config.secrets import SecretText, holds_secret, open_passwords
 from limnos.config.section import SettingsSection
+from limnos.config.server import ConsoleSection, ServerSection, TlsSection
 from limnos.config.storage import SourcesSection, StorageSection
-from limnos.config.values import Root, Words, is_loopback, split_listen
+from limnos.config.values import Words, is_loopback, never_or_an_hour, split_listen
 from limnos.model.errors import LimnosError
 from limnos.model.secrets import Secret
 from limnos.names.logical import check_separator
-from limnos.names.path import check_catalog_name, check_metalake_name, check_part
+from limnos.names.path import check_catalog_name, check_part
 
-ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9_~:-]+(?:\.[A-Za-z0-9_~-]+)*\.?")
 VIEW_BYTES_MIN = 16 << 20
 """A smaller view would spend its time reloading facts that it has just evicted."""
-SPARK_CONFIGS = (
-    "spark.app.name", "spark.default.parallelism", "spark.driver.cores", "spark.driver.maxResultSize", "spark.driver.memory",
-    "spark.dynamicAllocation.*", "spark.executor.cores", "spark.executor.instances", "spark.executor.memory", "spark.sql.adaptive.*",
-    "spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.shuffle.partitions",
-)  # fmt: skip
-"""Spark properties that name neither code nor files."""
 SCHEMES = ("sqlite", "postgresql")
 """URL schemes of databases that a server can use."""
 
@@ -47,41 +39,6 @@ class ConfigError(LimnosError):
     """Settings that cannot be used: unknown key, wrong value, unreadable file. The message says what to change."""
 
     code = "config"
-
-
-def _listen(text: str) -> str:
-    split_listen(text)
-    return text
-
-
-def _host_name(name: str) -> str:
-    if name == "*" or HOST_NAME.fullmatch(name):
-        return name
-    raise ValueError(
-        f"'{name}' is no host name: write it without scheme, port and brackets, for example lake.example.com"
-    )
-
-
-def _origin(text: str) -> str:
-    if ORIGIN.fullmatch(text):
-        return text
-    raise ValueError(
-        f"'{text}' is no origin: write scheme, host and port as browsers do, without a path and without *, for example "
-        "https://console.example.com or http://127.0.0.1:3000"
-    )
-
-
-def _public_url(text: str) -> str:
-    scheme, _, rest = text.rstrip("/").partition("://")
-    authority, _, path = rest.partition("/")
-    if not ORIGIN.fullmatch(f"{scheme}://{authority}") or not re.fullmatch(
-        r"(?:[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*)?", path
-    ):
-        raise ValueError(
-            f"'{text}' is no public address: write scheme, host and, if a proxy adds one, the path, for example "
-            "https://data.example.com/lake"
-        )
-    return f"{scheme}://{authority.lower()}" + (f"/{path}" if path else "")
 
 
 def _url(secret: Secret) -> Secret:
@@ -110,116 +67,7 @@ def _view_bytes(count: int) -> int:
     return count
 
 
-Listen = Annotated[str, AfterValidator(_listen)]
-HostName = Annotated[str, AfterValidator(_host_name)]
-Origin = Annotated[str, AfterValidator(_origin)]
-PublicUrl = Annotated[str, AfterValidator(_public_url)]
 ViewBytes = Annotated[int, AfterValidator(_view_bytes)]
-
-
-class ServerSection(SettingsSection):
-    """Where the server listens and keeps its data, and its limits."""
-
-    data: str = Field(
-        default="./limnos-data",
-        min_length=1,
-        description="Directory of the embedded database, warehouse and admin token.",
-    )
-    listen: Listen | None = Field(
-        default=None,
-        description="HOST:PORT to serve on, only there. Unset: 127.0.0.1:8090, and 127.0.0.1:9001 and :9101 when free.",
-    )
-    insecure_listen: bool = Field(
-        default=False, description="Allow listening beyond loopback although nobody has to prove who they are."
-    )
-    bare: bool = Field(default=False, description="Leave an empty store empty: make no metalake, no catalog.")
-    admin: User = Field(
-        default="admin", description="The first service admin, who owns what is made on an empty store."
-    )
-    metalake: Annotated[str, AfterValidator(check_metalake_name)] = Field(
-        default="lake", description="Metalake made on an empty store, and used where a protocol names none."
-    )
-    catalog: Annotated[str, AfterValidator(check_catalog_name)] = Field(
-        default="main", description="Catalog made on an empty store, and used where a protocol names none."
-    )
-    hosts: Annotated[tuple[HostName, ...], Words] = Field(
-        default=(),
-        description="Host names that requests may be addressed to, beside those of loopback and the listen address; "
-        "`*.example.com` for all below one, `*` for any; separated by commas.",
-    )
-    origins: Annotated[tuple[Origin, ...], Words] = Field(
-        default=(),
-        description="Origins whose pages may call this server from a browser, beside its own: scheme, host and port, as "
-        "`https://console.example.com`; separated by commas.",
-    )
-    public_url: PublicUrl | None = Field(
-        default=None,
-        description="The address at which browsers find this server behind a proxy, as `https://data.example.com/lake`: the "
-        "prefix of the console's links, and the origin of its pages. Unset: the requests' own Host, without a prefix.",
-    )
-    head_timeout_s: PositiveFloat = Field(
-        default=10.0, description="Longest time for the head of a request to arrive, in seconds."
-    )
-    body_timeout_s: PositiveFloat = Field(
-        default=30.0,
-        description="Longest time for the body of a request to arrive, in seconds, or for each mebibyte of a long one.",
-    )
-    body_bytes_max: PositiveInt = Field(
-        default=33_554_432,
-        description="Largest request body, in bytes: of commits and new tables; other routes take a megabyte or 64 KiB at most.",
-    )
-    request_timeout_s: PositiveFloat = Field(default=30.0, description="Longest time for one request, in seconds.")
-    workers: Annotated[int, Field(ge=1, le=200)] = Field(
-        default=1, description="Processes that serve, at one address and from one store: one for each core to use."
-    )
-    chore_processes_max: PositiveInt = Field(
-        default=2,
-        description="Most processes for heavy work on metadata; started when there is some, ended after a minute.",
-    )
-    lane: bool = Field(
-        default=True, description="Answer ordinary requests straight from the connection, without ASGI in between."
-    )
-    kept_bytes_max: NonNegativeInt = Field(
-        default=33_554_432,
-        description="How much memory finished answers about tables may take that are kept whole and sent again while they "
-        "hold, in bytes; 0 keeps none.",
-    )
-    drain_timeout_s: NonNegativeFloat = Field(
-        default=5.0,
-        description="Within how many seconds a stopping server is gone (1 at least); four fifths are for requests in flight.",
-    )
-
-
-class ConsoleSection(SettingsSection):
-    """The console: pages for people."""
-
-    enabled: bool = Field(default=True, description="Serve the console under `/console`.")
-    idle_s: PositiveInt = Field(
-        default=28_800,
-        description="After how many seconds without a click a session of the console ends; over http an hour at most.",
-    )
-    session_s: PositiveInt = Field(
-        default=86_400, description="The longest time a session of the console lasts, in seconds."
-    )
-
-
-class TlsSection(SettingsSection):
-    """TLS on the server's own addresses: both settings, or neither."""
-
-    certificate: str | None = Field(
-        default=None,
-        description="PEM file of the server's certificate, with those between it and its authority behind it. Unset: no TLS.",
-    )
-    key: str | None = Field(
-        default=None,
-        description="PEM file of the certificate's key, without a password. Both are read again when they change.",
-    )
-
-    @model_validator(mode="after")
-    def _is_pair(self) -> TlsSection:
-        if (self.certificate is None) != (self.key is None):
-            raise ValueError("tls.certificate and tls.key belong together: set both, or neither")
-        return self
 
 
 class DatabaseSection(SettingsSection):
@@ -300,15 +148,6 @@ class IcebergSection(SettingsSection):
     )
 
 
-_HOUR_S: Final = 3600
-
-
-def _never_or_an_hour(seconds: int) -> int:
-    if seconds != 0 and seconds < _HOUR_S:
-        raise ValueError(f"write 0, or {_HOUR_S} at least")
-    return seconds
-
-
 class LanceSection(SettingsSection):
     """Lance REST."""
 
@@ -338,176 +177,10 @@ class LanceSection(SettingsSection):
     data_timeout_s: PositiveFloat = Field(
         default=600.0, description="Longest time for one request that reads or writes rows, in seconds."
     )
-    debris_age_s: Annotated[int, AfterValidator(_never_or_an_hour)] = Field(
+    debris_age_s: Annotated[int, AfterValidator(never_or_an_hour)] = Field(
         default=604_800,
         description="How old files of Lance tables are that go when no version knows them, in seconds: what killed writers left, and what was "
         "moved aside. Longer than any writer takes, 3600 at least; 0: none goes.",
-    )
-
-
-class SqlppSection(SettingsSection):
-    """SQL++, at `/query/service`."""
-
-    enabled: bool = Field(default=True, description="Serve SQL++; `off` leaves it out.")
-    catalog: Annotated[str, AfterValidator(check_part)] = Field(
-        default="main", description="Catalog of the server's metalake in which dataverses lie, as its namespaces."
-    )
-    workers_max: PositiveInt = Field(
-        default=2,
-        description="Most processes that work out queries over constants and metadata; started when there is such a one. No user's take the last one.",
-    )
-    file_roots: Annotated[tuple[Root, ...], Words] = Field(
-        default=(),
-        description="Directories below which LOAD and external datasets may read files; unset: none. Separated by commas.",
-    )
-    timeout_s: PositiveFloat = Field(
-        default=300.0, description="Longest time for one request's statements, in seconds; a request may ask for less."
-    )
-    results_max: PositiveInt = Field(
-        default=32,
-        description="Most results that are made or kept for one user to be fetched later (`mode` deferred or async).",
-    )
-    results_bytes_max: PositiveInt = Field(
-        default=1 << 27, description="Most bytes of such results that are kept for one user, in the store."
-    )
-    results_keep_s: PositiveInt = Field(
-        default=3600, description="How long such a result can be fetched, in seconds after it was made."
-    )
-
-    compact_files: NonNegativeInt = Field(
-        default=64,
-        description="A dataset that has so many files more than its size asks for is compacted after the statement that made them; 0: none is.",
-    )
-    snapshots_keep_s: int = Field(
-        default=86_400,
-        ge=600,
-        description="How long a dataset's former states can be read by other engines, in seconds, 600 at least: older ones go when it is compacted. "
-        "Its branches and tags stay.",
-    )
-    debris_age_s: Annotated[int, AfterValidator(_never_or_an_hour)] = Field(
-        default=259_200,
-        description="How old files of a dataset are that go when it is compacted and no state of it knows them, in seconds: what killed statements "
-        "left. Longer than any statement takes, 3600 at least; 0: none goes.",
-    )
-
-
-HEAP_MIB_MIN = 450
-"""Spark refuses to start with a smaller heap: it reserves 300 MiB and needs half as much again."""
-HEAP_DEFAULT = "1g"
-
-
-def _heap(text: str) -> str:
-    """Parse a heap size that Spark can start with and that this machine has.
-
-    The default is not checked against the machine.
-    """
-    if text == HEAP_DEFAULT:
-        return text
-    size = int(text[:-1]) << (10 if text[-1] == "g" else 0)
-    has = memory_bytes() >> 20
-    if not HEAP_MIB_MIN <= size <= has:
-        raise ValueError(
-            f"'{text}' is not between {HEAP_MIB_MIN}m, which Spark needs, and {has}m, which this machine has"
-        )
-    return text
-
-
-class EngineSection(SettingsSection):
-    """The engine of SQL++: a process with Spark, started when a statement reads or changes data."""
-
-    master: str = Field(
-        default="local",
-        description="Spark master that statements run on: `local` is this machine, else a URL as `spark://host:7077`.",
-    )
-    memory: Annotated[str, Field(pattern="^[1-9][0-9]{0,6}[mg]$"), AfterValidator(_heap)] = Field(
-        default=HEAP_DEFAULT,
-        description="Memory of the engine's Java heap, as `512m` or `4g`: 450m at least, and no more than this machine has.",
-    )
-    slots: NonNegativeInt = Field(
-        default=0,
-        description="Tasks of Spark at once, of which no statement takes the last; 0: one more than there are processors, at least 3.",
-    )
-    statements_max: PositiveInt = Field(
-        default=8,
-        description="Statements that the engine works on at once; others wait. No user's take the last place.",
-    )
-    idle_s: PositiveFloat = Field(
-        default=600.0, description="How long the engine stays when nothing is asked of it, in seconds."
-    )
-
-
-def _place(text: str) -> str:
-    if not re.fullmatch("/[^,#]*", text):
-        raise ValueError(f"'{text}' is no absolute path without ',' and '#'; write for example /srv/jobs")
-    return posixpath.normpath(text)
-
-
-DirectoryPaths = Annotated[tuple[Annotated[str, AfterValidator(_place)], ...], Words]
-
-
-class JobsSection(SettingsSection):
-    """Jobs of Gravitino's templates, which the server runs by itself in processes of their own."""
-
-    executor: Literal["off", "local"] = Field(
-        default="off",
-        description="`local` runs jobs on this machine, confined to `jobs.allowed` and what follows; `off` runs none.",
-    )
-    allowed: DirectoryPaths = Field(
-        default=(),
-        description="Files, and directories with all below them, that jobs may run or be given (programs, scripts, jars, files, archives), "
-        "separated by commas. Unset: none, so that no job can run.",
-    )
-    readable: DirectoryPaths = Field(
-        default=(),
-        description="Directories that jobs may read beside `jobs.allowed` and the system's own, separated by commas.",
-    )
-    writable: DirectoryPaths = Field(
-        default=(), description="Directories that jobs may write to beside the one of their own, separated by commas."
-    )
-    environment: Annotated[tuple[str, ...], Words] = Field(
-        default=(),
-        description="Names of environment variables that templates may set, `*` for any rest as in `LOAD_*`, separated by commas. Some make "
-        "programs run what they name (`PATH`, `LD_PRELOAD`, `BASH_ENV`): leave those out.",
-    )
-    spark_configs: Annotated[tuple[str, ...], Words] = Field(
-        default=SPARK_CONFIGS,
-        description="Properties of Spark that templates may set, as names or with `*`, separated by commas. Some make Spark run what they name.",
-    )
-    spark_submit: Annotated[str, AfterValidator(_place)] | None = Field(
-        default=None,
-        description="The program `spark-submit`, for templates of Spark. Unset: that of the PySpark that is installed here.",
-    )
-    user: str | None = Field(
-        default=None,
-        min_length=1,
-        description="User of this machine that jobs run as, which takes a server that was started by root. Unset: the server's own.",
-    )
-    confined: bool = Field(
-        default=True,
-        description="Where the kernel cannot confine a job (Landlock, Linux 5.13 or later) and `jobs.user` is unset, refuse it; `off` runs it with all "
-        "rights of the server's user to files, for programs that are trusted.",
-    )
-    running_max: PositiveInt = Field(default=2, description="Jobs that each serving process runs at once; others wait.")
-    waiting_max: PositiveInt = Field(
-        default=100, description="Jobs of one user in a metalake that wait or run; for one more the answer is 503."
-    )
-    timeout_s: PositiveFloat = Field(
-        default=3600.0, description="Longest time for a job, in seconds; then it is ended and has failed."
-    )
-    memory_bytes_max: Annotated[
-        PositiveInt | None, Field(description="Memory of each process of a job. Unset: no limit.")
-    ] = None
-    cpu_s_max: Annotated[
-        PositiveInt | None, Field(description="Processor seconds of each process. Unset: no limit.")
-    ] = None
-    file_bytes_max: Annotated[
-        PositiveInt | None, Field(description="Size of each file that it writes. Unset: no limit.")
-    ] = None
-    network: bool = Field(default=True, description="`off` leaves jobs no network; where that cannot be, none begins.")
-    output_bytes_max: PositiveInt = Field(
-        default=65_536,
-        le=1 << 20,
-        description="How many bytes are kept of the end of what a job writes to each of its streams.",
     )
 
 

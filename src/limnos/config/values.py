@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Annotated
+from typing import Annotated, Final
 
 from pydantic.functional_validators import AfterValidator, BeforeValidator
 
@@ -55,3 +55,21 @@ def check_root(text: str) -> str:
 
 Root = Annotated[str, AfterValidator(check_root)]
 Words = BeforeValidator(split_words)
+
+
+SPARK_CONFIGS = (
+    "spark.app.name", "spark.default.parallelism", "spark.driver.cores", "spark.driver.maxResultSize", "spark.driver.memory",
+    "spark.dynamicAllocation.*", "spark.executor.cores", "spark.executor.instances", "spark.executor.memory", "spark.sql.adaptive.*",
+    "spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.shuffle.partitions",
+)  # fmt: skip
+"""Spark properties that name neither code nor files."""
+
+
+_HOUR_S: Final = 3600
+
+
+def never_or_an_hour(seconds: int) -> int:
+    """Check an age that is 0 for never, or at least an hour."""
+    if seconds != 0 and seconds < _HOUR_S:
+        raise ValueError(f"write 0, or {_HOUR_S} at least")
+    return seconds

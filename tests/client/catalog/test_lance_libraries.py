@@ -19,7 +19,7 @@ DOCS = "lance.ml.docs"
 def test_lances_clients_are_told_who_asks_and_in_which_metalake() -> None:
     """Every request of theirs carries the client's credential and metalake; nobody's carries no credential."""
     with Client("http://h:1/", token="lim_1_x", metalake="sea") as client, Client("http://h:1", user="ana") as ana:
-        told, theirs = client.lance._door, ana.lance._door
+        told, theirs = client.lance._connection, ana.lance._connection
 
     assert told.properties == {
         "uri": "http://h:1/lance", "header.Authorization": "Bearer lim_1_x", "header.x-limnos-metalake": "sea",

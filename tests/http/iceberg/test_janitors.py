@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from limnos.app.server import janitor
-from limnos.config.settings import ServerSection, Settings
+from limnos.config.server import ServerSection
+from limnos.config.settings import Settings
 from limnos.model.errors import CannotStart
 from limnos.model.uuids import new_uuid
 from limnos.services.upkeep.janitors import GRACE_MS, JANITOR, MARK, JanitorPayload

@@ -16,7 +16,8 @@ from urllib.parse import quote
 from limnos.app.bootstrap import bootstrap
 from limnos.app.node_builder import DATABASE_FILE, build
 from limnos.config.audit import AuditSection
-from limnos.config.settings import DatabaseSection, EventsSection, IcebergSection, ServerSection, Settings
+from limnos.config.server import ServerSection
+from limnos.config.settings import DatabaseSection, EventsSection, IcebergSection, Settings
 from limnos.http.throttle import CredentialThrottle
 from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from tests.http.driver import DriverAnswer, DriverNode

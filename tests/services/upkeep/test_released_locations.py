@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from limnos.app.server import check
-from limnos.config.settings import DatabaseSection, ServerSection, Settings
+from limnos.config.server import ServerSection
+from limnos.config.settings import DatabaseSection, Settings
 from limnos.config.storage import StorageSection
 from limnos.files import path_of, store_for
 from limnos.model.permits import upkeep_permit

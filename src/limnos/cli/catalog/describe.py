@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from limnos.cli.output import Row
 from limnos.client import ArgumentError, Client, ClientError, NotFoundError, RefusedError
-from limnos.client.values import Audit, Json, Parts
+from limnos.client.values import AuditInfo, Json, Parts
 from limnos.names import display
 
 _TIME_MS_MAX = 253_402_300_800_000
@@ -145,7 +145,7 @@ def _catalog(client: Client, path: str) -> dict[str, object]:
     }
 
 
-def _audit(audit: Audit) -> Row:
+def _audit(audit: AuditInfo) -> Row:
     return {
         "created_by": audit.creator,
         "created_at": audit.create_time,

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from limnos.client.flow import Flow, Resource, S, call, request, verb
-from limnos.client.values import Audit, Json
+from limnos.client.values import AuditInfo, Json
 
 
 class JobTemplate(msgspec.Struct, frozen=True, rename="camel"):
@@ -29,7 +29,7 @@ class JobTemplate(msgspec.Struct, frozen=True, rename="camel"):
     files: tuple[str, ...] = ()
     archives: tuple[str, ...] = ()
     configs: dict[str, str] = {}
-    audit: Audit = Audit()
+    audit: AuditInfo = AuditInfo()
 
 
 class JobInfo(msgspec.Struct, frozen=True, rename="camel"):
@@ -44,7 +44,7 @@ class JobInfo(msgspec.Struct, frozen=True, rename="camel"):
     queued_at: str | None = None
     started_at: str | None = None
     finished_at: str | None = None
-    audit: Audit = Audit()
+    audit: AuditInfo = AuditInfo()
 
 
 class JobResult(msgspec.Struct, frozen=True):

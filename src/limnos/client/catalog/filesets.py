@@ -12,7 +12,7 @@ import msgspec
 from limnos.client.catalog.schemas import list_names, schema_url
 from limnos.client.flow import Flow, Resource, S, call, segments, verb
 from limnos.client.paths import parts_of
-from limnos.client.values import Audit, Parts
+from limnos.client.values import AuditInfo, Parts
 
 
 class Fileset(msgspec.Struct, frozen=True, rename="camel"):
@@ -24,7 +24,7 @@ class Fileset(msgspec.Struct, frozen=True, rename="camel"):
     storage_locations: dict[str, str] = {}
     comment: str | None = None
     properties: dict[str, str] = {}
-    audit: Audit = Audit()
+    audit: AuditInfo = AuditInfo()
 
 
 class FilesetFile(msgspec.Struct, frozen=True, rename="camel"):

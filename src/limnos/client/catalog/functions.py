@@ -13,7 +13,7 @@ from limnos.client.catalog.schemas import list_names, schema_url
 from limnos.client.flow import Flow, Resource, S, call, segments, verb
 from limnos.client.paths import parts_of
 from limnos.client.server import DEFAULT_SEPARATOR, separator
-from limnos.client.values import Audit, Json, Parts
+from limnos.client.values import AuditInfo, Json, Parts
 
 
 class Function(msgspec.Struct, frozen=True, rename="camel"):
@@ -24,7 +24,7 @@ class Function(msgspec.Struct, frozen=True, rename="camel"):
     deterministic: bool = False
     definitions: tuple[Json, ...] = ()
     comment: str | None = None
-    audit: Audit = Audit()
+    audit: AuditInfo = AuditInfo()
 
 
 class Functions(Resource[S]):

@@ -12,7 +12,7 @@ import msgspec
 from limnos.client.catalog.schemas import list_names, schema_url
 from limnos.client.flow import Flow, Resource, S, call, request, segments, verb
 from limnos.client.paths import parts_of
-from limnos.client.values import Audit, Parts
+from limnos.client.values import AuditInfo, Parts
 
 
 class Model(msgspec.Struct, frozen=True, rename="camel"):
@@ -22,7 +22,7 @@ class Model(msgspec.Struct, frozen=True, rename="camel"):
     comment: str | None = None
     properties: dict[str, str] = {}
     latest_version: int = 0
-    audit: Audit = Audit()
+    audit: AuditInfo = AuditInfo()
 
 
 class ModelVersion(msgspec.Struct, frozen=True):
@@ -33,7 +33,7 @@ class ModelVersion(msgspec.Struct, frozen=True):
     aliases: tuple[str, ...] = ()
     comment: str | None = None
     properties: dict[str, str] | None = None
-    audit: Audit = Audit()
+    audit: AuditInfo = AuditInfo()
 
 
 class Models(Resource[S]):

@@ -12,7 +12,7 @@ import msgspec
 from limnos.client.catalog.objects import object_name
 from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.paths import TYPES
-from limnos.client.values import Audit, Json, MetadataObject
+from limnos.client.values import AuditInfo, Json, MetadataObject
 
 
 class Policy(msgspec.Struct, frozen=True, rename="camel"):
@@ -24,7 +24,7 @@ class Policy(msgspec.Struct, frozen=True, rename="camel"):
     content: Json = {}
     comment: str | None = None
     inherited: bool | None = None
-    audit: Audit = Audit()
+    audit: AuditInfo = AuditInfo()
 
 
 class Policies(Resource[S]):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from limnos.http.request import Request
     from limnos.http.response import Response
     from limnos.services.request.context import Context
-    from limnos.services.runs.runs import RunView
+    from limnos.services.runs.run_access import RunView
 
 
 class UpdateTemplate(VariedUpdate, frozen=True, tag="updateTemplate"):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.access.principal_names import check_new_user
 from limnos.access.subjects import principal_of
 from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
@@ -18,7 +19,7 @@ from limnos.model.errors import AlreadyExists, InUse
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.records import MetalakeRecord
 from limnos.names.path import check_metalake_name
-from limnos.services.lookup.principal_names import check_new_user, principal_create
+from limnos.services.lookup.principal_names import principal_create
 from limnos.services.request.multi_catalog_reads import metalakes_list
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.access.principal_names import check_new_user
 from limnos.formats.exchange.encoding import FORMS, Form, decode_records
 from limnos.model.decisions import ChainLink
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, NotFound
@@ -21,7 +22,7 @@ from limnos.model.records import CatalogRecord
 from limnos.names.path import check_metalake_name
 from limnos.services.exchange.import_checks import CheckedRecord, catalog_of, record_check
 from limnos.services.exchange.import_rows import ImportPart
-from limnos.services.lookup.principal_names import check_new_user, principal_create
+from limnos.services.lookup.principal_names import principal_create
 from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope

@@ -14,6 +14,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.authentication import ANONYMOUS, Credential, hash_secret, new_secret, token_text
+from limnos.access.principal_names import check_new_user
 from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed, NotFound, PermissionDenied
@@ -23,7 +24,6 @@ from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.identity.logins import password_verify
 from limnos.services.identity.tokens import worth_of
 from limnos.services.identity.users import check_sign_in
-from limnos.services.lookup.principal_names import check_new_user
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope

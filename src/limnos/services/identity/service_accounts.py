@@ -15,7 +15,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
-from limnos.access.principal_names import check_principal_name
+from limnos.access.principal_names import check_new_user, check_principal_name
 from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Token
 from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest, InUse, NotFound
@@ -24,7 +24,6 @@ from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.model.privileges import escape_percent
 from limnos.services.identity.tokens import check_life, token_worth, worth_of
 from limnos.services.identity.users import check_sign_in
-from limnos.services.lookup.principal_names import check_new_user
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope

@@ -13,7 +13,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.authentication import ANONYMOUS, hash_secret, new_secret, token_text
-from limnos.access.principal_names import check_principal_name
+from limnos.access.principal_names import check_new_user, check_principal_name
 from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed, BadRequest, NotFound, PermissionDenied
@@ -21,7 +21,6 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.principals import TokenTrust
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.identity.users import check_sign_in, check_token_holder
-from limnos.services.lookup.principal_names import check_new_user
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope

@@ -61,12 +61,3 @@ def odd_names(tx: Tx, *, admins: Collection[str]) -> list[OddName]:
         if len(names) == NAMES_TOLD_MAX:
             break
     return names
-
-
-def check_new_user(tx: Tx, user: str, *, admins: Collection[str]) -> None:
-    """Check the name of a new user, unless a metalake has that user already or it is a service admin's.
-
-    Raises BadRequest.
-    """
-    if user not in admins and not tx.principals.standing(user).is_known:
-        check_new_name(user, Kind.USER, known=admins)

@@ -21,15 +21,15 @@ from limnos.services.lookup.metalake_objects import metalake_object_find
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs.job_rules import CONF_MAX, JOB_RULES, JobWork, work_checked
 from limnos.services.runs.job_templates import KIND, record_of, template_find
-from limnos.services.runs.runs import (
+from limnos.services.runs.run_access import (
     RunView,
     caller_identity,
-    caller_of,
     is_run_visible,
+    now_ms_of,
     pipeline_of,
     run_authorize,
-    runs_list,
 )
+from limnos.services.runs.run_lists import caller_of, runs_list
 from limnos.store.activity.template_jobs import job_output_read, job_read, template_jobs_read
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[s
 
     job = await ctx.write(RequestScope(metalake), decide, job_insert)
     ctx.services.wake_executor()
-    return JobView(job, template, _now(ctx))
+    return JobView(job, template, now_ms_of(ctx))
 
 
 def job_insert(tx: Tx, permit: Permit[JobCreate]) -> TemplateJob:
@@ -137,7 +137,7 @@ async def job_output(ctx: Context, *, metalake: str, uuid: str) -> tuple[JobView
     decision = await ctx.read(
         RequestScope(metalake), lambda request_view: run_authorize(request_view, job, uuid=uuid, action=Action.JOB_LOAD)
     )
-    return JobView(decision.run, decision.pipeline.name, _now(ctx)), JobOutput() if result is None else result[1]
+    return JobView(decision.run, decision.pipeline.name, now_ms_of(ctx)), JobOutput() if result is None else result[1]
 
 
 async def _metalake_id(ctx: Context, metalake: str) -> int:
@@ -154,7 +154,7 @@ async def _authorize_job(ctx: Context, metalake: str, *, job: TemplateJob) -> Jo
         RequestScope(metalake),
         lambda request_view: run_authorize(request_view, job, uuid=job.uuid, action=Action.JOB_LOAD),
     )
-    return JobView(decision.run, decision.pipeline.name, _now(ctx))
+    return JobView(decision.run, decision.pipeline.name, now_ms_of(ctx))
 
 
 async def job_cancel(ctx: Context, *, metalake: str, uuid: str) -> JobView | None:
@@ -174,7 +174,7 @@ async def job_cancel(ctx: Context, *, metalake: str, uuid: str) -> JobView | Non
 
     job, template = await ctx.write(RequestScope(metalake), decide, job_stop)
     ctx.services.wake_executor()
-    return JobView(job, template, _now(ctx))
+    return JobView(job, template, now_ms_of(ctx))
 
 
 def job_stop(tx: Tx, permit: Permit[JobStop]) -> tuple[TemplateJob, str]:
@@ -206,7 +206,7 @@ async def jobs_list(ctx: Context, *, metalake: str, template: str | None) -> lis
 
 
 async def _template_jobs(ctx: Context, metalake: str, *, of: int, of_template: bool) -> list[JobView]:
-    caller, now_ms = await ctx.read(RequestScope(metalake), caller_of), _now(ctx)
+    caller, now_ms = await ctx.read(RequestScope(metalake), caller_of), now_ms_of(ctx)
     rows = await ctx.look_up(lambda: template_jobs_read(of, caller, of_template=of_template, limit=LIST_MAX))
 
     def seen(request_view: RequestView) -> list[JobView]:
@@ -219,7 +219,3 @@ async def _template_jobs(ctx: Context, metalake: str, *, of: int, of_template: b
         ]
 
     return await ctx.read(RequestScope(metalake), seen)
-
-
-def _now(ctx: Context) -> int:
-    return ctx.services.store.time.now_ms()

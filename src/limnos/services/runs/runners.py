@@ -17,7 +17,7 @@ from limnos.model.permits import upkeep_permit
 from limnos.model.runs import STEP_STATES, RuleFinding, RunStepState
 from limnos.services.iceberg.snapshot_pins import pins_of_outputs
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.runs.runs import (
+from limnos.services.runs.run_access import (
     caller_identity,
     not_own_error,
     require_attempt,

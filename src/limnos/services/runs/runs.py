@@ -12,15 +12,13 @@ whatever their nodes.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.access.filters import list_filter
-from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, AttemptSuperseded, BadRequest, NotFound, PermissionDenied, RunConflict
+from limnos.model.errors import AlreadyExists, BadRequest, RunConflict
 from limnos.model.kinds import Kind
 from limnos.model.runs import (
     CANCELLED,
@@ -29,24 +27,29 @@ from limnos.model.runs import (
     FINISHES,
     LIVE,
     RUNNING,
-    STATES,
     PipelineRun,
-    RuleFinding,
     RunStepState,
 )
 from limnos.services.iceberg.snapshot_pins import pins_of_options
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs.job_templates import refuse_busy
-from limnos.services.runs.pipelines import pipeline_find, require_pipeline_type
+from limnos.services.runs.pipelines import require_pipeline_type
+from limnos.services.runs.run_access import (
+    RunView,
+    caller_identity,
+    chain_of,
+    not_own_error,
+    now_ms_of,
+    require_attempt,
+    require_own,
+    run_authorize,
+    run_look_up,
+    state_conflict_error,
+)
 from limnos.store.activity.pipelines import declaration_read
-from limnos.store.activity.runs import RunViewer, findings_read, run_read, run_whole_read, runs_read
-from limnos.view.cache_miss import require_fact
-from limnos.view.keys import node_key
+from limnos.store.activity.runs import run_whole_read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.decisions import Decision, SecurableChain
     from limnos.model.permits import Permit
     from limnos.services.iceberg.snapshot_pins import PinnedSnapshots
     from limnos.services.request.context import Context
@@ -63,21 +66,6 @@ PARAMETERS_MAX: Final = 16 << 10
 MESSAGE_MAX: Final = 10_000
 _UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _LOST = "Its process gave no sign of life, and another run of the pipeline was started"
-
-
-class RunView(NamedTuple):
-    """A run with the name of its pipeline and the present time; with steps and findings if requested."""
-
-    run: PipelineRun
-    pipeline: str
-    now_ms: int
-    steps: Sequence[RunStepState] = ()
-    findings: Sequence[RuleFinding] = ()
-
-    @property
-    def state(self) -> str:
-        """The state for responses."""
-        return self.run.shown(self.now_ms)
 
 
 class RunBegin(msgspec.Struct, frozen=True):
@@ -131,103 +119,6 @@ class RunResume(msgspec.Struct, frozen=True):
     after: int | None
 
 
-class RunOrJob(Protocol):
-    """A run of a pipeline or a job, as decisions need it."""
-
-    @property
-    def id(self) -> int:
-        """Its number."""
-        ...
-
-    @property
-    def uuid(self) -> str:
-        """Its id in protocols."""
-        ...
-
-    @property
-    def template_id(self) -> int:
-        """The id of its template."""
-        ...
-
-    @property
-    def owner_id(self) -> int | None:
-        """The id of its owner."""
-        ...
-
-
-C = TypeVar("C", bound=RunOrJob)
-
-
-class AuthorizedRun(NamedTuple, Generic[C]):
-    """A run, its pipeline, and the decision that allows the caller's action on it."""
-
-    run: C
-    pipeline: Node
-    decision: Decision
-
-
-# ------------------------------------------------------------------------------------------------ decisions
-
-
-def caller_identity(request_view: RequestView) -> tuple[str, int]:
-    """Return the caller as runs record it: the name, and the user's id, 0 if the caller is no user."""
-    return request_view.user, request_view.subject.user_id or 0
-
-
-def run_authorize(request_view: RequestView, run: C | None, *, uuid: str, action: Action) -> AuthorizedRun[C]:
-    """Decide on a run. A caller who may not see it is refused in the same words whether it exists or not.
-
-    Raises NotFound, PermissionDenied.
-    """
-    request_view.require_in_metalake_use()
-    absent = (ChainLink.absent(Kind.JOB, uuid), *request_view.settled.outer[-1:])
-    pipeline = None if run is None else pipeline_of(request_view, run)
-    if run is not None and pipeline is not None:
-        decision = request_view.decide(action, chain_of(request_view, run, pipeline=pipeline))
-        if decision.allowed:
-            return AuthorizedRun(run, pipeline, decision)
-    request_view.require(action, absent)
-    raise run_missing_error(request_view, uuid)
-
-
-def run_missing_error(request_view: RequestView, uuid: str) -> NotFound:
-    """Return the error for a run that does not exist."""
-    return NotFound(
-        f"Run {uuid[:50]} does not exist in metalake {request_view.metalake.name}: see 'limnos pipeline runs'",
-        kind=Kind.JOB.word,
-    )
-
-
-def pipeline_of(request_view: RequestView, run: RunOrJob) -> Node | None:
-    """Return a run's pipeline; None if it was dropped."""
-    return require_fact(request_view.view, node_key(run.template_id), zone=request_view.metalake.id)
-
-
-def chain_of(request_view: RequestView, run: RunOrJob, *, pipeline: Node) -> SecurableChain:
-    """Return the chain of links from a run up to the metalake."""
-    link = ChainLink(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name)
-    return (ChainLink(run.id, Kind.JOB, run.uuid), link, *request_view.settled.outer[-1:])
-
-
-def require_own(request_view: RequestView, run: PipelineRun) -> None:
-    """Refuse a caller who is not the run's user: it acts with that user's rights. Raises PermissionDenied."""
-    if (run.user, run.user_id) != caller_identity(request_view):
-        raise not_own_error(run)
-
-
-def not_own_error(run: PipelineRun) -> PermissionDenied:
-    """Return the error for another user's run."""
-    return PermissionDenied(
-        f"Run {run.uuid} acts with the rights of user {run.user}, who started it: nobody else goes on with it. Start a run of your own"
-    )
-
-
-async def run_look_up(ctx: Context, metalake: str, *, uuid: str) -> PipelineRun | None:
-    """Read a run before it is decided whether the caller may see it; None if it does not exist."""
-    metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
-    return await ctx.look_up(lambda: run_read(metalake_id, uuid))
-
-
 # ------------------------------------------------------------------------------------------------ start
 
 
@@ -273,7 +164,7 @@ async def run_start(ctx: Context, *, metalake: str, pipeline: str, begin: RunBeg
         )
 
     run, steps = await ctx.write(RequestScope(metalake), decide, run_insert)
-    return RunView(run, pipeline, _now(ctx), steps)
+    return RunView(run, pipeline, now_ms_of(ctx), steps)
 
 
 async def _require_version(ctx: Context, metalake: str, *, pipeline: str, version: int | None) -> None:
@@ -330,97 +221,7 @@ async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
     decision = await ctx.read(
         RequestScope(metalake), lambda request_view: run_authorize(request_view, run, uuid=uuid, action=Action.JOB_LOAD)
     )
-    return RunView(decision.run, decision.pipeline.name, _now(ctx), *(result or (None, (), ()))[1:])
-
-
-def caller_of(request_view: RequestView) -> RunViewer:
-    """Return which runs the caller sees. Raises NotInUse, PermissionDenied."""
-    request_view.require_in_metalake_use()
-    outer = request_view.settled.outer[-1:]
-    request_view.require(Action.JOB_LIST, outer)
-    everything = request_view.decide(Action.JOB_LOAD, (ChainLink.absent(Kind.JOB, ""), *outer)).allowed
-    return RunViewer(everything, tuple(sorted(request_view.subject.principal_ids)))
-
-
-async def runs_list(
-    ctx: Context, *, metalake: str, pipeline: str | None, state: str, before: int, limit: int
-) -> tuple[list[RunView], int | None]:
-    """Return runs that the caller sees, newest first.
-
-    Args:
-        ctx: The request.
-        metalake: The name of the metalake.
-        pipeline: The name of a pipeline; None for all.
-        state: A state that the runs have; empty for any.
-        before: A number; only runs with a smaller one are returned.
-        limit: How many runs to return at most.
-
-    Returns:
-        The runs, and the number to continue with; None at the end.
-
-    Raises:
-        BadRequest: There is no such state.
-        NotFound: The pipeline is missing.
-        PermissionDenied: The caller may not list runs.
-    """
-    if state and state not in STATES:
-        raise BadRequest(f"'{state[:50]}' is no state of a run: use one of {', '.join(STATES)}")
-
-    def look(request_view: RequestView) -> tuple[int, RunViewer]:
-        of = request_view.metalake.id if pipeline is None else pipeline_find(request_view, pipeline).node.id
-        return of, caller_of(request_view)
-
-    (of, caller), count, now_ms = await ctx.read(RequestScope(metalake), look), max(1, min(limit, PAGE_MAX)), _now(ctx)
-    rows = await ctx.look_up(
-        lambda: runs_read(
-            of, caller, of_pipeline=pipeline is not None, state=state, now_ms=now_ms, before=before, limit=count
-        )
-    )
-    views = await ctx.read(
-        RequestScope(metalake), lambda request_view: _visible_runs(request_view, rows, now_ms=now_ms)
-    )
-    return views, rows[-1].id if len(rows) == count else None
-
-
-def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms: int) -> list[RunView]:
-    """Decide on each run again: the rows were selected by earlier owners."""
-    views: list[RunView] = []
-    for run in rows:
-        pipeline = pipeline_of(request_view, run)
-        if pipeline is not None and is_run_visible(request_view, run, pipeline=pipeline):
-            views.append(RunView(run, pipeline.name, now_ms))
-    return views
-
-
-def is_run_visible(request_view: RequestView, run: RunOrJob, *, pipeline: Node) -> bool:
-    """Return whether the caller sees a run in a list."""
-    if not request_view.rules.access_enabled:
-        return True
-    above = chain_of(request_view, run, pipeline=pipeline)[1:]
-    return bool(
-        list_filter(request_view.subject, Action.JOB_LIST, above, request_view.owner_of).positions(
-            [run.id], [run.owner_id]
-        )
-    )
-
-
-async def findings_list(
-    ctx: Context, *, metalake: str, pipeline: str, rule: str, step: str, before: int, limit: int
-) -> tuple[list[RuleFinding], int | None]:
-    """Return the findings of a pipeline's rules in runs that the caller sees, newest first, and the number to continue
-    with.
-    """
-
-    def look(request_view: RequestView) -> tuple[int, RunViewer]:
-        return pipeline_find(request_view, pipeline).node.id, caller_of(request_view)
-
-    (node_id, caller), count = await ctx.read(RequestScope(metalake), look), max(1, min(limit, PAGE_MAX))
-    rows = await ctx.look_up(lambda: findings_read(node_id, caller, rule=rule, step=step, before=before, limit=count))
-    return rows, rows[-1].id if len(rows) == count else None
-
-
-def _now(ctx: Context) -> int:
-    return ctx.services.store.time.now_ms()
+    return RunView(decision.run, decision.pipeline.name, now_ms_of(ctx), *(result or (None, (), ()))[1:])
 
 
 # ------------------------------------------------------------------------------------------------ finish and cancel
@@ -453,7 +254,7 @@ async def run_finish(
 
     def decide(request_view: RequestView) -> Permit[RunChange]:
         decision = run_authorize(request_view, pipeline_run, uuid=uuid, action=Action.JOB_CANCEL)
-        if state != DISCARDED or decision.run.is_held(_now(ctx)):
+        if state != DISCARDED or decision.run.is_held(now_ms_of(ctx)):
             require_own(request_view, decision.run)
         command = RunChange(
             decision.run.id,
@@ -465,7 +266,7 @@ async def run_finish(
         )
         return request_view.permit(command, decision.decision)
 
-    return RunView(*await ctx.write(RequestScope(metalake), decide, run_end), _now(ctx))
+    return RunView(*await ctx.write(RequestScope(metalake), decide, run_end), now_ms_of(ctx))
 
 
 def _shorten_message(message: str | None) -> str | None:
@@ -495,34 +296,6 @@ def _reread_run(tx: Tx, run_id: int, *, pipeline: Node) -> tuple[PipelineRun, No
     return run, tx.nodes.confirm(pipeline)
 
 
-def require_attempt(run: PipelineRun, attempt: int) -> None:
-    """Refuse a process whose run another attempt has taken over. Raises AttemptSuperseded."""
-    if attempt != run.attempt:
-        raise AttemptSuperseded(
-            f"Attempt {attempt} of run {run.uuid} is not the newest, which is {run.attempt}, held by {run.holder}: this process stops; "
-            f"see 'limnos pipeline show {run.uuid}'",
-            run=run.uuid,
-        )
-
-
-_ADVICE = {
-    "published": "start another one to change its tables",
-    "discarded": "start another one",
-    "held": "publish or discard it",
-    "failed": "resume or discard it",
-    "cancelled": "resume or discard it",
-    "cancelling": "wait until its process has stopped",
-    "running": "wait for it, or stop it with 'limnos pipeline cancel {0}'",
-    "lost": "resume or discard it",
-}
-
-
-def state_conflict_error(run: PipelineRun, state: str, *, now_ms: int) -> RunConflict:
-    """Return the error for a change of state that is not possible, with advice."""
-    text = run.shown(now_ms)
-    return RunConflict(f"Run {run.uuid} is {text}, so it is not {state}: {_ADVICE[text].format(run.uuid)}")
-
-
 def _state_conflict(tx: Tx, run: PipelineRun, *, state: str) -> RunConflict:
     return state_conflict_error(tx.runs.by_id(run.id) or run, state, now_ms=tx.now_ms)
 
@@ -540,7 +313,7 @@ async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
             RunChange(decision.run.id, decision.pipeline, *caller_identity(request_view)), decision.decision
         )
 
-    return RunView(*await ctx.write(RequestScope(metalake), decide, run_stop), _now(ctx))
+    return RunView(*await ctx.write(RequestScope(metalake), decide, run_stop), now_ms_of(ctx))
 
 
 def run_stop(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
@@ -587,7 +360,7 @@ async def run_resume(
         command = RunResume(decision.run.id, decision.pipeline, holder, lease_ms, after)
         return request_view.permit(command, decision.decision, runs)
 
-    return RunView(*await ctx.write(RequestScope(metalake), decide, run_revive), _now(ctx))
+    return RunView(*await ctx.write(RequestScope(metalake), decide, run_revive), now_ms_of(ctx))
 
 
 def run_revive(tx: Tx, permit: Permit[RunResume]) -> tuple[PipelineRun, str]:

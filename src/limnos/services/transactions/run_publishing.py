@@ -16,7 +16,7 @@ from limnos.access.actions import Action
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.model.runs import HELD, PUBLISHED
-from limnos.services.runs.runs import (
+from limnos.services.runs.run_access import (
     caller_identity,
     chain_of,
     not_own_error,

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from limnos.services.runs import runners, runs
+from limnos.services.runs import run_access, run_lists, runners, runs
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 
 LAKE = f"{OWN}/metalakes/lake"
@@ -358,9 +358,9 @@ def test_a_hidden_run_does_not_end_the_list(node: DriverNode, monkeypatch: pytes
     for _ in range(3):
         runs_started.append(started(node))
         finish(node, runs_started[-1], "failed")
-    sees = runs.is_run_visible
+    sees = run_access.is_run_visible
     monkeypatch.setattr(
-        runs,
+        run_lists,
         "is_run_visible",
         lambda request_view, run, **more: run.uuid != runs_started[1] and sees(request_view, run, **more),
     )

@@ -19,7 +19,7 @@ from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.runs import pipelines, runs
+from limnos.services.runs import pipelines, run_lists
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
@@ -76,7 +76,7 @@ async def findings_list(request: Request, ctx: Context) -> Response:
     """Return a pipeline's findings, newest first: of a `rule`, of a `step`; `limit` of them before `page`."""
     metalake, name = names_of(request)
     before, limit = parse_page(request)
-    findings, following = await runs.findings_list(
+    findings, following = await run_lists.findings_list(
         ctx, metalake=metalake, pipeline=name, rule=request.query("rule") or "", step=request.query("step") or "",
         before=before, limit=limit,
     )  # fmt: skip

@@ -20,7 +20,7 @@ from limnos.http.routing import Route
 from limnos.http.times import instant
 from limnos.model.errors import BadRequest
 from limnos.model.runs import RuleFinding, RunStepState
-from limnos.services.runs import runners, runs
+from limnos.services.runs import run_lists, runners, runs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from limnos.http.application import Handler
     from limnos.model.runs import PipelineRun
     from limnos.services.request.context import Context
-    from limnos.services.runs.runs import RunView
+    from limnos.services.runs.run_access import RunView
 
 _LAKE = "/api/limnos/v1/metalakes/{m}"
 _RUN = f"{_LAKE}/runs/{{id}}"
@@ -176,7 +176,7 @@ async def runs_list(request: Request, ctx: Context) -> Response:
     """
     (metalake,) = names_of(request)
     before, limit = parse_page(request)
-    views, following = await runs.runs_list(
+    views, following = await run_lists.runs_list(
         ctx, metalake=metalake, pipeline=request.query("pipeline"), state=request.query("state") or "", before=before, limit=limit
     )  # fmt: skip
     entries = [_encode(each, whole=False) for each in views]

@@ -1,0 +1,211 @@
+"""Values of the client's answers about the audit, changes, webhooks, lineage, reports and imports.
+
+May import msgspec. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from limnos.client.values.shared import Json, Parts
+
+
+class ReportInfo(msgspec.Struct, frozen=True):
+    """A client's metrics report: `type` is `scan` or `commit`, `report` is the JSON that was sent."""
+
+    id: int
+    type: str
+    at: str
+    user: str
+    snapshot_id: int | None = None
+    report: Json = {}
+
+
+class AuditObject(msgspec.Struct, frozen=True):
+    """The object of an audit line. `path` is its path at that time, below the metalake."""
+
+    id: int
+    kind: str
+    path: str
+
+
+class AuditLine(msgspec.Struct, frozen=True):
+    """A line of the audit.
+
+    `change` is None for actions that changed nothing. `rights` are worded like an explanation.
+    """
+
+    id: int
+    at: str
+    outcome: str
+    user: str | None = None
+    change: str | None = None
+    action: str | None = None
+    object: AuditObject | None = None
+    new_path: str | None = None
+    detail: str | None = None
+    rights: tuple[Json, ...] = ()
+    protocol: str | None = None
+    operation: str | None = None
+    status: int | None = None
+    request_id: str | None = None
+    client: str | None = None
+    peer: str | None = None
+    credential: str | None = None
+    zone: int | None = None
+    revision: int | None = None
+    ordinal: int | None = None
+
+
+class AuditPage(msgspec.Struct, frozen=True):
+    """A page of audit lines. `next` is the line to continue before or after; `more` says whether there are more now."""
+
+    lines: tuple[AuditLine, ...]
+    next: int | None
+    more: bool
+
+
+class ImportInfo(msgspec.Struct, frozen=True):
+    """An unfinished import of a metalake, with the number of its records. Times are as the server sends them."""
+
+    id: int
+    name: str
+    format: str
+    ids: str
+    state: str
+    records: int
+    source: str = ""
+    begun_by: str = ""
+    begun_at: int | float | str | None = None
+    fed_at: int | float | str | None = None
+
+
+class MetalakeImportResult(msgspec.Struct, frozen=True):
+    """An imported metalake. `masked` are catalog properties that its file left out as secrets."""
+
+    metalake: str
+    records: int
+    masked: tuple[str, ...] = ()
+
+
+class ChangeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A committed change. `path` is the object's current path, or its last one if it was dropped.
+
+    `old` and `new` are the paths before and after a move. What the caller may not see is None.
+    """
+
+    zone: int
+    revision: int
+    ordinal: int
+    operation: str
+    kind: str
+    id: int
+    actor: str
+    request_id: str
+    at: str
+    path: Parts | None = None
+    old: Parts | None = None
+    new: Parts | None = None
+
+
+class ChangesPage(msgspec.Struct, frozen=True):
+    """A page of changes, the feed position after them, and whether more are available."""
+
+    changes: tuple[ChangeInfo, ...]
+    next: str
+    more: bool = False
+
+
+class WebhookInfo(msgspec.Struct, frozen=True):
+    """A webhook, as its creator may see it. `behind` is the number of revisions not delivered yet."""
+
+    id: int | str
+    url: str
+    user: str
+    state: str
+    behind: int = 0
+    created_at: str | None = None
+    delivered_at: str | None = None
+    attempts: int = 0
+    due_at: str | None = None
+    error: str | None = None
+
+
+class NewWebhook(msgspec.Struct, frozen=True):
+    """A new webhook. `secret` signs its deliveries; it is never shown again."""
+
+    id: int | str
+    url: str
+    user: str
+    secret: str
+
+
+class LineageNode(msgspec.Struct, frozen=True):
+    """A node of a lineage graph: a table or view (with a path), an external dataset, or a hidden node.
+
+    An external dataset has `namespace` and `name`. `id` is valid within its graph.
+    """
+
+    id: str
+    kind: str
+    path: Parts | None = None
+    namespace: str | None = None
+    name: str | None = None
+    column: str | None = None
+
+
+class LineageJob(msgspec.Struct, frozen=True):
+    """The name of a job, as its producer spells it."""
+
+    namespace: str
+    name: str
+
+
+class LineageAssertion(msgspec.Struct, frozen=True):
+    """A statement of an edge: by which job and run, when, in whose name, and the column lineage."""
+
+    job: LineageJob
+    at: str
+    by: str
+    run: str | None = None
+    kinds: tuple[str, ...] = ()
+
+
+class LineageEdge(msgspec.Struct, frozen=True):
+    """An edge from a source to a target, by their ids in the graph. `depth` is its distance from the root.
+
+    `said` is empty if one of the nodes is hidden.
+    """
+
+    source: str
+    target: str
+    depth: int
+    direct: bool = True
+    said: tuple[LineageAssertion, ...] = ()
+
+
+class LineageGraph(msgspec.Struct, frozen=True):
+    """Origins of an object, or objects made from it. `complete` is false if the graph was cut at its size limit."""
+
+    root: str
+    nodes: tuple[LineageNode, ...]
+    edges: tuple[LineageEdge, ...]
+    direction: str = "up"
+    depth: int = 1
+    complete: bool = True
+    after: str | None = None
+
+
+class SkippedDatasetInfo(msgspec.Struct, frozen=True):
+    """A dataset of an event that was skipped, and why."""
+
+    namespace: str
+    name: str
+    reason: str
+
+
+class LineageReceipt(msgspec.Struct, frozen=True):
+    """The result of sending events: the number of stored edges, and skipped datasets."""
+
+    kept: int
+    left_out: tuple[SkippedDatasetInfo, ...] = ()

@@ -1,0 +1,194 @@
+"""Values of the client's answers about objects of the tree, the trash, names and transactions.
+
+May import msgspec. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from limnos.client.values.shared import AuditInfo, Json, Parts
+
+
+class Version(msgspec.Struct, frozen=True, rename="camel"):
+    """The Gravitino version that a server implements."""
+
+    version: str
+    compile_date: str | None = None
+    git_commit: str | None = None
+
+
+class Metalake(msgspec.Struct, frozen=True):
+    """A metalake, the top of a tree."""
+
+    name: str
+    comment: str | None = None
+    properties: dict[str, str] = {}
+    audit: AuditInfo = AuditInfo()
+
+
+class Catalog(msgspec.Struct, frozen=True):
+    """A catalog, with its provider."""
+
+    name: str
+    type: str
+    provider: str | None = None
+    comment: str | None = None
+    properties: dict[str, str] = {}
+    audit: AuditInfo = AuditInfo()
+
+
+class Namespace(msgspec.Struct, frozen=True):
+    """A namespace with its properties; `path` starts with the catalog."""
+
+    path: Parts
+    properties: dict[str, str] = {}
+
+
+class TrashItem(msgspec.Struct, frozen=True):
+    """A dropped object that can be restored. Times are ISO 8601 texts in UTC."""
+
+    id: int
+    kind: str
+    path: Parts
+    dropped_by: str
+    dropped_at: str
+    expires_at: str
+
+
+class UndropResult(msgspec.Struct, frozen=True):
+    """A restored object and its path now; the number of its `contents` restored with it, and `left` in the trash."""
+
+    kind: str
+    path: Parts
+    contents: int = 0
+    left: int = 0
+
+
+class NameCheck(msgspec.Struct, frozen=True):
+    """Whether a catalog's namespaces nest, how many of their names contain the separator, and the first of them.
+
+    `free`: separators that no name contains, if some contain this one.
+    """
+
+    nested: bool
+    separator: str
+    conflicts: int
+    names: tuple[str, ...]
+    free: tuple[str, ...]
+
+
+class NameChanges(msgspec.Struct, frozen=True):
+    """The state of a migration of names.
+
+    Of `total` names, `renamed` have another name, `nested` are at their path, and `left` were skipped because others
+    had changed them.
+    """
+
+    state: str
+    separator: str
+    replacement: str
+    nests: bool
+    planned_by: str
+    planned_at: str
+    total: int
+    renamed: int
+    nested: int
+    left: int
+    done: bool = False
+
+
+class NameChange(msgspec.Struct, frozen=True):
+    """The migration of one namespace: its new name and, with a `path`, its new position. `step` is its progress."""
+
+    name: str
+    new_name: str
+    path: Parts | None
+    step: str
+
+
+class IcebergTableInfo(msgspec.Struct, frozen=True):
+    """An Iceberg table: its metadata's location and content. `path` starts with the catalog."""
+
+    path: Parts
+    metadata_location: str | None
+    metadata: Json
+    config: dict[str, str] = {}
+
+
+class SourceTable(msgspec.Struct, frozen=True):
+    """A table of an external system, as Gravitino REST describes it. `path` starts with the catalog."""
+
+    path: Parts
+    table: Json
+
+
+class LanceTable(msgspec.Struct, frozen=True):
+    """A Lance table: its location, and its version and schema if it has data. `path` starts with the catalog.
+
+    `storage_options` are what Lance needs to reach the location. If the table is `managed`, the server keeps its
+    versions.
+    """
+
+    path: Parts
+    location: str
+    properties: dict[str, str]
+    version: int | None
+    table_schema: Json
+    stats: dict[str, int]
+    storage_options: dict[str, str] = {}
+    managed: bool = False
+
+
+class IcebergViewInfo(msgspec.Struct, frozen=True):
+    """An Iceberg view: its metadata's location and content. `path` starts with the catalog."""
+
+    path: Parts
+    metadata_location: str
+    metadata: Json
+
+
+class MoveResult(msgspec.Struct, frozen=True):
+    """The path of a moved namespace, table or view. It starts with the catalog."""
+
+    kind: str
+    path: Parts
+
+
+class OperationResult(msgspec.Struct, frozen=True):
+    """The result of one operation of a transaction: a path with catalog, a table's new metadata, a run's id."""
+
+    do: str
+    path: Parts = ()
+    uuid: str | None = None
+    metadata_location: str | None = None
+    run: str | None = None
+
+
+class TransactionReceipt(msgspec.Struct, frozen=True):
+    """The result of a transaction, and the catalog's revision after it."""
+
+    revision: int
+    operations: tuple[OperationResult, ...]
+
+
+class TableFinding(msgspec.Struct, frozen=True):
+    """A file that differs from the table's metadata, with advice (`told`)."""
+
+    kind: str
+    """`metadata`, `manifest list`, `manifest`, `file`, `statistics`."""
+    problem: str
+    """`missing`, `size` (differs), `unreadable`, `outside` (not checked)."""
+    file: str
+    snapshot_id: int | None = None
+    size_told: int | None = None
+    size_found: int | None = None
+    told: str = ""
+
+
+class TableCheckResult(msgspec.Struct, frozen=True):
+    """The number of checked files of a table, and the findings. `after` is the start of the next slice."""
+
+    files: int
+    findings: tuple[TableFinding, ...]
+    after: str | None = None

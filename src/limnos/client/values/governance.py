@@ -1,0 +1,64 @@
+"""Values of the client's answers about tags, protection and read restrictions.
+
+May import msgspec. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from limnos.client.values.shared import AuditInfo, Json, ObjectName
+
+
+class Tag(msgspec.Struct, frozen=True, rename="camel"):
+    """A tag. `inherited` is set if the tag was requested for an object."""
+
+    name: str
+    comment: str | None = None
+    properties: dict[str, str] | None = None
+    inherited: bool | None = None
+    allowed_values: tuple[str, ...] | None = None
+    """Values that the tag may have on objects. None: any; empty: none."""
+    assignment_values: tuple[str, ...] = ()
+    """Values of the tag on the requested object."""
+    audit: AuditInfo = AuditInfo()
+
+
+class MetadataObject(msgspec.Struct, frozen=True, rename="camel"):
+    """An object of the tree, in Gravitino's spelling."""
+
+    full_name: str
+    type: str
+
+
+class Protector(msgspec.Struct, frozen=True):
+    """What protects an object: itself or, with `below`, an ancestor. `set_at` is an ISO 8601 text in UTC."""
+
+    by: ObjectName
+    below: bool
+    set_by: str
+    set_at: str
+
+
+class NamedPrincipals(msgspec.Struct, frozen=True):
+    """Users, groups and roles by their names."""
+
+    users: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
+
+
+class ReadRestriction(msgspec.Struct, frozen=True, rename={"unless": "except"}):
+    """A restriction of a table or namespace: a row filter as an Iceberg REST expression, and masks by column.
+
+    It applies to the principals in `to`, or to all if that is empty, but not to those in `unless`.
+    """
+
+    name: str
+    on: ObjectName
+    masks: dict[str, str]
+    to: NamedPrincipals
+    unless: NamedPrincipals
+    set_by: str
+    set_at: str
+    filter: Json | None = None

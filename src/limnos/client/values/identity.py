@@ -1,0 +1,175 @@
+"""Values of the client's answers about users, groups, roles, tokens, sign-in and explanations of decisions.
+
+May import msgspec. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from limnos.client.values.shared import AuditInfo, ObjectName
+
+
+class User(msgspec.Struct, frozen=True, rename="camel"):
+    """A member of a metalake. Requests of a disabled user are refused."""
+
+    name: str
+    roles: tuple[str, ...] = ()
+    enabled: bool = True
+    external_id: str | None = None
+    audit: AuditInfo = AuditInfo()
+
+
+class Group(msgspec.Struct, frozen=True, rename="camel"):
+    """A group of a metalake, with its roles."""
+
+    name: str
+    roles: tuple[str, ...] = ()
+    external_id: str | None = None
+    audit: AuditInfo = AuditInfo()
+
+
+class Privilege(msgspec.Struct, frozen=True):
+    """A privilege of a role on one object, allowed or denied."""
+
+    name: str
+    condition: Literal["allow", "deny"] = "allow"
+
+
+class SecurableObject(msgspec.Struct, frozen=True, rename="camel"):
+    """An object in a role, in Gravitino's spelling, with the role's privileges on it."""
+
+    full_name: str
+    type: str
+    privileges: tuple[Privilege, ...] = ()
+
+
+class Role(msgspec.Struct, frozen=True, rename="camel"):
+    """A role and everything it grants."""
+
+    name: str
+    securable_objects: tuple[SecurableObject, ...] = ()
+    properties: dict[str, str] | None = None
+    audit: AuditInfo = AuditInfo()
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """Who owns an object; `type` is `user` or `group`."""
+
+    name: str
+    type: str
+
+
+class TokenInfo(msgspec.Struct, frozen=True):
+    """An API token without its secret. Times are as the server sends them."""
+
+    id: int | str
+    user: str
+    name: str | None = None
+    created_at: int | float | str | None = None
+    expires_at: int | float | str | None = None
+    revoked: bool = False
+    trust: str | None = None
+
+
+class NewToken(msgspec.Struct, frozen=True):
+    """A new API token. `token` is the secret; it is never shown again."""
+
+    id: int | str
+    token: str
+    user: str
+    expires_at: int | float | str | None = None
+
+
+class LoginResult(msgspec.Struct, frozen=True):
+    """The result of a login: a token that expires, and after a login with a password a refresh token."""
+
+    user: str
+    token: str
+    expires_in_s: int
+    refresh_token: str | None = None
+    refresh_expires_in_s: int | None = None
+
+
+class ConsoleCode(msgspec.Struct, frozen=True):
+    """A code that opens one session of the console. `public_url` is the server's address for browsers, if it has one."""
+
+    code: str
+    expires_in_s: int
+    public_url: str | None = None
+
+
+class IssuerClient(msgspec.Struct, frozen=True):
+    """An OpenID Connect issuer for browser logins, and its public client."""
+
+    url: str
+    client_id: str
+    scope: str
+
+
+class SecretInfo(msgspec.Struct, frozen=True):
+    """A secret of a service account, without its text."""
+
+    id: int | str
+    created_at: int | float | str | None = None
+    expires_at: int | float | str | None = None
+    ended: bool = False
+
+
+class NewSecret(msgspec.Struct, frozen=True):
+    """A new secret, in the form of a client's `credential`; it is never shown again."""
+
+    id: int | str
+    client_id: str
+    client_secret: str
+    expires_at: int | float | str | None = None
+
+
+class Factor(msgspec.Struct, frozen=True):
+    """A reason of a decision: its kind, the privilege and object, and the role or group that gives it."""
+
+    kind: str = ""
+    privilege: str | None = None
+    object: ObjectName | str | None = None
+    object_kind: str | None = None
+    role: str | None = None
+    group: str | None = None
+
+    @property
+    def object_name(self) -> str:
+        """The object for display, or an empty text."""
+        return _name(self.object)
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """An access decision with its reasons."""
+
+    allowed: bool = False
+    action: str = ""
+    target: ObjectName | str | None = None
+    user: str | None = None
+    factors: tuple[Factor, ...] = ()
+    message: str | None = None
+
+    @property
+    def target_name(self) -> str:
+        """The target for display, or an empty text."""
+        return _name(self.target)
+
+    @property
+    def sentence(self) -> str:
+        """The decision as a sentence. The server doubles percent signs for clients that format messages."""
+        return (self.message or "").replace("%%", "%")
+
+
+def _name(named: ObjectName | str | None) -> str:
+    return named.name if isinstance(named, ObjectName) else named or ""
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """A decision, and suggestions that would change it."""
+
+    decision: Decision
+    suggestions: tuple[str, ...] = ()

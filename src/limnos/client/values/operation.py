@@ -1,0 +1,79 @@
+"""Values of the client's answers about storage, background tasks and statements of SQL++.
+
+May import msgspec. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from limnos.client.values.shared import Json
+
+
+class StorageStep(msgspec.Struct, frozen=True):
+    """A step of a storage check: `passed`, `failed` or `not tried`, and the policy statement that is missing."""
+
+    name: str
+    outcome: str
+    told: str
+    statement: str | None = None
+
+
+class StorageCheckResult(msgspec.Struct, frozen=True):
+    """The location of a storage check, and its steps."""
+
+    location: str
+    steps: tuple[StorageStep, ...]
+    passed: bool
+
+
+class SecretKey(msgspec.Struct, frozen=True):
+    """A key that seals secrets, by its id, and the numbers of catalogs and webhooks that use it."""
+
+    id: str
+    catalogs: int
+    webhooks: int = 0
+    seals: bool = False
+
+
+class SecretKeys(msgspec.Struct, frozen=True):
+    """A server's keys, oldest first; missing keys; and the numbers of catalogs and webhooks with unsealed secrets."""
+
+    keys: tuple[SecretKey, ...]
+    lacking: tuple[SecretKey, ...]
+    plain: int
+    made_here: bool
+    sealed: int | None = None
+    """Number of catalogs and webhooks that a rotation has sealed."""
+
+
+class TaskInfo(msgspec.Struct, frozen=True):
+    """A background task of the server. Times are as the server sends them."""
+
+    id: int | str
+    kind: str
+    state: str
+    attempts: int = 0
+    created_at: int | float | str | None = None
+    due_at: int | float | str | None = None
+    ended_at: int | float | str | None = None
+    progress: str | None = None
+    error: str | None = None
+    result: str | None = None
+    payload: object = None
+
+
+class StatementMessage(msgspec.Struct, frozen=True):
+    """An error or a warning of the query service. Its message begins with the code, such as `ASX1077`."""
+
+    msg: str
+
+
+class StatementResponse(msgspec.Struct, frozen=True):
+    """The response to SQL++ statements. `results` is None if no statement returns any; each result is its JSON text."""
+
+    status: str
+    results: tuple[msgspec.Raw, ...] | None = None
+    errors: tuple[StatementMessage, ...] = ()
+    warnings: tuple[StatementMessage, ...] = ()
+    metrics: Json = {}

@@ -1,0 +1,31 @@
+"""Values that several areas of the client share: creation and change of an object, its name, JSON documents.
+
+May import msgspec. Knows no HTTP.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+Parts = tuple[str, ...]
+"""A path inside a metalake: catalog, namespaces, and for a table or view its name."""
+
+
+Json = dict[str, object]
+"""A JSON document that is passed on unchanged."""
+
+
+class AuditInfo(msgspec.Struct, frozen=True, rename="camel"):
+    """Creator and last modifier of an object. Times are ISO 8601 texts in UTC."""
+
+    creator: str | None = None
+    create_time: str | None = None
+    last_modifier: str | None = None
+    last_modified_time: str | None = None
+
+
+class ObjectName(msgspec.Struct, frozen=True):
+    """An object of a decision: its kind, and its path for display."""
+
+    kind: str = ""
+    name: str = ""

@@ -1,0 +1,168 @@
+"""Settings of the server: where it listens, which origins and hosts it accepts, its limits, the console and TLS.
+
+May import pydantic, `model` and this room.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic.functional_validators import AfterValidator, model_validator
+
+from limnos.config.access import User
+from limnos.config.section import SettingsSection
+from limnos.config.values import Words, split_listen
+from limnos.names.path import check_catalog_name, check_metalake_name
+
+ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+
+
+HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9_~:-]+(?:\.[A-Za-z0-9_~-]+)*\.?")
+
+
+def _listen(text: str) -> str:
+    split_listen(text)
+    return text
+
+
+def _host_name(name: str) -> str:
+    if name == "*" or HOST_NAME.fullmatch(name):
+        return name
+    raise ValueError(
+        f"'{name}' is no host name: write it without scheme, port and brackets, for example lake.example.com"
+    )
+
+
+def _origin(text: str) -> str:
+    if ORIGIN.fullmatch(text):
+        return text
+    raise ValueError(
+        f"'{text}' is no origin: write scheme, host and port as browsers do, without a path and without *, for example "
+        "https://console.example.com or http://127.0.0.1:3000"
+    )
+
+
+def _public_url(text: str) -> str:
+    scheme, _, rest = text.rstrip("/").partition("://")
+    authority, _, path = rest.partition("/")
+    if not ORIGIN.fullmatch(f"{scheme}://{authority}") or not re.fullmatch(
+        r"(?:[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*)?", path
+    ):
+        raise ValueError(
+            f"'{text}' is no public address: write scheme, host and, if a proxy adds one, the path, for example "
+            "https://data.example.com/lake"
+        )
+    return f"{scheme}://{authority.lower()}" + (f"/{path}" if path else "")
+
+
+Listen = Annotated[str, AfterValidator(_listen)]
+HostName = Annotated[str, AfterValidator(_host_name)]
+Origin = Annotated[str, AfterValidator(_origin)]
+PublicUrl = Annotated[str, AfterValidator(_public_url)]
+
+
+class ServerSection(SettingsSection):
+    """Where the server listens and keeps its data, and its limits."""
+
+    data: str = Field(
+        default="./limnos-data",
+        min_length=1,
+        description="Directory of the embedded database, warehouse and admin token.",
+    )
+    listen: Listen | None = Field(
+        default=None,
+        description="HOST:PORT to serve on, only there. Unset: 127.0.0.1:8090, and 127.0.0.1:9001 and :9101 when free.",
+    )
+    insecure_listen: bool = Field(
+        default=False, description="Allow listening beyond loopback although nobody has to prove who they are."
+    )
+    bare: bool = Field(default=False, description="Leave an empty store empty: make no metalake, no catalog.")
+    admin: User = Field(
+        default="admin", description="The first service admin, who owns what is made on an empty store."
+    )
+    metalake: Annotated[str, AfterValidator(check_metalake_name)] = Field(
+        default="lake", description="Metalake made on an empty store, and used where a protocol names none."
+    )
+    catalog: Annotated[str, AfterValidator(check_catalog_name)] = Field(
+        default="main", description="Catalog made on an empty store, and used where a protocol names none."
+    )
+    hosts: Annotated[tuple[HostName, ...], Words] = Field(
+        default=(),
+        description="Host names that requests may be addressed to, beside those of loopback and the listen address; "
+        "`*.example.com` for all below one, `*` for any; separated by commas.",
+    )
+    origins: Annotated[tuple[Origin, ...], Words] = Field(
+        default=(),
+        description="Origins whose pages may call this server from a browser, beside its own: scheme, host and port, as "
+        "`https://console.example.com`; separated by commas.",
+    )
+    public_url: PublicUrl | None = Field(
+        default=None,
+        description="The address at which browsers find this server behind a proxy, as `https://data.example.com/lake`: the "
+        "prefix of the console's links, and the origin of its pages. Unset: the requests' own Host, without a prefix.",
+    )
+    head_timeout_s: PositiveFloat = Field(
+        default=10.0, description="Longest time for the head of a request to arrive, in seconds."
+    )
+    body_timeout_s: PositiveFloat = Field(
+        default=30.0,
+        description="Longest time for the body of a request to arrive, in seconds, or for each mebibyte of a long one.",
+    )
+    body_bytes_max: PositiveInt = Field(
+        default=33_554_432,
+        description="Largest request body, in bytes: of commits and new tables; other routes take a megabyte or 64 KiB at most.",
+    )
+    request_timeout_s: PositiveFloat = Field(default=30.0, description="Longest time for one request, in seconds.")
+    workers: Annotated[int, Field(ge=1, le=200)] = Field(
+        default=1, description="Processes that serve, at one address and from one store: one for each core to use."
+    )
+    chore_processes_max: PositiveInt = Field(
+        default=2,
+        description="Most processes for heavy work on metadata; started when there is some, ended after a minute.",
+    )
+    lane: bool = Field(
+        default=True, description="Answer ordinary requests straight from the connection, without ASGI in between."
+    )
+    kept_bytes_max: NonNegativeInt = Field(
+        default=33_554_432,
+        description="How much memory finished answers about tables may take that are kept whole and sent again while they "
+        "hold, in bytes; 0 keeps none.",
+    )
+    drain_timeout_s: NonNegativeFloat = Field(
+        default=5.0,
+        description="Within how many seconds a stopping server is gone (1 at least); four fifths are for requests in flight.",
+    )
+
+
+class ConsoleSection(SettingsSection):
+    """The console: pages for people."""
+
+    enabled: bool = Field(default=True, description="Serve the console under `/console`.")
+    idle_s: PositiveInt = Field(
+        default=28_800,
+        description="After how many seconds without a click a session of the console ends; over http an hour at most.",
+    )
+    session_s: PositiveInt = Field(
+        default=86_400, description="The longest time a session of the console lasts, in seconds."
+    )
+
+
+class TlsSection(SettingsSection):
+    """TLS on the server's own addresses: both settings, or neither."""
+
+    certificate: str | None = Field(
+        default=None,
+        description="PEM file of the server's certificate, with those between it and its authority behind it. Unset: no TLS.",
+    )
+    key: str | None = Field(
+        default=None,
+        description="PEM file of the certificate's key, without a password. Both are read again when they change.",
+    )
+
+    @model_validator(mode="after")
+    def _is_pair(self) -> TlsSection:
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("tls.certificate and tls.key belong together: set both, or neither")
+        return self

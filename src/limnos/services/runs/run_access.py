@@ -1,0 +1,181 @@
+"""Access to runs: a run or job of a caller, decided by its pipeline or job template, and the errors for others.
+
+May import the rooms below. Must not know any wire format.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol, TypeVar
+
+from limnos.access.actions import Action
+from limnos.access.filters import list_filter
+from limnos.model.decisions import ChainLink
+from limnos.model.entities import Node
+from limnos.model.errors import AttemptSuperseded, NotFound, PermissionDenied, RunConflict
+from limnos.model.kinds import Kind
+from limnos.model.runs import PipelineRun, RuleFinding, RunStepState
+from limnos.services.request.request_scope import RequestScope
+from limnos.store.activity.runs import run_read
+from limnos.view.cache_miss import require_fact
+from limnos.view.keys import node_key
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.decisions import Decision, SecurableChain
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+
+
+class RunView(NamedTuple):
+    """A run with the name of its pipeline and the present time; with steps and findings if requested."""
+
+    run: PipelineRun
+    pipeline: str
+    now_ms: int
+    steps: Sequence[RunStepState] = ()
+    findings: Sequence[RuleFinding] = ()
+
+    @property
+    def state(self) -> str:
+        """The state for responses."""
+        return self.run.shown(self.now_ms)
+
+
+class RunOrJob(Protocol):
+    """A run of a pipeline or a job, as decisions need it."""
+
+    @property
+    def id(self) -> int:
+        """Its number."""
+        ...
+
+    @property
+    def uuid(self) -> str:
+        """Its id in protocols."""
+        ...
+
+    @property
+    def template_id(self) -> int:
+        """The id of its template."""
+        ...
+
+    @property
+    def owner_id(self) -> int | None:
+        """The id of its owner."""
+        ...
+
+
+C = TypeVar("C", bound=RunOrJob)
+
+
+class AuthorizedRun(NamedTuple, Generic[C]):
+    """A run, its pipeline, and the decision that allows the caller's action on it."""
+
+    run: C
+    pipeline: Node
+    decision: Decision
+
+
+def caller_identity(request_view: RequestView) -> tuple[str, int]:
+    """Return the caller as runs record it: the name, and the user's id, 0 if the caller is no user."""
+    return request_view.user, request_view.subject.user_id or 0
+
+
+def run_authorize(request_view: RequestView, run: C | None, *, uuid: str, action: Action) -> AuthorizedRun[C]:
+    """Decide on a run. A caller who may not see it is refused in the same words whether it exists or not.
+
+    Raises NotFound, PermissionDenied.
+    """
+    request_view.require_in_metalake_use()
+    absent = (ChainLink.absent(Kind.JOB, uuid), *request_view.settled.outer[-1:])
+    pipeline = None if run is None else pipeline_of(request_view, run)
+    if run is not None and pipeline is not None:
+        decision = request_view.decide(action, chain_of(request_view, run, pipeline=pipeline))
+        if decision.allowed:
+            return AuthorizedRun(run, pipeline, decision)
+    request_view.require(action, absent)
+    raise run_missing_error(request_view, uuid)
+
+
+def run_missing_error(request_view: RequestView, uuid: str) -> NotFound:
+    """Return the error for a run that does not exist."""
+    return NotFound(
+        f"Run {uuid[:50]} does not exist in metalake {request_view.metalake.name}: see 'limnos pipeline runs'",
+        kind=Kind.JOB.word,
+    )
+
+
+def pipeline_of(request_view: RequestView, run: RunOrJob) -> Node | None:
+    """Return a run's pipeline; None if it was dropped."""
+    return require_fact(request_view.view, node_key(run.template_id), zone=request_view.metalake.id)
+
+
+def chain_of(request_view: RequestView, run: RunOrJob, *, pipeline: Node) -> SecurableChain:
+    """Return the chain of links from a run up to the metalake."""
+    link = ChainLink(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name)
+    return (ChainLink(run.id, Kind.JOB, run.uuid), link, *request_view.settled.outer[-1:])
+
+
+def require_own(request_view: RequestView, run: PipelineRun) -> None:
+    """Refuse a caller who is not the run's user: it acts with that user's rights. Raises PermissionDenied."""
+    if (run.user, run.user_id) != caller_identity(request_view):
+        raise not_own_error(run)
+
+
+def not_own_error(run: PipelineRun) -> PermissionDenied:
+    """Return the error for another user's run."""
+    return PermissionDenied(
+        f"Run {run.uuid} acts with the rights of user {run.user}, who started it: nobody else goes on with it. Start a run of your own"
+    )
+
+
+async def run_look_up(ctx: Context, metalake: str, *, uuid: str) -> PipelineRun | None:
+    """Read a run before it is decided whether the caller may see it; None if it does not exist."""
+    metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
+    return await ctx.look_up(lambda: run_read(metalake_id, uuid))
+
+
+def is_run_visible(request_view: RequestView, run: RunOrJob, *, pipeline: Node) -> bool:
+    """Return whether the caller sees a run in a list."""
+    if not request_view.rules.access_enabled:
+        return True
+    above = chain_of(request_view, run, pipeline=pipeline)[1:]
+    return bool(
+        list_filter(request_view.subject, Action.JOB_LIST, above, request_view.owner_of).positions(
+            [run.id], [run.owner_id]
+        )
+    )
+
+
+def now_ms_of(ctx: Context) -> int:
+    """Return the time of the store's clock, in milliseconds since 1970."""
+    return ctx.services.store.time.now_ms()
+
+
+def require_attempt(run: PipelineRun, attempt: int) -> None:
+    """Refuse a process whose run another attempt has taken over. Raises AttemptSuperseded."""
+    if attempt != run.attempt:
+        raise AttemptSuperseded(
+            f"Attempt {attempt} of run {run.uuid} is not the newest, which is {run.attempt}, held by {run.holder}: this process stops; "
+            f"see 'limnos pipeline show {run.uuid}'",
+            run=run.uuid,
+        )
+
+
+_ADVICE = {
+    "published": "start another one to change its tables",
+    "discarded": "start another one",
+    "held": "publish or discard it",
+    "failed": "resume or discard it",
+    "cancelled": "resume or discard it",
+    "cancelling": "wait until its process has stopped",
+    "running": "wait for it, or stop it with 'limnos pipeline cancel {0}'",
+    "lost": "resume or discard it",
+}
+
+
+def state_conflict_error(run: PipelineRun, state: str, *, now_ms: int) -> RunConflict:
+    """Return the error for a change of state that is not possible, with advice."""
+    text = run.shown(now_ms)
+    return RunConflict(f"Run {run.uuid} is {text}, so it is not {state}: {_ADVICE[text].format(run.uuid)}")

@@ -1,0 +1,101 @@
+"""Lists of runs and their findings, as far as the caller may see them.
+
+May import the rooms below. Must not know any wire format.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.access.actions import Action
+from limnos.model.decisions import ChainLink
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.model.runs import STATES, PipelineRun, RuleFinding
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.runs.pipelines import pipeline_find
+from limnos.services.runs.run_access import RunView, is_run_visible, now_ms_of, pipeline_of
+from limnos.services.runs.runs import PAGE_MAX
+from limnos.store.activity.runs import RunViewer, findings_read, runs_read
+
+if TYPE_CHECKING:
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+
+
+def caller_of(request_view: RequestView) -> RunViewer:
+    """Return which runs the caller sees. Raises NotInUse, PermissionDenied."""
+    request_view.require_in_metalake_use()
+    outer = request_view.settled.outer[-1:]
+    request_view.require(Action.JOB_LIST, outer)
+    everything = request_view.decide(Action.JOB_LOAD, (ChainLink.absent(Kind.JOB, ""), *outer)).allowed
+    return RunViewer(everything, tuple(sorted(request_view.subject.principal_ids)))
+
+
+async def runs_list(
+    ctx: Context, *, metalake: str, pipeline: str | None, state: str, before: int, limit: int
+) -> tuple[list[RunView], int | None]:
+    """Return runs that the caller sees, newest first.
+
+    Args:
+        ctx: The request.
+        metalake: The name of the metalake.
+        pipeline: The name of a pipeline; None for all.
+        state: A state that the runs have; empty for any.
+        before: A number; only runs with a smaller one are returned.
+        limit: How many runs to return at most.
+
+    Returns:
+        The runs, and the number to continue with; None at the end.
+
+    Raises:
+        BadRequest: There is no such state.
+        NotFound: The pipeline is missing.
+        PermissionDenied: The caller may not list runs.
+    """
+    if state and state not in STATES:
+        raise BadRequest(f"'{state[:50]}' is no state of a run: use one of {', '.join(STATES)}")
+
+    def look(request_view: RequestView) -> tuple[int, RunViewer]:
+        of = request_view.metalake.id if pipeline is None else pipeline_find(request_view, pipeline).node.id
+        return of, caller_of(request_view)
+
+    (of, caller), count, now_ms = (
+        await ctx.read(RequestScope(metalake), look),
+        max(1, min(limit, PAGE_MAX)),
+        now_ms_of(ctx),
+    )
+    rows = await ctx.look_up(
+        lambda: runs_read(
+            of, caller, of_pipeline=pipeline is not None, state=state, now_ms=now_ms, before=before, limit=count
+        )
+    )
+    views = await ctx.read(
+        RequestScope(metalake), lambda request_view: _visible_runs(request_view, rows, now_ms=now_ms)
+    )
+    return views, rows[-1].id if len(rows) == count else None
+
+
+def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms: int) -> list[RunView]:
+    """Decide on each run again: the rows were selected by earlier owners."""
+    views: list[RunView] = []
+    for run in rows:
+        pipeline = pipeline_of(request_view, run)
+        if pipeline is not None and is_run_visible(request_view, run, pipeline=pipeline):
+            views.append(RunView(run, pipeline.name, now_ms))
+    return views
+
+
+async def findings_list(
+    ctx: Context, *, metalake: str, pipeline: str, rule: str, step: str, before: int, limit: int
+) -> tuple[list[RuleFinding], int | None]:
+    """Return the findings of a pipeline's rules in runs that the caller sees, newest first, and the number to continue
+    with.
+    """
+
+    def look(request_view: RequestView) -> tuple[int, RunViewer]:
+        return pipeline_find(request_view, pipeline).node.id, caller_of(request_view)
+
+    (node_id, caller), count = await ctx.read(RequestScope(metalake), look), max(1, min(limit, PAGE_MAX))
+    rows = await ctx.look_up(lambda: findings_read(node_id, caller, rule=rule, step=step, before=before, limit=count))
+    return rows, rows[-1].id if len(rows) == count else None
