@@ -43,6 +43,19 @@ def test_a_statement_comes_in_three_ways(shared: DriverNode) -> None:
         assert answer.json()["results"] == [1], answer
 
 
+@pytest.mark.parametrize("count", [2, 60_000])
+def test_a_sum_that_leaves_values_out_warns(shared: DriverNode, count: int) -> None:
+    """Whether the event loop or a worker process evaluates it."""
+    numbers = f"(select value y from range(1, {count}) y union all select value 'a' from [1] z)"
+
+    body = ask(shared, f"select value sum(x) from {numbers} x").json()
+
+    assert body["results"] == [count * (count + 1) // 2]
+    assert [warning["msg"] for warning in body["warnings"]] == [
+        "ASX0004: Unsupported type: agg-sum cannot process input type string (in line 1, at column 14)"
+    ]
+
+
 def test_several_statements_give_their_results_in_order(node: DriverNode) -> None:
     """Later ones see what earlier ones made."""
     found = rows(node, "create dataverse a.b; select value 1; use a.b; 2; declare function f(x) { x + 1 }; f(2);")
