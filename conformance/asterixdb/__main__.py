@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
     all_cases = cases_of(root)
     outcomes, chosen = _choose(all_cases, options, root=root)
     print(f"{len(all_cases)} cases, {len(chosen) + len(outcomes)} chosen, {len(chosen)} to run", flush=True)
-    earlier = {} if options.out is None or not options.resume else _read(options.out)
+    earlier = {} if options.out is None or not options.resume else earlier_outcomes(options.out, again=options.again)
     done = [*outcomes, *(earlier[case.key] for case in chosen if case.key in earlier)]
     left = [case for case in chosen if case.key not in earlier]
     keeper = _Keeper(done, options.out)
@@ -114,12 +114,10 @@ class _Keeper:
                 self._file.write_text(json.dumps([asdict(each) for each in self.outcomes], indent=1))
 
 
-def _read(file: Path) -> dict[str, CaseOutcome]:
-    if not file.exists():
-        return {}
-    return {
-        each["key"]: CaseOutcome(**each) for each in json.loads(file.read_text()) if each["outcome"] != NOT_ELIGIBLE
-    }
+def earlier_outcomes(file: Path, *, again: list[str]) -> dict[str, CaseOutcome]:
+    """Return the outcomes in a file by their cases, without those of the outcomes to run again."""
+    held = json.loads(file.read_text()) if file.exists() else []
+    return {each["key"]: CaseOutcome(**each) for each in held if each["outcome"] not in (NOT_ELIGIBLE, *again)}
 
 
 def _run(cases: list[Case], options: argparse.Namespace, *, root: Path, keep: Callable[[CaseOutcome], None]) -> None:

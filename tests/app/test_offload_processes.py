@@ -19,7 +19,7 @@ from limnos.formats.iceberg import metadata, read_restrictions
 from limnos.formats.iceberg.offloaded import OFFLOADED_WORK
 from limnos.model.errors import BadRequest, CommitConflict, ServiceUnavailable, UnsupportedOperation
 from limnos.sqlpp import EmptyNameResolver, bind, parse_body
-from limnos.sqlpp.offloaded_work import EVALUATE
+from limnos.sqlpp.offloaded_work import EVALUATE, PLAIN
 from limnos.sqlpp.plan import wire
 from limnos.telemetry.logs import configure
 from tests.formats.iceberg.samples import appended, table
@@ -290,8 +290,10 @@ def test_a_process_has_the_memory_that_it_is_given() -> None:
         offloader = OffloadProcesses(processes_max=1, memory_bytes_max=600 << 20)
         try:
             with pytest.raises(BadRequest) as refused:
-                await offloader.do(EVALUATE, wire.encode(large.expression), b"0", b"{}")
-            return refused.value.message, await offloader.do(EVALUATE, wire.encode(little.expression), b"0", b"{}")
+                await offloader.do(EVALUATE, wire.encode(large.expression), b"0", PLAIN, b"{}")
+            return refused.value.message, await offloader.do(
+                EVALUATE, wire.encode(little.expression), b"0", PLAIN, b"{}"
+            )
         finally:
             offloader.close()
 

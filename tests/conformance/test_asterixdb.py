@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from conformance.asterixdb.__main__ import main
+from conformance.asterixdb.__main__ import earlier_outcomes, main
 from conformance.asterixdb.eligibility import ineligible_reason
 from conformance.asterixdb.ledger import MARK, write_ledger
 from conformance.asterixdb.requests import request_of
@@ -220,3 +220,14 @@ def test_nothing_is_run_without_a_suite(capsys: pytest.CaptureFixture[str]) -> N
     assert main([]) == 0
 
     assert "give --suite DIR" in capsys.readouterr().out
+
+
+def test_outcomes_that_are_to_run_again_are_not_resumed(tmp_path: Path) -> None:
+    """Cases that were not eligible are judged anew as well."""
+    file = tmp_path / "outcomes.json"
+    kept = [{"key": name, "group": "g", "outcome": name} for name in (PASSED, DIFFERS, NOT_ELIGIBLE)]
+    file.write_text(json.dumps(kept))
+
+    assert set(earlier_outcomes(file, again=[DIFFERS])) == {PASSED}
+    assert set(earlier_outcomes(file, again=[])) == {PASSED, DIFFERS}
+    assert earlier_outcomes(tmp_path / "none.json", again=[]) == {}

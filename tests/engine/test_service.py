@@ -99,11 +99,11 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
             yield running
 
 
-def ask(server: LiveServer, statement: str, token: str | None = None) -> tuple[int, dict[str, Any]]:
+def ask(server: LiveServer, statement: str, token: str | None = None, **parameters: str) -> tuple[int, dict[str, Any]]:
     """Send statements; gives the status and the body."""
     request = urllib.request.Request(
         f"{server.uri}/query/service",
-        data=json.dumps({"statement": statement}).encode(),
+        data=json.dumps({"statement": statement, **parameters}).encode(),
         headers={"Authorization": f"Bearer {token or server.token}", "Content-Type": "application/json"},
     )
     try:
@@ -113,9 +113,9 @@ def ask(server: LiveServer, statement: str, token: str | None = None) -> tuple[i
         return error.code, json.loads(error.read())
 
 
-def rows(server: LiveServer, statement: str) -> list[Any]:
+def rows(server: LiveServer, statement: str, **parameters: str) -> list[Any]:
     """The results of a statement that works."""
-    status, answer = ask(server, statement)
+    status, answer = ask(server, statement, **parameters)
     assert status == 200, answer
     assert "errors" not in answer, answer
     found: list[Any] = answer.get("results", [])
@@ -249,6 +249,35 @@ def test_files_are_loaded(server: LiveServer) -> None:
         {"id": 1, "customer": "X", "at_": "2020-01-01T00:00:00"},
         {"id": 2},
     ]
+    (files / "more.csv").write_text("id|customer\n2|Ann|\n3||\n")
+    rows(
+        server,
+        f"copy sales.east.Loaded from localfs path ('{files}/more.csv') with {{'format': 'csv', 'delimiter': '|', 'header': true}}",
+    )
+    formatted = rows(server, "select value l from sales.east.Loaded l order by l.id", format="adm")
+    assert formatted[:2] == [
+        '{ "id": 1, "customer": "X", "at_": datetime("2020-01-01T00:00:00.000") }', '{ "id": 2, "customer": "Ann" }',
+    ]  # fmt: skip
+    assert rows(server, "select value l.customer from sales.east.Loaded l where l.id = 3") == [""]
+
+
+def test_update(server: LiveServer) -> None:
+    """Objects that meet the condition get new fields, those of the open part too; RETURNING gives the new ones."""
+    rows(
+        server,
+        "use sales.east; create dataset Updated(Sale) primary key id; insert into Updated (select value o from Orders o)",
+    )
+
+    returned = rows(
+        server,
+        "use sales.east; update Updated as u set u.customer = 'Eve' set u.more.n = u.id where u.id >= 2 returning u.more.n",
+    )
+    left = rows(server, "use sales.east; select u.id, u.customer, u.more from Updated u order by u.id")
+
+    assert sorted(returned) == [2, 3]
+    assert left == [
+        {"id": 1, "customer": "Ann"}, {"id": 2, "customer": "Eve", "more": {"n": 2}}, {"id": 3, "customer": "Eve", "more": {"n": 3}},
+    ]  # fmt: skip
 
 
 def test_other_engines_see_the_same(server: LiveServer) -> None:

@@ -433,7 +433,7 @@ class Statements:
         return self.pick(f"{head}{parameters} {body}", f"declare function {self.ident()}{parameters} {body}")
 
     def change(self) -> str:
-        """INSERT, UPSERT, DELETE, LOAD."""
+        """INSERT, UPSERT, DELETE, LOAD, COPY."""
         source = self.pick(self.object(), f"({self.query()})", self.query(), self.array(), self.parens())
         alias = self.maybe(f"as {self.ident()} ", 0.3)
         returning = self.maybe(lambda: f" returning {self.expression()}", 0.3)
@@ -441,6 +441,8 @@ class Statements:
         kinds = [f"{self.pick('insert', 'upsert')} into {self.name()} {alias}{source}{returning}"]
         kinds.append(f"delete from {self.name()}{self.maybe(f' {self.as_()}{self.ident()}')}{where}")
         kinds.append(f"load dataset {self.name()} using {self.ident()} {self.options()}{self.maybe(' pre-sorted')}")
+        kinds.append(f"update {self.name()} as v set v.{self.ident()} = {self.expression()}{where}{returning}")
+        kinds.append(f"copy {self.maybe('into ')}{self.name()} using {self.ident()} {self.options()}")
         return self.pick(*kinds, kinds[0])
 
     def small(self) -> str:

@@ -25,6 +25,7 @@ from limnos.sqlpp.jobs import form_of
 from limnos.sqlpp.lookups import SCANS_MAX, lookup_in
 from limnos.sqlpp.plan import Scan, Subquery
 from limnos.sqlpp.relations import UntranslatableExpression, translate_query
+from limnos.sqlpp.result_text import tagged_line
 from limnos.sqlpp.scans import prepare_scans, walk
 from limnos.sqlpp.stored import object_shaper
 from limnos.sqlpp.values.model import Value
@@ -63,7 +64,7 @@ def run_job(
     if job.kind == "compact" and job.target is not None and job.tidying is not None:
         return compact_dataset(spark, job.target, tidying=job.tidying, number=job.id, stop=stop)
     work = _JobRun(spark, job, parts=parts, stop=stop, budget=budget or Budget(stop=stop))
-    return map(json_text, work.query() if job.kind == "query" else work.change())
+    return map(tagged_line if job.tagged else json_text, work.query() if job.kind == "query" else work.change())
 
 
 class _JobRun:
@@ -94,7 +95,9 @@ class _JobRun:
             [] if returns is None else list(self._returned(returns, objects_))
         )  # evaluated first: an error here leaves the dataset unchanged
         writer = DatasetWriter(self._spark, table, stop=self._stop)
-        {"delete": writer.delete, "upsert": writer.upsert}.get(self._job.kind, writer.insert)(objects_)
+        {"delete": writer.delete, "upsert": writer.upsert, "copy": writer.upsert, "update": writer.update}.get(
+            self._job.kind, writer.insert
+        )(objects_)
         yield from returned
 
     def _objects(self, table: DatasetTable) -> list[Object]:
@@ -104,10 +107,10 @@ class _JobRun:
             keys = frozenset(path[0] for path in table.form.keys)
             requested_names = None if self._job.returning else keys
             return [one for one in self._counted(self._source(result_fields=requested_names)) if isinstance(one, dict)]
-        if kind == "load":
+        if kind in ("load", "copy"):
             loaded = loading.read_files(self._job.source, table.form)
-            return check_objects(table.form, self._counted(loaded), replaces=False, lenient=True)
-        return check_objects(table.form, self._counted(self._source()), replaces=kind == "upsert")
+            return check_objects(table.form, self._counted(loaded), replaces=kind == "copy", lenient=True)
+        return check_objects(table.form, self._counted(self._source()), replaces=kind in ("upsert", "update"))
 
     def _source(self, *, result_fields: frozenset[str] | None = None) -> Iterator[Value]:
         """The objects of INSERT, UPSERT and DELETE: the items of a collection, or the single value."""

@@ -128,9 +128,15 @@ class DatasetWriter:
         self._keyed("UPSERT")
         if self._added(objects, replaces=True):
             return
-        names = self._columns()
-        changes = ", ".join(f"t.{quote_name(name)} = s.{quote_name(name)}" for name in names)
-        self._commit(objects, lambda: self._merge(f"WHEN MATCHED THEN UPDATE SET {changes} {self._addition()}"))
+        self._commit(objects, lambda: self._merge(f"WHEN MATCHED THEN UPDATE SET {self._changes()} {self._addition()}"))
+
+    def update(self, objects: list[Object]) -> None:
+        """Replace the objects with the keys of the given ones. One that another writer has deleted stays deleted.
+
+        Raises SqlppError if the dataset has no key, WriteConflict after too many conflicts with other writers.
+        """
+        self._keyed("UPDATE")
+        self._commit(objects, lambda: self._merge(f"WHEN MATCHED THEN UPDATE SET {self._changes()}"))
 
     def delete(self, objects: list[Object]) -> None:
         """Delete the objects with the keys of the given ones.
@@ -179,6 +185,9 @@ class DatasetWriter:
         form = self._table.form
         names = [field.name for field in columns(form.type)]
         return [*names, OPEN] if has_open(form.type) else names
+
+    def _changes(self) -> str:
+        return ", ".join(f"t.{quote_name(name)} = s.{quote_name(name)}" for name in self._columns())
 
     def _addition(self) -> str:
         names = self._columns()

@@ -22,11 +22,11 @@ from limnos.sqlpp.tree import CreateType, RecordType
 if TYPE_CHECKING:
     from limnos.sqlpp.plan import Expression
 
-JobKind = Literal["query", "insert", "upsert", "delete", "load", "compact"]
+JobKind = Literal["query", "insert", "upsert", "delete", "update", "load", "copy", "compact"]
 
 
 class ExternalSource(Struct, frozen=True):
-    """The files of a LOAD or an external dataset: an adapter and its options. The server has checked the locations.
+    """The files of a LOAD, a COPY or an external dataset: an adapter and its options. The server has checked the locations.
 
     The target of a link must be in one of the `within` locations and in none of `outside`, as the checked location is.
     """
@@ -91,7 +91,7 @@ class EngineJob(Struct, frozen=True):
 
     `plan` is a bound expression in the form of `plan.wire`, with `slots` variables. For a query, its rows are the
     answer. For INSERT and UPSERT it is the source: one object or a collection. For DELETE it is a query for the objects
-    to delete. For LOAD it is empty, and `source` names the files. `returning` is an expression in which slot 0 is the
+    to delete, for UPDATE one for the changed objects. For LOAD and COPY it is empty, and `source` names the files. `returning` is an expression in which slot 0 is the
     written or deleted object; its values are the answer.
 
     `credential` is a token that expires soon after the deadline. `deadline_ms` is the job's time limit in milliseconds
@@ -113,6 +113,8 @@ class EngineJob(Struct, frozen=True):
     source: ExternalSource | None = None
     lock: str = ""
     """Proof of the statement's lock, sent with each commit; empty for a query."""
+    tagged: bool = False
+    """Whether the answer keeps the types of its values (`result_text.tagged_line`)."""
     tidying: CompactionOptions | None = None
     """The options of a compaction, which has no plan and no source and does not change rows."""
 

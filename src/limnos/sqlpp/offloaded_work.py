@@ -23,6 +23,7 @@ from limnos.sqlpp.metadata import MetadataObject, metadata_records
 from limnos.sqlpp.parameters import BAD_VALUE, EncodedParameter, form_parameters, json_parameters
 from limnos.sqlpp.parser import StatementSpan, find_spans
 from limnos.sqlpp.plan import EncodedPlan, wire
+from limnos.sqlpp.result_text import tagged_line
 from limnos.sqlpp.scans import ScanRequirement, prepare_scans
 from limnos.sqlpp.values.tagged import from_tagged_json, to_tagged_json
 
@@ -38,6 +39,7 @@ SCANS: Final = "sqlpp-scans"
 PARSE: Final = "sqlpp-parse"
 BIND: Final = "sqlpp-bind"
 PARAMETERS: Final = "sqlpp-parameters"
+TAGGED, PLAIN = b"tagged", b"plain"
 RESULT_BYTES_MAX: Final = 32 << 20
 """Most bytes of results that a worker returns for one query over constants and metadata."""
 PART_BYTES: Final = 256 << 10
@@ -52,14 +54,14 @@ def source_key(dataverse: tuple[str, ...], name: str) -> str:
     return msgspec.json.encode((*dataverse, name)).decode()
 
 
-def row_line(value: Value, bytes_max: int = RESULT_BYTES_MAX) -> bytes:
-    """A result as one line of JSON for users.
+def row_line(value: Value, bytes_max: int = RESULT_BYTES_MAX, *, tagged: bool = False) -> bytes:
+    """A result as one line of JSON for users; a `tagged` one keeps its type, for `result_text`.
 
     Raises SqlppError if it is longer than `bytes_max`, if possible before it is built.
     """
     if character_cost((value,), bytes_max) > bytes_max:
         raise _too_large()
-    line = json_text(value).encode("utf-8", "replace")
+    line = (tagged_line(value) if tagged else json_text(value)).encode("utf-8", "replace")
     if len(line) > bytes_max:
         raise _too_large()
     return line
@@ -103,16 +105,16 @@ def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
 
     Args:
         plan: The encoded plan.
-        *rest: The number of slots, the sources by name (`SourceRows`), and metadata objects in parts.
+        *rest: The number of slots, `TAGGED` or `PLAIN`, the sources by name (`SourceRows`), and metadata objects in parts.
     """
-    slots, sources, *arguments = rest
+    slots, form, sources, *arguments = rest
     bound = BoundQuery(cast("Expression", wire.decode(plan)), int(slots), ())
     try:
         rows = msgspec.json.decode(sources, type=dict[str, SourceRows])
         item = {name: source.made(tuple(arguments)) for name, source in rows.items()}
         budget = Budget()
         values = results(bound, lambda dataverse, name: item[source_key(dataverse, name)], budget=budget)
-        parts = list(_parts(values))
+        parts = list(_parts(values, tagged=form == TAGGED))
         return [b"done", packed_warnings(budget.warnings.values()), *parts]
     except SqlppError as error:
         return _encode_error(error)
@@ -152,13 +154,13 @@ def scans_of(data: bytes) -> tuple[ScanRequirement, ...]:
     )  # fmt: skip
 
 
-def _parts(values: Iterable[Value]) -> list[bytes]:
+def _parts(values: Iterable[Value], *, tagged: bool) -> list[bytes]:
     """Results as lines, in parts. Raises SqlppError for more than RESULT_BYTES_MAX."""
     parts: list[bytes] = []
     lines: list[bytes] = []
     size = total = 0
     for value in values:
-        lines.append(row_line(value, RESULT_BYTES_MAX - total))
+        lines.append(row_line(value, RESULT_BYTES_MAX - total, tagged=tagged))
         size += len(lines[-1]) + 1
         total += len(lines[-1]) + 1
         if size >= PART_BYTES:

@@ -145,7 +145,7 @@ def _writing(who: str) -> dict[str, str]:
         "create or replace function": "create or replace function there.f() { 2 }",
         "drop function": f"drop function there.f_{who}@0",
         "drop no function": "drop function there.gone@0",
-        "set": "set `compiler.x` 'y'",
+        "set": "set `compiler.parallelism` '2'",
         "declare function": "declare function f() { 1 }; f()",
         "explain": "explain select * from there.d x",
         "create external dataset": f"create external dataset there.ex_{who}(t) using localfs (('path'='/x'), ('format'='json'))",
@@ -155,6 +155,8 @@ def _writing(who: str) -> dict[str, str]:
         "insert": "insert into there.d ({'id': 1})",
         "insert into none": "insert into there.gone ({'id': 1})",
         "delete": "delete from there.d",
+        "update": "update there.d as x set x.a = 1 where x.id = 1",
+        "copy": "copy there.d from localfs path ('/x') with {'format': 'json'}",
         "load": "load dataset there.d using localfs (('path'='/x'), ('format'='json'))",
     }
 

@@ -247,7 +247,7 @@ def test_a_change_in_a_dataverse_that_is_not_there_is_refused(node: DriverNode, 
 
 @pytest.mark.parametrize(
     "statement",
-    ["use here; create type T as {}", "create dataverse other", "drop dataverse here", "use Metadata; select value 1", "set `x` `y`"],
+    ["use here; create type T as {}", "create dataverse other", "drop dataverse here", "use Metadata; select value 1", "set `compiler.parallelism` `2`"],
 )  # fmt: skip
 def test_what_does_not_rest_on_the_dataverse_of_a_request_goes_on(node: DriverNode, statement: str) -> None:
     """A change after USE, and dataverses by their whole names, are carried out with a warning."""

@@ -6,6 +6,7 @@ import pytest
 
 from limnos.sqlpp import SqlppError, parse, parse_body
 from limnos.sqlpp.tree import (
+    CopyFrom,
     CreateDataset,
     CreateDataverse,
     CreateType,
@@ -16,6 +17,7 @@ from limnos.sqlpp.tree import (
     Object,
     QueryStatement,
     SetOption,
+    Update,
     Use,
 )
 from tests.sqlpp.parser.parsing import encountered, read, refusal, same
@@ -103,6 +105,36 @@ def test_load() -> None:
     assert (made.target.parts, made.adapter, len(made.options), made.presorted) == (("a", "d"), "localfs", 2, True)
 
 
+def test_copy() -> None:
+    """COPY from paths with settings, or from an adapter's options."""
+    made = read(CopyFrom, "copy a.d from localfs path ('x', 'y') with {'format': 'csv', 'header': true, 'n': 2}")
+
+    assert (made.target.parts, made.adapter) == (("a", "d"), "localfs")
+    assert [(each.name, each.value) for each in made.options] == [
+        ("path", "x,y"), ("format", "csv"), ("header", "true"), ("n", "2"),
+    ]  # fmt: skip
+    assert same("copy into d using f (('path'='x'))", "copy d from f path ('x')")
+
+
+def test_update() -> None:
+    """Paths begin with the object's variable, written or not."""
+    made = read(Update, "update a.d as x set x.b.c = x.n + 1, e = 2 set f = missing where x.id = 1 returning x.b")
+
+    assert (made.target.parts, made.variable, made.where is None) == (("a", "d"), "x", False)
+    assert [each.path for each in made.assignments] == [("x", "b", "c"), ("x", "e"), ("x", "f")]
+    assert made.returning is not None
+    assert read(Update, "update d set a = 1").variable == "d"
+    assert same("update d set d.a = 1", "update d as d set a = 1")
+
+
+@pytest.mark.parametrize(
+    "text", ["update d as x (delete from x.a at n where n = 1)", "update d set a = 1 (insert into d.a at 1 ([1]))"]
+)
+def test_changes_of_arrays_in_update_are_not_supported(text: str) -> None:
+    """They are refused by name."""
+    assert "of an array within UPDATE are not supported" in str(refusal(text))
+
+
 def test_small_ones() -> None:
     """USE, SET, EXPLAIN, an expression alone."""
     assert read(Use, "use a.`b.c`").name.parts == ("a", "b.c")
@@ -126,12 +158,14 @@ def test_small_ones() -> None:
         ("upsert into", "<EOF>", 11),
         ("delete orders", '<IDENTIFIER> "orders"', 8),
         ("delete from orders where", "<EOF>", 24),
+        ("copy d from f", "<EOF>", 13),
         ("load orders", '<IDENTIFIER> "orders"', 6),
         ("load dataset d using localfs", "<EOF>", 28),
         ("set a", "<EOF>", 5),
         ("set a b", '<IDENTIFIER> "b"', 7),
         ("explain explain select 1", '"explain"', 9),
-        ("update a set b = 1", '"update"', 1),
+        ("update a where b", '"where"', 10),
+        ("truncate a", '"truncate"', 1),
     ],
 )
 def test_what_does_not_belong(text: str, what: str, column: int) -> None:

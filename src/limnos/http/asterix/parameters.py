@@ -18,7 +18,7 @@ from limnos.names.jsonform import decode as decode_levels
 from limnos.services.sqlpp.execution.queries import process_do
 from limnos.services.sqlpp.requests.errors import check_dataverse
 from limnos.sqlpp import SqlppError
-from limnos.sqlpp.errors import shorten, visible
+from limnos.sqlpp.errors import compilation, shorten, visible
 from limnos.sqlpp.offloaded_work import PARAMETERS, parameters_of
 from limnos.sqlpp.parameters import BAD_JSON, BAD_VALUE, check_values, form_parameters, json_parameters
 
@@ -29,13 +29,31 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
     from limnos.sqlpp.parameters import EncodedParameter
+    from limnos.sqlpp.result_text import ResultFormat
     from limnos.sqlpp.values.model import Value
 
 NO_STATEMENT: Final = 40
 MODES: Final = ("immediate", "deferred", "async")
 """Delivery of results: with the response; or under a handle, which is returned when they are complete, or at once."""
 PLAN_FORMATS: Final = ("json", "string")
+FORMATS: Final[Mapping[str, ResultFormat]] = {
+    "json": "json", "clean-json": "json", "application/json": "json", "lossless-json": "lossless-json", "adm": "adm",
+    "application/x-adm": "adm", "csv": "csv", "text/csv": "csv",
+}  # fmt: skip
+_PLANS: Final = ("logical-plan", "optimized-logical-plan", "expression-tree", "rewritten-expression-tree", "job")
+_UNSUPPORTED_FLAGS: Final = (*_PLANS, "sql-compat")
+_FIXED_WORDS: Final = {"profile": ("off",), "client-type": ("asterix",), "hyracks-job-format": ("json", "dot")}
 FORM: Final = b"application/x-www-form-urlencoded"
+GET_PARAMETERS: Final = (
+    "format",
+    "signature",
+    "multi-statement",
+    "max-warnings",
+    "max-result-reads",
+    *_UNSUPPORTED_FLAGS,
+    *_FIXED_WORDS,
+)
+"""Parameters of an address beside those that name and bound the statement."""
 _DURATION: Final = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)\s*(ns|us|µs|ms|s|m|h)?", re.ASCII | re.IGNORECASE)
 _UNITS: Final = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1.0, "s": 1e3, "m": 6e4, "h": 3.6e6, "": 1.0}
 _INT_MAX: Final = 1 << 63
@@ -54,6 +72,10 @@ class QueryRequest(NamedTuple):
     timeout_ms: int | None
     client_context_id: str | None
     parameters: Mapping[str | int, Value]
+    format: ResultFormat = "json"
+    signature: bool = True
+    multi_statement: bool = True
+    max_warnings: int | None = None
 
 
 class RequestParameters:
@@ -86,9 +108,18 @@ class RequestParameters:
             raise bad_value(name, text)
         return text.lower()
 
-    def flag(self, name: str) -> bool:
-        """Return a boolean parameter. Raises SqlppError."""
-        return self.word(name, ("false", "true")) == "true"
+    def flag(self, name: str, *, unset: bool = False) -> bool:
+        """Return a boolean parameter; `unset` if it is absent. Raises SqlppError."""
+        return self.word(name, ("true", "false") if unset else ("false", "true")) == "true"
+
+    def whole(self, name: str, *, least: int = 0) -> int | None:
+        """Return an integer, or None. Raises SqlppError."""
+        text = self.text(name)
+        if text is None:
+            return None
+        if not re.fullmatch(r"\d{1,18}", text, re.ASCII) or int(text) < least:
+            raise bad_value(name, text)
+        return int(text)
 
     def name(self, parameter: str) -> Levels | None:
         """Return the name of a dataverse, or None. Raises SqlppError for an illegal name."""
@@ -187,11 +218,16 @@ def _by_name(encoded: list[EncodedParameter]) -> dict[str, list[object]]:
     return values
 
 
-def query_request_of(sent: RequestParameters, *, reads: bool) -> QueryRequest:
-    """Build the query request from its parameters. `reads`: the method allows only reading. Raises SqlppError."""
+def query_request_of(sent: RequestParameters, *, reads: bool, accept: str = "") -> QueryRequest:
+    """Build the query request from its parameters.
+
+    `reads`: the method allows only reading. `accept`: the request's header, which counts if no parameter names a format.
+    Raises SqlppError.
+    """
     statement = sent.text("statement")
     if not statement or not statement.strip():
         raise SqlppError(NO_STATEMENT, "No statement provided")
+    _check_unsupported(sent)
     return QueryRequest(
         statement=statement,
         mode=sent.word("mode", MODES),
@@ -203,7 +239,42 @@ def query_request_of(sent: RequestParameters, *, reads: bool) -> QueryRequest:
         timeout_ms=_duration(sent.text("timeout")),
         client_context_id=sent.text("client_context_id"),
         parameters=sent.parameters(),
+        format=_format(sent, accept),
+        signature=sent.flag("signature", unset=True),
+        multi_statement=sent.flag("multi-statement", unset=True),
+        max_warnings=sent.whole("max-warnings"),
     )
+
+
+def _format(sent: RequestParameters, accept: str) -> ResultFormat:
+    """Return the format of the results, by the parameter or the header. Raises SqlppError for an unknown parameter."""
+    text = sent.text("format")
+    if text:
+        found = _format_of(text)
+        if found is None:
+            raise bad_value("format", text)
+        return found
+    return next(filter(None, map(_format_of, accept.split(","))), "json")
+
+
+def _format_of(text: str) -> ResultFormat | None:
+    """Return the format with a name or a media type; None for an unknown one."""
+    name, *options = (part.strip().lower() for part in text.split(";"))
+    found = FORMATS.get(name)
+    if found == "json" and "lossless=true" in options:
+        return "lossless-json"
+    return "csv-header" if found == "csv" and "header=present" in options else found
+
+
+def _check_unsupported(sent: RequestParameters) -> None:
+    """Refuse the parameters of AsterixDB that ask for what this service does not have. Raises SqlppError."""
+    for name in _UNSUPPORTED_FLAGS:
+        if sent.flag(name):
+            advice = ": use EXPLAIN" if name in _PLANS else ""
+            raise compilation(f"The parameter {name} is not supported{advice}")
+    for name, words in _FIXED_WORDS.items():
+        sent.word(name, words)
+    sent.whole("max-result-reads", least=1)
 
 
 def _duration(text: str | None) -> int | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from limnos.access.actions import Action
 from limnos.http.asterix import admin, connector, result_handles, service
 from limnos.http.asterix.errors import error_response
+from limnos.http.asterix.parameters import GET_PARAMETERS
 from limnos.http.routing import Route, Router
 from limnos.services.request.request_scope import RequestScope
 
@@ -35,7 +36,7 @@ def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
     asks = (Action.CATALOG_LOAD,)
     deadline_s = timeout_s + GRACE_S
     return (
-        Route("GET", "/query/service", service.query_service, "query-service-read", query=("statement", "mode", "dataverse", "pretty", "readonly", "compile-only", "plan-format", "timeout", "client_context_id"), query_repeatable=("dataverse",), deadline_s=deadline_s),
+        Route("GET", "/query/service", service.query_service, "query-service-read", query=("statement", "mode", "dataverse", "pretty", "readonly", "compile-only", "plan-format", "timeout", "client_context_id", *GET_PARAMETERS), query_repeatable=("dataverse",), deadline_s=deadline_s),
         Route(
             "POST", "/query/service", service.query_service, "query-service", deadline_s=deadline_s,
             body_bytes_max=BODY_BYTES_MAX, takes="any", asks=asks,

@@ -19,19 +19,30 @@ if TYPE_CHECKING:
 
     from limnos.http.asterix.errors import Failure
     from limnos.sqlpp import SqlppError
+    from limnos.sqlpp.result_text import ResultFormat
 
 _SIGNATURE: Final = b'"signature":{"*":"*"},'
+_TYPES: Final = {
+    "adm": b'"type":"application/x-adm",',
+    "csv": b'"type":"text/csv",',
+    "csv-header": b'"type":"text/csv",',
+}
 
 
 class QueryResponseBody:
     """Builds the body while the request runs."""
 
-    def __init__(self, *, request_id: str, client_context_id: str | None, pretty: bool, gives: bool) -> None:
+    def __init__(
+        self, *, request_id: str, client_context_id: str | None, pretty: bool, gives: bool, format_: ResultFormat = "json",
+        signature: bool = True, warnings_max: int | None = None,
+    ) -> None:  # fmt: skip
         self.request_id = request_id
         self.client_context_id = client_context_id
         self.pretty = pretty
         self.gives = gives
         """Whether any of its statements has results."""
+        self._before_results = (_SIGNATURE if signature else b"") + _TYPES.get(format_, b"") + b'"results":['
+        self._warnings_max = warnings_max
         self.count = 0
         self.size = 0
         self._began = time.perf_counter()
@@ -47,7 +58,7 @@ class QueryResponseBody:
         if self.client_context_id is not None:
             named["clientContextID"] = self.client_context_id
         fields = msgspec.json.encode(named)[:-1] + b","
-        return fields + _SIGNATURE + b'"results":[' if self.gives else fields
+        return fields + self._before_results if self.gives else fields
 
     def counted(self, lines: Iterable[bytes]) -> None:
         """Count results that are stored, not sent."""
@@ -77,8 +88,8 @@ class QueryResponseBody:
         """Return the outcome as a JSON object: status, errors, warnings, metrics."""
         rest: dict[str, object] = {}
         listed = [error_entry(each) for each in warnings]
-        if listed:
-            rest["warnings"] = listed
+        if listed and self._warnings_max != 0:
+            rest["warnings"] = listed[: self._warnings_max]
         if failure is not None:
             rest["errors"] = [error_entry(failure)]
         rest["status"] = status_word(failure)

@@ -24,7 +24,8 @@ from limnos.services.sqlpp.requests.running_requests import REQUESTS, RequestEnd
 from limnos.services.sqlpp.requests.running_requests import RunningRequest as Running
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.services.sqlpp.statements import caller_require, dataverse_begin, has_results, statement_run, statements_of
-from limnos.sqlpp import SqlppError
+from limnos.sqlpp import SqlppError, tree
+from limnos.sqlpp.result_text import ResultText
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from limnos.sqlpp import ParsedStatement
 
 log = get_logger("limnos.http")
+SEVERAL_STATEMENTS: Final = 35
 WHOLE_BYTES: Final = 1 << 18
 """Results up to this size are collected and sent at once."""
 _FAILURES: Final = (SqlppError, RequestEnded, LimnosError, InvalidName)
@@ -46,11 +48,14 @@ async def query_service(request: Request, ctx: Context) -> Response:
     """Execute statements, and return their results. GET may only read."""
     try:
         asker = await caller_require(ctx)
-        query_request = query_request_of(await request_parameters_of(request, ctx), reads=request.method != "POST")
+        accept = request.headers.get(b"accept", b"").decode("latin-1")
+        parameters = await request_parameters_of(request, ctx)
+        query_request = query_request_of(parameters, reads=request.method != "POST", accept=accept)
     except (SqlppError, RequestEnded) as failure:
         return error_response(failure, request_id=request.id, operation="query-service")
     body = QueryResponseBody(
-        request_id=request.id, client_context_id=query_request.client_context_id, pretty=query_request.pretty, gives=False
+        request_id=request.id, client_context_id=query_request.client_context_id, pretty=query_request.pretty, gives=False,
+        format_=query_request.format, signature=query_request.signature, warnings_max=query_request.max_warnings,
     )  # fmt: skip
     now_ms = ctx.services.store.time.now_ms()
     running = Running(
@@ -74,8 +79,9 @@ class _QueryRun:
         self.ctx, self.asked, self.body, self.running = ctx, request, body, running
         self.session = StatementSession(
             ctx, now_ms, request.parameters, now_ms + int(self.timeout_s * 1000), request.compile_only,
-            plans_as_text=request.plan_format == "string",
+            plans_as_text=request.plan_format == "string", results_tagged=request.format != "json",
         )  # fmt: skip
+        self.text = ResultText(request.format)
 
     async def batches(self) -> AsyncGenerator[list[bytes], None]:
         """Yield the results in batches. Raises the errors of statements."""
@@ -94,6 +100,8 @@ class _QueryRun:
     async def parse(self) -> tuple[ParsedStatement, ...]:
         """Parse the statements. Raises SqlppError."""
         parsed = await statements_of(self.ctx, self.asked.statement, read_only=self.asked.read_only)
+        if not self.asked.multi_statement and len(parsed) > 1:
+            raise SqlppError(SEVERAL_STATEMENTS, "Unsupported multiple statements")
         self.body.gives = any(has_results(each.statement) for each in parsed)
         self.body.started()
         return parsed
@@ -109,7 +117,11 @@ class _QueryRun:
     async def _of(self, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
         async with aclosing(statement_run(self.session, parsed)) as lines:
             async for line in lines:
-                yield line
+                if not self.session.results_tagged or isinstance(parsed.statement, tree.Explain):
+                    yield line
+                    continue
+                for one in self.text.lines(line):
+                    yield one
 
 
 async def _respond(run: _QueryRun) -> Response:

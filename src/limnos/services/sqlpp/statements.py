@@ -26,12 +26,13 @@ from limnos.services.sqlpp.definitions.functions import function_create, functio
 from limnos.services.sqlpp.definitions.synonyms import synonym_create, synonym_drop
 from limnos.services.sqlpp.definitions.types import type_create, type_drop
 from limnos.services.sqlpp.definitions.views import view_create, view_drop
-from limnos.services.sqlpp.execution.data_statements import change_rows, data_explain, data_rows
+from limnos.services.sqlpp.execution.data_statements import CHANGES, change_rows, data_explain, data_rows
 from limnos.services.sqlpp.execution.prepared import PREPARED
 from limnos.services.sqlpp.execution.queries import process_do, query_bind, query_rows, require_metadata, statement_bind
 from limnos.services.sqlpp.requests.errors import invalid_operation
 from limnos.services.sqlpp.requests.names import TEXT_SHORT
 from limnos.services.sqlpp.requests.node_limits import PARSING_SLOTS
+from limnos.services.sqlpp.requests.options import check_option
 from limnos.sqlpp import ParsedStatement, SqlppError, parse, tree
 from limnos.sqlpp.binding import UnparsedQuery
 from limnos.sqlpp.declarations import NOWHERE
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
-    from limnos.services.sqlpp.requests.session import StatementSession
+from limnos.services.sqlpp.requests.session import StatementSession
 
 A = Action
 READ_ONLY: Final = 44
@@ -153,7 +154,7 @@ def _changes_in_first_dataverse(statements: Iterable[tree.Statement]) -> bool:
 
 def has_results(statement: tree.Statement) -> bool:
     """Return whether a statement has results."""
-    if isinstance(statement, tree.Insert):
+    if isinstance(statement, (tree.Insert, tree.Update)):
         return statement.returning is not None
     return isinstance(statement, (tree.QueryStatement, tree.Explain))
 
@@ -184,7 +185,7 @@ def _rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[
         return _query(session, parsed, body=statement.body)
     if isinstance(statement, tree.Explain):
         return _explain(session, statement.query.body)
-    return change_rows(session, parsed) if isinstance(statement, (tree.Insert, tree.Delete, tree.Load)) else None
+    return change_rows(session, parsed) if isinstance(statement, CHANGES) else None
 
 
 async def _query(
@@ -194,7 +195,10 @@ async def _query(
     if session.compiles_only:
         await require_metadata(session.ctx, bound)
         return
-    rows = data_rows(session, bound) if bound.reads_data else query_rows(session.ctx, bound, warnings=session.warnings)
+    if bound.reads_data:
+        rows = data_rows(session, bound)
+    else:
+        rows = query_rows(session.ctx, bound, warnings=session.warnings, tagged=session.results_tagged)
     async with aclosing(rows):
         async for row in rows:
             yield row
@@ -209,6 +213,7 @@ async def _explain(session: StatementSession, body: tree.Expression) -> AsyncGen
 
 
 async def _set(session: StatementSession, statement: tree.SetOption) -> None:
+    check_option(statement)
     session.options[statement.name.lower()] = statement.value
 
 
@@ -243,7 +248,9 @@ _KINDS: Final[dict[type[tree.Statement], StatementKind]] = {
     tree.DropFunction: StatementKind("FUNCTION_DROP", takes=(A.FUNCTION_DROP, A.FUNCTION_ALTER)),
     tree.Insert: StatementKind("INSERT", takes=(A.TABLE_COMMIT,)),
     tree.Delete: StatementKind("DELETE", takes=(A.TABLE_COMMIT,)),
+    tree.Update: StatementKind("UPDATE", takes=(A.TABLE_COMMIT,)),
     tree.Load: StatementKind("LOAD", takes=(A.TABLE_COMMIT,)),
+    tree.CopyFrom: StatementKind("COPY_FROM", takes=(A.TABLE_COMMIT,)),
 }
 
 

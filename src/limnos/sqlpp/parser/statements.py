@@ -7,10 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from limnos.sqlpp.errors import TextPosition, syntax
+from limnos.sqlpp.errors import TextPosition, compilation, syntax
 from limnos.sqlpp.parser.functions import FunctionParser
 from limnos.sqlpp.tokens import PRESORTED
-from limnos.sqlpp.tree import Delete, Explain, Insert, Load, QueryStatement, SetOption, Statement, Use
+from limnos.sqlpp.tree import (
+    Assignment,
+    Boolean,
+    CopyFrom,
+    Delete,
+    Explain,
+    Expression,
+    Insert,
+    Integer,
+    Load,
+    Option,
+    QueryStatement,
+    SetOption,
+    Statement,
+    String,
+    Update,
+    Use,
+)
 from limnos.sqlpp.tree.statements import Kind
 
 _DROPS: dict[str, Kind] = {
@@ -107,6 +124,67 @@ class StatementParser(FunctionParser):
         options = self.options()
         return Load(at, target, adapter, options, self.accept(PRESORTED))
 
+    def update(self) -> Update:
+        """Parse `UPDATE dataset [AS variable] SET path = value … [WHERE condition] [RETURNING value]`."""
+        at = self.expect("UPDATE").place
+        target = self.name()
+        variable = self.identifier() if self.accept("AS") or self.named else target.last
+        if self.kind == "(":
+            raise compilation("INSERT, DELETE and UPDATE of an array within UPDATE are not supported", self.at)
+        assignments: list[Assignment] = []
+        while self.accept("SET"):
+            assignments += self.listed(lambda: self.assignment(variable))
+        if self.kind == "(" and assignments:
+            raise compilation("INSERT, DELETE and UPDATE of an array within UPDATE are not supported", self.at)
+        if not assignments:
+            raise self.error()
+        where = self.optional("WHERE")
+        returning = self.expression() if self.accept("RETURNING") else None
+        return Update(at, target, variable, tuple(assignments), where, returning)
+
+    def assignment(self, variable: str) -> Assignment:
+        """Parse `path = value`; the path may leave out the object's variable."""
+        at = self.at
+        path = self.path()
+        if path[0] != variable or len(path) == 1:
+            path = (variable, *path)
+        self.expect("=")
+        return Assignment(at, path, self.expression())
+
+    def copy(self) -> CopyFrom:
+        """Parse `COPY [INTO] dataset FROM adapter PATH (…) [WITH {…}]`; an adapter may have its own options instead."""
+        at = self.expect("COPY").place
+        self.accept("INTO")
+        target = self.name()
+        if not self.accept("USING"):
+            self.expect("FROM")
+        adapter = self.identifier()
+        if self.kind == "(":
+            return CopyFrom(at, target, adapter, self.options())
+        began = self.expect("PATH").place
+        self.expect("(")
+        paths = ",".join(self.listed(self.string))
+        self.expect(")")
+        return CopyFrom(at, target, adapter, (Option(began, "path", paths), *self.setting_options()))
+
+    def setting_options(self) -> tuple[Option, ...]:
+        """Parse an optional `WITH {…}` whose values are texts, numbers or booleans."""
+        settings = self.settings()
+        found = []
+        for pair in () if settings is None else settings.pairs:
+            name, value = (_setting_text(each) for each in (pair.name, pair.value))
+            if name is None or value is None:
+                raise syntax("A setting is a name with a text, a number or a boolean", pair.at)
+            found.append(Option(pair.at, name, value))
+        return tuple(found)
+
+
+def _setting_text(node: Expression) -> str | None:
+    """The text of a literal; None for another expression."""
+    if isinstance(node, Boolean):
+        return str(node.value).lower()
+    return str(node.value) if isinstance(node, (String, Integer)) else None
+
 
 _STATEMENTS: dict[str, Callable[[StatementParser], Statement]] = {
     "EXPLAIN": StatementParser.explain,
@@ -119,6 +197,8 @@ _STATEMENTS: dict[str, Callable[[StatementParser], Statement]] = {
     "UPSERT": StatementParser.insert,
     "DELETE": StatementParser.delete,
     "LOAD": StatementParser.load,
+    "COPY": StatementParser.copy,
+    "UPDATE": StatementParser.update,
 }
 
 _CREATES: dict[str, Callable[[StatementParser, TextPosition], Statement]] = {

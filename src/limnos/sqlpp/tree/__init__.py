@@ -59,6 +59,8 @@ from limnos.sqlpp.tree.queries import (
 )
 from limnos.sqlpp.tree.statements import (
     VARIADIC,
+    Assignment,
+    CopyFrom,
     CreateDataset,
     CreateDataverse,
     CreateExternalDataset,
@@ -85,6 +87,7 @@ from limnos.sqlpp.tree.statements import (
     SetOption,
     TypedParameter,
     UnnestField,
+    Update,
     Use,
     ViewSchema,
 )
@@ -94,6 +97,7 @@ __all__ = [
     "VARIADIC",
     "Array",
     "ArrayType",
+    "Assignment",
     "Bag",
     "BagType",
     "BetweenExpression",
@@ -102,6 +106,7 @@ __all__ = [
     "Call",
     "Case",
     "CaseBranch",
+    "CopyFrom",
     "CreateDataset",
     "CreateDataverse",
     "CreateExternalDataset",
@@ -174,6 +179,7 @@ __all__ = [
     "UnaryOperation",
     "Unnest",
     "UnnestField",
+    "Update",
     "Use",
     "Variable",
     "ViewSchema",

@@ -261,6 +261,23 @@ class Delete(Statement, frozen=True):
     where: Expression | None
 
 
+class Assignment(SyntaxNode, frozen=True):
+    """`SET path = value` of an UPDATE; the path begins with the object's variable."""
+
+    path: tuple[str, ...]
+    value: Expression
+
+
+class Update(Statement, frozen=True):
+    """UPDATE. The default variable is the dataset's name."""
+
+    target: DottedName
+    variable: str
+    assignments: tuple[Assignment, ...]
+    where: Expression | None
+    returning: Expression | None
+
+
 class Load(Statement, frozen=True):
     """LOAD DATASET."""
 
@@ -268,3 +285,11 @@ class Load(Statement, frozen=True):
     adapter: str
     options: tuple[Option, ...]
     presorted: bool
+
+
+class CopyFrom(Statement, frozen=True):
+    """COPY of files into a dataset, as UPSERT of their objects. Its PATH and WITH are options of the adapter."""
+
+    target: DottedName
+    adapter: str
+    options: tuple[Option, ...]

@@ -25,6 +25,7 @@ from limnos.services.sqlpp.execution.compaction_requests import cleanup_ask, com
 from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.sqlpp.execution.queries import query_bind
 from limnos.services.sqlpp.execution.statement_outcomes import is_carried_out
+from limnos.services.sqlpp.execution.update_queries import update_query
 from limnos.services.sqlpp.execution.write_targets import hold_dataset_lock, target_find
 from limnos.services.sqlpp.requests.names import scope_of
 from limnos.services.sqlpp.requests.running_requests import StatementEnded
@@ -49,6 +50,10 @@ if TYPE_CHECKING:
     from limnos.sqlpp.jobs import ExternalSource, JobKind
     from limnos.sqlpp.plan import Expression
 
+    DataStatement = tree.Insert | tree.Delete | tree.Update | tree.Load | tree.CopyFrom
+
+CHANGES: Final = (tree.Insert, tree.Delete, tree.Update, tree.Load, tree.CopyFrom)
+"""The statements that change the objects of a dataset."""
 TOKEN_GRACE_S: Final = 60
 NO_DATASET: Final = 1077
 _LEFT: Final = {
@@ -97,12 +102,12 @@ async def data_explain(ctx: Context, bound: ReadyQuery) -> bytes:
 
 
 async def change_rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None]:
-    """Run INSERT, UPSERT, DELETE or LOAD by the engine; yields the results of RETURNING.
+    """Run INSERT, UPSERT, DELETE, UPDATE, LOAD or COPY by the engine; yields the results of RETURNING.
 
     Raises SqlppError, PermissionDenied.
     """
     statement = parsed.statement
-    if not isinstance(statement, (tree.Insert, tree.Delete, tree.Load)):
+    if not isinstance(statement, CHANGES):
         raise TypeError(f"{type(statement).__name__} changes no data")
     target = await target_find(session, statement.target, word=_word(statement))
     work = await _work(session, statement, target=target)
@@ -162,28 +167,36 @@ async def _settle(ctx: Context, change: DataChange, *, error: SqlppError, return
         raise error
 
 
-def _word(statement: tree.Insert | tree.Delete | tree.Load) -> str:
+def _word(statement: DataStatement) -> str:
+    if isinstance(statement, tree.CopyFrom):
+        return "Copy"
     if isinstance(statement, tree.Insert):
         return "Upsert" if statement.upsert else "Insert"
     return type(statement).__name__
 
 
-async def _work(
-    session: StatementSession, statement: tree.Insert | tree.Delete | tree.Load, *, target: WriteTarget
-) -> BoundStatement:
+async def _work(session: StatementSession, statement: DataStatement, *, target: WriteTarget) -> BoundStatement:
     """Bind the parts of a writing statement."""
-    if isinstance(statement, tree.Load):
+    if isinstance(statement, (tree.Load, tree.CopyFrom)):
         files = check_file_source(session.ctx, statement.adapter, options=statement.options, at=statement.at)
-        return BoundStatement("load", None, files=files)
+        return BoundStatement("load" if isinstance(statement, tree.Load) else "copy", None, files=files)
     if isinstance(statement, tree.Delete):
         bound = await query_bind(session, _deletion_query(statement, target))
         return BoundStatement("delete", _of_data(bound, statement.at))
-    bound = await query_bind(session, statement.source)
+    source = (
+        statement.source
+        if isinstance(statement, tree.Insert)
+        else update_query(statement, target.path, keys=target.ref.key)
+    )
+    bound = await query_bind(session, source)
     returning = None
     if statement.returning is not None:
         variable = statement.variable or target.path[-1]
         returning = await _returning(session, statement.returning, variable=variable)
-    return BoundStatement("upsert" if statement.upsert else "insert", _of_data(bound, statement.at), returning)
+    kind: JobKind = "update"
+    if isinstance(statement, tree.Insert):
+        kind = "upsert" if statement.upsert else "insert"
+    return BoundStatement(kind, _of_data(bound, statement.at), returning)
 
 
 def _of_data(bound: ReadyQuery, at: TextPosition) -> BoundQuery:
@@ -224,7 +237,7 @@ async def _run(
         returning=None if work.returning is None else wire.encode(work.returning.expression),
         returning_slots=0 if work.returning is None else work.returning.slots, credential=text,
         deadline_ms=max(1, int(seconds * 1000)), asker=token.user, source=work.files,
-        lock="" if change is None else change.held.shown,
+        lock="" if change is None else change.held.shown, tagged=session.results_tagged,
     )  # fmt: skip
     try:
         rows = ENGINE.of(ctx.services).run(job, warnings=session.warnings)

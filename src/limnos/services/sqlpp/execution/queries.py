@@ -26,7 +26,9 @@ from limnos.sqlpp.metadata import METADATA, metadata_records
 from limnos.sqlpp.offloaded_work import (
     BIND,
     EVALUATE,
+    PLAIN,
     SCANS,
+    TAGGED,
     SourceRows,
     bound_of,
     lines_of,
@@ -170,9 +172,12 @@ class QuerySource(NamedTuple):
 
 
 async def query_rows(
-    ctx: Context, bound: ReadyQuery, *, warnings: list[SqlppError] | None = None
+    ctx: Context, bound: ReadyQuery, *, warnings: list[SqlppError] | None = None, tagged: bool = False
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the results of a query over constants and metadata, a line of JSON each; warnings are added to the list."""
+    """Yield the results of a query over constants and metadata, a line of JSON each; `tagged` ones keep their types.
+
+    Warnings are added to the list.
+    """
     errors: list[SqlppError] = [] if warnings is None else warnings
     query, sources = bound.query, []
     async with AsyncExitStack() as stack:
@@ -183,9 +188,9 @@ async def query_rows(
                 await stack.enter_async_context(GATHERING_SLOTS.of(ctx.services))
             sources = await _sources(ctx, requirements)
         try:
-            entries = _evaluate_small(query, sources, warnings=errors)
+            entries = _evaluate_small(query, sources, warnings=errors, tagged=tagged)
         except BudgetSpent:
-            async for line in _rows_of_process(ctx, query, sources=sources, warnings=errors):
+            async for line in _rows_of_process(ctx, query, sources=sources, warnings=errors, tagged=tagged):
                 yield line
         else:
             for line in entries:
@@ -239,7 +244,9 @@ async def _sources(ctx: Context, requirements: Sequence[ScanRequirement]) -> lis
     return sources
 
 
-def _evaluate_small(query: BoundQuery, sources: Sequence[QuerySource], *, warnings: list[SqlppError]) -> list[bytes]:
+def _evaluate_small(
+    query: BoundQuery, sources: Sequence[QuerySource], *, warnings: list[SqlppError], tagged: bool
+) -> list[bytes]:
     """Return the results of a small query. Raises BudgetSpent for any other, SqlppError."""
     is_short = all(each.is_short for each in sources)
     if isinstance(query.expression, EncodedPlan) or not is_short:
@@ -251,13 +258,13 @@ def _evaluate_small(query: BoundQuery, sources: Sequence[QuerySource], *, warnin
     entries = []
     for value in results(query, lambda dataverse, name: rows[source_key(dataverse, name)], budget=budget):
         budget.show(value)
-        entries.append(row_line(value))
+        entries.append(row_line(value, tagged=tagged))
     warnings += budget.warnings.values()
     return entries
 
 
 async def _rows_of_process(
-    ctx: Context, query: BoundQuery, *, sources: Sequence[QuerySource], warnings: list[SqlppError]
+    ctx: Context, query: BoundQuery, *, sources: Sequence[QuerySource], warnings: list[SqlppError], tagged: bool
 ) -> AsyncGenerator[bytes, None]:
     """Yield the results of a query that a worker process runs, which also makes the metadata records."""
     data, parts = _pack_sources(sources)
@@ -265,7 +272,9 @@ async def _rows_of_process(
     wide = min(requests, key=lambda each: each.dataverses is not None, default=None)
     hint = None if wide is None else f"This query takes more memory than one may have. {narrowing_advice(wide)}"
     plan = wire.encode(query.expression)
-    _, result, *entries = await process_do(ctx, EVALUATE, plan, str(query.slots).encode(), data, *parts, too_large=hint)
+    form = TAGGED if tagged else PLAIN
+    slots = str(query.slots).encode()
+    _, result, *entries = await process_do(ctx, EVALUATE, plan, slots, form, data, *parts, too_large=hint)
     warnings += warnings_of(result)
     entries.reverse()
     while entries:

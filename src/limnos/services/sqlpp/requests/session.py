@@ -33,6 +33,8 @@ class StatementSession:
     deadline_ms: int
     compiles_only: bool = False
     plans_as_text: bool = False
+    results_tagged: bool = False
+    """Whether results keep their types, for a format that `result_text` writes."""
     dataverse: Levels = DEFAULT
     options: dict[str, str] = field(default_factory=dict)
     declared: tuple[tree.DeclareFunction, ...] = ()

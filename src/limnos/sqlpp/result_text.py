@@ -1,0 +1,161 @@
+"""Results as text in the formats that a request may ask for beside JSON: ADM, lossless JSON and CSV.
+
+May import `values` and `functions`. Must not know a protocol. ADM and lossless JSON keep the type of each value, as
+AsterixDB writes them; CSV has one line per object.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import uuid
+from typing import TYPE_CHECKING, Final, Literal, cast, get_args
+
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.functions.types import json_text, text_of
+from limnos.sqlpp.values.model import MISSING, Bag, DateTime, Float, Time, Value, type_name
+from limnos.sqlpp.values.tagged import from_tagged_json, to_tagged_json
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from limnos.sqlpp.values.tagged import Json
+
+ResultFormat = Literal["json", "lossless-json", "adm", "csv", "csv-header"]
+RESULT_FORMATS: Final[tuple[ResultFormat, ...]] = get_args(ResultFormat)
+NO_ROW: Final = 4000
+_PLAIN_MIN, _PLAIN_MAX = 1e-3, 1e7
+_WIDTHS: Final[Mapping[str, str]] = {"tinyint": "int8", "smallint": "int16", "integer": "int32", "bigint": "int64"}
+_QUOTED: Final = ("date", "time", "datetime", "duration", "year-month-duration", "day-time-duration", "uuid")
+
+
+def tagged_line(value: Value) -> str:
+    """A value as one line of JSON that keeps its type, for `ResultText`."""
+    return json.dumps(to_tagged_json(value), ensure_ascii=False, separators=(",", ":"))
+
+
+class ResultText:
+    """Writes the results of one request in a format. The first object gives the columns of CSV."""
+
+    def __init__(self, form: ResultFormat) -> None:
+        self._columns: tuple[str, ...] | None = None
+        self._has_header = form == "csv-header"
+        self._write: Callable[[Value], list[str]] = {
+            "adm": lambda value: [_quoted(adm_text(value))],
+            "lossless-json": lambda value: [lossless_json_text(value)],
+            "csv": self._csv,
+            "csv-header": self._csv,
+        }.get(form, lambda value: [json_text(value)])
+
+    def lines(self, tagged: bytes) -> list[bytes]:
+        """Return a result of `tagged_line` as results of JSON. Raises SqlppError for a value that CSV cannot have."""
+        value = from_tagged_json(cast("Json", json.loads(tagged)))
+        return [line.encode("utf-8", "replace") for line in self._write(value)]
+
+    def _csv(self, value: Value) -> list[str]:
+        if not isinstance(value, dict):
+            raise SqlppError(NO_ROW, f"CSV has a line for each object, and a result is of type {type_name(value)}")
+        found: list[str] = []
+        if self._columns is None:
+            self._columns = tuple(value)
+            if self._has_header:
+                found.append(_quoted(",".join(map(_csv_string, self._columns))))
+        extra = next((name for name in value if name not in self._columns), None)
+        if extra is not None:
+            raise SqlppError(NO_ROW, f"CSV has the fields of the first object, and another one has a field {extra}")
+        found.append(_quoted(",".join(csv_text(value.get(name, MISSING)) for name in self._columns)))
+        return found
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def adm_text(value: Value) -> str:
+    """A value as ADM."""
+    if isinstance(value, dict):
+        inside = ", ".join(f"{_quoted(name)}: {adm_text(held)}" for name, held in value.items())
+        return f"{{ {inside} }}"
+    if isinstance(value, Bag):
+        return f"{{{{ {', '.join(map(adm_text, value))} }}}}"
+    if _is_array(value):
+        return f"[ {', '.join(map(adm_text, cast('tuple[Value, ...]', value)))} ]"
+    if value is None or value is MISSING:
+        return "null"
+    if isinstance(value, str):
+        return _quoted(value)
+    if isinstance(value, bool):
+        return text_of(value)
+    if isinstance(value, float):
+        return real_text(value)
+    if isinstance(value, int):
+        return str(int(value))
+    name = "hex" if isinstance(value, bytes) else type_name(value)
+    return f'{name}("{_time_text(value)}")'
+
+
+def _time_text(value: Value) -> str:
+    """The text of a value, with the milliseconds of a time."""
+    text = text_of(value)
+    return f"{text}.000" if isinstance(value, (Time, DateTime)) and "." not in text else text
+
+
+def lossless_json_text(value: Value) -> str:
+    """A value as JSON in which each value with a type that JSON lacks is an object with the name of the type."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{_quoted(name)}:{lossless_json_text(held)}" for name, held in value.items()) + "}"
+    if isinstance(value, Bag) or _is_array(value):
+        name = "unorderedlist" if isinstance(value, Bag) else "orderedlist"
+        return f'{{"{name}":[{",".join(map(lossless_json_text, cast("tuple[Value, ...]", value)))}]}}'
+    if value is None or value is MISSING or isinstance(value, (bool, str)):
+        return json_text(value)
+    name = type_name(value)
+    if isinstance(value, (int, float)):
+        held = real_text(value) if isinstance(value, float) else str(int(value))
+        finite = isinstance(value, int) or math.isfinite(value)
+        return f'{{"{_WIDTHS.get(name, name)}":{held if finite else _quoted(held)}}}'
+    return f'{{"{name}":{_quoted(_time_text(value))}}}'
+
+
+def csv_text(value: Value) -> str:
+    """A value as a field of CSV; NULL and MISSING are empty."""
+    if value is None or value is MISSING:
+        return ""
+    if isinstance(value, (bool, int, bytes)):
+        return text_of(value)
+    if isinstance(value, float):
+        return real_text(value)
+    if isinstance(value, (str, uuid.UUID)) or type_name(value) in _QUOTED:
+        return _csv_string(_time_text(value))
+    return _csv_string(adm_text(value))
+
+
+def _csv_string(text: str) -> str:
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _is_array(value: Value) -> bool:
+    return type_name(value) == "array"
+
+
+def real_text(value: float) -> str:
+    """A number as Java writes it: with a power of ten from 10,000,000 on and below 0.001."""
+    if not math.isfinite(value):
+        return text_of(value)
+    digits = _shortest_single(value) if isinstance(value, Float) else float.__repr__(float(value))
+    if value == 0 or _PLAIN_MIN <= abs(value) < _PLAIN_MAX:
+        return digits if "e" not in digits else f"{float(digits):f}"
+    mantissa, _, exponent = f"{float(digits):.17e}".partition("e")
+    sign = "-" if mantissa.startswith("-") else ""
+    significant = digits.lower().lstrip("-").partition("e")[0].replace(".", "").strip("0") or "0"
+    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{int(exponent)}"
+
+
+def _shortest_single(value: float) -> str:
+    """The shortest digits that give the same single-precision number."""
+    for places in range(1, 10):
+        found = f"{value:.{places}g}"
+        if Float(float(found)) == value:
+            return float.__repr__(float(found))
+    return float.__repr__(float(value))

@@ -1,0 +1,122 @@
+"""The parameters of a request that say what its answer looks like: obeyed, or refused by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.asterix.wire import SERVICE, ask, form, refusal, rows, told
+from tests.http.driver import DriverNode
+
+QUERY = "select value {'d': date('2020-01-02'), 'n': x} from [1, 2] x"
+
+
+@pytest.mark.parametrize(
+    "format_,kind,found",
+    [
+        ("json", None, [{"d": "2020-01-02", "n": 1}, {"d": "2020-01-02", "n": 2}]),
+        ("clean-json", None, [{"d": "2020-01-02", "n": 1}, {"d": "2020-01-02", "n": 2}]),
+        ("ADM", "application/x-adm", ['{ "d": date("2020-01-02"), "n": 1 }', '{ "d": date("2020-01-02"), "n": 2 }']),
+        ("text/csv", "text/csv", ['"2020-01-02",1', '"2020-01-02",2']),
+        ("text/csv; header=present", "text/csv", ['"d","n"', '"2020-01-02",1', '"2020-01-02",2']),
+        ("lossless-json", None, [{"d": {"date": "2020-01-02"}, "n": {"int64": each}} for each in (1, 2)]),
+    ],
+)
+def test_a_format_is_a_parameter_or_a_media_type(
+    shared: DriverNode, format_: str, kind: str | None, found: list[object]
+) -> None:
+    """In JSON and in a form; the answer tells the type of results that are texts."""
+    for answer in (ask(shared, QUERY, format=format_), form(shared, ("statement", QUERY), ("format", format_))):
+        body = answer.json()
+        assert (body["results"], body.get("type")) == (found, kind)
+        assert body["metrics"]["resultCount"] == len(found)
+
+
+def test_results_over_metadata_and_long_ones_have_the_format(shared: DriverNode) -> None:
+    """Whatever works them out."""
+    long = rows(shared, "select value {'a': tinyint('1')} from range(1, 20000) x", format="adm")
+    metadata = rows(shared, "select value d.DataverseName from Metadata.`Dataverse` d", format="adm")
+
+    assert (len(long), set(long)) == (20000, {'{ "a": 1 }'})
+    assert '"Default"' in metadata
+
+
+@pytest.mark.parametrize(
+    "accept,kind",
+    [
+        ("application/x-adm", "application/x-adm"), ("text/html, text/csv;q=0.9", "text/csv"), ("*/*", None),
+        ("application/json", None), ("image/png", None),
+    ],
+)  # fmt: skip
+def test_accept_counts_without_a_parameter(shared: DriverNode, accept: str, kind: str | None) -> None:
+    """An unknown media type means JSON."""
+    by_header = shared.ask("POST", SERVICE, {"statement": QUERY}, accept=accept)
+    both = shared.ask("POST", SERVICE, {"statement": QUERY, "format": "json"}, accept=accept)
+
+    assert by_header.json().get("type") == kind
+    assert "type" not in both.json()
+
+
+def test_a_result_that_csv_cannot_have_is_an_error(shared: DriverNode) -> None:
+    """CSV has a line for each object."""
+    assert refusal(shared, "select value x from [1] x", format="csv") == (
+        400, "ASX4000: CSV has a line for each object, and a result is of type bigint",
+    )  # fmt: skip
+
+
+def test_the_signature_can_be_left_out(shared: DriverNode) -> None:
+    """By a parameter."""
+    assert "signature" in ask(shared, "1", signature=True).json()
+    assert "signature" not in ask(shared, "1", signature=False).json()
+
+
+def test_several_statements_can_be_refused(shared: DriverNode) -> None:
+    """Before the first one runs."""
+    several = {"multi-statement": False}
+
+    assert refusal(shared, "1; 2", **several) == (400, "ASX0035: Unsupported multiple statements")
+    assert rows(shared, "1;", **several) == [1]
+
+
+def test_warnings_are_limited(shared: DriverNode) -> None:
+    """The metrics count all of them."""
+    for most, listed in (("0", 0), ("1", 1), (None, 1)):
+        body = form(
+            shared, ("statement", "1"), ("dataverse", "nowhere"), *([("max-warnings", most)] if most else [])
+        ).json()
+        assert (len(body.get("warnings", [])), body["metrics"]["warningCount"]) == (listed, 1)
+
+
+@pytest.mark.parametrize(
+    "name,value,message",
+    [
+        ("format", "foo", "ASX0047: Invalid value for parameter 'format': foo"),
+        ("signature", "perhaps", "ASX0047: Invalid value for parameter 'signature': perhaps"),
+        ("multi-statement", "2", "ASX0047: Invalid value for parameter 'multi-statement': 2"),
+        ("max-warnings", "1.5", "ASX0047: Invalid value for parameter 'max-warnings': 1.5"),
+        ("max-result-reads", "0", "ASX0047: Invalid value for parameter 'max-result-reads': 0"),
+        ("profile", "timings", "ASX0047: Invalid value for parameter 'profile': timings"),
+        ("client-type", "jdbc", "ASX0047: Invalid value for parameter 'client-type': jdbc"),
+        ("optimized-logical-plan", "true", "ASX1079: Compilation error: The parameter optimized-logical-plan is not supported: use EXPLAIN"),
+        ("sql-compat", "true", "ASX1079: Compilation error: The parameter sql-compat is not supported"),
+    ],
+)  # fmt: skip
+def test_parameters_that_are_not_obeyed_are_refused(shared: DriverNode, name: str, value: str, message: str) -> None:
+    """By name, in JSON, in a form and in the address."""
+    assert told(ask(shared, "1", **{name: value})) == (400, message)
+    assert told(form(shared, ("statement", "1"), (name, value))) == (400, message)
+    assert told(shared.get(f"{SERVICE}?statement=1&{name}={value}")) == (400, message)
+
+
+@pytest.mark.parametrize(
+    "name,reason",
+    [("compiler.joinmem", ""), ("output-record-type", ""), ("wait-for-completion-feed", ": there are no feeds")],
+)
+def test_unknown_options_are_refused(shared: DriverNode, name: str, reason: str) -> None:
+    """Those that change no result are taken."""
+    status, message = refusal(shared, f"set `{name}` 'x'; 1")
+
+    assert (status, message.partition(" (in")[0]) == (
+        400,
+        f"ASX1079: Compilation error: Query parameter {name} is not supported{reason}",
+    )
+    assert rows(shared, "set `compiler.sortmemory` '1MB'; set `IMPORT-private-functions` 'true'; 1") == [1]

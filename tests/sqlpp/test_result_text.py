@@ -1,0 +1,124 @@
+"""Results as ADM, lossless JSON and CSV."""
+
+from __future__ import annotations
+
+import json
+import math
+import uuid
+
+import pytest
+
+from limnos.sqlpp import SqlppError
+from limnos.sqlpp.result_text import (
+    ResultFormat,
+    ResultText,
+    adm_text,
+    csv_text,
+    lossless_json_text,
+    real_text,
+    tagged_line,
+)
+from limnos.sqlpp.values.model import (
+    MISSING,
+    Bag,
+    Date,
+    DateTime,
+    DayTimeDuration,
+    Float,
+    Integer,
+    SmallInt,
+    Time,
+    TinyInt,
+    Value,
+)
+
+ID = uuid.UUID(int=1)
+
+
+@pytest.mark.parametrize(
+    "value,text",
+    [
+        ({"a": 1, "b": ("x", None)}, '{ "a": 1, "b": [ "x", null ] }'),
+        (Bag((TinyInt(1), SmallInt(2), True)), "{{ 1, 2, true }}"),
+        (Date(0), 'date("1970-01-01")'),
+        (Time(1000), 'time("00:00:01.000")'),
+        (DateTime(12), 'datetime("1970-01-01T00:00:00.012")'),
+        (DayTimeDuration(1000), 'day-time-duration("PT1S")'),
+        (ID, f'uuid("{ID}")'),
+        (b"\xab", 'hex("AB")'),
+        ('a"\n', r'"a\"\n"'),
+        ((MISSING,), "[ null ]"),
+        (1e10, "1.0E10"),
+    ],
+)
+def test_adm_keeps_types(value: Value, text: str) -> None:
+    """Values that JSON lacks are calls of their constructors."""
+    assert adm_text(value).startswith(text)
+
+
+@pytest.mark.parametrize(
+    "number,text",
+    [
+        (0.0, "0.0"), (-0.0, "-0.0"), (0.001, "0.001"), (0.0001, "1.0E-4"), (9999999.0, "9999999.0"), (1e7, "1.0E7"),
+        (123456789.5, "1.234567895E8"), (-2.5e-20, "-2.5E-20"), (Float(2.1), "2.1"), (Float(1e10), "1.0E10"),
+        (math.inf, "INF"), (math.nan, "NaN"),
+    ],
+)  # fmt: skip
+def test_numbers_are_written_as_java_does(number: float, text: str) -> None:
+    """Single-precision numbers have the digits that identify them."""
+    assert real_text(number) == text
+
+
+def test_lossless_json_names_types() -> None:
+    """Text, booleans and NULL stand for themselves."""
+    value: Value = {"a": (Integer(1), 2, 2.5, math.nan), "b": Bag(("x", True, None)), "c": Date(1)}
+
+    assert json.loads(lossless_json_text(value)) == {
+        "a": {"orderedlist": [{"int32": 1}, {"int64": 2}, {"double": 2.5}, {"double": "NaN"}]},
+        "b": {"unorderedlist": ["x", True, None]},
+        "c": {"date": "1970-01-02"},
+    }
+
+
+@pytest.mark.parametrize(
+    "value,text",
+    [
+        ('a"b', '"a""b"'),
+        (None, ""),
+        (MISSING, ""),
+        (True, "true"),
+        (1.5, "1.5"),
+        (Date(0), '"1970-01-01"'),
+        ((1,), '"[ 1 ]"'),
+    ],
+)
+def test_fields_of_csv(value: Value, text: str) -> None:
+    """Texts, temporal values and nested values are quoted."""
+    assert csv_text(value) == text
+
+
+def lines(form: ResultFormat, *values: Value) -> list[object]:
+    """Results as a response has them."""
+    text = ResultText(form)
+    return [json.loads(line) for value in values for line in text.lines(tagged_line(value).encode())]
+
+
+def test_the_first_object_gives_the_columns_of_csv() -> None:
+    """With a header they are the first line; fields that an object lacks are empty."""
+    first, second = {"a": 1, "b": "x"}, {"b": None}
+
+    assert lines("csv", first, second) == ['1,"x"', ","]
+    assert lines("csv-header", first, second) == ['"a","b"', '1,"x"', ","]
+
+
+@pytest.mark.parametrize("second", [{"c": 1}, 1, None])
+def test_csv_refuses_what_has_no_column(second: Value) -> None:
+    """Another field, and what is no object."""
+    with pytest.raises(SqlppError, match="ASX4000: CSV has"):
+        lines("csv", {"a": 1}, second)
+
+
+def test_other_formats_are_texts_and_values() -> None:
+    """ADM is a text in JSON, lossless JSON a value."""
+    assert lines("adm", {"a": Date(0)}) == ['{ "a": date("1970-01-01") }']
+    assert lines("lossless-json", TinyInt(1)) == [{"int8": 1}]
