@@ -300,4 +300,4 @@ def test_a_process_has_the_memory_that_it_is_given() -> None:
     message, after = asyncio.run(story())
 
     assert "takes more memory" in message
-    assert after == [b"done", b"1"]
+    assert after == [b"done", b"[]", b"1"]

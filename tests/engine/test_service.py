@@ -246,7 +246,7 @@ def test_files_are_loaded(server: LiveServer) -> None:
     assert status == 200, answer
     assert load(server.data / "admin.token")[0] == 400
     assert rows(server, "select value l from sales.east.Loaded l order by l.id") == [
-        {"id": 1, "customer": "X", "at_": "2020-01-01T00:00:00"},
+        {"id": 1, "customer": "X", "at_": "2020-01-01T00:00:00.000"},
         {"id": 2},
     ]
     (files / "more.csv").write_text("id|customer\n2|Ann|\n3||\n")
