@@ -55,16 +55,16 @@ class ResultText:
     def _csv(self, value: Value) -> list[str]:
         if not isinstance(value, dict):
             raise SqlppError(NO_ROW, f"CSV has a line for each object, and a result is of type {type_name(value)}")
-        found: list[str] = []
+        lines: list[str] = []
         if self._columns is None:
             self._columns = tuple(value)
             if self._has_header:
-                found.append(_quoted(",".join(map(_csv_string, self._columns))))
+                lines.append(_quoted(",".join(map(_csv_string, self._columns))))
         extra = next((name for name in value if name not in self._columns), None)
         if extra is not None:
             raise SqlppError(NO_ROW, f"CSV has the fields of the first object, and another one has a field {extra}")
-        found.append(_quoted(",".join(csv_text(value.get(name, MISSING)) for name in self._columns)))
-        return found
+        lines.append(_quoted(",".join(csv_text(value.get(name, MISSING)) for name in self._columns)))
+        return lines
 
 
 def _quoted(text: str) -> str:
@@ -74,7 +74,7 @@ def _quoted(text: str) -> str:
 def adm_text(value: Value) -> str:
     """A value as ADM."""
     if isinstance(value, dict):
-        inside = ", ".join(f"{_quoted(name)}: {adm_text(held)}" for name, held in value.items())
+        inside = ", ".join(f"{_quoted(name)}: {adm_text(item)}" for name, item in value.items())
         return f"{{ {inside} }}"
     if isinstance(value, Bag):
         return f"{{{{ {', '.join(map(adm_text, value))} }}}}"
@@ -103,7 +103,7 @@ def _time_text(value: Value) -> str:
 def lossless_json_text(value: Value) -> str:
     """A value as JSON in which each value with a type that JSON lacks is an object with the name of the type."""
     if isinstance(value, dict):
-        return "{" + ",".join(f"{_quoted(name)}:{lossless_json_text(held)}" for name, held in value.items()) + "}"
+        return "{" + ",".join(f"{_quoted(name)}:{lossless_json_text(text)}" for name, text in value.items()) + "}"
     if isinstance(value, Bag) or _is_array(value):
         name = "unorderedlist" if isinstance(value, Bag) else "orderedlist"
         return f'{{"{name}":[{",".join(map(lossless_json_text, cast("tuple[Value, ...]", value)))}]}}'
@@ -111,9 +111,9 @@ def lossless_json_text(value: Value) -> str:
         return json_text(value)
     name = type_name(value)
     if isinstance(value, (int, float)):
-        held = real_text(value) if isinstance(value, float) else str(int(value))
+        text = real_text(value) if isinstance(value, float) else str(int(value))
         finite = isinstance(value, int) or math.isfinite(value)
-        return f'{{"{_WIDTHS.get(name, name)}":{held if finite else _quoted(held)}}}'
+        return f'{{"{_WIDTHS.get(name, name)}":{text if finite else _quoted(text)}}}'
     return f'{{"{name}":{_quoted(_time_text(value))}}}'
 
 
@@ -155,7 +155,7 @@ def real_text(value: float) -> str:
 def _shortest_single(value: float) -> str:
     """The shortest digits that give the same single-precision number."""
     for places in range(1, 10):
-        found = f"{value:.{places}g}"
-        if Float(float(found)) == value:
-            return float.__repr__(float(found))
+        digits = f"{value:.{places}g}"
+        if Float(float(digits)) == value:
+            return float.__repr__(float(digits))
     return float.__repr__(float(value))

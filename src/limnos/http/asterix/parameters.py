@@ -250,20 +250,20 @@ def _format(sent: RequestParameters, accept: str) -> ResultFormat:
     """Return the format of the results, by the parameter or the header. Raises SqlppError for an unknown parameter."""
     text = sent.text("format")
     if text:
-        found = _format_of(text)
-        if found is None:
+        known_format = _format_of(text)
+        if known_format is None:
             raise bad_value("format", text)
-        return found
+        return known_format
     return next(filter(None, map(_format_of, accept.split(","))), "json")
 
 
 def _format_of(text: str) -> ResultFormat | None:
     """Return the format with a name or a media type; None for an unknown one."""
     name, *options = (part.strip().lower() for part in text.split(";"))
-    found = FORMATS.get(name)
-    if found == "json" and "lossless=true" in options:
+    known_format = FORMATS.get(name)
+    if known_format == "json" and "lossless=true" in options:
         return "lossless-json"
-    return "csv-header" if found == "csv" and "header=present" in options else found
+    return "csv-header" if known_format == "csv" and "header=present" in options else known_format
 
 
 def _check_unsupported(sent: RequestParameters) -> None:

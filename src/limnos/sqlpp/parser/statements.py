@@ -170,13 +170,13 @@ class StatementParser(FunctionParser):
     def setting_options(self) -> tuple[Option, ...]:
         """Parse an optional `WITH {…}` whose values are texts, numbers or booleans."""
         settings = self.settings()
-        found = []
+        options = []
         for pair in () if settings is None else settings.pairs:
             name, value = (_setting_text(each) for each in (pair.name, pair.value))
             if name is None or value is None:
                 raise syntax("A setting is a name with a text, a number or a boolean", pair.at)
-            found.append(Option(pair.at, name, value))
-        return tuple(found)
+            options.append(Option(pair.at, name, value))
+        return tuple(options)
 
 
 def _setting_text(node: Expression) -> str | None:
