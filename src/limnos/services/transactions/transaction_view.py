@@ -15,6 +15,7 @@ from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
 from limnos.model.kinds import Kind
 from limnos.model.records import BLANK_TABLE
+from limnos.services.request.caller_view import CallerView
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG
 from limnos.view.cache_miss import CacheMiss
@@ -41,7 +42,7 @@ class TransactionView(RequestView):
     __slots__ = ("_changed", "_made", "_names", "_nodes")
 
     def __init__(self, request_view: RequestView) -> None:  # no super: copies the whole state of the other request view
-        for slot in RequestView.__slots__:
+        for slot in (*CallerView.__slots__, *RequestView.__slots__):
             setattr(self, slot, getattr(request_view, slot))
         self._names: dict[tuple[int, str, str], int | None] = {}
         self._nodes: dict[int, Node] = {}
