@@ -26,6 +26,7 @@ from limnos.sqlpp.values.model import (
     DayTimeDuration,
     Float,
     Integer,
+    Interval,
     SmallInt,
     Time,
     TinyInt,
@@ -44,6 +45,7 @@ ID = uuid.UUID(int=1)
         (Time(1000), 'time("00:00:01.000")'),
         (DateTime(12), 'datetime("1970-01-01T00:00:00.012")'),
         (DayTimeDuration(1000), 'day-time-duration("PT1S")'),
+        (Interval(Date(0), Date(1)), 'interval(date("1970-01-01"), date("1970-01-02"))'),
         (ID, f'uuid("{ID}")'),
         (b"\xab", 'hex("AB")'),
         ('a"\n', r'"a\"\n"'),
@@ -95,6 +97,13 @@ def test_lossless_json_names_types() -> None:
 def test_fields_of_csv(value: Value, text: str) -> None:
     """Texts, temporal values and nested values are quoted."""
     assert csv_text(value) == text
+
+
+def test_an_interval_is_its_ends() -> None:
+    """In lossless JSON, where each end has its type."""
+    assert json.loads(lossless_json_text(Interval(Date(0), Date(1)))) == {
+        "interval": {"start": {"date": "1970-01-01"}, "end": {"date": "1970-01-02"}}
+    }
 
 
 def lines(form: ResultFormat, *values: Value) -> list[object]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.functions.types import json_text, text_of
-from limnos.sqlpp.values.model import MISSING, Bag, DateTime, Float, Time, Value, type_name
+from limnos.sqlpp.values.model import MISSING, Bag, DateTime, Float, Interval, Time, Value, type_name
 from limnos.sqlpp.values.tagged import from_tagged_json, to_tagged_json
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ def adm_text(value: Value) -> str:
         return real_text(value)
     if isinstance(value, int):
         return str(int(value))
+    if isinstance(value, Interval):
+        return f"interval({adm_text(value.start)}, {adm_text(value.end)})"
     name = "hex" if isinstance(value, bytes) else type_name(value)
     return f'{name}("{_time_text(value)}")'
 
@@ -110,6 +112,8 @@ def lossless_json_text(value: Value) -> str:
     if value is None or value is MISSING or isinstance(value, (bool, str)):
         return json_text(value)
     name = type_name(value)
+    if isinstance(value, Interval):
+        return f'{{"interval":{{"start":{lossless_json_text(value.start)},"end":{lossless_json_text(value.end)}}}}}'
     if isinstance(value, (int, float)):
         text = real_text(value) if isinstance(value, float) else str(int(value))
         finite = isinstance(value, int) or math.isfinite(value)
