@@ -4,7 +4,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup demo test test-full test-fast test-integration test-spark lint fix docs bench conformance jars
+.PHONY: help setup console-shots demo test test-full test-fast test-integration test-spark lint fix docs bench conformance jars
 
 BIN := .venv/bin
 STAMP := .venv/.limnos-setup
@@ -35,6 +35,9 @@ jars: setup ## fetch the Spark jar once, by its pinned SHA-256
 
 demo: setup ## start a server, run the Spark pipeline on real data, show access at work; ends with a report
 	@$(BIN)/limnos demo $(ARGS)
+
+console-shots: setup ## pictures of the console's pages, in light and dark and three widths (needs Chromium)
+	@$(BIN)/python scripts/console_shots.py $(ARGS)
 
 test: setup jars ## all suites at once; of large families a seventh, another one for each commit
 	$(PYTEST) -q -n $(WORKERS) --dist loadgroup --sampled --ignore tests/house $(ARGS) || $(NONE_IS_FINE)
