@@ -41,7 +41,7 @@ class LakeServer:
         assert self.process.stdout is not None
         self.url = next(line.split()[1] for line in self.process.stdout if line.startswith("ready "))
 
-    def ask(self, method: str, path: str, body: object = None, *, user: str = "admin") -> dict:
+    def ask(self, method: str, path: str, body: object = None, *, user: str = "admin") -> dict[str, object]:
         """Send a request as a user; a refused one is an error."""
         data = None if body is None else json.dumps(body).encode()
         headers = {
@@ -51,7 +51,8 @@ class LakeServer:
         request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers)
         with urllib.request.urlopen(request, timeout=60) as answer:
             text = answer.read()
-        return json.loads(text) if text else {}
+        answered: dict[str, object] = json.loads(text) if text else {}
+        return answered
 
     def stop(self) -> None:
         """Stop it."""
@@ -59,7 +60,7 @@ class LakeServer:
         self.process.wait(timeout=30)
 
 
-def fields(count: int) -> list[dict]:
+def fields(count: int) -> list[dict[str, object]]:
     """Columns of a wide table."""
     types = ("long", "string", "double", "timestamptz", "date", "boolean", "decimal(18, 2)")
     words = ("price_id", "click_name", "sensor_amount", "account_at", "customer_day", "flight_ok", "return_total")

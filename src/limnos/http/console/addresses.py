@@ -6,6 +6,7 @@ name.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.model.errors import NotFound
@@ -22,6 +23,8 @@ _TREE: Final = (Kind.CATALOG, Kind.NAMESPACE, *NAMESPACE_OBJECTS)
 KINDS: Final = {kind.word: kind for kind in _TREE}
 """The kinds of objects that have an address, by their words."""
 _DOTS: Final = (".", "..")
+_PLAIN: Final = re.compile("[A-Za-z0-9_-]+")
+"""Parts that need no quoting: nearly all, so pages of many names ask this first."""
 
 
 class ObjectAddress(NamedTuple):
@@ -75,6 +78,8 @@ def quote_path(parts: Sequence[str]) -> str:
 
 def segment_of(part: str) -> str:
     """Return one part as a path segment; `.` and `..`, which browsers resolve, get a tilde before them."""
+    if _PLAIN.fullmatch(part):
+        return part
     return f"~{quote(part)}" if part in _DOTS or part.startswith("~") else quote(part)
 
 
