@@ -8,7 +8,7 @@ import os
 import pytest
 
 from limnos.engine import failures
-from limnos.engine.failures import SparkStartError, WriteConflict, failure_of, start_failure_text
+from limnos.engine.failures import SparkStartError, WriteConflict, failure_of, start_error
 from limnos.engine.wire import EngineStart, JobFailure
 from limnos.model.errors import ServiceUnavailable
 from limnos.sqlpp.errors import OutcomeUnknown, SqlppError
@@ -59,7 +59,7 @@ def test_a_full_disk_is_told_with_a_time() -> None:
 )  # fmt: skip
 def test_why_an_engine_could_not_be_started(error: Exception, words: str) -> None:
     """The cause in words, no trace of a library."""
-    assert str(start_failure_text(error, START)) == words
+    assert str(start_error(error, START)) == words
 
 
 @pytest.mark.parametrize("blocks,files,free", [(0, 0, 0), (100, 1000, 0)])
@@ -68,4 +68,4 @@ def test_java_that_dies_on_a_full_disk(monkeypatch: pytest.MonkeyPatch, blocks: 
     found = os.statvfs_result((4096, 4096, 1000, blocks, blocks, files, free, free, 0, 255))
     monkeypatch.setattr(failures.os, "statvfs", lambda _path: found)
 
-    assert str(start_failure_text(RuntimeError("exited"), START)) == "no space is left on the disk of /scratch"
+    assert str(start_error(RuntimeError("exited"), START)) == "no space is left on the disk of /scratch"

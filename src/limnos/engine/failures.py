@@ -79,8 +79,8 @@ def failure_of(error: BaseException, job: str) -> JobFailure:
     )  # fmt: skip
 
 
-def start_failure_text(error: BaseException, start: EngineStart) -> SparkStartError:
-    """The error with the reason why Spark could not be started. Despite its name it returns an exception."""
+def start_error(error: BaseException, start: EngineStart) -> SparkStartError:
+    """Return the error with the reason why Spark could not be started."""
     if isinstance(error, LimnosError):
         return SparkStartError(error.message)
     if "No space left" in str(error) or is_full(start.scratch):

@@ -25,7 +25,7 @@ import msgspec
 
 from limnos.engine import wire
 from limnos.engine.confinement import SYSTEM, confine
-from limnos.engine.failures import cancelled_error, failure_of, is_permanent, start_failure_text, timed_out_error
+from limnos.engine.failures import cancelled_error, failure_of, is_permanent, start_error, timed_out_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -98,7 +98,7 @@ def _begin(start: wire.EngineStart, task: Future[StatementSessions]) -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_MAX, most))  # the JVM, which is running, keeps its own
     except BaseException as error:
         logger.exception("Spark could not be started")
-        task.set_exception(start_failure_text(error, start))
+        task.set_exception(start_error(error, start))
         _end_soon()  # the next statement gets a new engine
     else:
         task.set_result(sessions)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from limnos.pipeline.engine.expectations import RowRules, broken_sentence, table_findings
+from limnos.pipeline.engine.expectations import RowRules, has_failed_expectation, table_findings
 from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.sources import frame_of
 from limnos.pipeline.file import read
@@ -72,7 +72,7 @@ class TestExample:
         findings = [*staged.findings, *table_findings(here, step, reads=lambda _: table, run_at=AT)]
 
         assert "".join(f"{finding.message}\n" for finding in findings) == blocks("guides/expectations.md", "text")[0]
-        assert not broken_sentence(findings)
+        assert not has_failed_expectation(findings)
         assert staged.quarantined is not None
         assert sorted(row.id for row in staged.quarantined.collect()) == [2, 4]
         staged.release()

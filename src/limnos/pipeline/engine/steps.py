@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from limnos.names import engine
 from limnos.pipeline.declaration import Load, RuleKind, StepDeclaration, WriteDeclaration, WriteMode
 from limnos.pipeline.engine.branches import begin
-from limnos.pipeline.engine.expectations import RowRules, broken_sentence, table_findings
+from limnos.pipeline.engine.expectations import RowRules, has_failed_expectation, table_findings
 from limnos.pipeline.engine.incremental import marks_of as inputs_told
 from limnos.pipeline.engine.inputs import inputs_of, table_texts, values_of
 from limnos.pipeline.engine.keys import KeyViolation
@@ -130,7 +130,7 @@ class _StepExecution:
     def _judged(self) -> StepOutcome:
         """Return the outcome. Raises DataBroken if a finding forbids publishing."""
         outcome = self._outcome()
-        bad = [finding for finding in outcome.findings if broken_sentence([finding])]
+        bad = [finding for finding in outcome.findings if has_failed_expectation([finding])]
         if bad:
             raise DataBroken("; ".join(finding.message for finding in bad), outcome=outcome, broken=bad)
         return outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind
-from limnos.pipeline.engine.expectations.judgement import broken_sentence, finding, format_share
+from limnos.pipeline.engine.expectations.judgement import finding, format_share, has_failed_expectation
 
 
 def rule(action: ExpectationAction = ExpectationAction.FAIL, tolerated: float = 0.0) -> Expectation:
@@ -32,7 +32,7 @@ def test_share_is_held_exactly(tolerated: float, bad: int, rows: int, held: bool
     found = finding(rule(tolerated=tolerated), broken=bad, checked=rows)
 
     assert found.held is held
-    assert broken_sentence([found]) is not held
+    assert has_failed_expectation([found]) is not held
 
 
 def test_warning_never_forbids() -> None:
@@ -40,7 +40,7 @@ def test_warning_never_forbids() -> None:
     found = finding(rule(ExpectationAction.WARN), broken=3, checked=3)
 
     assert not found.held
-    assert not broken_sentence([found])
+    assert not has_failed_expectation([found])
 
 
 @pytest.mark.parametrize("action", [ExpectationAction.DROP, ExpectationAction.QUARANTINE])
@@ -48,7 +48,7 @@ def test_rows_taken_out_are_limited_only_by_a_share(action: ExpectationAction) -
     """Dropped rows break nothing that is published; a share that is declared limits how many there may be."""
     assert finding(rule(action), broken=9, checked=10).held
     assert finding(rule(action, 0.5), broken=5, checked=10).held
-    assert broken_sentence([finding(rule(action, 0.5), broken=6, checked=10)])
+    assert has_failed_expectation([finding(rule(action, 0.5), broken=6, checked=10)])
 
 
 def test_message_says_what_became_of_the_rows() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, SourcePosition, Sql, StepDeclaration
-from limnos.pipeline.engine.expectations import RowRules, broken_sentence
+from limnos.pipeline.engine.expectations import RowRules, has_failed_expectation
 from limnos.pipeline.engine.naming import quote_identifier
 from tests.pipeline.engine.spark_jobs import SparkJobCount
 
@@ -80,8 +80,8 @@ def test_counts_are_of_the_write(here: SparkSession, corner: Parts) -> None:
     assert findings[0].sample == '[{"id": "8", "v": "80"}, {"id": "9", "v": "90"}]'
     assert findings[1].sample == '[{"id": "3", "v": null}]'
     assert findings[2].sample is None
-    assert broken_sentence(findings)
-    assert not broken_sentence(findings[1:])
+    assert has_failed_expectation(findings)
+    assert not has_failed_expectation(findings[1:])
 
 
 def test_counts_of_what_is_not_deterministic_are_those_of_the_rows_written(here: SparkSession, corner: Parts) -> None:
@@ -133,7 +133,7 @@ def test_staged_rows_are_parted(here: SparkSession, corner: Parts) -> None:
     ]
     assert {one.r for one in kept} == {one.r for one in staged.rows.collect()}
     assert [(one.broken, one.checked) for one in staged.findings] == [(1, 10), (3, 10), (1, 10), (2, 6), (0, 6)]
-    assert not broken_sentence(staged.findings)
+    assert not has_failed_expectation(staged.findings)
     staged.release()
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, SourcePosition, Sql, StepDeclaration
-from limnos.pipeline.engine.expectations import broken_sentence, table_findings
+from limnos.pipeline.engine.expectations import has_failed_expectation, table_findings
 from limnos.pipeline.engine.expectations.tables import check_columns
 from limnos.pipeline.engine.naming import quote_identifier
 from tests.pipeline.engine.conftest import CATALOG
@@ -213,7 +213,7 @@ def test_share_and_warning(branches: Branches) -> None:
     )
 
     assert [found.held for found in findings] == [True, False]
-    assert not broken_sentence(findings)
+    assert not has_failed_expectation(findings)
 
 
 def test_rules_share_one_look(branches: Branches) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SAMPLE_CHARACTERS_MAX = 2000
 
 
-def broken_sentence(findings: Iterable[ExpectationFinding]) -> bool:
+def has_failed_expectation(findings: Iterable[ExpectationFinding]) -> bool:
     """Return whether the findings forbid publishing: one does not hold and its action is not warn."""
     return any(not finding.held and finding.action != ExpectationAction.WARN.value for finding in findings)
 
