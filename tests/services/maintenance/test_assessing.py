@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import msgspec
 import pytest
 
 from limnos.services.maintenance import assessing
@@ -205,3 +206,32 @@ def test_the_task(node: DriverNode) -> None:
     node.runner.run(store.submit(permit, lambda tx: tx.tasks.create(assessing.ASSESS_TABLES, "{}")))
     assert node.runner.run(upkeep.run_one()) is True
     assert ("a.u", "compact") not in findings(node)
+
+
+def test_changes_before_an_expiry(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Changes since the task's position are assessed; it is told when there are too many, or all tables never were.
+    Neither a day that passed nor a policy has all tables assessed.
+    """
+    services = node.built.services
+    one, two = HistoryTable(node), HistoryTable(node, "u")
+
+    def up_to_date() -> bool:
+        return node.runner.run(assessing.assess_changes(services))
+
+    monkeypatch.setattr(assessing, "TABLES_PER_REQUEST", 2)
+    assert not up_to_date()
+    at = assess(node)
+    put_position(node, at)
+    add_policy(node, "p", "system_iceberg_snapshot_expiration", {}, on="main", kind="catalog")
+    set_clock(node, at.whole_at_ms + 2 * DAY_MS)
+    one.append()
+    assert up_to_date()
+    two.append()
+    assert not up_to_date()
+
+
+def put_position(node: DriverNode, at: AssessmentPosition) -> None:
+    """Put the recurring task as it is after a round."""
+    text = msgspec.json.encode(at).decode()
+    permit = node.built.upkeep._permit
+    node.runner.run(node.built.services.store.submit(permit, lambda tx: tx.tasks.create(assessing.ASSESS_TABLES, text)))

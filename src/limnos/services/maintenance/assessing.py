@@ -112,12 +112,14 @@ async def assess_run(work: TaskContext, payload: AssessmentPosition) -> tuple[As
 async def assess_changes(services: NodeServices) -> bool:
     """Assess what changed since the task's last round, so that checkpoints of readers are known up to now.
 
-    Returns whether everything is assessed; False while the first assessment of all tables is not over.
+    Returns whether everything is assessed; False while the first assessment of all tables is not over, or if too many
+    tables changed.
     """
     payload = await services.gate.look_up(lambda: task_payload_read(ASSESS_TABLES))
     at = AssessmentPosition() if payload is None else msgspec.json.decode(payload, type=AssessmentPosition)
-    position = await AssessmentRound(services, tables_max=TABLES_PER_REQUEST).run(at)
-    return position.after is None
+    round_ = AssessmentRound(services, tables_max=TABLES_PER_REQUEST)
+    position = await round_.run(at, only_changes=True)
+    return position.after is None and round_.tables < TABLES_PER_REQUEST
 
 
 class AssessmentRound:
@@ -131,15 +133,20 @@ class AssessmentRound:
         self._policies = PolicyIndex((), ())
         self._ancestors: Ancestry = {}
 
-    async def run(self, at: AssessmentPosition) -> AssessmentPosition:
-        """Assess from a position on. Returns the next one."""
+    async def run(self, at: AssessmentPosition, *, only_changes: bool = False) -> AssessmentPosition:
+        """Assess from a position on. Returns the next one.
+
+        With `only_changes` all tables are assessed only if the feed does not tell what changed: neither the time nor
+        a change of policies matters.
+        """
         look_up = self.services.gate.look_up
         clocks, now_ms = await look_up(clocks_read), self.services.store.time.now_ms()
         self._policies = await look_up(policies_load)
         epoch = max([each.epoch for each in clocks], default=at.epoch)
         policies = sum(each.revision for each in clocks if each.kind is Kind.METALAKE) if self._policies else -1
         catalogs = [each for each in clocks if each.kind is Kind.CATALOG]
-        is_due = at.epoch != epoch or at.policies != policies or not 0 <= now_ms - at.whole_at_ms < WHOLE_EVERY_MS
+        is_old = at.policies != policies or not 0 <= now_ms - at.whole_at_ms < WHOLE_EVERY_MS
+        is_due = at.epoch != epoch or (is_old and not only_changes)
         has_gap = any(at.positions.get(each.zone, 0) < each.pruned_to for each in catalogs)
         if at.after is None and (is_due or has_gap):
             at = AssessmentPosition(after=0)
