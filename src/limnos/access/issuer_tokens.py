@@ -32,7 +32,7 @@ Keys = dict[str, tuple[Key, ...]]
 
 
 class IssuerRules(NamedTuple):
-    """What a token of the issuer must contain, and which claims name the user and the groups."""
+    """The claims that a token of the issuer must contain, and the claims that name the user and the groups."""
 
     issuer: str
     audiences: frozenset[str]

@@ -68,7 +68,7 @@ def check_new_name(name: str, kind: Kind, *, known: Iterable[str] = ()) -> str:
 
 
 def name_problem(name: str) -> str | None:
-    """Return why a name is not allowed and what to do; None for an allowed name. Look-alikes are not checked."""
+    """Return the reason why a name is refused, with advice; None for an allowed name. Look-alikes are not checked."""
     if not is_name(name):
         return f"names have 1 to {NAME_BYTES_MAX} bytes, and no control characters or marks of direction"
     parts = name.split(" ")

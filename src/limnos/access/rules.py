@@ -97,7 +97,7 @@ class Rule(ABC):
 
     @abstractmethod
     def wants(self, case: DecisionCase) -> Clauses | None:
-        """Return what would make a false condition true, or None if no grant or change of owner would."""
+        """Return the grant or change of owner that would make a false condition true, or None if there is none."""
 
     def leaves(self, kind: Kind | None = None) -> Iterator[Rule]:
         """Yield the simple conditions inside; with `kind`, only those for that kind of target."""

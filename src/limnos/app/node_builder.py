@@ -301,7 +301,7 @@ def job_rules_of(settings: Settings) -> JobRules:
 
 
 def console_site_of(settings: Settings) -> ConsoleSite:
-    """Return where browsers find the console."""
+    """Return the public address of the console."""
     scheme, _, rest = (settings.server.public_url or "").partition("://")
     authority, _, path = rest.partition("/")
     return ConsoleSite(
@@ -324,7 +324,7 @@ def _is_on_loopback(settings: Settings) -> bool:
 
 
 def _console_idle_s(settings: Settings) -> int:
-    """Return how long a session may be idle: over http a shorter time, as other servers of the machine get its cookie."""
+    """Return the idle time of a session in seconds: less over http, as other servers of the machine get its cookie."""
     idle_s = settings.console.idle_s
     return idle_s if console_site_of(settings).is_tls else min(idle_s, CONSOLE_IDLE_HTTP_S)
 

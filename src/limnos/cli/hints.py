@@ -219,7 +219,7 @@ def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
 
 
 def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
-    """Return how to find the dropped object, or which object must be restored first."""
+    """Return the command that finds the dropped object, or the object that must be restored first."""
     catalog = typed.path[:1] or (_path_parts(typed.words[2])[:1] if typed.words[:2] == ("trash", "rm") else ())
     if not catalog or typed.words[0] not in {"trash", "undrop"}:
         return None

@@ -29,7 +29,7 @@ ANSWER_BYTES_MAX: Final = 1 << 20
 
 
 class IssuerAccess(NamedTuple):
-    """How to reach an issuer: a timeout, and a file of additional authorities."""
+    """The connection to an issuer: a timeout, and a file of additional certificate authorities."""
 
     timeout_s: float
     ca_file: str | None = None

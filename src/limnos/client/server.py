@@ -38,7 +38,7 @@ class Server(Resource[S]):
 
     @verb
     def whoami(self) -> Flow[str]:
-        """Tell which user the server identifies the caller as."""
+        """Return the user as which the server identifies the caller."""
         return call("GET", f"{OWN}/whoami", answer=str, field="user")
 
 

@@ -25,7 +25,7 @@ User = Annotated[str, AfterValidator(_user)]
 
 
 class AccessSection(SettingsSection):
-    """Who may do what, and how callers say who they are."""
+    """The settings of authentication and authorization."""
 
     enabled: bool = Field(default=True, description="Decide by roles and owners; `off` lets everyone do everything.")
     authentication: Literal["simple", "token"] = Field(

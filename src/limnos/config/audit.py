@@ -13,7 +13,7 @@ from limnos.config.section import SettingsSection
 
 
 class AuditSection(SettingsSection):
-    """Who did what to which object, by which right."""
+    """The settings of the audit: who did what to which object, by which right."""
 
     changes: bool = Field(
         default=True,

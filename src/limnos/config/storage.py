@@ -75,7 +75,7 @@ def _storage(name: str, result: object) -> dict[str, str]:
 
 
 class StorageSection(SettingsSection):
-    """Which files and object stores catalogs may use: theirs to narrow, never to widen."""
+    """The files and object stores that the server allows. A catalog can allow less than this, but not more."""
 
     warehouse: Annotated[str, AfterValidator(_warehouse)] | None = Field(
         default=None,

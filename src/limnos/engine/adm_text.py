@@ -76,7 +76,7 @@ class _AdmReader:
         self.text, self.at, self.end = text, 0, len(text)
 
     def skip(self, pattern: re.Pattern[str]) -> bool:
-        """Skip what stands between values. Returns whether text is left."""
+        """Skip the white space or separators that match `pattern`. Returns whether text is left."""
         self.at = _past(pattern, self.text, at=self.at)
         return self.at < self.end
 
@@ -178,7 +178,7 @@ class _AdmReader:
 
 
 def _closing(text: str, at: int) -> int:
-    """Return where the bracket that opens at `at` closes. Raises UnfinishedText."""
+    """Return the offset of the bracket that closes the one at `at`. Raises UnfinishedText."""
     depth = 0
     while at < len(text):
         if text[at] in "\"'":

@@ -38,7 +38,7 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class _ReadOptions(NamedTuple):
-    """How a file is read: the dataset's type and the options of the statement."""
+    """The dataset's type and the options of a LOAD statement, which decide how a file is read."""
 
     form: StorageForm
     options: Mapping[str, str]

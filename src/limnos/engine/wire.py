@@ -32,7 +32,7 @@ PING: Final = b"P"
 
 
 class JobFailure(Struct, frozen=True):
-    """Why a job failed: the number and message of a SQL++ error, and its position in the statement."""
+    """A job's failure: the number and message of a SQL++ error, and its position in the statement."""
 
     number: int
     message: str

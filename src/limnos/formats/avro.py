@@ -127,7 +127,7 @@ class _UncompressedFile:
         return data
 
     def whole(self) -> bytes:
-        """Read everything."""
+        """Read the rest of the file."""
         pieces = [self._rest.read()]
         while piece := self._block():
             pieces.append(piece)

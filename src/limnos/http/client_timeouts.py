@@ -44,7 +44,7 @@ class TimedConnection(Protocol):
     """A connection that can be monitored."""
 
     def step(self) -> ConnectionProgress:
-        """Return its progress."""
+        """Return the connection's progress."""
         ...
 
     def overdue(self, phase: ConnectionPhase) -> None:

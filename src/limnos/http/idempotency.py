@@ -70,7 +70,7 @@ REPEATS = Counter(
 
 
 class IdempotentRoute(NamedTuple):
-    """How repetitions of a route's keyed requests are answered.
+    """The way in which a route answers repeated requests with an idempotency key.
 
     - `shown` builds the answer from the current state. Without it, the answer has the stored body, or none.
     - `has_files`: the client wrote files for the request and deletes them on a refusal. So a repetition of a request

@@ -30,7 +30,7 @@ def _short_text(text: bytes) -> str:
 
 
 def proof_of(credential: Credential | None) -> str:
-    """Return how the caller was authenticated: `token <id>`, `issuer`, `basic`, or "" for nobody."""
+    """Return the authentication of the caller: `token <id>`, `issuer`, `basic`, or "" for nobody."""
     if credential is None:
         return ""
     if credential.user is None:

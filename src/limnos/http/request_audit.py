@@ -39,7 +39,7 @@ NOBODY: Final = CachedAnswerProof((), None, "")
 
 
 def audit_proof_of(request: Request) -> CachedAnswerProof:
-    """Return what the audit needs of a request whose response is cached."""
+    """Return the fields of a request that the audit needs when its response comes from the cache."""
     decided = _distinct(request.decided or ())
     return CachedAnswerProof(tuple(decided), request.user_id, proof_of(request.credential))
 

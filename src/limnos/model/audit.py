@@ -102,7 +102,7 @@ _rights: Final = msgspec.json.Decoder(tuple[AuditedDecision, ...])
 
 
 def audit_context_text(origin: RequestOrigin, decisions: Iterable[Decision], *, user_id: int | None) -> str:
-    """Encode as JSON what a mutation stores of its request."""
+    """Encode as JSON the fields of its request that a mutation stores."""
     return _encoder.encode(
         AuditContext(origin, tuple([AuditedDecision.of(each) for each in decisions]), user_id)
     ).decode()

@@ -37,7 +37,7 @@ def extra_of(module: str) -> str | None:
 
 
 def install_hint(*extras: str) -> str:
-    """Return how to install extras here; a checkout needs another command than an installed wheel.
+    """Return the command that installs extras here; a checkout needs another one than an installed wheel.
 
     Example: `pip install 'limnos[postgres,s3]'`.
     """

@@ -32,7 +32,7 @@ def is_name(name: str) -> bool:
 
 
 class TokenTrust(StrEnum):
-    """How the maker of a token was authenticated. The words are stored."""
+    """The authentication of a token's maker. The words are stored."""
 
     OPEN = "open"
     """Access control was off: no right was required."""
@@ -46,7 +46,7 @@ class TokenTrust(StrEnum):
 
 
 class TokenPurpose(StrEnum):
-    """What a token is for. The words are stored."""
+    """The use of a token: to sign in, or as a secret. The words are stored."""
 
     API = "api"
     """A long-lived token that a user made."""

@@ -225,7 +225,7 @@ class FilesetRecord(StoredRecord):
 
 @dataclass(frozen=True, slots=True)
 class TopicRecord(StoredRecord):
-    """A topic."""
+    """The stored fields of a topic."""
 
     MESSAGE = records_pb2.TopicRecord
     comment: str | None

@@ -41,7 +41,7 @@ class Secret:
         self.__text = text
 
     def reveal(self) -> str:
-        """Return the text."""
+        """Return the plain text of the secret."""
         return self.__text
 
     def __repr__(self) -> str:

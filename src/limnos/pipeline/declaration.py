@@ -56,7 +56,7 @@ class Parameter:
 
 
 class MalformedRowPolicy(Enum):
-    """How a step treats a row that does not fit the file's format or schema."""
+    """The treatment of a row that does not fit the file's format or schema."""
 
     FAIL = "fail"
     KEEP = "keep"
@@ -162,7 +162,7 @@ class WriteDeclaration:
 
 
 class ExpectationAction(Enum):
-    """What happens to rows, or to the run, when an expectation is broken."""
+    """The consequence for rows, or for the run, of a broken expectation."""
 
     FAIL = "fail"
     DROP = "drop"

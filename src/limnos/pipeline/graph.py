@@ -30,7 +30,7 @@ def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tu
 
 
 def needs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> Needs:
-    """Return which steps each step needs: those that make its inputs, and those named in `after`."""
+    """Return the steps that each step needs: those that make its inputs, and those named in `after`."""
     results = {step.table for step in pipeline.steps}
     return {
         step.table: frozenset(table for table in (*reads.get(step.name, ()), *step.after) if table in results)

@@ -73,7 +73,7 @@ class NodeSite:
         self.notes.add(message, self.at)
 
     def bad(self, message: str) -> InvalidNode:
-        """Record a problem that leaves no value. The caller raises the returned error."""
+        """Record a problem and return the error that the caller raises, because the node has no usable value."""
         return self.notes.bad(message, self.at)
 
 

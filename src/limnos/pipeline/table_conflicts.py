@@ -84,7 +84,7 @@ def _restore_declaration(client: Client, name: str, *, before: Declared | None) 
 
 
 def _declared_tables(client: Client, *, but: str) -> dict[Parts, str]:
-    """Return which pipeline declares each table, as far as the caller may know."""
+    """Return the pipeline that declares each table, as far as the caller may know."""
     try:
         names = [each.name for each in client.pipelines.list() if each.name != but]
     except DeniedError:

@@ -46,7 +46,7 @@ class ScalarNode:
 
 @dataclass(slots=True, kw_only=True)
 class ListNode:
-    """A list."""
+    """A YAML list, with the position of each item."""
 
     at: SourcePosition
     items: list[YamlNode] = field(default_factory=list)

@@ -50,7 +50,7 @@ A token states the directory's depth, so no part of the path may be empty.
 
 
 class AdlsAccount(NamedTuple):
-    """Who signs: an account's key or a service principal; and the host, if it is not Azure's."""
+    """The signer of a token: an account's key or a service principal; and the host, if it is not Azure's."""
 
     key: str | None
     program: tuple[str, str, str] | None

@@ -72,7 +72,7 @@ class StoreAccess(NamedTuple):
 
 
 class StoreKeys(NamedTuple):
-    """Keys for signing."""
+    """The access keys with which a request to S3 is signed."""
 
     access_key_id: str
     secret_access_key: str

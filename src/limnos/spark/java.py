@@ -56,7 +56,7 @@ class JavaHome:
 
 @dataclass(frozen=True, slots=True)
 class JavaProbe:
-    """What a `java` executable reports of itself."""
+    """The release, home and modules of a `java` executable."""
 
     home: Path
     release: int

@@ -32,7 +32,7 @@ def statement_of(text: str) -> Statement:
 
 
 def statements_of(texts: Iterable[str], kind: type[S]) -> tuple[S, ...]:
-    """The statements of one type among texts. A function has one for each number of parameters."""
+    """Parse texts and return the statements of one type. A function has one statement for each number of parameters."""
     return tuple(each for each in map(statement_of, texts) if isinstance(each, kind))
 
 

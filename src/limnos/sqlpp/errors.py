@@ -134,7 +134,7 @@ class OutcomeUnknown(SqlppError):
 
 
 def syntax(message: str, place: TextPosition, *, has_position: bool = False) -> SqlppError:
-    """A syntax error."""
+    """Return a syntax error. With `has_position` the message itself names line and column."""
     return SqlppError(SYNTAX, f"Syntax error: {message}", place, has_position)
 
 

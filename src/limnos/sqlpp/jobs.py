@@ -130,7 +130,7 @@ class EngineJob(Struct, frozen=True):
 
 
 def encode(job: EngineJob) -> bytes:
-    """Encode a job."""
+    """Encode a job as MessagePack for the engine's process."""
     return msgspec.msgpack.encode(job)
 
 

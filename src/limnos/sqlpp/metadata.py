@@ -117,7 +117,7 @@ def _dataset_record(one: MetadataObject) -> Fields:
 
 
 def _external_record(one: MetadataObject) -> Fields:
-    """An external dataset."""
+    """Return the Metadata record of an external dataset."""
     (statement,) = statements_of(one.statements, tree.CreateExternalDataset)
     details: Fields = {
         "ExternalDetails": {
@@ -301,7 +301,7 @@ def _dependencies(text: str) -> Value:
 
 
 def _synonym_record(one: MetadataObject) -> Fields:
-    """A synonym."""
+    """Return the Metadata record of a synonym."""
     path = one.path
     (statement,) = statements_of(one.statements, tree.CreateSynonym)
     target = statement.target.parts

@@ -27,7 +27,7 @@ NUMBERED = ("",)
 
 
 class ScanRequirement(Struct, frozen=True):
-    """What a scan must return. `fields` None: whole objects. `limit` None: all of them."""
+    """The objects that a scan must return. `fields` None: whole objects. `limit` None: all of them."""
 
     dataverse: tuple[str, ...]
     name: str

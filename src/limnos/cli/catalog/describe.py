@@ -123,7 +123,7 @@ def _owner(client: Client, path: str, *, kind: str) -> dict[str, object]:
 
 
 def _protection(client: Client, path: str, *, kind: str) -> dict[str, object]:
-    """Return what protects the object. An error of the server leaves the field out."""
+    """Return the object that protects this one from drops. An error of the server leaves the field out."""
     try:
         protector = client.protection.get(path, kind=kind)
     except (ClientError, ArgumentError):  # objects directly in a catalog have another full name

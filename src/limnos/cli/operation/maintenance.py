@@ -93,7 +93,7 @@ def run(path: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show what the server does by itself, and the last operations on tables that you may modify.
+    """Show the server's automatic maintenance, and the last operations on tables that you may modify.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ _MEDIA: Final = {"proto": "application/x-protobuf", "json": "application/x-ndjso
 
 
 class ExportPart(NamedTuple):
-    """Consecutive records, as they are in the file."""
+    """Consecutive records of the export file, byte for byte."""
 
     records: int
     data: bytes
@@ -78,7 +78,7 @@ def drop_first_records(part: ExportPart, count: int, *, form: ExportForm) -> Exp
 
 
 def _end_of(buffer: bytearray, at: int, *, form: ExportForm) -> int | None:
-    """Return where the record at `at` ends; None if it is incomplete."""
+    """Return the offset at which the record at `at` ends; None if it is incomplete."""
     if form == "json":
         end = buffer.find(b"\n", at)
         return None if end < 0 else end + 1

@@ -27,12 +27,12 @@ class Lineage(Resource[S]):
 
     @verb
     def up(self, path: str | Sequence[str], *, column: str | None = None, depth: int = 1) -> Flow[LineageGraph]:
-        """Return what a table, view or column comes from, up to `depth` steps."""
+        """Return the sources of a table, view or column, up to `depth` steps."""
         return (yield from self._graph(path, column, depth=depth, direction="up"))
 
     @verb
     def down(self, path: str | Sequence[str], *, column: str | None = None, depth: int = 1) -> Flow[LineageGraph]:
-        """Return what comes from a table, view or column, up to `depth` steps."""
+        """Return the objects derived from a table, view or column, up to `depth` steps."""
         return (yield from self._graph(path, column, depth=depth, direction="down"))
 
     def _graph(

@@ -21,7 +21,7 @@ class NamespaceNames(Resource[S]):
 
     @verb
     def check(self, catalog: str, *, separator: str | None = None) -> Flow[NameCheck]:
-        """Return which names contain a separator, by default the server's."""
+        """Return the names that contain a separator, by default the server's."""
         return call("GET", self._url(catalog), answer=NameCheck, query={"separator": separator})
 
     @verb

@@ -30,7 +30,9 @@ class Protection(Resource[S]):
 
     @verb
     def get(self, path: str | Sequence[str], *, kind: str) -> Flow[Protector | None]:
-        """Return what protects a catalog, namespace, table or view: itself or an ancestor; None if nothing does."""
+        """Return the object that protects a catalog, namespace, table or view: itself or an ancestor; None if nothing
+        does.
+        """
         response = yield from call("GET", (yield from self._url(path, kind)), answer=_ProtectionResponse)
         return (
             None

@@ -19,13 +19,13 @@ from limnos.names import display
 
 
 class Maintenance(Resource[S]):
-    """What Iceberg tables need, why, and what was done."""
+    """Calls that plan, explain and report the maintenance of Iceberg tables."""
 
     __slots__ = ()
 
     @verb
     def plan(self, catalog: str) -> Flow[tuple[MaintenanceFinding, ...]]:
-        """Return what the tables of a catalog need, the greatest need first."""
+        """Return the maintenance findings of a catalog's tables, the most urgent first."""
         url, after = self.own_url("catalogs", catalog, "maintenance", "findings"), None
         findings: list[MaintenanceFinding] = []
         while True:
@@ -37,7 +37,7 @@ class Maintenance(Resource[S]):
 
     @verb
     def explain(self, path: str | Sequence[str]) -> Flow[MaintenanceReport]:
-        """Return what a table needs, which policies apply to it, and what keeps its snapshots."""
+        """Return a table's findings, its effective policies, and the reasons that keep its snapshots."""
         parts = parts_of(path, least=3)
         url = self.own_url("catalogs", parts[0], "maintenance", "table")
         return call("GET", url, answer=MaintenanceReport, query={"table": display.render(parts[1:])})
@@ -52,6 +52,6 @@ class Maintenance(Resource[S]):
 
     @verb
     def status(self, catalog: str, *, before: int | None = None) -> Flow[MaintenanceStatus]:
-        """Return what the server does of its own accord, and operations, newest first, `before` an id."""
+        """Return the server's automatic maintenance, and operations, newest first, `before` an id."""
         url = self.own_url("catalogs", catalog, "maintenance", "operations")
         return call("GET", url, answer=MaintenanceStatus, query={"before": None if before is None else str(before)})

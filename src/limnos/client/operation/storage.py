@@ -10,7 +10,7 @@ from limnos.client.values import SecretKeys, StorageCheckResult
 
 
 class Storage(Resource[S]):
-    """Storage of catalogs."""
+    """Calls that check catalogs' storage."""
 
     __slots__ = ()
 

@@ -96,7 +96,7 @@ def principal(result: Principal) -> ExportRecord:
 
 
 def metalake(node: Node, *, owner_id: int | None) -> ExportRecord:
-    """The metalake."""
+    """Encode the metalake as an export message."""
     record = cast("MetalakeRecord", node.record)
     message = schema_pb2.Metalake(
         id=node.id, name=node.name, comment=record.comment, properties=record.properties, audit_info=_audit(node),

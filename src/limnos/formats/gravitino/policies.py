@@ -49,7 +49,7 @@ class CompactionContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True,
 class SnapshotExpirationContent(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
 ):
-    """How long snapshots of tables are kept."""
+    """The content of a policy that expires snapshots of tables."""
 
     older_than_days: int | None = None
     retain_last: int | None = None
@@ -61,7 +61,7 @@ class SnapshotExpirationContent(
 class OrphanFileRemovalContent(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
 ):
-    """When files that no snapshot names are removed."""
+    """The content of a policy that removes files which no snapshot names."""
 
     older_than_days: int | None = None
     location: str | None = None

@@ -374,7 +374,7 @@ def _apply(draft: SchemaDraft, change: ColumnChange, *, stored: IcebergTableMeta
 
 
 def _fields_in_use(stored: IcebergTableMetadata) -> dict[object, str]:
-    """What uses a field, by its id: the table's partitioning or sort order."""
+    """Return the use of each field by its id: the table's partitioning or its sort order."""
     results: dict[object, str] = {}
     for what, holder in (("the sort order", stored.order), ("the partitioning", stored.spec)):
         fields = holder.get("fields")

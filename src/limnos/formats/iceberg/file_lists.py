@@ -49,7 +49,7 @@ class FilePage(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SnapshotFiles(msgspec.Struct, frozen=True, array_like=True):
-    """Where a snapshot lists its manifests: in a manifest list, or (format version 1) in the snapshot itself."""
+    """The location of a snapshot's list of manifests: a file, or (format version 1) the snapshot itself."""
 
     snapshot_id: int
     manifest_list: str | None
@@ -183,7 +183,7 @@ def offloaded_files(data: bytes, requested: bytes) -> list[bytes]:
 
 
 def offloaded_added(request: bytes) -> list[bytes]:
-    """Return what a commit adds: the request's body in, JSON of `AddedSnapshots` out. Raises BadRequest."""
+    """Read the snapshots that a commit adds: the request's body in, JSON of `AddedSnapshots` out. Raises BadRequest."""
     try:
         updates = msgspec.json.decode(request, type=_CommitUpdates).updates
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:

@@ -207,7 +207,7 @@ def filter_read(text: bytes) -> list[bytes]:
 
 
 def restrict(body: bytes, bound: bytes) -> list[bytes]:
-    """Reduce a document to what a restricted user may know."""
+    """Reduce a metadata document to the parts that a restricted user may know."""
     terms = msgspec.json.decode(bound, type=read_restrictions.BoundRestrictions)
     return [iceberg_metadata.encode(read_restrictions.restrict_metadata(iceberg_metadata.decode(body), terms))]
 

@@ -74,7 +74,7 @@ class ReadCheckpoint(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Assessment(msgspec.Struct, frozen=True, array_like=True):
-    """The result for one table."""
+    """The result of assessing one table."""
 
     findings: tuple[AssessmentFinding, ...]
     manifest_list: str | None = None
@@ -86,7 +86,7 @@ class Assessment(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ManifestFigures(msgspec.Struct, frozen=True, array_like=True):
-    """What manifests say: their files, and the small data files in partitions that have enough of them."""
+    """Figures from manifests: their files, and the small data files in partitions that have enough of them."""
 
     files: int
     small_files: int
@@ -185,7 +185,7 @@ def _metadata_files(metadata: TableMetadata, size: int, *, version: int) -> list
 
 
 def _read_checkpoints(metadata: TableMetadata) -> tuple[ReadCheckpoint, ...]:
-    """Return what incremental steps have read, by the newest snapshot of `main` that says it."""
+    """Return the sources' snapshots that incremental steps have read, from the newest checkpoint on `main`."""
     if metadata.current is None:
         return ()
     for each in metadata.ancestors(metadata.current.snapshot_id):

@@ -28,7 +28,7 @@ CHECKPOINT_PREFIXES: Final = (
 
 
 class ExpiryRules(NamedTuple):
-    """How long snapshots are kept. None leaves it to the table's properties and Iceberg's defaults."""
+    """The minimum age and number of retained snapshots. None means the table's properties and Iceberg's defaults."""
 
     older_than_ms: int | None = None
     retain_last: int | None = None
@@ -39,7 +39,7 @@ class ExpiryRules(NamedTuple):
 
 
 class ExpiryGuards(NamedTuple):
-    """Snapshots that must stay whatever their age, each with the reason to tell."""
+    """Snapshots that must not expire at any age, each with the reason to report."""
 
     pinned: Mapping[int, str] = {}
     """By runs and scan plans."""

@@ -30,7 +30,7 @@ class ExplanationTerms(msgspec.Struct, array_like=True):
 
 
 class SnapshotFate(msgspec.Struct, frozen=True):
-    """A snapshot, and what keeps it; no reason if it may be removed."""
+    """A snapshot, and the reason that keeps it; no reason if it may be removed."""
 
     snapshot_id: int
     timestamp_ms: int
@@ -38,7 +38,7 @@ class SnapshotFate(msgspec.Struct, frozen=True):
 
 
 class TableExplanation(msgspec.Struct, frozen=True):
-    """What a table's metadata says."""
+    """The facts in a table's metadata that decide on its maintenance."""
 
     snapshots: int
     removable: int

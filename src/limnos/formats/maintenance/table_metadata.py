@@ -47,7 +47,7 @@ class SnapshotRef(msgspec.Struct, rename="kebab", frozen=True):
 
 
 class SnapshotLogEntry(msgspec.Struct, rename="kebab", frozen=True):
-    """When a snapshot became the current one."""
+    """An entry of the snapshot log: a snapshot and the time at which it became the current one."""
 
     snapshot_id: int
     timestamp_ms: int

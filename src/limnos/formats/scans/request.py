@@ -34,7 +34,7 @@ class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=Tru
 
     @property
     def names_fields(self) -> bool:
-        """Whether it refers to columns."""
+        """Whether the request refers to columns."""
         return bool(self.select or self.stats_fields) or bytes(self.filter) not in (b"", b"true")
 
     def check(self) -> None:

@@ -76,7 +76,7 @@ _PREFIXES: Final = (b'"#/components/schemas/', b'"#/components/responses/', b'"o
 
 
 class OpenApiContract(NamedTuple):
-    """The document as it is sent, and its entity tag."""
+    """The served OpenAPI document and its entity tag."""
 
     body: bytes
     etag: bytes

@@ -58,7 +58,7 @@ class Link(msgspec.Struct, frozen=True):
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """What every page shows around its content."""
+    """The parts of a console page around its content."""
 
     base: str
     version: str

@@ -45,7 +45,7 @@ def _template(name: str) -> str | None:
 
 
 def time_ago(at_ms: int | None, now_ms: int) -> str:
-    """Return how long ago a time is, in one unit: `4 min ago`."""
+    """Return the age of a time in one unit: `4 min ago`."""
     if at_ms is None:
         return "never"
     left = max(now_ms - at_ms, 0) // 1000

@@ -119,7 +119,7 @@ def _tag_text(name: str, values: tuple[str, ...]) -> str:
 
 
 def rights_chip(details: ObjectDetails) -> Chip:
-    """Return what the caller may do with an object, in words."""
+    """Return the caller's rights on an object, in words."""
     if not details.is_access_on:
         return Chip("Access control is off", "warn", "alert")
     words = list(dict.fromkeys(word for right, word in _ORDERED if right in details.rights))

@@ -31,13 +31,13 @@ _OF_ONE = (BadRequest, AlreadyExists, NotFound)
 
 
 class UsersAdd(GravitinoRequestBody, frozen=True):
-    """Users to add."""
+    """The body of a request that adds users to a metalake."""
 
     users: list[UserAdd]
 
 
 class UsersRemove(GravitinoRequestBody, frozen=True):
-    """Names of users to remove."""
+    """The body of a request that removes users from a metalake."""
 
     names: list[str]
 

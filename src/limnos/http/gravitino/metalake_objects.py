@@ -94,7 +94,7 @@ class MetalakeObjectRoutes(NamedTuple):
         return ok(**{self.kind.word: self.encode(node)})
 
     def _on(self, attachment: ObjectAttachment) -> dict[str, object]:
-        """Encode one as it is attached to an object."""
+        """Encode an object together with its attachment to another one."""
         values = {"assignmentValues": attachment.values} if self.kind is Kind.TAG else {}
         return {**self.encode(attachment.node), "inherited": attachment.inherited, **values}
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class StatisticsUpdate(GravitinoRequestBody, frozen=True):
-    """Values by name."""
+    """The body of an update: new values by the statistics' names."""
 
     updates: dict[str, object]
 

@@ -19,11 +19,11 @@ IN_USE = "in-use"
 
 
 class VariedUpdate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type"):
-    """One change."""
+    """One element of `updates` in a body; `@type` says which change it is."""
 
 
 class RenameUpdate(VariedUpdate, frozen=True, tag="rename"):
-    """A new name."""
+    """An update that renames the object."""
 
     new_name: str
 

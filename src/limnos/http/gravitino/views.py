@@ -113,7 +113,7 @@ class _ViewSchemaPath(NamedTuple):
         )
 
     def own(self, node: Node, document: MetadataDocument) -> Json:
-        """Encode a view of the tree."""
+        """Encode a view that this server stores, as opposed to one of an external catalog."""
         return self.told(node.name, gravitino_view_of(document.body), audit=dto.audit(node))
 
     def of_source(self, view: source_views.FederatedView, name: str) -> Response:

@@ -62,7 +62,7 @@ class SourceLoadResponse(msgspec.Struct, rename="kebab"):
 
 
 class SourceCredentialsResponse(msgspec.Struct, rename="kebab"):
-    """Renewed credentials."""
+    """The source's response with renewed credentials."""
 
     storage_credentials: list[PrefixCredentials] = []
 
@@ -177,7 +177,7 @@ def _client_configuration(
 
 
 def entries_of(entries: list[PrefixCredentials], *, scope: RequestScope, path: Levels) -> list[dict[str, object]]:
-    """Encode credentials as they are passed on."""
+    """Encode a source's credentials for the caller."""
     return [
         {"prefix": each.prefix, "config": _client_configuration({}, each.config, scope=scope, path=path)}
         for each in entries

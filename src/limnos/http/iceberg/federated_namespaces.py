@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 async def namespaces_list(request: Request, ctx: Context) -> Response:
-    """GET namespaces."""
+    """List namespaces."""
     scope, _ = split_path(request, ctx, 0)
     parent, _ = iceberg.decode_parent(request.query_raw("parent") or b"")
     call = RestCall(f"GET {NAMESPACES}", parent, query=page_of(request))
@@ -39,7 +39,7 @@ async def namespaces_list(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_create(request: Request, ctx: Context) -> Response:
-    """POST namespaces. The source decides about missing parents."""
+    """Create a namespace. The source decides about missing parents."""
     scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), CreateNamespace)
     levels = iceberg.decode_body(body.namespace)
@@ -67,21 +67,21 @@ class _PropertiesUpdate(msgspec.Struct):
 
 
 async def namespace_load(request: Request, ctx: Context) -> Response:
-    """GET a namespace."""
+    """Load the properties of a namespace."""
     scope, thing = _one_namespace(request, ctx, action=Action.NAMESPACE_LOAD_ICEBERG)
     call = RestCall(f"GET {NAMESPACE}", thing.path)
     return _namespace(call, await federation.forward_request(ctx, scope, thing=thing, call=call))
 
 
 async def namespace_exists(request: Request, ctx: Context) -> Response:
-    """HEAD a namespace."""
+    """Check whether a namespace exists: 204 or 404."""
     scope, thing = _one_namespace(request, ctx, action=Action.NAMESPACE_LOAD_ICEBERG)
     await federation.forward_request(ctx, scope, thing=thing, call=RestCall(f"HEAD {NAMESPACE}", thing.path))
     return no_content()
 
 
 async def namespace_drop(request: Request, ctx: Context) -> Response:
-    """DELETE a namespace."""
+    """Drop a namespace."""
     scope, thing = _one_namespace(request, ctx, action=Action.NAMESPACE_DROP)
     await federation.forward_drop(
         ctx, scope, thing=thing, call=RestCall(f"DELETE {NAMESPACE}", thing.path, taken="empty")
@@ -90,7 +90,7 @@ async def namespace_drop(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_properties(request: Request, ctx: Context) -> Response:
-    """POST properties."""
+    """Set and remove properties of a namespace."""
     scope, thing = _one_namespace(request, ctx, action=Action.NAMESPACE_ALTER)
     body = request.decode(await request.body(), UpdateProperties)
     sent = {"removals": list(dict.fromkeys(body.removals or [])), "updates": body.updates or {}}

@@ -61,12 +61,12 @@ class _StageCreateFlag(msgspec.Struct, rename="kebab"):
 
 
 async def tables_list(request: Request, ctx: Context) -> Response:
-    """GET tables of a namespace."""
+    """List the tables of a namespace."""
     return await federated_objects_list(request, ctx, kind=Kind.TABLE, endpoint=f"GET {TABLES}")
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
-    """GET a table; 304 if the source says that the caller has this version."""
+    """Load a table; 304 if the source says that the caller has this version."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     scope = leaf.scope
     mode = request.query("snapshots") or "all"
@@ -87,13 +87,13 @@ async def table_load(request: Request, ctx: Context) -> Response:
 
 
 async def table_exists(request: Request, ctx: Context) -> Response:
-    """HEAD a table."""
+    """Check whether a table exists: 204 or 404."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_EXISTS)
     return await federated_object_exists(ctx, leaf, endpoint=f"HEAD {TABLE}")
 
 
 async def table_create(request: Request, ctx: Context) -> Response:
-    """POST tables: create one, or only stage it."""
+    """Create a table, or only stage its creation."""
     data = await request.body()
     name, stages = request.glance(data, NewTableName).name, request.glance(data, _StageCreateFlag).stage_create
     sent = {**passed_fields_of(request, data, names=_NEW_TABLE), "name": name, "stage-create": stages}
@@ -103,7 +103,7 @@ async def table_create(request: Request, ctx: Context) -> Response:
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
-    """POST register."""
+    """Register a table from an existing metadata file."""
     body = request.decode(await request.body(), RegisterTable)
     sent = {"name": body.name, "metadata-location": body.metadata_location, "overwrite": body.overwrite}
     return await _make_table(
@@ -135,7 +135,7 @@ async def _make_table(request: Request, ctx: Context, *, action: Action, sent: d
 
 
 async def table_commit(request: Request, ctx: Context) -> Response:
-    """POST a table: commit updates, or finish a staged create."""
+    """Commit updates to a table, or finish a staged creation."""
     scope, path = path_of(request, ctx)
     passed_fields = passed_fields_of(request, await request.body(), names=COMMIT)
     sent, makes = commit_of(
@@ -148,7 +148,7 @@ async def table_commit(request: Request, ctx: Context) -> Response:
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
-    """DELETE a table. The flag to delete its files is passed on."""
+    """Drop a table. The flag to delete its files is passed on."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     query = (("purgeRequested", "true"),) if request.query_flag("purgeRequested") else ()
     await federation.forward_drop(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(f"DELETE {TABLE}", query=query))
@@ -156,7 +156,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def table_unregister(request: Request, ctx: Context) -> Response:
-    """POST unregister."""
+    """Forget a table and keep its files."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     call = leaf.call(f"POST {TABLE}/unregister")
     return source_commit_response(
@@ -165,12 +165,12 @@ async def table_unregister(request: Request, ctx: Context) -> Response:
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:
-    """POST rename of a table."""
+    """Rename a table."""
     return await federated_object_rename(request, ctx, kind=Kind.TABLE, endpoint="POST /tables/rename")
 
 
 async def metrics_report(request: Request, ctx: Context) -> Response:
-    """POST metrics: passed on to the source, which holds the table."""
+    """Pass a metrics report on to the source of the table."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     report = request.decode(await request.body(), dict[str, object])
     call = leaf.call(f"POST {TABLE}/metrics", body=msgspec.json.encode(report))
@@ -179,7 +179,7 @@ async def metrics_report(request: Request, ctx: Context) -> Response:
 
 
 async def credentials_load(request: Request, ctx: Context) -> Response:
-    """GET a table's renewed credentials, for a caller who may have them."""
+    """Return a table's renewed credentials to a caller who may have them."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_LOAD)
     scope, thing, exists = leaf.scope, leaf.thing, leaf.call(f"HEAD {TABLE}")
     offered = CREDENTIALS in await federation.endpoints_of_source(ctx, scope)
@@ -193,7 +193,7 @@ async def credentials_load(request: Request, ctx: Context) -> Response:
 
 
 async def transaction_commit(request: Request, ctx: Context) -> Response:
-    """POST transactions/commit: all commits are decided here, and carried out by the source as one."""
+    """Commit changes to several tables. This server decides on each; the source executes them as one transaction."""
     scope, _ = split_path(request, ctx, 0)
     changes, sent = [], []
     for each in request.glance(await request.body(), LargeTransaction).table_changes:

@@ -44,12 +44,12 @@ _NEW_VIEW: Final = ("schema", "view-version", "location", "properties")
 
 
 async def views_list(request: Request, ctx: Context) -> Response:
-    """GET views of a namespace."""
+    """List the views of a namespace."""
     return await federated_objects_list(request, ctx, kind=Kind.VIEW, endpoint=f"GET {VIEWS}")
 
 
 async def view_create(request: Request, ctx: Context) -> Response:
-    """POST views."""
+    """Create a view."""
     data = await request.body()
     name = new_view_name(request, request.glance(data, NewTableName).name)
     return await _make_view(
@@ -58,7 +58,7 @@ async def view_create(request: Request, ctx: Context) -> Response:
 
 
 async def view_register(request: Request, ctx: Context) -> Response:
-    """POST register-view."""
+    """Register a view from an existing metadata file."""
     body = request.decode(await request.body(), RegisterView)
     sent: dict[str, object] = {"metadata-location": body.metadata_location}
     name = new_view_name(request, body.name)
@@ -76,7 +76,7 @@ async def _make_view(request: Request, ctx: Context, *, name: str, sent: dict[st
 
 
 async def view_load(request: Request, ctx: Context) -> Response:
-    """GET a view."""
+    """Load a view."""
     leaf = federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_LOAD)
     call = leaf.call(f"GET {VIEW}")
     return _view(call, await federation.forward_request(ctx, leaf.scope, thing=leaf.thing, call=call))
@@ -89,13 +89,13 @@ def _view(call: RestCall, reply: RestReply) -> Response:
 
 
 async def view_exists(request: Request, ctx: Context) -> Response:
-    """HEAD a view."""
+    """Check whether a view exists: 204 or 404."""
     leaf = federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_EXISTS)
     return await federated_object_exists(ctx, leaf, endpoint=f"HEAD {VIEW}")
 
 
 async def view_replace(request: Request, ctx: Context) -> Response:
-    """POST a view."""
+    """Replace a view."""
     leaf = federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_ALTER)
     passed_fields, path = passed_fields_of(request, await request.body(), names=COMMIT), leaf.thing.path
     sent = {**passed_fields, "identifier": {"namespace": path[:-1], "name": path[-1]}}
@@ -104,12 +104,12 @@ async def view_replace(request: Request, ctx: Context) -> Response:
 
 
 async def view_drop(request: Request, ctx: Context) -> Response:
-    """DELETE a view."""
+    """Drop a view."""
     leaf = federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_DROP)
     await federation.forward_drop(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(f"DELETE {VIEW}"))
     return no_content()
 
 
 async def view_rename(request: Request, ctx: Context) -> Response:
-    """POST rename of a view."""
+    """Rename a view."""
     return await federated_object_rename(request, ctx, kind=Kind.VIEW, endpoint="POST /views/rename")

@@ -54,7 +54,7 @@ def properties_of(record: NamespaceRecord) -> dict[str, str]:
 
 
 async def namespaces_list(request: Request, ctx: Context) -> Response:
-    """GET namespaces: the direct children of `parent`, as full paths."""
+    """List namespaces: the direct children of `parent`, as full paths."""
     scope, _ = split_path(request, ctx, 0)
     parent, again = iceberg.decode_parent(request.query_raw("parent") or b"")
     page_request = page_request_of(request)
@@ -72,7 +72,7 @@ async def namespaces_list(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_create(request: Request, ctx: Context) -> Response:
-    """POST namespaces: missing parents are created too, all or nothing, unless the query says `parents=false`."""
+    """Create a namespace with its missing parents, all or none, unless the query says `parents=false`."""
     scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), CreateNamespace)
     levels = iceberg.decode_body(body.namespace)
@@ -101,7 +101,7 @@ async def replay_namespace_create(request: Request, ctx: Context, namespace_id: 
 
 
 async def namespace_load(request: Request, ctx: Context) -> Response:
-    """GET a namespace."""
+    """Load the properties of a namespace."""
     scope, params = split_path(request, ctx, 1)
     levels = levels_of(params[0])
     action = Action.NAMESPACE_LOAD_ICEBERG
@@ -112,7 +112,7 @@ async def namespace_load(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_exists(request: Request, ctx: Context) -> Response:
-    """HEAD a namespace."""
+    """Check whether a namespace exists: 204 or 404."""
     scope, params = split_path(request, ctx, 1)
     levels = levels_of(params[0])
     action = Action.NAMESPACE_LOAD_ICEBERG
@@ -121,7 +121,7 @@ async def namespace_exists(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_drop(request: Request, ctx: Context) -> Response:
-    """DELETE a namespace, which must be empty."""
+    """Drop an empty namespace."""
     if request.query_flag("cascade"):
         raise BadRequest(
             "Query parameter cascade is not supported, so nothing was dropped: drop what is in the namespace first, then the "
@@ -133,7 +133,7 @@ async def namespace_drop(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_properties(request: Request, ctx: Context) -> Response:
-    """POST properties: set and remove; the same key in both is 422."""
+    """Set and remove properties of a namespace. The same key in both is refused with 422."""
     scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), UpdateProperties)
     removals, updates = dict.fromkeys(body.removals or []), body.updates or {}

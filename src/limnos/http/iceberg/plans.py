@@ -62,7 +62,7 @@ class FetchTasks(msgspec.Struct, rename="kebab"):
 
 
 async def scan_plan(request: Request, ctx: Context) -> Response:
-    """POST plan: the files of a scan, or the tasks to fetch for them."""
+    """Plan a scan: return its files, or the tasks by which to fetch them."""
     data = await request.body()
     request.decode(data, dict)  # also checks that the ignored fields are JSON
     scan_request = request.decode(data, ScanRequest)
@@ -77,7 +77,7 @@ async def scan_plan(request: Request, ctx: Context) -> Response:
 
 
 async def plan_load(request: Request, ctx: Context) -> Response:
-    """GET a plan, with the part that is computed so far."""
+    """Load a scan plan with the part that is already computed."""
     seen = await _find_plan_target(request, ctx)
     try:
         planned = await run_while_connected(
@@ -90,14 +90,14 @@ async def plan_load(request: Request, ctx: Context) -> Response:
 
 
 async def plan_cancel(request: Request, ctx: Context) -> Response:
-    """DELETE a plan."""
+    """Cancel a scan plan."""
     seen = await _find_plan_target(request, ctx)
     await scan_plans.plan_cancel(ctx, seen.scanned, plan_id=seen.plan_id)
     return no_content()
 
 
 async def tasks_load(request: Request, ctx: Context) -> Response:
-    """POST tasks: the files of one task of a plan."""
+    """Return the files of one task of a scan plan."""
     body = request.decode(await request.body(), FetchTasks)
     seen = await _find_plan_target(request, ctx)
     tasks = await run_while_connected(request.is_gone, scan_plans.tasks_load(ctx, seen.scanned, task=body.plan_task))

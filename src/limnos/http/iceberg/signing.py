@@ -47,7 +47,7 @@ def is_signing_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) 
 
 
 async def sign_request(request: Request, ctx: Context) -> Response:
-    """POST sign: return a signature for a request to the object store, if it touches only files that the caller may
+    """Return a signature for a request to the object store, if it touches only files that the caller may
     access.
     """
     scope, params = split_path(request, ctx, 2)

@@ -149,7 +149,7 @@ class RenameTable(msgspec.Struct):
 
 
 async def tables_list(request: Request, ctx: Context) -> Response:
-    """GET tables of a namespace."""
+    """List the tables of a namespace."""
     scope, params = split_path(request, ctx, 1)
     namespace = levels_of(params[0])
     page_request = page_request_of(request)
@@ -166,7 +166,7 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 
 async def table_load(request: Request, ctx: Context) -> Response:
-    """GET a table; 304 if the caller has this version. The decision comes first."""
+    """Load a table; 304 if the caller has this version. The decision comes first."""
     scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
     through = referencing_views_of(request) if request.query_string else ()
@@ -250,7 +250,7 @@ async def _refs_only(ctx: Context, document: MetadataDocument) -> bytes:
 
 
 async def table_exists(request: Request, ctx: Context) -> Response:
-    """HEAD a table."""
+    """Check whether a table exists: 204 or 404."""
     scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
 
@@ -268,7 +268,7 @@ async def table_exists(request: Request, ctx: Context) -> Response:
 
 
 async def table_create(request: Request, ctx: Context) -> Response:
-    """POST tables: create one, or only stage it."""
+    """Create a table, or only stage its creation."""
     scope, params = split_path(request, ctx, 1)
     data = await request.body()
     namespace, delegates = levels_of(params[0]), delegates_of(request)
@@ -297,7 +297,7 @@ async def table_create(request: Request, ctx: Context) -> Response:
 
 
 async def table_register(request: Request, ctx: Context) -> Response:
-    """POST register: create a table from an existing metadata file."""
+    """Create a table from an existing metadata file."""
     scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), RegisterTable)
     namespace, name = levels_of(params[0]), check_part(body.name)
@@ -310,7 +310,7 @@ async def table_register(request: Request, ctx: Context) -> Response:
 
 
 async def table_commit(request: Request, ctx: Context) -> Response:
-    """POST a table: commit updates, or finish a staged create."""
+    """Commit updates to a table, or finish a staged creation."""
     scope, params = split_path(request, ctx, 2)
     data = await request.body()
     large = len(data) > REQUEST_BYTES_MAX
@@ -370,7 +370,7 @@ async def _reload_table(
 
 
 async def table_drop(request: Request, ctx: Context) -> Response:
-    """DELETE a table, with `purgeRequested` also its files."""
+    """Drop a table, with `purgeRequested` also its files."""
     scope, params = split_path(request, ctx, 2)
     purge = request.query_flag("purgeRequested")
     await tables.table_drop(ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), purge=purge)
@@ -378,7 +378,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def table_unregister(request: Request, ctx: Context) -> Response:
-    """POST unregister: forget a table, keep its files, and return its last state."""
+    """Forget a table, keep its files, and return its last state."""
     scope, params = split_path(request, ctx, 2)
     documents: list[MetadataDocument] = []
     ctx.keep_answer(lambda _: _unregister_body(documents[-1]))  # a repetition cannot load the table any more
@@ -394,7 +394,7 @@ def _unregister_body(document: MetadataDocument) -> bytes:
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:
-    """POST rename: another name, another namespace, or both."""
+    """Move to another name, another namespace, or both."""
     scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), RenameTable)
     source, target = (
@@ -416,7 +416,7 @@ def _with_rename_hint(error: NotFound, scope: RequestScope, target: Levels) -> N
 
 
 async def metrics_report(request: Request, ctx: Context) -> Response:
-    """POST metrics: accepted from a caller who may load the table, and stored after the response."""
+    """Accept a metrics report from a caller who may load the table, and stored after the response."""
     scope, params = split_path(request, ctx, 2)
     data = await request.body()
     body = request.decode(data, MetricsReport)

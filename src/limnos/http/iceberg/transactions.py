@@ -50,7 +50,7 @@ class TableChange(msgspec.Struct):
 
 
 class CommitTransaction(msgspec.Struct, rename="kebab"):
-    """The body."""
+    """The body of a transaction: one commit for each table."""
 
     table_changes: list[TableChange]
 
@@ -64,13 +64,13 @@ class LargeTableChange(msgspec.Struct):
 
 
 class LargeTransaction(msgspec.Struct, rename="kebab"):
-    """A large body."""
+    """A transaction's body that is too large to decode on the event loop."""
 
     table_changes: list[LargeTableChange]
 
 
 async def transaction_commit(request: Request, ctx: Context) -> Response:
-    """POST transactions/commit."""
+    """Commit changes to several tables, all or none."""
     scope, _ = split_path(request, ctx, 0)
     data = await request.body()
     if len(data) > REQUEST_BYTES_MAX:

@@ -50,7 +50,7 @@ def is_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
 
 
 async def credentials_load(request: Request, ctx: Context) -> Response:
-    """GET a table's renewed credentials; none if the catalog vends none, or not to this caller."""
+    """Return a table's renewed credentials; none if the catalog vends none, or not to this caller."""
     scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
     through = referencing_views_of(request) if request.query_string else ()

@@ -82,7 +82,7 @@ class RegisterView(msgspec.Struct, rename="kebab"):
 
 
 async def views_list(request: Request, ctx: Context) -> Response:
-    """GET views of a namespace."""
+    """List the views of a namespace."""
     scope, params = split_path(request, ctx, 1)
     namespace = levels_of(params[0])
     page_request = page_request_of(request)
@@ -92,7 +92,7 @@ async def views_list(request: Request, ctx: Context) -> Response:
 
 
 async def view_create(request: Request, ctx: Context) -> Response:
-    """POST views: create one."""
+    """Create a view."""
     scope, params = split_path(request, ctx, 1)
     data = await request.body()
     if len(data) > REQUEST_BYTES_MAX:
@@ -107,7 +107,7 @@ async def view_create(request: Request, ctx: Context) -> Response:
 
 
 async def view_register(request: Request, ctx: Context) -> Response:
-    """POST register-view: create a view from an existing metadata file."""
+    """Create a view from an existing metadata file."""
     scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), RegisterView)
     state = await iceberg_views.view_register(
@@ -118,7 +118,7 @@ async def view_register(request: Request, ctx: Context) -> Response:
 
 
 async def view_load(request: Request, ctx: Context) -> Response:
-    """GET a view."""
+    """Load a view."""
     scope, params = split_path(request, ctx, 2)
     namespace, name, through = levels_of(params[0]), name_of(params[1]), referencing_views_of(request)
     return _load_response(
@@ -127,7 +127,7 @@ async def view_load(request: Request, ctx: Context) -> Response:
 
 
 async def view_exists(request: Request, ctx: Context) -> Response:
-    """HEAD a view."""
+    """Check whether a view exists: 204 or 404."""
     scope, params = split_path(request, ctx, 2)
     namespace, name = levels_of(params[0]), name_of(params[1])
     await ctx.read(scope, lambda request_view: views.view_exists(request_view, namespace, name))
@@ -135,7 +135,7 @@ async def view_exists(request: Request, ctx: Context) -> Response:
 
 
 async def view_replace(request: Request, ctx: Context) -> Response:
-    """POST a view: apply updates to it."""
+    """Apply updates to a view."""
     scope, params = split_path(request, ctx, 2)
     data = await request.body()
     namespace, name = levels_of(params[0]), name_of(params[1])
@@ -175,14 +175,14 @@ async def _reload_view(
 
 
 async def view_drop(request: Request, ctx: Context) -> Response:
-    """DELETE a view."""
+    """Drop a view."""
     scope, params = split_path(request, ctx, 2)
     await views.view_drop(ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]))
     return no_content()
 
 
 async def view_rename(request: Request, ctx: Context) -> Response:
-    """POST rename: another name, another namespace, or both."""
+    """Move to another name, another namespace, or both."""
     scope, _ = split_path(request, ctx, 0)
     body = request.decode(await request.body(), RenameTable)
     source, target = (

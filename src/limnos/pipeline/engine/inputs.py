@@ -48,7 +48,7 @@ class StepInputs:
     opened: tuple[OpenedSource, ...] = ()
 
     def release(self) -> None:
-        """Free what the sources hold."""
+        """Free the connections and files that the sources hold."""
         for source in self.opened:
             source.release()
 

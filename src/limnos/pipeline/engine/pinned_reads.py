@@ -34,7 +34,7 @@ _DEPTH_MAX = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PinnedRead:
-    """How a step reads a table: the text that replaces its name in a query."""
+    """A read of a table at a pinned snapshot: the text that replaces its name in a query."""
 
     pin: ReadPin
     text: str

@@ -35,7 +35,7 @@ class OpenedSource:
     """The last published run read exactly this state."""
 
     def release(self) -> None:
-        """Drop the temporary view and free what the reader holds."""
+        """Drop the temporary view and free the reader's resources."""
         self.read.frame.sparkSession.catalog.dropTempView(self.name)
         self.read.release()
 

@@ -119,7 +119,7 @@ def resume_run(
 
 
 def diff_run(run: str, *, connection: ServerConnection, spark: SparkOptions, rows: int) -> tuple[BranchDifference, ...]:
-    """Return what publishing a run would change, table by table."""
+    """Return the changes that publishing a run would make, table by table."""
     with connection.client() as client:
         seen = client.runs.load(run)
         keys = _keys(client.pipelines.load(seen.pipeline, version=seen.version).declaration or {})

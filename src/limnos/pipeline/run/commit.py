@@ -125,7 +125,7 @@ def _load_heads(client: Client, table: Parts, *, patience: RetryPolicy) -> Table
 
 
 def _difference(branch: StepBranch, heads: TableHeads | None) -> MovedOutput | None:
-    """Describe how an output differs from its state when the run began; None if it does not."""
+    """Describe the change of an output since the run began; None if it is unchanged."""
     path = ".".join(branch.table)
     if heads is None:
         return MovedOutput(branch, f"{path} was dropped or renamed during the run", gone=True)
@@ -150,7 +150,7 @@ def _schema(heads: TableHeads) -> int | None:
 
 
 def _writer(heads: TableHeads) -> str:
-    """Describe who wrote the head of `main`, and when, from its snapshot."""
+    """Describe the writer and the time of the head of `main`, from its snapshot."""
     snapshot = heads.snapshot(heads.main)
     summary = snapshot.get("summary") or {}
     words = []

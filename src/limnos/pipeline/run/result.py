@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class EndReason(Enum):
-    """Why a run ended. The values are stable and appear in JSON."""
+    """The reason for a run's end. The values are stable and appear in JSON."""
 
     DONE = "done"
     """Published, or with `--hold` ready to be published."""

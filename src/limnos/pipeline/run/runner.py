@@ -406,7 +406,7 @@ class AttemptRunner:
         return self._end("cancelled", why, message=words)
 
     def _away(self, error: BaseException) -> RunResult:
-        """The server is unreachable, so the end cannot be recorded. The lease expires by itself."""
+        """Return the result for an unreachable server: the end cannot be recorded, and the lease expires."""
         message = f"{_error_text(error)}. When it is back: `limnos pipeline show {self.work.run}` says whether it was published"
         return self._ended(
             "lost", EndReason.AWAY, message=f"{message}, `limnos pipeline resume {self.work.run}` goes on"

@@ -44,7 +44,7 @@ _BUSY_PAUSE_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunMeans:
-    """What a run needs: two clients of the same server and caller, an engine, a stop signal, and a listener."""
+    """The resources of a run: two clients of the same server and caller, an engine, a stop signal, and a listener."""
 
     client: Client
     heart: Client
@@ -219,7 +219,7 @@ class StepIntent:
 def intents(
     pipeline: Pipeline, means: RunMeans, *, parameters: Mapping[str, object], options: RunOptions
 ) -> tuple[StepIntent, ...]:
-    """Return what a run would do, without running it. Raises as `start` does."""
+    """Return the planned actions of a run, without running it. Raises as `start` does."""
     parameter_values(pipeline, parameters)
     patience = RetryPolicy(options.away_s, stop=means.stop)
     reads = found_by_engine(lambda: means.engine.reads(pipeline), patience=patience)
@@ -270,7 +270,7 @@ def lease_holder() -> str:
 
 
 def began_at(run: Run) -> datetime:
-    """Return when the run began, by the store's clock. A resumed run keeps it."""
+    """Return the start time of the run, by the store's clock. A resumed run keeps it."""
     return datetime.fromisoformat(run.started_at) if run.started_at else datetime.now(UTC)
 
 

@@ -202,7 +202,7 @@ async def position_restrict(ctx: Context, position: FeedPosition) -> FeedPositio
 
 
 async def _own_of(ctx: Context, zones: Collection[int], *, home: int) -> set[int]:
-    """Return which zones are the home itself, or are or were its catalogs."""
+    """Return the zones that belong to the home: itself, and its present and former catalogs."""
     node_positions = await ctx.look_up(partial(zones_read, zones))
     return {
         zone

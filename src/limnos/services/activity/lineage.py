@@ -61,7 +61,7 @@ class RejectedDataset(NamedTuple):
 
 
 class LineageResult(NamedTuple):
-    """How many edges were stored, and the rejected datasets."""
+    """The number of stored edges, and the rejected datasets."""
 
     kept: int
     left_out: tuple[RejectedDataset, ...]

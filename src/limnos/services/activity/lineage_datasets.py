@@ -50,9 +50,7 @@ ObjectPath = tuple[str, ...]
 
 
 class ResolvedDataset(NamedTuple):
-    """The object of a dataset: one of ours (in a catalog), visible or hidden; a lost one that should be ours; or an
-    external dataset.
-    """
+    """The object of a dataset: an object of this server, visible or hidden; a missing one; or an external dataset."""
 
     dataset: EventDataset
     node_id: int | None = None
@@ -65,7 +63,7 @@ class ResolvedDataset(NamedTuple):
 
     @property
     def is_hidden(self) -> bool:
-        """Whether the caller does not see it, whether or not it exists."""
+        """Whether the object is an object of this server that the caller does not see, or that no longer exists."""
         return self.is_lost or (self.node_id is not None and not self.is_seen)
 
     @property

@@ -200,7 +200,7 @@ class _GraphWalk:
         return _GraphPicture(self, visible_objects).draw(root)
 
     async def _read(self, at: Iterable[GraphPlace], visible_objects: VisibleObjects) -> list[_GraphStep]:
-        """Read the edges of places."""
+        """Read the stored lineage edges that begin or end at the given objects and columns."""
         up = self.question.up
         if not self.by_column:
             edges = await self.ctx.look_up(partial(edges_read, {place[0] for place in at}, up=up, limit=ROWS_MAX))
@@ -233,7 +233,7 @@ class _GraphWalk:
         return NOTHING if names is None else names
 
     async def _look(self, ids: set[int]) -> VisibleObjects:
-        """Read which objects are visible, and which ids are external datasets."""
+        """Read the visible ones of some objects, and the ids of external datasets."""
         self.known |= ids
         unknown = ids - self.outside.keys()
         self.outside |= await self.ctx.look_up(partial(external_datasets_read, unknown))

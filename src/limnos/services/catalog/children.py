@@ -105,7 +105,7 @@ async def children_list(ctx: Context, scope: RequestScope, *, parent: Levels, re
 def _page_or_sources(
     request_view: RequestView, parent: Levels, *, request: ChildrenRequest
 ) -> ChildrenPage | dict[Kind, VisibleSourceNames]:
-    """Return a page; for an external catalog, which names of each kind the caller sees once the source tells them."""
+    """Return a page of children; for an external catalog, the visibility of its source's names by kind."""
     request_view.require_in_use()
     if not (request_view.traits.is_sourced or request_view.traits.is_federated):
         return children_page(request_view, parent, request=request)

@@ -74,7 +74,7 @@ class VersionDelete(msgspec.Struct, frozen=True):
 
 
 def version_label(path: Levels, which: ModelVersionReference) -> str:
-    """Return how messages name a version, such as `version 3 of model a.m`."""
+    """Return the name of a version in messages, such as `version 3 of model a.m`."""
     return f"{'alias' if which.is_alias else 'version'} {which.text} of model {render(path)}"
 
 

@@ -49,7 +49,7 @@ AT_ONCE_MAX: Final = 2
 
 @dataclass(slots=True)
 class ExportCounter:
-    """How many exports run on this node."""
+    """The number of exports that run on this node."""
 
     count: int = 0
 

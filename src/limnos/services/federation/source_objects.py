@@ -46,9 +46,7 @@ C = TypeVar("C")
 
 
 class VisibleSourceNames(NamedTuple):
-    """Which names of a list the caller sees: those in `shown`, and all or none of the names without placeholder
-    node.
-    """
+    """The visible names of a list: those in `shown`, and all or none of the names without placeholder node."""
 
     origin: CatalogSource
     path: Levels
@@ -64,7 +62,7 @@ class VisibleSourceNames(NamedTuple):
 def visible_names_of_container(
     request_view: RequestView, path: Levels, *, chain: SecurableChain, kind: Kind, action: Action
 ) -> VisibleSourceNames:
-    """Return which names of a kind in a container the caller sees, before the source lists them."""
+    """Return a filter for a kind's names in a container: those that the caller sees, before the source lists them."""
     listed = (
         page_of(request_view, action, kind=kind, chain=chain, page_request=ALL_NAMES) if chain[0].id > 0 else EMPTY_PAGE
     )

@@ -126,7 +126,7 @@ async def _abandon_plan(
 
 
 async def _shape(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, query: str) -> Json:
-    """Return how to read and restrict the table's files. `query` is a salt that is unique to the query."""
+    """Return the instructions to read and restrict the table's files. `query` is a salt that is unique to the query."""
     document = scanned.document
     if is_heavy(document):
         (data,) = await ctx.services.offloader.do("iceberg-reading-shape", document.body)

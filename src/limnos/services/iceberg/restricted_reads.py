@@ -40,7 +40,7 @@ _PERMIT: Final = upkeep_permit("limnos")
 
 
 class RestrictedDirectory(NamedTuple):
-    """The directory to which a plan's files are written. `plan` is empty if other plans share it."""
+    """The directory of a scan plan's rewritten files. `plan` is empty if several plans share it."""
 
     location: str
     plan: str

@@ -64,7 +64,7 @@ class FileFinding(NamedTuple):
 
     @property
     def told(self) -> str:
-        """What to do about it."""
+        """The advice for the person who repairs the file."""
         return _ADVICE.get((self.kind, self.problem)) or _WRONG[self.problem]
 
 
@@ -79,7 +79,7 @@ class CheckSlice(NamedTuple):
 
 
 class _SlicePosition(msgspec.Struct, frozen=True, array_like=True):
-    """Where a slice begins: a snapshot by time and id, a manifest in its list, and a file in that manifest."""
+    """The start of a slice: a snapshot by time and id, a manifest in its list, and a file in that manifest."""
 
     timestamp_ms: int = -1
     snapshot_id: int = -1
@@ -159,7 +159,7 @@ def _remaining_snapshots(
 
 
 class _SliceCheck:
-    """One running slice."""
+    """One slice of a table check while it runs."""
 
     def __init__(self, files: TableFiles, *, files_max: int, every: bool) -> None:
         self.files = files

@@ -256,7 +256,7 @@ def _require_valid(tx: Tx, token_id: int) -> None:
 
 
 async def session_extend(ctx: Context) -> str:
-    """Return the user of the caller's session, and extend the session if its last extension is long ago.
+    """Return the user of the caller's session, and extend a session that has not been extended recently.
 
     Raises AuthenticationFailed for a session that has ended.
     """

@@ -90,7 +90,7 @@ async def _check_user(ctx: Context, user: str) -> None:
 
 
 async def _write_user(ctx: Context, metalake: str, *, identity: IssuerIdentity) -> None:
-    """Store what a metalake does not know yet."""
+    """Store the user and memberships that a metalake does not have yet."""
     user = await ctx.read(
         RequestScope(metalake),
         lambda request_view: principal_of(request_view.view, request_view.zone, Kind.USER, identity.user),

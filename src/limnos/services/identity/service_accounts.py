@@ -153,7 +153,7 @@ async def secret_end(ctx: Context, *, user: str, secret_id: int) -> bool:
 
 
 def secret_update(tx: Tx, permit: Permit[SecretEnd]) -> bool:
-    """Write the end of the secret. Returns whether it was valid."""
+    """Store the time at which the secret ends. Returns whether it was valid."""
     return tx.tokens.end_line(permit.command.secret)
 
 

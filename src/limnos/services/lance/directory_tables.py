@@ -190,7 +190,7 @@ class FolderRows:
             return msgspec.json.decode(await self._folders.workers.ask(worker_task), type=shape)
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Change the table."""
+        """Execute a change of the table."""
         work = FolderRequest()
         async with self._folders.within(work):
             worker_task, _ = await self._errand(question, at=at, work=work, writes=True)

@@ -91,7 +91,7 @@ class TreeRows:
         )
 
     async def changed(self, question: LanceQuestion, *, at: VersionReference, shape: type[T]) -> T:
-        """Change the table."""
+        """Execute a change of the table."""
         return await lance_data.change_files(
             self._ctx, self._scope, levels=self._levels, at=at, question=question, shape=shape
         )

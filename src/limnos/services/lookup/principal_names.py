@@ -32,7 +32,7 @@ def principal_create(
 
 
 class OddName(NamedTuple):
-    """A stored name that a new user, group or role could not have: where it is, and why."""
+    """A stored name that would be refused for a new user, group or role: its location, and the reason."""
 
     metalake: str
     kind: Kind

@@ -84,7 +84,7 @@ FINDINGS = Gauge("limnos_maintenance_findings", "Findings of table maintenance i
 
 
 class AssessmentPosition(msgspec.Struct):
-    """How far the assessment is: the revision of each catalog, and the place in an assessment of all tables."""
+    """The progress of the assessment: the revision of each catalog, and the position in an assessment of all tables."""
 
     epoch: int = 0
     positions: dict[int, int] = {}
@@ -369,7 +369,7 @@ def source_key(metalake_id: int, path: Sequence[str]) -> str:
 
 
 def is_dataset(head: TableHead) -> bool:
-    """Return whether a table belongs to SQL++, which compacts its datasets by itself."""
+    """Return whether a table is a SQL++ dataset: datasets have their own compaction task."""
     record = NODE_RECORDS[Kind.TABLE].read(head.record)
     return isinstance(record, TableRecord) and bool(record.statements)
 

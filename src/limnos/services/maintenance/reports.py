@@ -74,7 +74,7 @@ class PolicyReport(NamedTuple):
 
 
 class TableReport(NamedTuple):
-    """What one table needs, and why something is or is not done."""
+    """The findings of one table, and the reason why each operation is or is not done."""
 
     explanation: TableExplanation
     findings: tuple[TableFinding, ...]

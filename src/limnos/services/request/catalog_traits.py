@@ -28,7 +28,7 @@ DIRECTORY: Final = "lance-directory"
 
 
 class CatalogTraits(NamedTuple):
-    """A catalog's record and what it implies."""
+    """A catalog's record, and the facts that follow from it."""
 
     record: CatalogRecord
     spaces: Mapping[Kind, str]

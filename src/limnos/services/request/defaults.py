@@ -15,7 +15,7 @@ from limnos.services.request.named_storages import NamedStorages
 
 
 class AuditRules(NamedTuple):
-    """What the audit records: all changes or none, and one of so many reads and refusals, 0 for none."""
+    """The settings of the audit: all changes or none, and one of so many reads and refusals, 0 for none."""
 
     changes: bool = True
     refusals_one_in: int = 1
@@ -27,7 +27,7 @@ class AuditRules(NamedTuple):
 
 
 class MaintenanceDefaults(NamedTuple):
-    """What the server does for tables of its own accord."""
+    """The settings of the server's automatic table maintenance."""
 
     assess: bool = True
     """Whether it finds out what tables need."""

@@ -57,7 +57,9 @@ class NamedStorages(NamedTuple):
         return self.keys.opened(self.stated(properties))
 
     def usable(self, properties: Mapping[str, str]) -> dict[str, str]:
-        """Return what `opened` does. Raises StorageFailed if a secret is still sealed."""
+        """Return the settings of a named storage with decrypted secrets. Raises StorageFailed if a secret is still
+        sealed.
+        """
         results = self.opened(properties)
         check_usable(results)
         return results

@@ -30,7 +30,7 @@ PACKED_BYTES_MAX = 32 << 10
 
 
 class WorkOffloader(Protocol):
-    """Runs offloaded work."""
+    """Runs named functions on large documents outside of the event loop."""
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
         """Run an offloaded function by its name; cancelling the call ends the work.

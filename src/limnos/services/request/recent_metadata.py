@@ -43,7 +43,7 @@ class RecentMetadata:
         )
 
     def put(self, document: MetadataDocument, metadata: Json) -> None:
-        """Cache what a commit built, unless it is too large; the oldest entries are removed when the cache is full."""
+        """Cache a commit's metadata unless it is too large; the oldest entries are removed when the cache is full."""
         size = len(document.body)
         if size > BODY_BYTES_MAX:
             return

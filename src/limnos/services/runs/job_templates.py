@@ -162,6 +162,6 @@ def refuse_busy(runs: list[PipelineRun], name: str, *, now_ms: int, but: int = 0
 
 
 def describe_busy_run(run: PipelineRun) -> str:
-    """Return which run it is, whose, who holds it and since when."""
+    """Describe a run in progress for a message: its id, user, attempt, process and start time."""
     since = datetime.fromtimestamp((run.resumed_at or run.started_at) // 1000, UTC).isoformat().replace("+00:00", "Z")
     return f"run {run.uuid} of {run.user}, attempt {run.attempt}, held by {run.holder} since {since}"

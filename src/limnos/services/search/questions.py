@@ -30,7 +30,7 @@ _KEYS: Final = frozenset({"tag", "owner", "kind", "format", "in"})
 
 
 class SearchQuestion(NamedTuple):
-    """What is searched.
+    """A parsed search.
 
     - `words`: folded words, all of which must be met.
     - `path`: the parts of the text as a path; empty if it is none.

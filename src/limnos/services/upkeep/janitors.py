@@ -94,7 +94,7 @@ def version_within(name: str, watch: OrphanWindow) -> int | None:
 
 
 def is_table_within(name: str, watch: OrphanWindow) -> bool:
-    """Return whether a directory's name is a UUID of ours from the window."""
+    """Return whether a directory's name is a time-ordered UUID made within the orphan window."""
     match = _DIRECTORY.fullmatch(name)
     return match is not None and watch.covers(int(match[1], 16))
 

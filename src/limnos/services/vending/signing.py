@@ -71,7 +71,7 @@ def is_catalog_signing(ctx: Context, catalog: CatalogRecord) -> bool:
 
 
 async def table_signing(ctx: Context, scope: RequestScope, *, levels: Levels) -> RequestSigning | None:
-    """Return how requests to a table's files are signed for the caller; None if they are not."""
+    """Return the signing configuration for a table's files and this caller; None if requests are not signed."""
 
     def look(request_view: RequestView) -> RequestSigning | None:
         node, chain = request_view.find(levels, Kind.TABLE)

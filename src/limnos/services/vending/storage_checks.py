@@ -81,7 +81,7 @@ async def storage_check(ctx: Context, scope: RequestScope) -> StorageCheck:
 
 
 class _StorageCheckRun:
-    """One running check."""
+    """One storage check while it runs."""
 
     def __init__(self, ctx: Context, place: CatalogStorage, *, at: str) -> None:
         self.ctx = ctx

@@ -59,7 +59,7 @@ class ArrowSink:
             self._held, self._size = [], 0
 
     def close(self) -> None:
-        """Send the rest."""
+        """Send the buffered rest of the Arrow stream."""
         self.flush()
         self.closed = True
 

@@ -77,9 +77,9 @@ class EmptyNameResolver:
         return dataverse == ("Default",)
 
     def resolve(self, dataverse: Dataverse, name: str) -> None:
-        """None."""
+        """Return None: no source is known."""
         return
 
     def function(self, dataverse: Dataverse, name: str, *, arity: int) -> None:
-        """None."""
+        """Return None: no function is known."""
         return

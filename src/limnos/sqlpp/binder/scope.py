@@ -33,7 +33,7 @@ class SlotCounter:
         self.count = 0
 
     def new(self) -> int:
-        """The next number."""
+        """Return the next free slot number."""
         self.count += 1
         return self.count - 1
 

@@ -82,7 +82,7 @@ class CallParser(ExpressionParser):
         return self.over(from_end, nulls)
 
     def over(self, from_end: Literal["first", "last"] | None, nulls: Literal["respect", "ignore"] | None) -> Window:
-        """`OVER [variable AS] (…)`"""  # noqa: D415
+        """Parse `OVER [variable AS] (…)`."""
         self.enter()
         at = self.expect("OVER").place
         variable = None
@@ -111,7 +111,7 @@ class CallParser(ExpressionParser):
         return GroupVariable(at, name, fields)
 
     def named_field(self) -> NamedField:
-        """`variable AS name`"""  # noqa: D415
+        """Parse `variable AS name`."""
         at = self.at
         variable = self.identifier()
         self.expect("AS")

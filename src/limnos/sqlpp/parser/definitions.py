@@ -45,7 +45,7 @@ class DefinitionParser(TypeParser):
         return tree.CreateDataverse(at, name, self.if_not_exists(is_parsed=if_not_exists))
 
     def create_type(self, at: TextPosition) -> tree.CreateType:
-        """CREATE TYPE."""
+        """Parse CREATE TYPE."""
         self.expect("TYPE")
         if_not_exists = self.if_not_exists()
         name = self.name()
@@ -54,7 +54,7 @@ class DefinitionParser(TypeParser):
         return tree.CreateType(at, name, if_not_exists, self.record())
 
     def create_synonym(self, at: TextPosition) -> tree.CreateSynonym:
-        """CREATE SYNONYM."""
+        """Parse CREATE SYNONYM."""
         self.expect("SYNONYM")
         if_not_exists = self.if_not_exists()
         name = self.name()
@@ -115,7 +115,7 @@ class DefinitionParser(TypeParser):
         return tuple(formats)
 
     def view_key(self) -> tuple[tuple[str, ...], ...]:
-        """`KEY (path, …)`"""  # noqa: D415
+        """Parse `KEY (path, …)`."""
         self.expect("KEY")
         self.expect("(")
         paths = self.listed(self.path)
@@ -128,7 +128,7 @@ class DefinitionParser(TypeParser):
         self.expect("ENFORCED")
 
     def drop_named(self, at: TextPosition, kind: Kind) -> tree.Drop:
-        """DROP of an object that has only a name; the word of its kind is next."""
+        """Parse the rest of a DROP statement for an object that has only a name, beginning at the kind's keyword."""
         self.advance()
         if_exists = self.if_exists()
         name = self.name()
@@ -159,7 +159,7 @@ class DefinitionParser(TypeParser):
         return options
 
     def hint_option(self) -> tree.Option:
-        """`name=value`"""  # noqa: D415
+        """Parse `name=value`."""
         at = self.at
         name = self.string() if self.kind == STRING else self.identifier()
         self.expect("=")

@@ -302,15 +302,15 @@ class ExpressionParser(TokenCursor, ABC):
         return items
 
     def array(self) -> tree.Array:
-        """`[…]`"""  # noqa: D415
+        """Parse `[…]`."""
         return tree.Array(self.expect("[").place, self.items("]"))
 
     def bag(self) -> tree.Bag:
-        """`{{…}}`"""  # noqa: D415
+        """Parse `{{…}}`."""
         return tree.Bag(self.expect("{{").place, self.items("}}"))
 
     def object(self) -> tree.Object:
-        """`{…}`"""  # noqa: D415
+        """Parse `{…}`."""
         at = self.expect("{").place
         pairs = () if self.kind == "}" else self.listed(self.pair)
         self.expect("}")
@@ -355,7 +355,7 @@ class ExpressionParser(TokenCursor, ABC):
         return tree.QuantifiedExpression(token.place, kind, bindings, condition)
 
     def binding(self) -> tree.QuantifierBinding:
-        """`name IN source`."""
+        """Parse `name IN source`."""
         at = self.at
         name = self.identifier()
         self.expect("IN")

@@ -26,7 +26,7 @@ class FunctionParser(StorageParser):
     def create_function(
         self, at: TextPosition, *, or_replace: bool
     ) -> tree.CreateFunction | tree.CreateExternalFunction:
-        """CREATE [OR REPLACE] FUNCTION."""
+        """Parse CREATE [OR REPLACE] FUNCTION."""
         self.expect("FUNCTION")
         if_not_exists = self.if_not_exists()
         name = self.name()
@@ -55,7 +55,7 @@ class FunctionParser(StorageParser):
         return True
 
     def function_body(self) -> tree.Expression:
-        """`{ expression or query }`"""  # noqa: D415
+        """Parse `{ expression or query }`."""
         self.expect("{")
         body = self.body()
         self.expect("}")
@@ -75,7 +75,7 @@ class FunctionParser(StorageParser):
         return parameters
 
     def function_parameter(self) -> tree.TypedParameter:
-        """`name [[:] T]`"""  # noqa: D415
+        """Parse `name [[:] T]`."""
         at = self.at
         name = self.identifier()
         if self.accept(":") or self.kind in (IDENTIFIER, QUOTED, "[", "{{", "{", "OPEN", "CLOSED"):
@@ -83,7 +83,7 @@ class FunctionParser(StorageParser):
         return tree.TypedParameter(at, name, None)
 
     def declare_function(self) -> tree.DeclareFunction:
-        """DECLARE FUNCTION."""
+        """Parse DECLARE FUNCTION."""
         at = self.expect("DECLARE").place
         self.expect("FUNCTION")
         name = self.identifier()

@@ -106,14 +106,14 @@ class QueryParser(CallParser):
         return self.listed(self.with_) if self.accept("WITH") else ()
 
     def let(self) -> tree.Let:
-        """`name = value`"""  # noqa: D415
+        """Parse `name = value`."""
         at = self.at
         name = self.identifier()
         self.expect("=")
         return tree.Let(at, name, self.expression())
 
     def with_(self) -> tree.Let:
-        """`name AS value`"""  # noqa: D415
+        """Parse `name AS value`."""
         at = self.at
         name = self.identifier()
         self.expect("AS")
@@ -201,7 +201,7 @@ class QueryParser(CallParser):
         return tree.Unnest(at, kind == "left", *self.source())
 
     def join(self, kind: Literal["inner", "left", "right"]) -> tree.Join:
-        """`JOIN source ON condition`"""  # noqa: D415
+        """Parse `JOIN source ON condition`."""
         at = self.expect("JOIN").place
         source, variable, position = self.source()
         self.expect("ON")

@@ -59,17 +59,17 @@ class StatementParser(FunctionParser):
         return Explain(at, statement)
 
     def use(self) -> Use:
-        """USE."""
+        """Parse USE."""
         return Use(self.expect("USE").place, self.name())
 
     def set_option(self) -> SetOption:
-        """`SET name "value"`"""  # noqa: D415
+        """Parse `SET name "value"`."""
         at = self.expect("SET").place
         name = self.identifier()
         return SetOption(at, name, self.constant())
 
     def create(self) -> Statement:
-        """CREATE."""
+        """Parse CREATE."""
         at = self.expect("CREATE").place
         if self.accept("OR"):
             self.expect_soft("REPLACE")
@@ -86,7 +86,7 @@ class StatementParser(FunctionParser):
         return read(self, at)
 
     def drop(self) -> Statement:
-        """DROP."""
+        """Parse DROP."""
         at = self.expect("DROP").place
         if self.kind == "INDEX":
             return self.drop_index(at)
@@ -97,7 +97,7 @@ class StatementParser(FunctionParser):
         return self.drop_named(at, _DROPS[self.kind])
 
     def insert(self) -> Insert:
-        """INSERT or UPSERT."""
+        """Parse INSERT or UPSERT."""
         token = self.advance()
         self.expect("INTO")
         target = self.name()
@@ -107,7 +107,7 @@ class StatementParser(FunctionParser):
         return Insert(token.place, token.kind == "UPSERT", target, variable, source, returning)
 
     def delete(self) -> Delete:
-        """DELETE."""
+        """Parse DELETE."""
         at = self.expect("DELETE").place
         self.expect("FROM")
         target = self.name()
@@ -115,7 +115,7 @@ class StatementParser(FunctionParser):
         return Delete(at, target, variable, self.optional("WHERE"))
 
     def load(self) -> Load:
-        """LOAD DATASET."""
+        """Parse LOAD DATASET."""
         at = self.expect("LOAD").place
         self.dataset_word()
         target = self.name()

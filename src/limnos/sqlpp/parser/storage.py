@@ -23,7 +23,7 @@ class StorageParser(DefinitionParser):
     """Parses definitions of datasets and indexes."""
 
     def create_dataset(self, at: TextPosition) -> tree.CreateDataset:
-        """CREATE [INTERNAL] DATASET."""
+        """Parse CREATE [INTERNAL] DATASET."""
         self.accept("INTERNAL")
         self.dataset_word()
         if_not_exists = self.if_not_exists()
@@ -71,14 +71,14 @@ class StorageParser(DefinitionParser):
         return tree.KeyField(self.at, self.path(), None)
 
     def typed_key_field(self) -> tree.KeyField:
-        """`path: T`"""  # noqa: D415
+        """Parse `path: T`."""
         at = self.at
         path = self.path()
         self.expect(":")
         return tree.KeyField(at, path, self.type_name())
 
     def create_external(self, at: TextPosition) -> tree.CreateExternalDataset:
-        """CREATE EXTERNAL DATASET."""
+        """Parse CREATE EXTERNAL DATASET."""
         self.expect("EXTERNAL")
         self.dataset_word()
         if_not_exists = self.if_not_exists()
@@ -93,7 +93,7 @@ class StorageParser(DefinitionParser):
         return tree.CreateExternalDataset(at, name, if_not_exists, kind, adapter, options, hints, self.settings())
 
     def create_index(self, at: TextPosition) -> tree.CreateIndex:
-        """CREATE INDEX."""
+        """Parse CREATE INDEX."""
         self.expect("INDEX")
         if_not_exists = self.if_not_exists()
         name = self.identifier()
@@ -153,7 +153,7 @@ class StorageParser(DefinitionParser):
         return tree.IndexField(at, path, self.type() if self.accept(":") else None, optional=False)
 
     def index_field(self) -> tree.IndexField:
-        """`path [: T [?]]`"""  # noqa: D415
+        """Parse `path [: T [?]]`."""
         at = self.at
         path = self.path()
         if not self.accept(":"):
@@ -174,7 +174,7 @@ class StorageParser(DefinitionParser):
         return kind, None
 
     def create_primary_index(self, at: TextPosition) -> tree.CreatePrimaryIndex:
-        """CREATE PRIMARY INDEX."""
+        """Parse CREATE PRIMARY INDEX."""
         self.expect("PRIMARY")
         self.expect("INDEX")
         if_not_exists = self.if_not_exists()

@@ -34,7 +34,7 @@ class TypeParser(QueryParser):
         return NamedType(self.at, self.name())
 
     def record(self) -> RecordType:
-        """`[OPEN|CLOSED] { name: T [?], … }`"""  # noqa: D415
+        """Parse `[OPEN|CLOSED] { name: T [?], … }`."""
         at = self.at
         open_ = self.kind != "CLOSED"
         if self.kind in ("OPEN", "CLOSED"):
@@ -45,7 +45,7 @@ class TypeParser(QueryParser):
         return RecordType(at, open_, fields)
 
     def field_type(self) -> FieldType:
-        """`name: T [?]`"""  # noqa: D415
+        """Parse `name: T [?]`."""
         at = self.at
         name = self.identifier()
         self.expect(":")
@@ -69,7 +69,7 @@ class TypeParser(QueryParser):
         return RecordType(at, open_, fields)
 
     def inline_field(self) -> FieldType:
-        """`name T [NOT UNKNOWN]`"""  # noqa: D415
+        """Parse `name T [NOT UNKNOWN]`."""
         at = self.at
         name = self.identifier()
         kind = self.type_name()

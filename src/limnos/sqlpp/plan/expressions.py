@@ -39,7 +39,7 @@ class Constant(Expression, frozen=True):
 
 
 class Local(Expression, frozen=True):
-    """A variable."""
+    """A reference to a variable by its slot."""
 
     slot: int
     name: str
@@ -53,14 +53,14 @@ class Scan(Expression, frozen=True):
 
 
 class FieldOf(Expression, frozen=True):
-    """`base.name`"""  # noqa: D415 - the code is the sentence
+    """Access to a field: `base.name`."""
 
     base: Expression
     name: str
 
 
 class ElementOf(Expression, frozen=True):
-    """`base[index]`"""  # noqa: D415
+    """Access to an array element: `base[index]`."""
 
     base: Expression
     index: Expression
@@ -98,7 +98,7 @@ class Operate(Expression, frozen=True):
 
 
 class Negated(Expression, frozen=True):
-    """NOT."""
+    """Logical negation: NOT."""
 
     operand: Expression
 

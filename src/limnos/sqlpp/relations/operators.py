@@ -124,7 +124,7 @@ def either(operands: list[Shape]) -> CellShape:
 
 
 def negated(shape: Shape) -> CellShape:
-    """NOT."""
+    """Return the negation of a shape: NOT."""
     one = boolean(shape)
     if one.type == "null":
         return one
@@ -202,7 +202,7 @@ def minus(shape: Shape) -> CellShape:
 
 
 def concatenate_shapes(left: Shape, right: Shape) -> CellShape:
-    """`||`"""  # noqa: D415 - the code is the sentence
+    """Return the concatenation of shapes: `||`."""
     one, other = of_type(left, "string"), of_type(right, "string")
     missing = any_of(missing_of(one), missing_of(other))
     return CellShape(call("concat", one.term, other.term), "string", missing, one.known and other.known)

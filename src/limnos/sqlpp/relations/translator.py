@@ -62,7 +62,7 @@ class BlockTranslator:
 
     @property
     def relation(self) -> Relation:
-        """The rows so far. Raises UntranslatableExpression if there are none."""
+        """The relation translated until now. Raises UntranslatableExpression if the block has no rows yet."""
         if self.rows is None:
             raise UntranslatableExpression("a subquery where there are no rows yet")
         return self.rows

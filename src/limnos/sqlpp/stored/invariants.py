@@ -22,7 +22,7 @@ _WORDS = frozenset({"doc", "initial-default", "write-default"})
 
 
 def broken_schema(form: StorageForm, *, before: Mapping[str, object], after: Mapping[str, object]) -> str | None:
-    """Return what a change of a table's schema would break, as `its column a`; None if nothing."""
+    """Return the first column that a schema change would break for SQL++, as `its column a`; None if there is none."""
     old, new = _fields(before), _fields(after)
     names = [field.name for field in columns(form.type)] + [OPEN] * has_open(form.type)
     for name in names:

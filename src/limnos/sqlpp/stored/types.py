@@ -88,7 +88,7 @@ class Scalar(Struct, frozen=True, tag_field="kind", tag="scalar"):
 
 
 class AnyType(Struct, frozen=True, tag_field="kind", tag="any"):
-    """Any value."""
+    """The type of a field that may have any value."""
 
 
 class ArrayType(Struct, frozen=True, tag_field="kind", tag="array"):
@@ -131,7 +131,7 @@ DeclaredType = Scalar | AnyType | ArrayType | BagType | RecordType
 
 
 class StorageForm(Struct, frozen=True):
-    """How a dataset is stored: its type, and the paths of its key (none for a table that SQL++ did not create)."""
+    """The storage of a dataset: its type, and the paths of its key (none for a table that SQL++ did not create)."""
 
     type: RecordType
     keys: tuple[tuple[str, ...], ...] = ()

@@ -27,7 +27,7 @@ class TypeExpression(SyntaxNode, frozen=True):
 
 
 class Statement(SyntaxNode, frozen=True):
-    """A statement."""
+    """Base of all statements in the syntax tree."""
 
 
 class DottedName(SyntaxNode, frozen=True):

@@ -13,15 +13,15 @@ Level = int
 
 
 class MissingLiteral(Expression, frozen=True):
-    """MISSING."""
+    """The literal MISSING."""
 
 
 class Null(Expression, frozen=True):
-    """NULL."""
+    """The literal NULL."""
 
 
 class Boolean(Expression, frozen=True):
-    """TRUE or FALSE."""
+    """The literal TRUE or FALSE."""
 
     value: bool
 
@@ -39,7 +39,7 @@ class Decimal(Expression, frozen=True):
 
 
 class String(Expression, frozen=True):
-    """A string."""
+    """A string literal."""
 
     value: str
 
@@ -57,13 +57,13 @@ class Variable(Expression, frozen=True):
 
 
 class FieldStep(SyntaxNode, frozen=True):
-    """`.name`"""  # noqa: D415 - the code is the sentence
+    """Access to a field by its name: `.name`."""
 
     name: str
 
 
 class ElementStep(SyntaxNode, frozen=True):
-    """`[index]`"""  # noqa: D415
+    """Access to an array element: `[index]`."""
 
     index: Expression
 

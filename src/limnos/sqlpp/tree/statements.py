@@ -20,7 +20,7 @@ VARIADIC = -1
 
 
 class Use(Statement, frozen=True):
-    """USE."""
+    """An USE statement."""
 
     name: DottedName
 
@@ -45,14 +45,14 @@ class Explain(Statement, frozen=True):
 
 
 class CreateDataverse(Statement, frozen=True):
-    """CREATE DATAVERSE."""
+    """A CREATE DATAVERSE statement."""
 
     name: DottedName
     if_not_exists: bool
 
 
 class CreateType(Statement, frozen=True):
-    """CREATE TYPE."""
+    """A CREATE TYPE statement."""
 
     name: DottedName
     if_not_exists: bool
@@ -90,7 +90,7 @@ class CreateDataset(Statement, frozen=True):
 
 
 class CreateExternalDataset(Statement, frozen=True):
-    """CREATE EXTERNAL DATASET."""
+    """A CREATE EXTERNAL DATASET statement."""
 
     name: DottedName
     if_not_exists: bool
@@ -147,7 +147,7 @@ class CreatePrimaryIndex(Statement, frozen=True):
 
 
 class CreateSynonym(Statement, frozen=True):
-    """CREATE SYNONYM."""
+    """A CREATE SYNONYM statement."""
 
     name: DottedName
     if_not_exists: bool
@@ -244,7 +244,7 @@ class DropFunction(Statement, frozen=True):
 
 
 class Insert(Statement, frozen=True):
-    """INSERT or UPSERT."""
+    """A statement: INSERT or UPSERT."""
 
     upsert: bool
     target: DottedName
@@ -279,7 +279,7 @@ class Update(Statement, frozen=True):
 
 
 class Load(Statement, frozen=True):
-    """LOAD DATASET."""
+    """A LOAD DATASET statement."""
 
     target: DottedName
     adapter: str

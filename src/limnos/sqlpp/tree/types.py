@@ -15,13 +15,13 @@ class NamedType(TypeExpression, frozen=True):
 
 
 class ArrayType(TypeExpression, frozen=True):
-    """`[T]`"""  # noqa: D415
+    """An array type: `[T]`."""
 
     item: TypeExpression
 
 
 class BagType(TypeExpression, frozen=True):
-    """`{{T}}`"""  # noqa: D415
+    """A multiset type: `{{T}}`."""
 
     item: TypeExpression
 

@@ -10,7 +10,7 @@ from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown
 
 
 def field(value: Value, name: str) -> Value:
-    """`value.name`"""  # noqa: D415
+    """Return `value.name`, by the rules of SQL++."""
     if value is None:
         return None
     return value.get(name, MISSING) if isinstance(value, dict) else MISSING
@@ -46,7 +46,7 @@ def part(value: Value, start: Value, end: Value) -> Value:
 
 
 def part_from(value: Value, start: Value) -> Value:
-    """`value[start:]`"""  # noqa: D415
+    """Return `value[start:]`, by the rules of SQL++."""
     items = _items(value)
     return part(value, start, MISSING if value is MISSING else None if items is None else len(items))
 

@@ -40,12 +40,12 @@ def add(left: Value, right: Value, *, function: str = "numeric-add") -> Value:
 
 
 def subtract(left: Value, right: Value) -> Value:
-    """`left - right`"""  # noqa: D415
+    """Return `left - right`, by the rules of SQL++."""
     return _typed_result("numeric-subtract", left, right, whole=int.__sub__, real=float.__sub__)
 
 
 def multiply(left: Value, right: Value) -> Value:
-    """`left * right`"""  # noqa: D415
+    """Return `left * right`, by the rules of SQL++."""
     return _typed_result("numeric-multiply", left, right, whole=int.__mul__, real=float.__mul__)
 
 
@@ -70,7 +70,7 @@ def power(left: Value, right: Value) -> Value:
 
 
 def negate(value: Value) -> Value:
-    """`-value`"""  # noqa: D415
+    """Return `-value`, by the rules of SQL++."""
     if type_name(value) in ("float", "double"):
         return _typed_result("numeric-unary-minus", -1.0, value, whole=None, real=float.__mul__, kind=type_name(value))
     return _typed_result("numeric-unary-minus", TinyInt(0), value, whole=int.__sub__, real=float.__sub__)

@@ -27,7 +27,7 @@ _EQUALITY_ALONE = frozenset[TypeName](
 
 
 def equal(left: Value, right: Value) -> Truth:
-    """`left = right`"""  # noqa: D415
+    """Return `left = right`, by the rules of SQL++."""
     if type(left) is str and type(right) is str:
         return left == right
     waiting = [(left, right)]
@@ -71,7 +71,7 @@ def _family(value: Value) -> str:
 
 
 def less(left: Value, right: Value) -> Truth:
-    """`left < right`"""  # noqa: D415
+    """Return `left < right`, by the rules of SQL++."""
     unknown = _unknown(left, right)
     if unknown is not False:
         return unknown
@@ -79,12 +79,12 @@ def less(left: Value, right: Value) -> Truth:
 
 
 def less_or_equal(left: Value, right: Value) -> Truth:
-    """`left <= right`"""  # noqa: D415
+    """Return `left <= right`, by the rules of SQL++."""
     return negated(less(right, left))
 
 
 def not_equal(left: Value, right: Value) -> Truth:
-    """`left != right`"""  # noqa: D415
+    """Return `left != right`, by the rules of SQL++."""
     return negated(equal(left, right))
 
 

@@ -55,7 +55,7 @@ class _OpenValue:
         self.parts: list[bytes] = []
 
     def closed(self) -> bytes:
-        """The complete key."""
+        """Return the complete sort key of the value."""
         parts = sorted(self.parts) if self.rank == _MULTISET else self.parts
         return bytes((self.rank,)) + b"".join(parts) + _END
 

@@ -79,7 +79,7 @@ def to_tagged_json(value: Value) -> Json:
 
 
 def _tagged_content(value: Value) -> Json:
-    """The content under the name of a value's type."""
+    """Return the content of a tagged value: the value under the name of its type."""
     match value:
         case Bag():
             return [to_tagged_json(item) for item in value]

@@ -127,7 +127,7 @@ class TableHead(NamedTuple):
 
 
 class TableBody(NamedTuple):
-    """A table's document."""
+    """A table's metadata document and its version."""
 
     node_id: int
     version: int

@@ -130,7 +130,7 @@ FINDING_NEW = Sql(
 
 
 def _becomes(state: str, sets: str, *, only: str = "") -> Sql:
-    """Build the statement that brings a run into a state, from the states before it, under its attempt."""
+    """Build the UPDATE that sets a run's state, if the run is in one of the expected states and under its attempt."""
     return Sql(
         f"UPDATE pipeline_run SET state = '{state}', {sets} WHERE id = :id AND attempt = :attempt"
         f" AND state IN ({_words(BEFORE[state])}){only}"

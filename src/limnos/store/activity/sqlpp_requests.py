@@ -89,7 +89,7 @@ def rows_of(results: list[Row]) -> list[StatementRequest]:
 
 
 class RequestWrites:
-    """Writes of requests."""
+    """Writes of running SQL++ requests."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx

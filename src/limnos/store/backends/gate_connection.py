@@ -101,7 +101,7 @@ class GateConnection:
             self._end(error)
 
     def _hear(self) -> None:
-        """Read what has arrived. Data also arrives without a query, for example when the database shuts down."""
+        """Read the received bytes. Data also arrives without a query, for example when the database shuts down."""
         try:
             self._pg.consume_input()
             while not self._pg.is_busy():

@@ -22,7 +22,7 @@ _WEBHOOKS = text("SELECT secret FROM webhook")
 
 
 class KeyUse(NamedTuple):
-    """How many catalogs and webhooks have a secret encrypted under one key."""
+    """The number of catalogs and webhooks with a secret encrypted under one key."""
 
     catalogs: int
     webhooks: int

@@ -133,7 +133,7 @@ class SqliteSession:
         return number
 
     def next_ids(self, count: int) -> list[int]:
-        """Draw several ids."""
+        """Reserve several object ids."""
         return [self.next_id() for _ in range(count)]
 
     def pass_ids(self, beyond: int) -> None:

@@ -210,7 +210,7 @@ class NestingWrites:
         self.tx.count(STATE, {"catalog": catalog_id, "state": state, "goes_on": goes_on, "planned_to": planned_to})
 
     def add(self, catalog_id: int, conflict: NameConflict, *, new_name: str, path: Levels | None) -> None:
-        """Plan a change."""
+        """Add one planned name change to a migration."""
         self.tx.count(
             ADD,
             {

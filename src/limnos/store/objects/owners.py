@@ -32,7 +32,9 @@ OWNED = Sql(
 
 
 def owned_read(principal_id: int, *, zone: int, after: int) -> Load[OwnedRange]:
-    """Read where in a catalog a principal owns objects with ids greater than `after`, using the index of owners."""
+    """Read the ranges of a catalog in which a principal owns objects with ids greater than `after`, by the index of
+    owners.
+    """
     params = {"principal": principal_id, "zone": zone, "after": after, "limit": OWNED_MAX}
     rows = yield OWNED, params
     live = [row for row in rows if row[1] is not None]

@@ -65,7 +65,7 @@ def _holders(rows: Sequence[Row]) -> list[PinHolder]:
 
 
 class SnapshotPinWrites:
-    """Writes of pins."""
+    """Writes of snapshot pins."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx

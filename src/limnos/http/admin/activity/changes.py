@@ -41,7 +41,7 @@ async def changes(request: Request, ctx: Context) -> Response:
 
 
 def encode(change: PublishedChange) -> dict[str, object]:
-    """Encode a change, without what the caller may not see."""
+    """Encode a change without the fields that the caller may not see."""
     spelled: dict[str, object] = {
         "zone": change.zone,
         "revision": change.revision,

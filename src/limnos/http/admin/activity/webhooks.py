@@ -30,7 +30,9 @@ class WebhookCreate(AdminRequestBody, frozen=True):
 
 
 class WebhookRetry(AdminRequestBody, frozen=True):
-    """Where a retried webhook continues: where it was, unless `after` is a position, `oldest` or `now`."""
+    """The position from which a retried webhook continues: its old one, unless `after` is a position, `oldest` or
+    `now`.
+    """
 
     after: str | None = None
 

@@ -53,7 +53,7 @@ class NamespaceCreate(_OperationBody, frozen=True, tag="create-namespace"):
     properties: dict[str, str] | None = None
 
     def asked(self) -> TransactionOperation:
-        """Return the service's operation."""
+        """Return the operation that the transaction service executes."""
         record = NamespaceRecord(comment=self.comment, properties=self.properties or {})
         return operated.NamespaceCreateOperation(check_some_levels(self.path), record)
 
@@ -64,7 +64,7 @@ class NamespaceDrop(_OperationBody, frozen=True, tag="drop-namespace"):
     path: list[str]
 
     def asked(self) -> TransactionOperation:
-        """Return the service's operation."""
+        """Return the operation that the transaction service executes."""
         return operated.NamespaceDropOperation(check_some_levels(self.path))
 
 
@@ -212,7 +212,7 @@ class RunPublish(_OperationBody, frozen=True, tag="publish-run"):
     attempt: Attempt
 
     def asked(self) -> TransactionOperation:
-        """Return the service's operation."""
+        """Return the operation that the transaction service executes."""
         return RunPublishOperation(self.run, self.attempt)
 
 

@@ -39,7 +39,7 @@ class ExplainRequest(AdminRequestBody, frozen=True):
 
 
 async def explain(request: Request, ctx: Context) -> Response:
-    """Return the decision, and what would turn a refusal into a permission."""
+    """Return the decision, and the grants that would turn a refusal into a permission."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body(), ExplainRequest)
     decision, suggestions = await access_explain(

@@ -37,7 +37,7 @@ class OperationStart(AdminRequestBody, frozen=True):
 
 
 async def findings_list(request: Request, ctx: Context) -> Response:
-    """Return what the tables of a catalog need, by table, `after` a number of the page before."""
+    """Return the maintenance findings of a catalog, by table, `after` a number of the page before."""
     metalake, catalog = names_of(request)
     page = await reports.findings_list(
         ctx, RequestScope(metalake, catalog), after=await _number(request, ctx, name="after", default=0)
@@ -47,7 +47,7 @@ async def findings_list(request: Request, ctx: Context) -> Response:
 
 
 async def table_explain(request: Request, ctx: Context) -> Response:
-    """Return what one `table` needs, which policies apply to it, and what keeps each of its newest snapshots."""
+    """Return the findings of one `table`, its effective policies, and the reasons that keep its newest snapshots."""
     metalake, catalog = names_of(request)
     path = tuple(display.parse(request.query("table") or "-"))
     if len(path) < 2:

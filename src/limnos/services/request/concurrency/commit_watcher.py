@@ -41,7 +41,7 @@ class CommitWatcher:
 
     @property
     def waiting(self) -> int:
-        """How many callers wait."""
+        """The number of waiting callers."""
         return len(self._waiting)
 
     async def wait(self, known: Mapping[int, int], seconds: float, *, always: bool = False) -> None:

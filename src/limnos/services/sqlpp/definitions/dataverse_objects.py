@@ -235,7 +235,7 @@ def is_made_here(node: Node) -> bool:
 
 
 async def describe_user(ctx: Context, error: ObjectInUse) -> str:
-    """Name the object that needs another one, if the caller may see it."""
+    """Return the displayed name of an object that depends on another one, if the caller may see it."""
     kind, path = error.use.user
 
     def sees(request_view: RequestView) -> bool:

@@ -64,7 +64,7 @@ class FunctionChange(msgspec.Struct, frozen=True):
 
 
 class _WithFunction:
-    """Resolves names with one more function."""
+    """A name resolver that also knows the function that is being defined."""
 
     def __init__(self, names: NameResolver, function: UserFunction) -> None:
         self._names = names

@@ -60,7 +60,7 @@ class SqlppViewCreate(msgspec.Struct, frozen=True):
 
 
 class _WithView:
-    """Resolves names with one more view, which may exist already."""
+    """A name resolver that also knows the view that is being defined, which may replace an existing one."""
 
     def __init__(self, names: NameResolver, view: BoundView) -> None:
         self._names = names

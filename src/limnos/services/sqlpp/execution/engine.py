@@ -22,7 +22,7 @@ class SqlppEngine(Protocol):
     """Runs statements over data."""
 
     def begin(self) -> None:
-        """Prepare in the background what the first statement would otherwise wait for."""
+        """Start the engine in the background, so that the first statement need not wait for it."""
         ...
 
     def run(self, job: EngineJob, *, warnings: list[SqlppError] | None = None) -> AsyncIterator[bytes]:

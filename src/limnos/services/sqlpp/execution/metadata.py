@@ -144,7 +144,7 @@ class _ListingEntry(NamedTuple):
 
 
 class GatheredObjects:
-    """The objects for one source of a query, encoded in parts; also as values while they are few."""
+    """The objects for one source of a query: encoded in parts, and decoded as well up to `kept_max` objects."""
 
     def __init__(self, kept_max: int) -> None:
         self.parts: list[bytes] = []
@@ -153,7 +153,7 @@ class GatheredObjects:
         self._kept_max = kept_max
 
     def add(self, objects: Sequence[MetadataObject]) -> None:
-        """Add objects."""
+        """Encode further objects and count them."""
         if not objects:
             return
         self.parts.append(msgspec.json.encode(objects))

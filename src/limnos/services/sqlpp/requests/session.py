@@ -53,7 +53,7 @@ class StatementSession:
 
     @property
     def seconds_left(self) -> float:
-        """How long the request may still run."""
+        """The remaining time of the request, in seconds."""
         return max(0.001, (self.deadline_ms - self.ctx.services.store.time.now_ms()) / 1000)
 
     def whole(self, name: tree.DottedName) -> Levels:

@@ -31,7 +31,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them."""
+    """Reverse the upgrade: drop its tables, columns and indexes."""
     op.drop_index("principal_former", "principal")
     op.drop_column("principal", "tokens_from")
     op.drop_column("token", "root_id")

@@ -22,5 +22,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Reverse the upgrade: drop its tables, columns and indexes."""
     tag_object.drop(op.get_bind())

@@ -24,7 +24,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Reverse the upgrade: drop its tables, columns and indexes."""
     webhook.drop(op.get_bind())
     op.create_table(
         "event_outbox",

@@ -25,7 +25,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them."""
+    """Reverse the upgrade: drop its tables, columns and indexes."""
     op.drop_column("store", "separator")
     for table in (name_change, name_migration):
         table.drop(op.get_bind())

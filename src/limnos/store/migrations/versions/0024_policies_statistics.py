@@ -22,6 +22,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them."""
+    """Reverse the upgrade: drop its tables, columns and indexes."""
     for table in (statistic, policy_object):
         table.drop(op.get_bind())

@@ -23,6 +23,6 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them."""
+    """Reverse the upgrade: drop its tables, columns and indexes."""
     for table in reversed(_TABLES):
         table.drop(op.get_bind())

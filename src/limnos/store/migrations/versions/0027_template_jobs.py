@@ -21,5 +21,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Reverse the upgrade: drop its tables, columns and indexes."""
     template_job.drop(op.get_bind())

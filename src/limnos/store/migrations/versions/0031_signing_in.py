@@ -24,7 +24,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them."""
+    """Reverse the upgrade: drop its tables, columns and indexes."""
     op.drop_column("group_member", "issued")
     op.drop_column("principal", "signed_in")
 

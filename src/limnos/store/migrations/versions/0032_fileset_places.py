@@ -33,5 +33,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Reverse the upgrade: drop its tables, columns and indexes."""
     fileset_place.drop(op.get_bind())

@@ -23,7 +23,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them."""
+    """Reverse the upgrade: drop its tables, columns and indexes."""
     bind = op.get_bind()
     for table in (audit, audit_note, audit_position):
         table.drop(bind)

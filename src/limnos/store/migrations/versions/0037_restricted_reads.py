@@ -25,5 +25,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it."""
+    """Reverse the upgrade: drop its tables, columns and indexes."""
     restricted_read.drop(op.get_bind())

@@ -38,7 +38,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them."""
+    """Reverse the upgrade: drop its tables, columns and indexes."""
     bind = op.get_bind()
     for index in (node_folded, node_unfolded, document_uuid):
         index.drop(bind)
