@@ -15,7 +15,7 @@ from limnos.model.entities import ChangeRow, ClockRow, Node
 from limnos.model.errors import StalePermit
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.services.request import request_view
+from limnos.services.request import caller_view, request_scope
 from limnos.store import tx
 from limnos.store.activity import upkeep
 from limnos.store.backends import sqlite
@@ -161,7 +161,7 @@ def scopes_not_forgotten(patch: Patch) -> None:
             kept[of, scope] = found
         return kept.get((of, scope))
 
-    patch.setattr(request_view, "cached_scope", guess)
+    patch.setattr(request_scope, "cached_scope", guess)
 
 
 @plant
@@ -390,4 +390,4 @@ def subjects_kept(patch: Patch) -> None:
             kept[key] = subject_of(of, metalake_id, user, service_admin=service_admin)
         return kept[key]
 
-    patch.setattr(request_view, "subject_of", remembered)
+    patch.setattr(caller_view, "subject_of", remembered)
