@@ -212,6 +212,8 @@ def _with_helpers(function: FunctionType, seen: frozenset[str] = frozenset()) ->
 def _body_of(functions: tuple[FunctionType, ...]) -> object | None:
     for function in functions:
         for name in _BODY.findall(source_of(function)):
+            if name == "dict":  # a first look at the body, before it is decoded by its shape
+                continue
             shape: object = function.__globals__.get(name, dict[str, object])
             return shape
     return None

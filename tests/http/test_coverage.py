@@ -20,7 +20,7 @@ from tests.http.lance.wire import arrow
 
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
-ALLOWED_MAX = 78
+ALLOWED_MAX = 80
 """How many entries the list has. Lower it with every entry that goes; never raise it for an operation that should
 refuse.
 """

@@ -1,6 +1,6 @@
 """Settings of the server: where it listens, which origins and hosts it accepts, its limits, the console and TLS.
 
-May import pydantic, `model` and this room.
+May import pydantic, `model`, `names` and this room.
 """
 
 from __future__ import annotations
