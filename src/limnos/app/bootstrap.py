@@ -52,7 +52,7 @@ async def bootstrap(services: NodeServices, settings: Settings) -> None:
 
 
 async def _tell_lacking_keys(ctx: Context) -> None:
-    """Log a warning for each missing key under which secrets of the store are sealed."""
+    """Log a warning for each missing encryption key that the store's encrypted secrets need."""
     inventory = await keys_inventory(ctx)
     for key in inventory.lacking:
         log.warning(
@@ -73,7 +73,7 @@ async def _settle_separator(services: NodeServices) -> None:
 
 
 async def _fill(ctx: Context, settings: Settings) -> None:
-    """Create the objects that are missing after a first start, for example because a node was killed in it."""
+    """Create the default metalake and catalogs that a first start lacks, for example after a node was killed in it."""
     server = settings.server
     if not await ctx.read(RequestScope(), metalakes_list):
         with suppress(AlreadyExists):  # another node created it

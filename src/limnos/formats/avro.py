@@ -213,7 +213,7 @@ def _read_bytes(source: io.BytesIO) -> bytes:
 
 
 def _encode_long(number: int) -> bytes:
-    """Encode a number that is not negative."""
+    """Encode a non-negative integer."""
     rest, spelled = number << 1, bytearray()
     while rest > 0x7F:
         spelled.append(rest & 0x7F | 0x80)

@@ -163,7 +163,7 @@ def _normal_origin(origin: bytes) -> bytes:
 
 
 def _is_navigation(method: str, headers: Mapping[bytes, bytes]) -> bool:
-    """Return whether a person follows a link to this server: a read whose response the other page cannot see."""
+    """Return whether the request is a browser's navigation: a read whose response a page of another site cannot see."""
     return method in ("GET", "HEAD") and headers.get(b"sec-fetch-mode", b"").lower() == b"navigate"
 
 

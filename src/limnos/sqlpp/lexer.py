@@ -204,7 +204,7 @@ class _Lexer:
         return end
 
     def unescaped(self, pieces: list[str], quote: str, place: TextPosition) -> str:
-        """The value of the pieces between doubled quotes."""
+        """Join the pieces of a literal that doubled quotes separate, and resolve escapes. Raises SqlppError."""
         value = quote.join(_ESCAPE.sub(_character, piece) if "\\" in piece else piece for piece in pieces)
         if value.isascii() or not _SURROGATE.search(value):
             return value

@@ -238,7 +238,7 @@ def link(kind: str, *, from_id: int, to_id: int) -> ExportRecord:
 
 
 def attachment_record(kind: str, row: Sequence[int], *, values: Sequence[str] = ()) -> ExportRecord:
-    """A tag or policy on an object or column.
+    """Build the export record of a tag or policy attached to an object or column.
 
     `row` has the ids of the object, the tag or policy, and the column's field.
     """

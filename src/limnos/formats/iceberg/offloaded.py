@@ -65,7 +65,7 @@ class CreateViewBody(msgspec.Struct, rename="kebab"):
 
 
 class CommitTerms(msgspec.Struct):
-    """The further arguments of a commit."""
+    """Arguments of a commit in a worker process, besides the metadata document and the request body."""
 
     uuid: str
     now_ms: int
@@ -75,7 +75,7 @@ class CommitTerms(msgspec.Struct):
 
 
 class CreateTerms(msgspec.Struct):
-    """The further arguments of a create."""
+    """Arguments of a create in a worker process, besides the request body."""
 
     uuid: str
     now_ms: int

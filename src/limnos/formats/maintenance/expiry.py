@@ -178,9 +178,10 @@ def _path(metadata: TableMetadata, snapshot_id: int) -> list[int]:
 
 
 def _own_checkpoints(metadata: TableMetadata, *, since_ms: int) -> Iterable[tuple[int, str]]:
-    """Yield the newest snapshot of each branch that has each checkpoint key, with all snapshots up to the head.
+    """Yield pairs of a snapshot id and the checkpoint key for which that snapshot must stay.
 
-    Writers find their checkpoint by walking back from the head, as far as snapshots are there.
+    For each reference and key these are the newest snapshot with the key, and the snapshots from it to the head.
+    Writers find their checkpoint by walking back from the head, so no snapshot in between may be missing.
     """
     for ref in metadata.references.values():
         seen: set[str] = set()

@@ -100,7 +100,7 @@ class TableMetadata(msgspec.Struct, rename="kebab", frozen=True):
         return (self.properties or {}).get(name)
 
     def number(self, name: str) -> int | None:
-        """Return a property as a number that is not negative; None if it is not set or is no such number."""
+        """Return a property as a non-negative integer; None if it is not set or has another value."""
         digits = (self.text(name) or "").strip()
         return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None
 

@@ -30,7 +30,7 @@ def partition_key_of(file: DataFile) -> PartitionKey:
 
 
 class _DeleteSeries:
-    """Delete files ordered by sequence number; a file is its index in the whole list."""
+    """Delete files ordered by sequence number, each given as its index in the plan's list of delete files."""
 
     def __init__(self) -> None:
         self._found: list[tuple[int, int]] = []

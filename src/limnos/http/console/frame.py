@@ -136,7 +136,7 @@ async def tree_of(page_request: PageRequest, metalake: str, *, at: ObjectAddress
 
 
 async def _opened(page_request: PageRequest, address: ObjectAddress, *, at: ObjectAddress) -> TreeItem:
-    """Return a container with its children; the one on the path to `at` is open in turn."""
+    """Return an expanded tree item with its children; the child on the path to `at` is expanded, too."""
     item = item_of(page_request, address, is_current=address == at)
     try:
         page = await children_list(

@@ -143,7 +143,7 @@ def _describe_object(node: Node, record: ModelRecord | FilesetRecord | TopicReco
 
 
 def topic(node: Node) -> Json:
-    """Encode a topic."""
+    """Encode a topic: name, comment, properties and audit fields."""
     return _describe_object(node, cast("TopicRecord", node.record))
 
 

@@ -243,7 +243,7 @@ def _response(result: object, operation: ProtocolOperation, *, delimiter: str) -
 
 
 def _join_identifier(text: str, delimiter: str) -> str:
-    """Spell an identifier with the delimiter of the request. Text of the implementation stays unchanged."""
+    """Join a JSON array of names with the delimiter of the request. Text that is no JSON array is returned as it is."""
     if not text.startswith("["):
         return text
     return lance.join(Request.decode(text.encode(), tuple[str, ...]), delimiter=delimiter)

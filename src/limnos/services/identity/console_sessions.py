@@ -317,7 +317,7 @@ async def sessions_end(ctx: Context, *, session_id: int | None) -> int:
 
 
 def console_sessions_end(tx: Tx, permit: Permit[ConsoleSessionsEnd]) -> int:
-    """Revoke the sessions."""
+    """Revoke one console session, or all of the user's. Returns how many. Raises NotFound."""
     command = permit.command
     if command.token_id is None:
         return tx.tokens.close_console(command.user)

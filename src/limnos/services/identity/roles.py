@@ -256,7 +256,7 @@ async def role_drop(ctx: Context, *, metalake: str, name: str) -> None:
 
 
 def role_delete(tx: Tx, permit: Permit[RoleDrop]) -> None:
-    """Drop the role if it is still the one that was decided on."""
+    """Drop the permit's role. Raises StalePermit if it was dropped or replaced after the access decision."""
     entity = tx.roles.find(permit.command.role.metalake_id, permit.command.role.name)
     if entity is None or entity.id != permit.command.role.id:
         tx.stale()

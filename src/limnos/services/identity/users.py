@@ -209,7 +209,7 @@ async def principal_remove(ctx: Context, *, metalake: str, kind: Kind, name: str
 
 
 def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
-    """Remove the user or group if it is still the one that was decided on."""
+    """Delete the permit's user or group. Raises StalePermit if it was deleted after the access decision."""
     principal = tx.principals.by_id(permit.command.principal.id)
     if principal is None:
         tx.stale()

@@ -197,7 +197,7 @@ class FolderRows:
             return msgspec.json.decode(await self._folders.workers.ask(worker_task), type=shape)
 
     async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
-        """Query rows."""
+        """Query rows: yields an Arrow file in pieces, of which the first exists when this returns."""
         work = FolderRequest()
         async with self._folders.within(work):
             worker_task, _ = await self._errand(query, at=at, work=work)

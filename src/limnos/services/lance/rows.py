@@ -97,7 +97,7 @@ class TreeRows:
         )
 
     async def query(self, query: Query, *, at: VersionReference) -> AsyncGenerator[bytes, None]:
-        """Query rows."""
+        """Query rows: yields an Arrow file in pieces, of which the first exists when this returns."""
         return await lance_data.rows_query(self._ctx, self._scope, levels=self._levels, at=at, question=query)
 
     async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:

@@ -137,7 +137,7 @@ class LanceWorkers(Protocol):
     """The worker processes of Lance tables. Cancelling a call ends its work."""
 
     async def ask(self, worker_task: WorkerTask) -> bytes:
-        """Answer a question. Raises the worker's refusal, TooLarge, ServiceUnavailable, StateUnknown."""
+        """Run an operation in a worker. Raises the worker's error, TooLarge, ServiceUnavailable, StateUnknown."""
         ...
 
     async def feed(self, worker_task: WorkerTask, body: AsyncGenerator[bytes, None]) -> bytes:
@@ -192,7 +192,7 @@ def worker_task_of(
 
 
 async def answer_question(ctx: Context, worker_task: WorkerTask, *, shape: type[T]) -> T:
-    """Answer a question, decoded as `shape`; equal quick questions share one answer."""
+    """Run an operation in a worker and decode its result as `shape`. Equal quick operations share one result."""
     ask = partial(WORKERS.of(ctx.services).ask, worker_task)
     data = (
         await COALESCER.of(ctx.services).ask((worker_task.name, worker_task.question), ask)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 TAIL_MAX: Final = 2_000
 """The most changes after the index that a search reads."""
 SPLIT_WORDS_MAX: Final = 4
-"""The most words of a question of which some may be met by ancestors."""
+"""The most words of a query for which matches in names of ancestors are tried."""
 _CONTAINERS: Final = frozenset(map(int, CONTAINERS))
 
 
@@ -62,7 +62,7 @@ def pending_read(zones: Collection[int]) -> Load[PendingChanges]:
 
 
 def indexed_read(query: WordQuery, *, limit: int, is_container_pending: bool) -> Load[list[SearchCandidate]]:
-    """Read candidates whose own words meet all words, or all but those that names of containers meet."""
+    """Read objects that match all words by themselves, or all words that no container's name matches."""
     candidates = {each.id: each for each in (yield from _read(query, query.words, limit=limit))}
     if not 1 < len(query.words) <= SPLIT_WORDS_MAX:
         return list(candidates.values())

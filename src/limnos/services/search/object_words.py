@@ -44,9 +44,9 @@ def object_words(node: Node, body: bytes | None) -> ObjectWords:
 def match_words(
     words: tuple[str, ...], node: Node, *, above: tuple[str, ...], body: bytes | None
 ) -> list[WordMatch] | None:
-    """Return where each word is met, in the best place: name, ancestor, column, comment. None if one is not met.
+    """Return the best match of each word: in the name, an ancestor, a column or a comment. None if a word has none.
 
-    At least one word must be met by the object itself.
+    At least one word must match the object itself.
     """
     name, ancestors = words_of([node.name]), [(each, words_of([each])) for each in above]
     matches: list[WordMatch | None] = []

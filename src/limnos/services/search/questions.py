@@ -1,7 +1,7 @@
 """Search questions: the words and filters of a question, read from its text.
 
 May import `model`, `names` and the standard library. Pure. A question is words and `key:value` pairs; double quotes
-make one word of several. Words are compared folded.
+make one word of several. Case does not matter in words.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _KEYS: Final = frozenset({"tag", "owner", "kind", "format", "in"})
 class SearchQuestion(NamedTuple):
     """A parsed search.
 
-    - `words`: folded words, all of which must be met.
+    - `words`: case-folded words, all of which must match.
     - `path`: the parts of the text as a path; empty if it is none.
     - `number`: the text as an object's id; None if it is none.
     - `tags`: names of tags, each with a value or None.

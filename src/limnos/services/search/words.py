@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 WORD_MIN: Final = 2
-"""The shortest word of a question that is searched."""
+"""The length of the shortest search term, in characters."""
 WORD_MAX: Final = 64
 WORDS_MAX: Final = 20_000
 """The most words of one text that are kept."""
@@ -56,7 +56,7 @@ def words_of(texts: Iterable[str]) -> str:
 
 
 def question_words(words: Iterable[str]) -> tuple[str, ...]:
-    """Return the words to search for out of a question's: their runs of letters and digits, folded, each once."""
+    """Return the search terms of a query's words: runs of letters and digits, case-folded, without repetitions."""
     runs = (fold(run)[:WORD_MAX] for word in words for run in _RUN.findall(word))
     return tuple(dict.fromkeys(run for run in runs if len(run) >= WORD_MIN))
 

@@ -226,7 +226,7 @@ class RestCatalog(BaseCatalog, Protocol):
         ...
 
     def exchange(self, call: RestCall) -> RestReply:
-        """Forward a request and return its successful answer. Raises the error that a refusal means."""
+        """Forward a request and return its successful answer. Raises the error that its error status maps to."""
         ...
 
 

@@ -114,7 +114,7 @@ class RestSession:
         return self._configured(self._deadline()).endpoints
 
     def send(self, call: RestCall) -> RestReply:
-        """Send a request to the source and return its answer. Raises the error that a refusal means."""
+        """Send a request to the source and return its answer. Raises the error that its error status maps to."""
         deadline = self._deadline()
         config = self._configured(deadline)
         url = f"{self._place.uri}/v1{config.prefix}{_path(call, config.separator)}"
@@ -183,7 +183,7 @@ class RestSession:
     def _asked(self, call: RestCall, url: str, *, deadline: float, token: str | None, method: str = "") -> RestReply:
         """Send one request and read its answer.
 
-        Raises SourceFailed, StateUnknown, ServiceUnavailable, and the error that a refusal means.
+        Raises SourceFailed, StateUnknown, ServiceUnavailable, and the error that the source's error status maps to.
         """
         headers = dict(call.headers)
         if call.body is not None:

@@ -65,7 +65,7 @@ def _opened_at(location: str, options: dict[str, str], *, version: int, rows: bo
 
 
 def open_for_reading(question: LanceQuestion, *, rows: bool) -> lance.LanceDataset | None:
-    """Open a table at the version, tag or branch of a question; None if the table has no data and none is named.
+    """Open a table at the version, tag or branch that a request names; None if the table has no data and none is named.
 
     Raises NotFound, BadRequest, InvalidTable, StorageFailed.
     """
@@ -104,7 +104,7 @@ def canonical_location(location: str) -> PurePosixPath:
 
 
 def open_for_rows(question: LanceQuestion) -> lance.LanceDataset:
-    """Open a table at the version of a question, to read its rows. Raises NotFound, also if it has no data yet."""
+    """Open a table at the version that a request names, to read rows. Raises NotFound, also if it has no data yet."""
     dataset = open_for_reading(question, rows=True)
     if dataset is None:
         raise no_data_error(question)
@@ -112,7 +112,7 @@ def open_for_rows(question: LanceQuestion) -> lance.LanceDataset:
 
 
 def open_for_writing(question: LanceQuestion) -> lance.LanceDataset:
-    """Open a table for a change, on the branch of a question. Raises NotFound if it has no data yet."""
+    """Open a table for a change, on the branch that a request names. Raises NotFound if it has no data yet."""
     if question.kept is None:
         return open_for_rows(question)
     if "" not in question.kept:
@@ -162,7 +162,7 @@ def _links(directory: str, *, rows: bool) -> Iterator[str]:
 
 
 def checkout_reference(dataset: lance.LanceDataset, question: LanceQuestion) -> lance.LanceDataset:
-    """Check out the version, tag or branch of a question. Raises NotFound, BadRequest."""
+    """Check out the version, tag or branch that a request names. Raises NotFound, BadRequest."""
     if question.tag is not None and (question.version is not None or question.branch is not None):
         raise BadRequest("A tag says which version of which branch is meant: leave out version and branch, or the tag")
     if question.tag is not None:

@@ -30,7 +30,7 @@ class TypeParser(QueryParser):
         return result
 
     def type_name(self) -> NamedType:
-        """Parse the name of a type."""
+        """Parse one identifier as a reference to a built-in or user type."""
         return NamedType(self.at, self.name())
 
     def record(self) -> RecordType:

@@ -99,7 +99,7 @@ def _open_collection(value: Value) -> _OpenValue | None:
 
 
 def _flat(value: Value) -> bytes:
-    """The key of a value that is no collection."""
+    """The sort key of a value that is neither an array, a multiset nor an object."""
     if value is MISSING:
         return bytes((_MISSING,))
     if value is None:

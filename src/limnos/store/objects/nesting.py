@@ -172,7 +172,7 @@ class NestingWrites:
         return [NameConflict(*row) for row in self.tx.rows(CONFLICTS, entries)]
 
     def conflicts_anywhere(self, separator: str) -> list[tuple[int, int, str]]:
-        """Read for each catalog (catalog id, count, an example) of namespaces whose names contain a separator."""
+        """Count each catalog's namespaces whose names contain a separator. Returns (catalog id, count, an example)."""
         return [(row[0], row[1], row[2]) for row in self.tx.rows(ANYWHERE, {"separator": separator})]
 
     def nested_one(self, catalog_id: int) -> tuple[str, str] | None:

@@ -45,7 +45,7 @@ DECODED_INLINE_BYTES: Final = 64 << 10
 class CompactPayload(msgspec.Struct, frozen=True):
     """The payload of a task: the dataset, its path, its excess files, and the user with the trust of the credential.
 
-    `covers_ms` is for the later task: files that statements leave until then are old enough when it runs.
+    `covers_ms`: a delayed task runs late enough to delete unused files that statements left up to this time.
     """
 
     table_id: int
