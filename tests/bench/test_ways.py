@@ -14,8 +14,8 @@ CALLS_MAX = {
     "create": 320,
     "gravitino-create": 430,
     "lance-declare": 385,
-    "constant": 230,
-    "metadata": 600,
+    "constant": 260,
+    "metadata": 630,
     "metadata-new": 1150,
     "metadata-all": 6500,
 }

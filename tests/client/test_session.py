@@ -283,7 +283,7 @@ def test_iceberg_properties_connect_pyiceberg() -> None:
 
 def test_method_of_the_class_can_be_read() -> None:
     """On the class itself a call keeps its documentation."""
-    assert "Tell which user" in (type(Client("http://h").server).whoami.__doc__ or "")
+    assert "Return the user" in (type(Client("http://h").server).whoami.__doc__ or "")
 
 
 def test_authorities_of_ones_own_are_handed_on(tmp_path: Path) -> None:

@@ -379,7 +379,7 @@ def test_tables_of_others(asking: EngineDataverse, do: Do) -> None:
     do(asking.insert("other", "[{'a': 1.25, 'B': 'x'}, {'b': datetime('2020-01-01T00:00:00')}]"))
 
     assert do(asking.query("select value o from other o order by o.a")) == [
-        {"b": "2020-01-01T00:00:00"},
+        {"b": "2020-01-01T00:00:00.000"},
         {"a": 1.25, "B": "x"},
     ]
     with pytest.raises(SqlppError, match="needs a dataset with a primary key"):

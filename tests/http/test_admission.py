@@ -86,7 +86,7 @@ class Sender:
 def send(
     node: DriverNode, method: str, path: str, user: str | None, *, pieces: int = 40, declared: bool = True
 ) -> tuple[int, int, dict]:
-    """Send spaces; returns the status, the bytes that were taken, and the answer."""
+    """Send spaces; returns the status, the bytes that were taken, and the answer; {} for a page."""
     sender = Sender(pieces)
     headers = {b"content-length": b"%d" % (pieces * len(PIECE))} if declared else {b"transfer-encoding": b"chunked"}
     if user is not None:
@@ -95,7 +95,7 @@ def send(
         method, path.encode(), b"", headers, sender.receive, request_id="r"  # type: ignore[arg-type]
     )  # fmt: skip
     status, _, body = node.runner.run(asyncio.wait_for(work, 30))
-    return status, sender.taken, json.loads(body)
+    return status, sender.taken, json.loads(body) if body.startswith(b"{") else {}
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +138,8 @@ def test_nobody_has_a_long_body_read(node: DriverNode, user: str | None, declare
 
         if user == "member" and route.operation in OWNERS_MAY:
             continue
+        if user in ("stranger", "member") and route.operation == "create-console-code":
+            continue  # it is about callers themselves, and reads no body
         assert status in (401, 403, 413), (path, told)
         assert taken <= (0 if declared else SHORT_BODY_BYTES + len(PIECE)), path
         if route.asks and user is not None:

@@ -41,7 +41,7 @@ NOT_BY_OWNERSHIP = {
         "for service admins, who are named by a setting, or in another metalake",
     ),
     **dict.fromkeys(("finish-run", "resume-run", "query-service-discard"), "for whoever began it"),
-    **dict.fromkeys(("create-token", "login"), "for everybody, about themselves"),
+    **dict.fromkeys(("create-token", "login", "create-console-code"), "for everybody, about themselves"),
     "set-catalog": "for whoever may use the catalog",
 }  # fmt: skip
 """Writes that the owner of a metalake is not allowed as its owner, with whom they are for."""
@@ -262,7 +262,7 @@ AWAY: dict[str, tuple[Away, ...]] = {
 
 
 NOT_AWAY = {
-    **dict.fromkeys(("create-metalake", "begin-import", "create-token", "login", "create-secret", "set-password", "remove-password", "rotate-storage-keys"), "about no object that has a name"),
+    **dict.fromkeys(("create-metalake", "begin-import", "create-token", "create-console-code", "login", "create-secret", "set-password", "remove-password", "rotate-storage-keys"), "about no object that has a name"),
     **dict.fromkeys(("feed-import", "finish-import", "give-up-import", "revoke-token", "end-secret", "retry-task", "query-service-discard", "export-audit"), "found by an id that nobody else gets"),
     **dict.fromkeys(("beat-run", "put-step"), "found by the id of a run, which its metalake keeps under any name"),
     **dict.fromkeys(("take-lineage", "take-lineage-v1"), "what it names need not be there"),

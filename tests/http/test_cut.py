@@ -224,6 +224,7 @@ WRITES: dict[str, Write] = {
     "query-service": Write("POST", "/query/service", {"statement": "create dataverse n.m"}),
     "query-service-discard": Write("DELETE", "/query/service/result/HANDLE"),
     "create-token": Write("POST", f"{OWN}/tokens", {"name": "n"}),
+    "create-console-code": Write("POST", f"{OWN}/console/codes", {}),
     "login": Write("POST", f"{OWN}/login", {"user": "ana", "password": WORDS}),
     "set-password": Write("PUT", f"{OWN}/users/bob/password", {"password": WORDS}),
     "remove-password": Write("DELETE", f"{OWN}/users/ana/password"),

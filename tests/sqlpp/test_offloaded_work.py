@@ -25,7 +25,9 @@ def evaluated(text: str) -> list[bytes]:
     statement = parse(text)[0].statement
     assert isinstance(statement, QueryStatement)
     found = bind(statement.body, EmptyNameResolver())
-    return OFFLOADED_WORK[offloaded_work.EVALUATE](wire.encode(found.expression), str(found.slots).encode(), b"{}")
+    return OFFLOADED_WORK[offloaded_work.EVALUATE](
+        wire.encode(found.expression), str(found.slots).encode(), offloaded_work.PLAIN, b"{}"
+    )
 
 
 def test_a_text_is_told_by_where_its_statements_stand() -> None:
@@ -85,7 +87,11 @@ def test_binding_asks_for_names_then_gives_a_plan() -> None:
     assert found.reads == ()
     assert isinstance(found.expression, EncodedPlan)
     assert wire.encode(found.expression) == plan
-    assert OFFLOADED_WORK[offloaded_work.EVALUATE](plan, str(found.slots).encode(), b"{}") == [b"done", b"[]", b"7"]
+    assert OFFLOADED_WORK[offloaded_work.EVALUATE](plan, str(found.slots).encode(), offloaded_work.PLAIN, b"{}") == [
+        b"done",
+        b"[]",
+        b"7",
+    ]
 
 
 def test_binding_refuses_what_means_nothing() -> None:

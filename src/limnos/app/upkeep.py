@@ -104,7 +104,8 @@ class Upkeep:
             except Exception as error:  # noqa: BLE001 - upkeep goes on when the store is back
                 log.warning("upkeep failed", error=str(error))
             with suppress(TimeoutError):
-                await asyncio.wait_for(woken.wait(), IDLE_S)
+                async with asyncio.timeout(IDLE_S):  # `wait_for` of Python 3.11 loses a cancellation while woken
+                    await woken.wait()
             woken.clear()
 
     async def sweep(self) -> None:

@@ -44,7 +44,8 @@ class WorkPoller(ABC):
                 except LimnosError as error:
                     log.warning("what waits could not be looked at", works=self.works, error=str(error))
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._woken.wait(), POLL_S)
+                    async with asyncio.timeout(POLL_S):  # `wait_for` of Python 3.11 loses a cancellation while woken
+                        await self._woken.wait()
                 self._woken.clear()
         finally:
             for task in tuple(self._held):

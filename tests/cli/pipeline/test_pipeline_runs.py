@@ -27,7 +27,7 @@ def test_away_is_how_long_a_server_is_waited_for(
 
     command = SimpleNamespace(run_file=note, resume_run=note, SparkOptions=lambda **_: None)
     monkeypatch.setattr(pipeline_runs, "_command", lambda: command)
-    monkeypatch.setattr(pipeline_runs, "_door", lambda _: None)
+    monkeypatch.setattr(pipeline_runs, "_connection", lambda _: None)
     done = run("pipeline", *words, *flags)
 
     assert (done.code, [each.away_s for each in seen]) == (0, [away_s])

@@ -92,7 +92,7 @@ def test_cookie_is_read_once(cookie: bytes, found: bytes | None) -> None:
     "text",
     [
         None, "", "/", "//evil.example.com/console/", "https://evil.example.com/console/", "/consolex/", "/console/\\evil", "/console/\nx",
-        "/api/limnos/v1/tokens", "javascript:alert(1)",
+        "/api/limnos/v1/tokens", "javascript:alert(1)", "/console/\xe9",
     ],
 )  # fmt: skip
 def test_sign_in_leads_into_the_console_alone(text: str | None) -> None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, DriverNode
+from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import make_table
 from tests.http.test_coverage import POLICY
 
@@ -84,7 +84,7 @@ def test_policies_come_down_to_what_lies_below(made: DriverNode) -> None:
 @pytest.mark.parametrize(
     "method, path, body, says",
     [
-        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "wish", "content": {}}, "custom or system_iceberg_compaction"),
+        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "wish", "content": {}}, "custom, system_iceberg_compaction"),
         ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"supportedObjectTypes": []}}, "names one or more"),
         ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"supportedObjectTypes": ["ROLE"]}}, "ROLE is none"),
         ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"days": 7}}, "does not fit the policy's type"),
@@ -118,3 +118,20 @@ def test_a_policy_is_for_its_kinds_alone(made: DriverNode) -> None:
     assert (answer.status, answer.json()["type"]) == (400, "IllegalMetadataObjectException")
     assert "is for CATALOG, SCHEMA, TABLE" in answer.json()["message"]
     assert names(made, path) == []
+
+
+@pytest.mark.parametrize(
+    "path", [TABLE, f"{LAKE}/objects/schema/main.a/policies", f"{LAKE}/objects/catalog/main/policies"]
+)
+def test_a_maintenance_policy_needs_the_right_to_change_the_object(made: DriverNode, path: str) -> None:
+    """It is carried out with its owner's rights: who may only read and apply policies attaches and detaches none."""
+    grant(made, "mallory", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    grant(made, "mallory", "apply_policy", kind="METALAKE", on="lake")
+
+    custom = made.ask("POST", path, {"policiesToAdd": ["keep"]}, user="mallory")
+    attach = made.ask("POST", path, {"policiesToAdd": ["compact"]}, user="mallory")
+    by_owner = made.ask("POST", path, {"policiesToAdd": ["compact"]})
+    detach = made.ask("POST", path, {"policiesToRemove": ["compact"]}, user="mallory")
+
+    assert [each.status for each in (custom, attach, by_owner, detach)] == [200, 403, 200, 403]
+    assert sorted(names(made, path)) == ["compact", "keep"]

@@ -92,7 +92,7 @@ class ConsoleSite(NamedTuple):
     def path_below(self, text: str | None) -> str:
         """Return a path of the console to go on to: `text` if it is one, else the console's first page."""
         home = f"{self.base}/"
-        if text is None or not text.startswith(home) or not text.isprintable() or "\\" in text:
+        if text is None or not text.startswith(home) or not text.isascii() or not text.isprintable() or "\\" in text:
             return home
         return text
 

@@ -155,7 +155,7 @@ def _may_load(request_view: RequestView, node: Node) -> bool:
 @with_placeholders
 async def attachments_associate(
     ctx: Context, on: AttachmentTarget, *, kind: Kind, adds: tuple[str, ...], removes: tuple[str, ...],
-    check: Callable[[Node], None] = lambda _: None,
+    check: Callable[[Node], None] = lambda _: None, action_on_target: Callable[[Node], Action | None] = lambda _: None,
 ) -> tuple[str, ...]:  # fmt: skip
     """Attach to an object and detach from it, all or nothing.
 
@@ -166,6 +166,7 @@ async def attachments_associate(
         adds: The names to attach. A name in both lists is ignored.
         removes: The names to detach; detaching a missing one is no error.
         check: Raises to refuse the attachment of a node.
+        action_on_target: Returns the action on the object that attaching or detaching a node needs beside loading it.
 
     Returns:
         The names of the object's own attachments afterwards that the caller may load.
@@ -191,6 +192,8 @@ async def attachments_associate(
             request_view, on, kind=kind
         )  # after the names: a caller who may not apply one learns nothing of the object
         decisions.append(request_view.require(Action.METADATA_LOAD, place.chain))
+        actions = dict.fromkeys(action for node in nodes if (action := action_on_target(node)) is not None)
+        decisions += [request_view.require(action, place.chain) for action in actions]
         for node in nodes[: len(added)]:
             check(node)
         command = AttachmentsChange(

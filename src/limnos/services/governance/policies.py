@@ -8,12 +8,12 @@ May import the rooms below. Must not know any wire format. `formats.gravitino` c
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.formats.gravitino.policies import content_text, supported_types
+from limnos.formats.gravitino.policies import MAINTENANCE_TYPES, content_text, supported_types
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, IllegalObject
 from limnos.model.kinds import Kind
@@ -36,6 +36,15 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
+
+
+_MAINTENANCE_ACTIONS: Final = {
+    Kind.TABLE: Action.TABLE_MAINTAIN,
+    Kind.NAMESPACE: Action.NAMESPACE_ALTER,
+    Kind.CATALOG: Action.CATALOG_ALTER,
+    Kind.METALAKE: Action.METALAKE_ALTER,
+}
+"""The action on an object that attaching a maintenance policy to it needs."""
 
 
 class PolicyRequest(NamedTuple):
@@ -126,6 +135,9 @@ async def policies_associate(
 ) -> tuple[str, ...]:
     """Attach policies to an object and detach others.
 
+    A maintenance policy is carried out with its owner's rights. Therefore the caller needs the right to maintain the
+    table, or to alter the namespace or catalog.
+
     Raises IllegalObject for a policy that does not support the object's kind, and as `attachments_associate`.
     """
     word = kind_word(on.kind)
@@ -136,4 +148,10 @@ async def policies_associate(
         if word not in levels:
             raise IllegalObject(f"Policy {policy.name} is for {', '.join(levels)}: it cannot be attached to a {word}")
 
-    return await attachments_associate(ctx, on, kind=Kind.POLICY, adds=adds, removes=removes, check=check)
+    def action_on_target(policy: Node) -> Action | None:
+        is_maintenance = cast("PolicyRecord", policy.record).policy_type in MAINTENANCE_TYPES
+        return _MAINTENANCE_ACTIONS.get(on.kind) if is_maintenance else None
+
+    return await attachments_associate(
+        ctx, on, kind=Kind.POLICY, adds=adds, removes=removes, check=check, action_on_target=action_on_target
+    )

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from limnos.model.permits import upkeep_permit
-from limnos.services.search.object_words import has_columns, object_words
+from limnos.services.search.object_words import PARSED_BYTES, has_columns, object_words
 from limnos.store.activity.search_index import (
     IndexedText,
     ZoneProgress,
@@ -76,7 +76,9 @@ async def _texts(services: NodeServices, ids: Sequence[int]) -> list[IndexedText
     nodes, bodies = await services.gate.look_up(partial(_objects_read, ids))
     texts: list[IndexedText] = []
     for number, node in enumerate(nodes, 1):
-        words = object_words(node, bodies.get(node.id))
+        body = bodies.get(node.id)
+        is_large = body is not None and len(body) > PARSED_BYTES
+        words = await asyncio.to_thread(object_words, node, body) if is_large else object_words(node, body)
         texts.append(IndexedText(node.id, node.zone, words.name, words.columns, words.comment))
         if number % PARSED_AT_ONCE == 0:
             await asyncio.sleep(0)

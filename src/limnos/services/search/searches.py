@@ -6,6 +6,7 @@ ranking over all matches. A search that looked at its most candidates says so, w
 
 from __future__ import annotations
 
+import asyncio
 import re
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,7 +19,7 @@ from limnos.names.folding import fold
 from limnos.services.lookup.visibility import ATTEMPTS_MAX, usable_catalogs_of
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.search.indexed_words import WordQuery, indexed_read, pending_read
-from limnos.services.search.object_words import match_words
+from limnos.services.search.object_words import PARSED_BYTES, match_words
 from limnos.services.search.visible_nodes import CatalogsOutdated, visible_nodes
 from limnos.services.search.words import question_words
 from limnos.store.objects.name_search import (
@@ -241,8 +242,14 @@ class _Search:
             seen = await visible_nodes(
                 self.ctx, self.metalake, home=self.home.usable, candidates=part, with_documents=with_documents
             )
+            parsed_bytes = 0
             for visible in seen.values():
-                matched = judge(visible)
+                size = len(visible.body or b"")
+                parsed_bytes += size
+                if size <= PARSED_BYTES < parsed_bytes:
+                    parsed_bytes = size
+                    await asyncio.sleep(0)
+                matched = judge(visible) if size <= PARSED_BYTES else await asyncio.to_thread(judge, visible)
                 if matched is not None and self._passes(visible):
                     self.looked.add(visible.node.id)
                     self.hits[visible.node.id] = _hit(visible, tier, matched=matched)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.services.sqlpp.execution.update_queries import update_query
+from limnos.services.sqlpp.execution.update_queries import STEPS_MAX, update_query
 from limnos.sqlpp import EmptyNameResolver, SqlppError, bind, parse, parse_body, results, tree
 from limnos.sqlpp.printer import render
 
@@ -49,3 +49,28 @@ def test_a_key_is_not_changed(keys: tuple[tuple[str, ...], ...], path: str) -> N
     """Nor an object that holds it, nor a part of it."""
     with pytest.raises(SqlppError, match="UPDATE can't change"):
         update_query(statement(f"set u.{path} = 1"), ("x", "d"), keys=keys)
+
+
+def test_deep_path_costs_no_more_than_its_length() -> None:
+    """Twenty steps make a query of a few thousand characters, not of a million copies."""
+    path = ".".join(f"f{number}" for number in range(20))
+
+    assert len(render(update_query(statement(f"set u.{path} = 1"), ("x", "d"), keys=()))) < 20_000
+    with pytest.raises(SqlppError, match="nested more than"):
+        update_query(statement(f"set u.{'.'.join(['f'] * STEPS_MAX)} = 1"), ("x", "d"), keys=())
+
+
+@pytest.mark.parametrize("paths", [["f"] * (STEPS_MAX + 1), [".".join(["f"] * (STEPS_MAX + 1))], ["a.b"] * STEPS_MAX])
+def test_too_many_fields_are_refused(paths: list[str]) -> None:
+    """Whether they are many changes or few deep ones."""
+    with pytest.raises(SqlppError, match="The paths of UPDATE have more than"):
+        update_query(statement("set " + ", ".join(f"u.{path} = 1" for path in paths)), ("x", "d"), keys=())
+
+
+@pytest.mark.parametrize("paths", [["f"] * STEPS_MAX, ["a.b"] * (STEPS_MAX // 2), [".".join(["f"] * 20)] * 5])
+def test_as_many_fields_as_allowed_can_be_bound(paths: list[str]) -> None:
+    """The binder comes as far as the dataset, which there is not."""
+    update = statement("set " + ", ".join(f"u.{path} = 1" for path in paths))
+
+    with pytest.raises(SqlppError, match="Cannot find dataverse"):
+        bind(update_query(update, ("x", "d"), keys=()), EmptyNameResolver())

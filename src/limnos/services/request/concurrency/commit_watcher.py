@@ -68,7 +68,8 @@ class CommitWatcher:
         try:
             WAITING[()] = len(self._waiting)
             with suppress(TimeoutError):
-                await asyncio.wait_for(future, seconds)
+                async with asyncio.timeout(seconds):
+                    await future
         finally:
             self._waiting.pop(future, None)
             WAITING[()] = len(self._waiting)

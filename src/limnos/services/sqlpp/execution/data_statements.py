@@ -186,7 +186,7 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
     source = (
         statement.source
         if isinstance(statement, tree.Insert)
-        else update_query(statement, target.path, keys=target.ref.key)
+        else await asyncio.to_thread(update_query, statement, target.path, keys=target.ref.key)
     )
     bound = await query_bind(session, source)
     returning = None

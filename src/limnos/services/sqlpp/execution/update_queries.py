@@ -6,7 +6,7 @@ May import `sqlpp` and `names`. Must not know datasets beyond the paths of a key
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -18,9 +18,18 @@ if TYPE_CHECKING:
 
     from limnos.names.path import Levels
 
+STEPS_MAX: Final = 100
+"""The most fields that the paths of one UPDATE name together: each SET nests the query once more."""
+
 
 def update_query(statement: tree.Update, dataset: Levels, *, keys: Iterable[tuple[str, ...]]) -> tree.QueryExpression:
-    """Return the query for the changed objects of a dataset. Raises SqlppError for a change of a key."""
+    """Return the query for the changed objects of a dataset.
+
+    Raises SqlppError for a change of a key, for paths of more than `STEPS_MAX` fields, and for one that is nested too
+    deep.
+    """
+    if sum(len(assignment.path) - 1 for assignment in statement.assignments) > STEPS_MAX:
+        raise compilation(f"The paths of UPDATE have more than {STEPS_MAX} fields", statement.assignments[0].at)
     variable = identifier(statement.variable)
     query = _query(f"from {'.'.join(map(identifier, dataset))} as {variable} select value {variable}")
     query = msgspec.structs.replace(query, block=msgspec.structs.replace(query.block, where=statement.where))
@@ -45,11 +54,14 @@ def _query(text: str) -> tree.QueryExpression:
 
 
 def _changed(base: str, path: tuple[str, ...], *, value: tree.Expression) -> tree.Expression:
-    """Return an object with a new value at a path: MISSING removes the field. What is no object becomes one."""
+    """Return an object with a new value at a path: MISSING removes the field. What is no object becomes one.
+
+    Each step repeats `base` once, so that the text grows by the same amount with each step and does not double.
+    """
     first, *rest = path
     if rest:
-        inside = f"{base}.{identifier(first)}"
-        value = _changed(f"(case when is_object({inside}) then {inside} else {{}} end)", tuple(rest), value=value)
+        inside = f"if_missing_or_null(to_object({base}.{identifier(first)}), {{}})"
+        value = _changed(inside, tuple(rest), value=value)
     call = parse_body(f"object_put({base}, {json.dumps(first)}, 0)")
     if not isinstance(call, tree.Call):
         raise TypeError("a call is a call")

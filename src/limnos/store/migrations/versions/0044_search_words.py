@@ -14,15 +14,15 @@ revision = "0044"
 down_revision = "0043"
 TABLES = (search_text, search_position, search_lease)
 FULL_TEXT = (
-    "CREATE VIRTUAL TABLE search_words USING fts5(name, columns, comment, content='search_text',"
+    "CREATE VIRTUAL TABLE IF NOT EXISTS search_words USING fts5(name, columns, comment, content='search_text',"
     " content_rowid='object_id', prefix='2 3 4 5', detail=column, tokenize=\"unicode61 remove_diacritics 0\")"
 )
 ON_SQLITE = (FULL_TEXT,)
 ON_POSTGRESQL = (
-    "ALTER TABLE search_text ADD COLUMN name_vector tsvector NOT NULL DEFAULT ''",
-    "ALTER TABLE search_text ADD COLUMN all_vector tsvector NOT NULL DEFAULT ''",
-    "CREATE INDEX search_text_name ON search_text USING gin (name_vector)",
-    "CREATE INDEX search_text_all ON search_text USING gin (all_vector)",
+    "ALTER TABLE search_text ADD COLUMN IF NOT EXISTS name_vector tsvector NOT NULL DEFAULT ''",
+    "ALTER TABLE search_text ADD COLUMN IF NOT EXISTS all_vector tsvector NOT NULL DEFAULT ''",
+    "CREATE INDEX IF NOT EXISTS search_text_name ON search_text USING gin (name_vector)",
+    "CREATE INDEX IF NOT EXISTS search_text_all ON search_text USING gin (all_vector)",
 )
 
 
