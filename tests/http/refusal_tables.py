@@ -228,7 +228,7 @@ def cell(route: str, answer: DriverAnswer) -> str:
         return f"200:{sizes[0]}" if sizes else "200"
     if route.startswith("DELETE "):
         return "200-" if any(body.get(word) is False for word in ("dropped", "removed", "revoked")) else "200"
-    if body.get("code", 0) != 0:
+    if isinstance(body.get("code", 0), int) and body.get("code", 0) != 0:
         return f"200!{body['code']}"
     return "200" if body.get("decision", {}).get("allowed", True) else "200n"
 

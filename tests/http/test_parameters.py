@@ -10,6 +10,7 @@ import pytest
 
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import READING, Protocol
+from limnos.http.asterix.parameters import GET_PARAMETERS
 from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
@@ -30,10 +31,13 @@ DECLARED_ONLY = {
     "lance-batch-commit-tables": {"delimiter"},
     "query-service-read": {
         "statement", "mode", "dataverse", "pretty", "readonly", "compile-only", "plan-format", "timeout", "client_context_id",
+        *GET_PARAMETERS,
     },
+    "list-maintenance-findings": {"after"},
+    "list-maintenance-operations": {"before"},
 }  # fmt: skip
 """Parameters that a route knows without its handler naming them: clients send the delimiter to every operation,
-and a statement's parameters are read as a form.
+a statement's parameters are read as a form, and a number of a page by a function of the room.
 """
 
 READ_ELSEWHERE = {"take-lineage-of-metalake": {"metalake"}}

@@ -25,7 +25,7 @@ VECTORS = {
     "ASX0004": ("select value x from 1 x", "Unsupported type: scan-collection cannot process input type bigint (in line 1, at column 21)"),
     "ASX0008": ("-9223372036854775807 - 2", "Underflow in numeric-subtract"),
     "ASX0010": ("2 ^ -1", "Invalid value: function power expects its second input parameter to be a non-negative value, got -1"),
-    "ASX0040": (";", "No statement provided"),
+    "ASX0040": ("", "No statement provided"),
     "ASX0046": ("'a' like 'b\\\\q'", "Invalid pattern 'b\\q' for LIKE"),
     "ASX1001": ("select value 1;\n selec 1", 'Syntax error: In line 2 >> selec 1<< Encountered <INTEGER_LITERAL> "1" at column 8.'),
     "ASX1050": ("drop dataset x.y.none", "Cannot find dataset with name none in dataverse x.y (in line 1, at column 14)"),

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from limnos.services.search.searches import SearchHit
 
 LIMIT: Final = 50
-_FILTERS: Final = ("in", "kind", "tag", "owner", "format")
 
 
 async def search_show(request: Request, ctx: Context) -> Response:
@@ -35,7 +34,13 @@ async def search_show(request: Request, ctx: Context) -> Response:
     limit = number_of(request.query("limit") or str(LIMIT), LIMIT_MAX)
     if not limit:
         raise BadRequest(f"limit is a number from 1 to {LIMIT_MAX}, not '{(request.query('limit') or '')[:20]}'")
-    filters = {key: request.query(key) for key in _FILTERS}
+    filters = {
+        "in": request.query("in"),
+        "kind": request.query("kind"),
+        "tag": request.query("tag"),
+        "owner": request.query("owner"),
+        "format": request.query("format"),
+    }
     question = question_of(request.query("q") or "", filters)
     result = await search(ctx, metalake, question=question, limit=limit)
     return json_response(
