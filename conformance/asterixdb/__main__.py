@@ -1,7 +1,7 @@
 """`python -m conformance.asterixdb --suite DIR`: AsterixDB's own SQL++ suite against a query service.
 
-DIR is a checkout of apache/asterixdb, which the reader supplies. Starts a server with a scratch lake, sends each eligible
-case's files in order, and prints the counts of its outcomes by group. `--ledger` writes them into
+DIR is a checkout of apache/asterixdb, which the reader supplies. Starts a server with a scratch lake, sends each
+eligible case's files in order, and prints the counts of its outcomes by group. `--ledger` writes them into
 `docs/reference/sqlpp-conformance.md`, from the file of `--out`. Without `--suite` nothing is run.
 """
 

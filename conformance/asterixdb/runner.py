@@ -1,8 +1,8 @@
 """Runs one case: sends its steps in order, and compares results and errors.
 
-May import this package. It must not know how a server is started. As in AsterixDB's own test framework, the n-th error
-must be the n-th expected one, the n-th step with results belongs to the n-th file, and a case ends at the first step that
-goes wrong.
+May import this package. It must not know how a server is started. As in AsterixDB's own test framework, the n-th
+error must be the n-th expected one, the n-th step with results belongs to the n-th file, and a case ends at the
+first step that goes wrong.
 """
 
 from __future__ import annotations

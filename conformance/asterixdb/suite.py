@@ -1,7 +1,7 @@
 """The cases of AsterixDB's suite, as its files declare them.
 
-Reads `testsuite_sqlpp.xml` with the files that it includes, and lists each case's steps and expected results. May import
-the standard library. It must not know how a step is carried out.
+Reads `testsuite_sqlpp.xml` with the files that it includes, and lists each case's steps and expected results. May
+import the standard library. It must not know how a step is carried out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Values as AsterixDB writes them (ADM and JSON), and the comparison of results.
 
-May import the standard library. It must not know cases or servers. A value becomes what JSON would hold: temporal values
-and UUIDs their text, multisets a `Bag`. Numbers are compared with a tolerance, names of dataverses in both spellings.
+May import the standard library. It must not know cases or servers. A value becomes what JSON would hold: temporal
+values and UUIDs their text, multisets a `Bag`. Numbers are compared with a tolerance, names of dataverses in both
+spellings.
 """
 
 from __future__ import annotations

@@ -95,7 +95,9 @@ async def _make_catalog(ctx: Context, metalake: str, *, name: str, provider: str
 
 
 async def _is_untouched(ctx: Context, metalake: str, *, catalog_count: int) -> bool:
-    """Return whether the metalake comes from a first start and has had no change except `catalog_count` new catalogs."""
+    """Return whether the metalake comes from a first start and has had no change except `catalog_count` new
+    catalogs.
+    """
 
     def read(request_view: RequestView) -> bool:
         comment = cast("MetalakeRecord", request_view.metalake.record).comment

@@ -1,8 +1,9 @@
 """Reads delimited text: lines of fields in the order of their declaration, as CSV, TSV and TPC-H's `.tbl` have them.
 
 May import `sqlpp`. Must not know files. A field is text that `object_shaper` converts to the declared type. As in
-AsterixDB, an empty text is a string; for other types it is left out. The option `null` names the text that means NULL in
-an optional field. A key that the dataset generates has no field. Fields beyond the declared ones are ignored.
+AsterixDB, an empty text is a string; for other types it is left out. The option `null` names the text that means
+NULL in an optional field. A key that the dataset generates has no field. Fields beyond the declared ones are
+ignored.
 """
 
 from __future__ import annotations

@@ -270,9 +270,9 @@ class Application:
     ) -> Answer:
         """Answer one request. Raises nothing except a cancellation of its task.
 
-        `peer` is the client's address. `at_once`: the caller sets a deadline if the coroutine has to wait. `keeping`:
-        the response may be cached. `cached_response`: a cached response, sent if it is still valid. `is_gone` returns whether the
-        client left.
+        `peer` is the client's address. `at_once`: the caller sets a deadline if the coroutine has to wait.
+        `keeping`: the response may be cached. `cached_response`: a cached response, sent if it is still valid.
+        `is_gone` returns whether the client left.
         """
         started = time.perf_counter()
         target = self._targets.get((method, raw)) or self._route(method, raw)

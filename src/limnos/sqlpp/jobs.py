@@ -26,7 +26,8 @@ JobKind = Literal["query", "insert", "upsert", "delete", "update", "load", "copy
 
 
 class ExternalSource(Struct, frozen=True):
-    """The files of a LOAD, a COPY or an external dataset: an adapter and its options. The server has checked the locations.
+    """The files of a LOAD, a COPY or an external dataset: an adapter and its options. The server has checked the
+    locations.
 
     The target of a link must be in one of the `within` locations and in none of `outside`, as the checked location is.
     """
@@ -89,9 +90,9 @@ class EngineJob(Struct, frozen=True):
     """One statement for an engine.
 
     `plan` is a bound expression in the form of `plan.wire`, with `slots` variables. For a query, its rows are the
-    answer. For INSERT and UPSERT it is the source: one object or a collection. For DELETE it is a query for the objects
-    to delete, for UPDATE one for the changed objects. For LOAD and COPY it is empty, and `source` names the files. `returning` is an expression in which slot 0 is the
-    written or deleted object; its values are the answer.
+    answer. For INSERT and UPSERT it is the source: one object or a collection. For DELETE it is a query for the
+    objects to delete, for UPDATE one for the changed objects. For LOAD and COPY it is empty, and `source` names the
+    files. `returning` is an expression in which slot 0 is the written or deleted object; its values are the answer.
 
     `credential` is a token that expires soon after the deadline. `deadline_ms` is the job's time limit in milliseconds
     from now.

@@ -105,7 +105,8 @@ def evaluate(plan: bytes, *rest: bytes) -> list[bytes]:
 
     Args:
         plan: The encoded plan.
-        *rest: The number of slots, `TAGGED` or `PLAIN`, the sources by name (`SourceRows`), and metadata objects in parts.
+        *rest: The number of slots, `TAGGED` or `PLAIN`, the sources by name (`SourceRows`), and metadata objects
+            in parts.
     """
     slots, form, sources, *arguments = rest
     bound = BoundQuery(cast("Expression", wire.decode(plan)), int(slots), ())

@@ -184,7 +184,9 @@ def documents(draw: st.DrawFn) -> dict[str, Any]:
 def test_nothing_that_is_needed_goes(
     document: dict[str, Any], older: int | None, last: int | None, pinned: set[int], read: set[int]
 ) -> None:
-    """Whatever the rules: heads of references that stay, pins, checkpoints, the young, and what retention counts stay."""
+    """Whatever the rules: heads of references that stay, pins, checkpoints, the young, and what retention counts
+    stay.
+    """
     guards = ExpiryGuards(dict.fromkeys([each * 100 for each in pinned], "p"), {each * 100: "r" for each in read})
     rules = ExpiryRules(older, last, 0)
     found = plan(document, rules, guards)

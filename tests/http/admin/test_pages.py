@@ -26,7 +26,9 @@ def test_first_page_says_what_is_where(node: DriverNode) -> None:
 
 
 def test_a_browser_gets_links_that_answer(node: DriverNode) -> None:
-    """Without the console: HTML without scripts that names the same roots; each link is answered, without a credential."""
+    """Without the console: HTML without scripts that names the same roots; each link is answered, without a
+    credential.
+    """
     node.built.services.defaults = node.built.services.defaults._replace(has_console=False)
     answer = node.get("/", user=None, accept=BROWSER)
     text = answer.body.decode()

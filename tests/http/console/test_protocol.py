@@ -1,4 +1,6 @@
-"""Every route of the console: its headers, who must sign in, which posts count, and that nothing else takes its cookie."""
+"""Every route of the console: its headers, who must sign in, which posts count, and that nothing else takes its
+cookie.
+"""
 
 from __future__ import annotations
 

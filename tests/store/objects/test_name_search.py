@@ -1,4 +1,6 @@
-"""Candidates of searches, on both stores: names by range, ids, owners; and names that an older release left unfolded."""
+"""Candidates of searches, on both stores: names by range, ids, owners; and names that an older release left
+unfolded.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Assessment of tables: what a table's metadata, and where it is worth it its manifests, say about needed maintenance.
 
-May import this package, `formats.avro`, `formats.iceberg` and `model`. Must not read files. Summaries of snapshots come from
-clients and may be wrong: they steer effort and reports, and never what is deleted.
+May import this package, `formats.avro`, `formats.iceberg` and `model`. Must not read files. Summaries of snapshots
+come from clients and may be wrong: they steer effort and reports, and never what is deleted.
 """
 
 from __future__ import annotations

@@ -89,8 +89,8 @@ def offloaded_explain(terms: bytes, body: bytes) -> list[bytes]:
 
 
 def offloaded_expiry(terms: bytes, body: bytes) -> list[bytes]:
-    """Plan an expiry: terms and a document in, JSON of removed snapshots, references, why nothing may go, and the number
-    of snapshots out. Raises InvalidTable.
+    """Plan an expiry: terms and a document in, JSON of removed snapshots, references, why nothing may go, and the
+    number of snapshots out. Raises InvalidTable.
     """
     metadata = metadata_of(body)
     plan = expiry_plan_of(metadata, msgspec.json.decode(terms, type=ExplanationTerms))

@@ -51,7 +51,9 @@ def offloaded_manifest_rows(data: bytes) -> list[bytes]:
 
 
 def offloaded_manifest_findings(terms: bytes, *manifests: bytes) -> list[bytes]:
-    """Assess a table by its manifests: terms and manifests in, JSON of `AssessmentFinding`s out. Raises InvalidTable."""
+    """Assess a table by its manifests: terms and manifests in, JSON of `AssessmentFinding`s out. Raises
+    InvalidTable.
+    """
     manifest_terms = msgspec.json.decode(terms, type=ManifestTerms)
     figures = read_small_files(manifests, target_bytes=manifest_terms.target_bytes) if manifests else None
     return [

@@ -51,7 +51,9 @@ class _DeleteSeries:
 
 
 class DeleteIndex:
-    """The delete files of a snapshot, indexed by partition and by data file. `whole` are the specs without partitions."""
+    """The delete files of a snapshot, indexed by partition and by data file. `whole` are the specs without
+    partitions.
+    """
 
     def __init__(self, entries: Sequence[ManifestEntry], *, whole: Collection[int]) -> None:
         self._whole = whole

@@ -221,8 +221,8 @@ def _by_name(encoded: list[EncodedParameter]) -> dict[str, list[object]]:
 def query_request_of(sent: RequestParameters, *, reads: bool, accept: str = "") -> QueryRequest:
     """Build the query request from its parameters.
 
-    `reads`: the method allows only reading. `accept`: the request's header, which counts if no parameter names a format.
-    Raises SqlppError.
+    `reads`: the method allows only reading. `accept`: the request's header, which counts if no parameter names a
+    format. Raises SqlppError.
     """
     statement = sent.text("statement")
     if not statement or not statement.strip():

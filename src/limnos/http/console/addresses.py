@@ -1,7 +1,7 @@
 """Addresses of objects in the console: one path segment for each part of a name, so any name fits.
 
-May import `model`, `names` and `services`. Pure. The kind is part of an address, because a namespace and a table may have one
-name.
+May import `model`, `names` and `services`. Pure. The kind is part of an address, because a namespace and a table
+may have one name.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The audit page: who did what, by which right, with filters; an object's own activity is the same page, filtered.
 
-May import `model`, `services`, `store` for the type of a filter, the shared modules of `limnos.http` and of this package. Knows no rule: users who may
-not read all lines see their own.
+May import `model`, `services`, `store` for the type of a filter, the shared modules of `limnos.http` and of this
+package. Knows no rule: users who may not read all lines see their own.
 """
 
 from __future__ import annotations

@@ -129,7 +129,9 @@ def decode_metadata(body: bytes) -> MetadataPart:
 
 
 def type_text(value: object, *, depth: int = 0) -> str:
-    """Return a type as it is written in a declaration: `list<string>`; the fields of a struct are lines of their own."""
+    """Return a type as it is written in a declaration: `list<string>`; the fields of a struct are lines of their
+    own.
+    """
     if isinstance(value, str):
         return value
     if not isinstance(value, dict) or depth > DEPTH_MAX:

@@ -61,8 +61,8 @@ def begin(
     An existing branch of that name is replaced. The result's `base` is the head of `main`; with `at` it is the base of
     the earlier attempt.
 
-    `metadata` is the table's metadata, if the caller has just read it. Publishing then asserts that state, so it detects
-    any later change.
+    `metadata` is the table's metadata, if the caller has just read it. Publishing then asserts that state, so it
+    detects any later change.
 
     Raises:
         NotFound: The table or the snapshot does not exist.

@@ -74,8 +74,8 @@ def find_gone(
 ) -> tuple[str, ...]:
     """Explain which tables of a failed step were dropped, renamed or replaced during the run.
 
-    `message` is the step's error. `written` are the tables that the step writes, `branches` the branches of earlier steps
-    that it reads.
+    `message` is the step's error. `written` are the tables that the step writes, `branches` the branches of
+    earlier steps that it reads.
     """
     uuids = {**outputs.uuids, **{branch.table: branch.uuid for branch in branches}}
     names: list[str] = []

@@ -1,7 +1,7 @@
 """Catalog traits: what a catalog's provider and properties imply, computed once for each state of the catalog.
 
-May import `model`, `names`. Pure. The traits are part of the resolved scope, which is discarded when its metalake or catalog
-changes.
+May import `model`, `names`. Pure. The traits are part of the resolved scope, which is discarded when its metalake
+or catalog changes.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ class VariableScope:
     """Variables by name, and the outer scope.
 
     `fields_of` are the names and slots of variables of which a bare identifier may be a field; None if this is no
-    block's scope. With `sources` an identifier that is no variable is a dataset. `aliases` bind the expressions to which
-    SELECT gives names.
+    block's scope. With `sources` an identifier that is no variable is a dataset. `aliases` bind the expressions to
+    which SELECT gives names.
     """
 
     __slots__ = ("aliases", "fields_of", "outer", "sources", "variables")

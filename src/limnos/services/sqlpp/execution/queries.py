@@ -198,7 +198,8 @@ async def query_rows(
 
 
 async def require_metadata(ctx: Context, bound: ReadyQuery) -> None:
-    """Decide on a query over Metadata as running it does, without reading an object, for a caller who asks for its plan.
+    """Decide on a query over Metadata as running it does, without reading an object, for a caller who asks for its
+    plan.
 
     Raises NotFound, PermissionDenied.
     """

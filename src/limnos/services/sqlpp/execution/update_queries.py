@@ -1,6 +1,7 @@
 """UPDATE as a query: the objects that a statement changes, with their new fields.
 
-May import `sqlpp` and `names`. Must not know datasets beyond the paths of a key. Each SET sees what the one before it made.
+May import `sqlpp` and `names`. Must not know datasets beyond the paths of a key. Each SET sees what the one before
+it made.
 """
 
 from __future__ import annotations
