@@ -52,6 +52,34 @@ def test_nothing_is_asked_while_nothing_is_committed(file_lab: StoreLab) -> None
     assert watch.looks == 1
 
 
+def test_a_request_outside_a_task_waits_too(lab: StoreLab) -> None:
+    """A read that the fast path started without a task waits, and ends with its time."""
+    node = Node(lab.store)
+    lab.run(fill(node.ctx()))
+    watch, zone = node.services.watch, zone_of(lab)
+    revision = lab.clock(zone)[0]
+    ends: list[bool] = []
+
+    async def story() -> None:
+        loop = asyncio.get_running_loop()
+        done = loop.create_future()
+
+        def start() -> None:
+            work = watch.wait({zone: revision}, 2 * watching.EVERY_S)
+            future = work.send(None)
+            ends.append(watch.waiting == 1)
+            future.add_done_callback(lambda _: done.set_result(work))
+
+        loop.call_soon(start)
+        with pytest.raises(StopIteration):
+            (await asyncio.wait_for(done, 50)).send(None)
+
+    lab.run(story())
+
+    assert ends == [True]
+    assert watch.waiting == 0
+
+
 def test_other_zones_wake_nobody(lab: StoreLab) -> None:
     """Who waits for one zone is left alone when another one moves."""
     node = Node(lab.store)

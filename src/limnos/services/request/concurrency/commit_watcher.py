@@ -8,7 +8,6 @@ statement, ten times a second, however many callers wait. A caller is woken only
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from limnos.model.errors import LimnosError, ServiceUnavailable
@@ -65,12 +64,12 @@ class CommitWatcher:
         self._anew = True  # something may have been committed since this caller's last read
         if self._looking_task is None:
             self._looking_task = asyncio.create_task(self._look_on())
+        timer = asyncio.get_running_loop().call_later(seconds, self._wake, (future,))  # a read may run outside a task
         try:
             WAITING[()] = len(self._waiting)
-            with suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    await future
+            await future
         finally:
+            timer.cancel()
             self._waiting.pop(future, None)
             WAITING[()] = len(self._waiting)
 
