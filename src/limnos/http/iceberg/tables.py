@@ -10,7 +10,7 @@ who could load it, otherwise 403.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -18,13 +18,22 @@ from limnos.access.actions import Action
 from limnos.files import is_local
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.read_restrictions import restrictions_json
-from limnos.formats.iceberg.scan_modes import SCAN_MODES
 from limnos.http.iceberg.pages import join_page, page_request_of
 from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path
-from limnos.http.iceberg.signing import is_signing_asked, signing_configuration
+from limnos.http.iceberg.signing import is_signing_asked
+from limnos.http.iceberg.table_responses import (
+    PLAIN_ENDS,
+    TableResponseEnd,
+    commit_response,
+    created_response,
+    etag_matches,
+    etag_of,
+    load_response,
+    response_end,
+)
 from limnos.http.iceberg.vended_credentials import credentials_configuration, delegates_of, is_asked
 from limnos.http.response import JSON, NO_STORE, Response, no_content
-from limnos.model.errors import BadRequest, IllegalName, LimnosError, NotFound
+from limnos.model.errors import BadRequest, IllegalName, NotFound
 from limnos.model.kinds import Kind
 from limnos.names import iceberg
 from limnos.names.path import check_part
@@ -36,8 +45,6 @@ from limnos.services.iceberg.dataset_fence import lock_proof_of
 from limnos.services.request.cache_validity import cache_validity_of
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, is_heavy
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.vending.credentials import table_credentials
-from limnos.services.vending.signing import table_signing
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.read_restrictions import BoundRestrictions
@@ -58,20 +65,6 @@ _PLAIN = frozenset({b"", b"snapshots=all", b"snapshots=refs"})
 LOCK = b"x-limnos-lock"
 
 
-class TableResponseEnd(NamedTuple):
-    """The end of a table response: its configuration, a mark for the credentials in it, and where scans are planned."""
-
-    text: bytes
-    mark: str = ""
-    scan_mode: str = ""
-
-
-_PLAIN_ENDS = {
-    mode: TableResponseEnd(
-        credentials_configuration(None, RequestScope(None), levels=(), scan_mode=mode), scan_mode=mode
-    )
-    for mode in ("", *SCAN_MODES)
-}
 _BY_SERVER = b',"config":{"scan-planning-mode":"server"}'
 _GLANCE_BYTES_MAX = 4 << 10
 """For requirements: an assert-create stands alone, so longer ones have none."""
@@ -192,20 +185,20 @@ async def table_load(request: Request, ctx: Context) -> Response:
             request, ctx, visible_object=visible_object, mode=mode, bound=visible_object.bound
         )
     delegates = is_asked(request, ctx, catalog=catalog) or is_signing_asked(request, ctx, catalog=catalog)
-    plain = _PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
+    plain = PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
     end = (
-        await _response_end(request, ctx, scope=scope, levels=(*namespace, name), catalog=catalog, plain=plain)
+        await response_end(request, ctx, scope=scope, levels=(*namespace, name), catalog=catalog, plain=plain)
         if delegates
         else plain
     )
-    etag = _etag(document, mode, end=end)
+    etag = etag_of(document, mode, end=end)
     whole = document
-    if _matches(request.headers.get(b"if-none-match"), etag):
+    if etag_matches(request.headers.get(b"if-none-match"), etag):
         response = Response(304, b"", ((b"etag", etag),))
     else:
         if mode == "refs":
             whole = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
-        response = _load_response(whole, etag, end=end)
+        response = load_response(whole, etag, end=end)
     response.validity = None if delegates else _depend_on_file(ctx, document, validity)
     return response
 
@@ -217,14 +210,14 @@ async def _restricted_response(
 
     Never cached, as rights may change.
     """
-    etag = _etag(visible_object.document, mode, end=TableResponseEnd(b"", f"r{bound.digest}"))
-    if _matches(request.headers.get(b"if-none-match"), etag):
+    etag = etag_of(visible_object.document, mode, end=TableResponseEnd(b"", f"r{bound.digest}"))
+    if etag_matches(request.headers.get(b"if-none-match"), etag):
         return Response(304, b"", ((b"etag", etag), NO_STORE))
     document = await restricted_tables.document_for_caller(ctx, visible_object)
     if mode == "refs":
         document = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
     data = msgspec.json.encode(restrictions_json(bound))
-    return _load_response(
+    return load_response(
         document, etag, end=TableResponseEnd(b"".join((_BY_SERVER, b',"read-restrictions":', data, b"}")), bound.digest)
     )
 
@@ -291,7 +284,7 @@ async def table_create(request: Request, ctx: Context) -> Response:
         headers = (JSON,) if vended is None else (JSON, NO_STORE)
         return Response(200, b"".join((b'{"metadata":', metadata, end)), headers)
     created_table = await iceberg_tables.table_create(ctx, scope, namespace=namespace, request=table_request)
-    return await _created_response(
+    return await created_response(
         request, ctx, scope=scope, levels=(*namespace, table_request.name), document_and_catalog=created_table
     )
 
@@ -304,7 +297,7 @@ async def table_register(request: Request, ctx: Context) -> Response:
     loaded_table = await iceberg_tables.table_register(
         ctx, scope, namespace=namespace, name=name, metadata_location=body.metadata_location, overwrite=body.overwrite
     )
-    return await _created_response(
+    return await created_response(
         request, ctx, scope=scope, levels=(*namespace, name), document_and_catalog=loaded_table
     )
 
@@ -319,7 +312,7 @@ async def table_commit(request: Request, ctx: Context) -> Response:
         ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), requirements=body.requirements,
         updates=body.updates, raw=data if large else None, proof=_proof_of(request),
     )  # fmt: skip
-    return _commit_response(document)
+    return commit_response(document)
 
 
 def _proof_of(request: Request) -> LockProof | None:
@@ -344,7 +337,7 @@ async def replay_table_create(request: Request, ctx: Context, table_id: int) -> 
     name = request.glance(await request.body(), NewTableName).name
     namespace = levels_of(params[0])
     reloaded_table = await _reload_table(ctx, scope, namespace, name, table_id=table_id)
-    return await _created_response(
+    return await created_response(
         request, ctx, scope=scope, levels=(*namespace, name), document_and_catalog=reloaded_table
     )
 
@@ -353,7 +346,7 @@ async def replay_table_commit(request: Request, ctx: Context, table_id: int) -> 
     """Answer a repeated commit with the table as it is now. Raises NotFound if its name has another object."""
     scope, params = split_path(request, ctx, 2)
     document, _ = await _reload_table(ctx, scope, levels_of(params[0]), name_of(params[1]), table_id=table_id)
-    return _commit_response(document)
+    return commit_response(document)
 
 
 async def _reload_table(
@@ -435,71 +428,3 @@ def _new_name(name: str) -> str:
     if not name:
         raise IllegalName("A table needs a name")
     return check_part(name)
-
-
-def _etag(document: MetadataDocument, mode: str, *, end: TableResponseEnd) -> bytes:
-    """Return the entity tag.
-
-    With credentials it changes when new ones would be issued, so no client keeps old ones after a 304.
-    """
-    return f'W/"{"-".join(filter(None, (str(document.node_id), str(document.version), mode, end.scan_mode, end.mark)))}"'.encode()
-
-
-async def _response_end(
-    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, catalog: CatalogRecord, plain: TableResponseEnd, is_new: bool = False
-) -> TableResponseEnd:  # fmt: skip
-    """Return the end of a response with credentials, or with signing, as far as the client asks for them.
-
-    If `is_new`, the request created the object, and failures of STS are ignored: the caller can ask again.
-    """
-    if not is_asked(request, ctx, catalog=catalog):
-        return await _signing_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain)
-    try:
-        vended = await table_credentials(ctx, scope, levels=levels)
-    except LimnosError:
-        if not is_new:
-            raise
-        return plain
-    if vended is None:
-        return plain
-    return plain._replace(
-        text=credentials_configuration(vended, scope, levels=levels, scan_mode=plain.scan_mode), mark=vended.mark
-    )
-
-
-async def _signing_end(
-    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, catalog: CatalogRecord, plain: TableResponseEnd
-) -> TableResponseEnd:  # fmt: skip
-    if not is_signing_asked(request, ctx, catalog=catalog):
-        return plain
-    signing = await table_signing(ctx, scope, levels=levels)
-    if signing is None:
-        return plain
-    return plain._replace(
-        text=signing_configuration(signing, scope, levels=levels, scan_mode=plain.scan_mode), mark="signed"
-    )
-
-
-async def _created_response(
-    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, document_and_catalog: tuple[MetadataDocument, CatalogRecord]) -> Response:  # fmt: skip
-    """Return a table that this request, or the request it repeats, has created."""
-    document, catalog = document_and_catalog
-    plain = _PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
-    end = await _response_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain, is_new=True)
-    return _load_response(document, _etag(document, "all", end=end), end=end)
-
-
-def _matches(header: bytes | None, etag: bytes) -> bool:
-    return header is not None and (header == b"*" or etag in [each.strip() for each in header.split(b",")])
-
-
-def _load_response(document: MetadataDocument, etag: bytes, *, end: TableResponseEnd) -> Response:
-    location = msgspec.json.encode(document.metadata_location)
-    body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, end.text))
-    return Response(200, body, (JSON, (b"etag", etag), NO_STORE) if end.mark else (JSON, (b"etag", etag)))
-
-
-def _commit_response(document: MetadataDocument) -> Response:
-    location = msgspec.json.encode(document.metadata_location)
-    body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b"}"))
-    return Response(200, body, (JSON, (b"etag", _etag(document, "all", end=_PLAIN_ENDS[""]))))

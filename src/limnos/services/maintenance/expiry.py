@@ -13,15 +13,13 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.formats.maintenance.expiry import ExpiryPlan, expiry_updates
-from limnos.formats.maintenance.explanation import ExplanationTerms
 from limnos.model.errors import CommitConflict
 from limnos.model.records import TableRecord
 from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.commits import table_commit
 from limnos.services.maintenance.assessing import assess_changes
-from limnos.services.maintenance.guards import expiry_guards
-from limnos.services.maintenance.policies import assessment_rules, policies_load
-from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, InlineOffloader
+from limnos.services.maintenance.guards import snapshots_judge
+from limnos.services.maintenance.policies import policies_load
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
@@ -100,26 +98,16 @@ async def table_expire(ctx: Context, scope: RequestScope, *, path: Levels) -> Ex
 
 async def _decide(ctx: Context, base: _ExpiryBase, *, path: Levels) -> tuple[ExpiryPlan, int]:
     """Decide which snapshots go by the metadata of a base. Returns the plan, and how many snapshots the table has."""
-    services, document = ctx.services, base.document
     if isinstance(base.node.record, TableRecord) and base.node.record.statements:
         return ExpiryPlan((), (), {}, _DATASET), 0
-    if not await assess_changes(services):
+    if not await assess_changes(ctx.services):
         return ExpiryPlan((), (), {}, _UNASSESSED), 0
-    now_ms = services.store.time.now_ms()
     chain = [link.id for link in base.chain if link.id != base.metalake_id]
     policies = (await ctx.look_up(policies_load)).effective(chain)
-    guards = await expiry_guards(
-        services, node_id=document.node_id, metalake_id=base.metalake_id, path=(base.catalog, *path), now_ms=now_ms
-    )
-    terms = ExplanationTerms(
-        now_ms,
-        assessment_rules(policies),
-        dict(guards.pinned),
-        dict(guards.checkpoints),
-        services.defaults.scan_keep_ms,
-    )
-    offloader = InlineOffloader() if len(document.body) <= REQUEST_BYTES_MAX else services.offloader
-    (text,) = await offloader.do("maintenance-expiry", msgspec.json.encode(terms), document.body)
+    text = await snapshots_judge(
+        ctx, "maintenance-expiry", document=base.document, metalake_id=base.metalake_id, path=(base.catalog, *path),
+        policies=policies,
+    )  # fmt: skip
     removed, refs, blocked, count = msgspec.json.decode(
         text, type=tuple[tuple[int, ...], tuple[str, ...], str | None, int]
     )

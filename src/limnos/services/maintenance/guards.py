@@ -1,7 +1,7 @@
 """Guards of an expiry: the snapshots of a table that runs, scan plans and incremental readers need.
 
 May import the rooms below and `formats.maintenance`. Must not know any wire format. The decision itself is one pure
-function (`formats.maintenance.expiry`); here is what it is told.
+function (`formats.maintenance.expiry`). This module reads its input and has it carried out.
 """
 
 from __future__ import annotations
@@ -9,14 +9,22 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from limnos.formats.maintenance.expiry import ExpiryGuards
+from limnos.formats.maintenance.explanation import ExplanationTerms
 from limnos.services.maintenance.assessing import source_key
+from limnos.services.maintenance.policies import assessment_rules
+from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, InlineOffloader
 from limnos.store.activity.maintenance import checkpoints_of
 from limnos.store.objects.snapshot_pins import holders_read
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from limnos.model.entities import MetadataDocument
+    from limnos.services.maintenance.policies import EffectivePolicy
+    from limnos.services.request.context import Context
     from limnos.services.request.node_services import NodeServices
     from limnos.store.objects.snapshot_pins import PinHolder
 
@@ -46,6 +54,40 @@ async def expiry_guards(
     readers = await look_up(lambda: checkpoints_of(source, since_ms=now_ms - READER_KEEP_MS))
     checkpoints = {each.snapshot_id: f"incremental reader {each.reader_id} has read it last" for each in readers}
     return ExpiryGuards(pinned, checkpoints)
+
+
+async def snapshots_judge(
+    ctx: Context,
+    work: str,
+    *,
+    document: MetadataDocument,
+    metalake_id: int,
+    path: Sequence[str],
+    policies: Mapping[str, EffectivePolicy],
+) -> bytes:
+    """Judge the snapshots of a table by its guards and policies, for a large document in a worker process.
+
+    Args:
+        ctx: The request.
+        work: The work to do on the document: `maintenance-explain` or `maintenance-expiry`.
+        document: The table's metadata.
+        metalake_id: Its metalake.
+        path: Its path below the metalake, the catalog first.
+        policies: The policies that apply to the table.
+    """
+    services = ctx.services
+    now_ms = services.store.time.now_ms()
+    guards = await expiry_guards(services, node_id=document.node_id, metalake_id=metalake_id, path=path, now_ms=now_ms)
+    terms = ExplanationTerms(
+        now_ms,
+        assessment_rules(policies),
+        dict(guards.pinned),
+        dict(guards.checkpoints),
+        services.defaults.scan_keep_ms,
+    )
+    offloader = InlineOffloader() if len(document.body) <= REQUEST_BYTES_MAX else services.offloader
+    (text,) = await offloader.do(work, msgspec.json.encode(terms), document.body)
+    return text
 
 
 def _pin_text(holder: PinHolder) -> str:

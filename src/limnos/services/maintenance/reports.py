@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.formats.maintenance.explanation import ExplanationTerms, TableExplanation
+from limnos.formats.maintenance.explanation import TableExplanation
 from limnos.model.kinds import Kind
 from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.reports import catalog_require
 from limnos.services.maintenance.assessing import AssessmentRound
-from limnos.services.maintenance.guards import expiry_guards
-from limnos.services.maintenance.policies import EffectivePolicy, assessment_rules, policies_load
-from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, InlineOffloader
+from limnos.services.maintenance.guards import snapshots_judge
+from limnos.services.maintenance.policies import EffectivePolicy, policies_load
 from limnos.store.activity.maintenance import (
     FindingRow,
     OperationRow,
@@ -149,22 +148,12 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
         return request_view.document(node.id), request_view.metalake.id, request_view.catalog.name
 
     document, metalake_id, catalog = await ctx.read(scope, look)
-    services, node_id = ctx.services, document.node_id
-    now_ms = services.store.time.now_ms()
-    round_ = AssessmentRound(services, tables_max=1)
+    node_id = document.node_id
+    round_ = AssessmentRound(ctx.services, tables_max=1)
     policies = (await ctx.look_up(policies_load)).effective(await round_.chain_of(node_id))
-    guards = await expiry_guards(
-        services, node_id=node_id, metalake_id=metalake_id, path=(catalog, *path), now_ms=now_ms
+    text = await snapshots_judge(
+        ctx, "maintenance-explain", document=document, metalake_id=metalake_id, path=(catalog, *path), policies=policies
     )
-    terms = ExplanationTerms(
-        now_ms,
-        assessment_rules(policies),
-        dict(guards.pinned),
-        dict(guards.checkpoints),
-        services.defaults.scan_keep_ms,
-    )
-    offloader = InlineOffloader() if len(document.body) <= REQUEST_BYTES_MAX else services.offloader
-    (text,) = await offloader.do("maintenance-explain", msgspec.json.encode(terms), document.body)
     explanation = msgspec.json.decode(text, type=TableExplanation)
     ancestry = await ctx.look_up(lambda: ancestors_read([each.object_id for each in policies.values()]))
     reports = tuple([PolicyReport(each, path_of(each.object_id, ancestry) or ()) for each in policies.values()])

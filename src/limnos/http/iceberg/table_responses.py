@@ -1,0 +1,116 @@
+"""Responses about one table: metadata, entity tag, configuration, and the credentials or signing a client asks for.
+
+May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata stays JSON bytes. Must
+not know routes or bodies of requests.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.formats.iceberg.scan_modes import SCAN_MODES
+from limnos.http.iceberg.signing import is_signing_asked, signing_configuration
+from limnos.http.iceberg.vended_credentials import credentials_configuration, is_asked
+from limnos.http.response import JSON, NO_STORE, Response
+from limnos.model.errors import LimnosError
+from limnos.services.catalog.scan_modes import table_scan_mode
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.vending.credentials import table_credentials
+from limnos.services.vending.signing import table_signing
+
+if TYPE_CHECKING:
+    from limnos.http.request import Request
+    from limnos.model.entities import MetadataDocument
+    from limnos.model.records import CatalogRecord
+    from limnos.names.path import Levels
+    from limnos.services.request.context import Context
+
+
+class TableResponseEnd(NamedTuple):
+    """The end of a table response: its configuration, a mark for the credentials in it, and where scans are planned."""
+
+    text: bytes
+    mark: str = ""
+    scan_mode: str = ""
+
+
+PLAIN_ENDS: Final = {
+    mode: TableResponseEnd(
+        credentials_configuration(None, RequestScope(None), levels=(), scan_mode=mode), scan_mode=mode
+    )
+    for mode in ("", *SCAN_MODES)
+}
+"""The ends without credentials and signing, by scan planning mode."""
+
+
+def etag_of(document: MetadataDocument, mode: str, *, end: TableResponseEnd) -> bytes:
+    """Return the entity tag.
+
+    With credentials it changes when new ones would be issued, so no client keeps old ones after a 304.
+    """
+    return f'W/"{"-".join(filter(None, (str(document.node_id), str(document.version), mode, end.scan_mode, end.mark)))}"'.encode()
+
+
+async def response_end(
+    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, catalog: CatalogRecord, plain: TableResponseEnd, is_new: bool = False
+) -> TableResponseEnd:  # fmt: skip
+    """Return the end of a response with credentials, or with signing, as far as the client asks for them.
+
+    If `is_new`, the request created the object, and failures of STS are ignored: the caller can ask again.
+    """
+    if not is_asked(request, ctx, catalog=catalog):
+        return await _signing_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain)
+    try:
+        vended = await table_credentials(ctx, scope, levels=levels)
+    except LimnosError:
+        if not is_new:
+            raise
+        return plain
+    if vended is None:
+        return plain
+    return plain._replace(
+        text=credentials_configuration(vended, scope, levels=levels, scan_mode=plain.scan_mode), mark=vended.mark
+    )
+
+
+async def _signing_end(
+    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, catalog: CatalogRecord, plain: TableResponseEnd
+) -> TableResponseEnd:  # fmt: skip
+    if not is_signing_asked(request, ctx, catalog=catalog):
+        return plain
+    signing = await table_signing(ctx, scope, levels=levels)
+    if signing is None:
+        return plain
+    return plain._replace(
+        text=signing_configuration(signing, scope, levels=levels, scan_mode=plain.scan_mode), mark="signed"
+    )
+
+
+async def created_response(
+    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, document_and_catalog: tuple[MetadataDocument, CatalogRecord]) -> Response:  # fmt: skip
+    """Return a table that this request, or the request it repeats, has created."""
+    document, catalog = document_and_catalog
+    plain = PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
+    end = await response_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain, is_new=True)
+    return load_response(document, etag_of(document, "all", end=end), end=end)
+
+
+def etag_matches(header: bytes | None, etag: bytes) -> bool:
+    """Return whether an If-None-Match header names the entity tag, or any (`*`)."""
+    return header is not None and (header == b"*" or etag in [each.strip() for each in header.split(b",")])
+
+
+def load_response(document: MetadataDocument, etag: bytes, *, end: TableResponseEnd) -> Response:
+    """Return a LoadTableResult. No cache keeps it if it holds credentials."""
+    location = msgspec.json.encode(document.metadata_location)
+    body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, end.text))
+    return Response(200, body, (JSON, (b"etag", etag), NO_STORE) if end.mark else (JSON, (b"etag", etag)))
+
+
+def commit_response(document: MetadataDocument) -> Response:
+    """Return a CommitTableResponse."""
+    location = msgspec.json.encode(document.metadata_location)
+    body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b"}"))
+    return Response(200, body, (JSON, (b"etag", etag_of(document, "all", end=PLAIN_ENDS[""]))))
