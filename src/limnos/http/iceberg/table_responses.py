@@ -1,7 +1,7 @@
 """Responses about one table: metadata, entity tag, configuration, and the credentials or signing a client asks for.
 
-May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata stays JSON bytes. Must
-not know routes or bodies of requests.
+May import `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata stays JSON
+bytes. Must not know routes or bodies of requests.
 """
 
 from __future__ import annotations
