@@ -64,6 +64,10 @@ def _offloader(name: str) -> Mapping[str, Callable[..., list[bytes]]]:
         from limnos.app.restricted_files import RESTRICTED_FILE_FUNCTIONS as RESTRICTING
 
         return RESTRICTING
+    if name.startswith("preview-"):
+        from limnos.app.preview_files import PREVIEW_FUNCTIONS as PREVIEWS
+
+        return PREVIEWS
     from limnos.sqlpp.offloaded_work import OFFLOADED_WORK as SQLPP
 
     return SQLPP

@@ -36,6 +36,7 @@ from limnos.client.catalog.models import Models
 from limnos.client.catalog.namespaces import Namespaces
 from limnos.client.catalog.nesting import NamespaceNames
 from limnos.client.catalog.objects import Objects
+from limnos.client.catalog.previews import Previews
 from limnos.client.catalog.schemas import Schemas
 from limnos.client.catalog.searches import Searches
 from limnos.client.catalog.table_checks import TableChecks
@@ -80,6 +81,7 @@ class _Resources(Generic[S]):
         self.searches = Searches(sender, scope)
         self.names = NamespaceNames(sender, scope)
         self.tables = Tables(sender, scope)
+        self.previews = Previews(sender, scope)
         self.table_checks = TableChecks(sender, scope)
         self.maintenance = Maintenance(sender, scope)
         self.schemas = Schemas(sender, scope)

@@ -20,6 +20,7 @@ from limnos.files.locations import (
     parse,
     place_key,
 )
+from limnos.files.ranges import RangeReader, ReadBudget, open_ranges
 from limnos.files.stores import LOCAL_FILES, FileStore, store_for
 from limnos.files.symbolic_links import leads_within, read_within, refuse_alias
 from limnos.files.thread_shares import ThreadShares, run_in_own_thread
@@ -33,6 +34,8 @@ __all__ = [
     "FileEntry",
     "FileIdentity",
     "FileStore",
+    "RangeReader",
+    "ReadBudget",
     "ThreadShares",
     "allow_everything",
     "allowed_roots",
@@ -46,6 +49,7 @@ __all__ = [
     "key_of",
     "leads_within",
     "normalise",
+    "open_ranges",
     "parse",
     "path_of",
     "place_key",

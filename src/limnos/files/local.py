@@ -83,6 +83,21 @@ class LocalFiles:
                 raise file_errors.missing_error(location) from error
             raise file_errors.storage_error("read", location, error) from error
 
+    @staticmethod
+    def open_file(path: str) -> tuple[int, int]:
+        """Open a file for reading. Returns its descriptor and its length in bytes. Raises MissingFile."""
+        try:
+            descriptor = os.open(path, _OPEN)
+        except OSError as error:
+            if file_errors.is_missing(error):
+                raise file_errors.missing_error(path) from error
+            raise file_errors.storage_error("read", path, error) from error
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(descriptor)
+            raise file_errors.missing_error(path, "it is not a file")
+        return descriptor, status.st_size
+
     def exists(self, location: str) -> bool:
         return self.size(location) is not None
 

@@ -143,6 +143,16 @@ class RemoteFiles:
             raise file_errors.too_large_error(location, bytes_max)
         return data
 
+    def read_range(self, location: str, *, start: int, count: int) -> bytes:
+        """Read `count` bytes of a file from a position on. Raises MissingFile."""
+        path = self._path(location)
+        try:
+            return self._fs.cat_file(path, start=start, end=start + count)
+        except Exception as error:
+            if file_errors.is_missing(error):
+                raise file_errors.missing_error(location) from error
+            raise file_errors.storage_error("read", location, error, remote=True) from error
+
     def exists(self, location: str) -> bool:
         return self.size(location) is not None
 

@@ -23,17 +23,23 @@ if TYPE_CHECKING:
 
 def read_within(location: str, roots: Sequence[str], allowed: AllowedStorage, *, bytes_max: int | None = None) -> bytes:
     """Read a whole local file that is within the roots after links are resolved. Raises MissingFile, TooLarge."""
-    result = real_path(location)
-    if not _is_open(result, roots, allowed):
-        error = file_errors.missing_error(location)
-        error.context["leads_to"] = result
-        raise error
+    result = resolve_within(location, roots, allowed=allowed)
     if result == normalise(location):
         return LOCAL_FILES.read(location, bytes_max=bytes_max)
     try:
         return LOCAL_FILES.read(result, bytes_max=bytes_max)  # not through the links again: they may have changed
     except MissingFile:
         raise file_errors.missing_error(location) from None
+
+
+def resolve_within(location: str, roots: Sequence[str], *, allowed: AllowedStorage) -> str:
+    """Return the real path of a local file that is within the roots after links are resolved. Raises MissingFile."""
+    result = real_path(location)
+    if not _is_open(result, roots, allowed):
+        error = file_errors.missing_error(location)
+        error.context["leads_to"] = result
+        raise error
+    return result
 
 
 def leads_within(location: str, roots: Sequence[str], *, allowed: AllowedStorage) -> bool:

@@ -57,14 +57,7 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield case(children, "of no catalog", "lake", "nowhere")
     yield case(f"GET {LAKE}/search", "table", "lake", query="?q=main.there.t")
     yield case(f"GET {LAKE}/search", "of no metalake", "nolake", query="?q=t")
-    reports = f"GET {LAKE}/catalogs/{{c}}/reports"
-    yield case(reports, "table", "lake", "main", query="?table=there.t")
-    yield case(reports, "no table", "lake", "main", query="?table=there.gone")
-    yield case(reports, "of no catalog", "lake", "nowhere", query="?table=there.t")
-    check = f"GET {LAKE}/catalogs/{{c}}/tables/check"
-    yield case(check, "table", "lake", "main", query="?table=there.t")
-    yield case(check, "no table", "lake", "main", query="?table=there.gone")
-    yield case(check, "of no catalog", "lake", "nowhere", query="?table=there.t")
+    yield from _tables()
     maintenance = f"GET {LAKE}/catalogs/{{c}}/maintenance"
     for rest in ("findings", "operations"):
         yield case(f"{maintenance}/{rest}", "catalog", "lake", "main")
@@ -92,6 +85,21 @@ def cases(node: DriverNode, who: str) -> Iterator[RefusalCase]:
     yield case(f"POST {OWN}/tasks/{{id}}/retry", "no task", "1")
     yield case(f"PATCH {LAKE}/users/{{u}}", "user", "lake", "dummy", body={"enabled": True})
     yield case(f"PATCH {LAKE}/users/{{u}}", "no user", "lake", "gone", body={"enabled": True})
+
+
+def _tables() -> Iterator[RefusalCase]:
+    reports = f"GET {LAKE}/catalogs/{{c}}/reports"
+    yield case(reports, "table", "lake", "main", query="?table=there.t")
+    yield case(reports, "no table", "lake", "main", query="?table=there.gone")
+    yield case(reports, "of no catalog", "lake", "nowhere", query="?table=there.t")
+    check = f"GET {LAKE}/catalogs/{{c}}/tables/check"
+    yield case(check, "table", "lake", "main", query="?table=there.t")
+    yield case(check, "no table", "lake", "main", query="?table=there.gone")
+    yield case(check, "of no catalog", "lake", "nowhere", query="?table=there.t")
+    preview = f"GET {LAKE}/catalogs/{{c}}/tables/preview"
+    yield case(preview, "table", "lake", "main", query="?table=there.t")
+    yield case(preview, "no table", "lake", "main", query="?table=there.gone")
+    yield case(preview, "of no catalog", "lake", "nowhere", query="?table=there.t")
 
 
 def _moves(who: str) -> Iterator[RefusalCase]:

@@ -192,3 +192,22 @@ class TableCheckResult(msgspec.Struct, frozen=True):
     files: int
     findings: tuple[TableFinding, ...]
     after: str | None = None
+
+
+class PreviewColumn(msgspec.Struct, frozen=True):
+    """A column of a preview; `type` is as in the table's schema."""
+
+    name: str
+    type: object = ""
+    masked: bool = False
+
+
+class TablePreview(msgspec.Struct, frozen=True):
+    """The first rows of a table. `complete` says that the caller may see no others."""
+
+    columns: tuple[PreviewColumn, ...]
+    rows: tuple[tuple[object, ...], ...]
+    snapshot_id: int | None = None
+    complete: bool = False
+    restricted: bool = False
+    columns_left_out: int = 0

@@ -74,11 +74,11 @@ def rewrite_file(shape: ReadShape, task: Json, *, deletes: list[Json], files: Ma
         files: The bytes of the data file and its delete files, by path.
     """
     with hide_error_details():
-        table = _ReadTable(shape)
+        table = ReadTable(shape)
         sink = io.BytesIO()
         rows = 0
         with pq.ParquetWriter(sink, table.target, compression="zstd", store_schema=False) as writer:
-            for batch in table.batches(task, deletes=deletes, io=_MemoryFileIO(dict(files))):
+            for batch in table.batches(task, deletes=deletes, io=MemoryFileIO(dict(files))):
                 seen = table.seen(batch)
                 rows += seen.num_rows
                 if seen.num_rows:
@@ -106,13 +106,16 @@ def hide_error_details() -> Iterator[None]:
         raise UnsupportedOperation(_FAILED) from error
 
 
-class _ReadTable:
-    """A table for reading its files."""
+class ReadTable:
+    """A table for reading its files: all columns, or `only` those of these field ids."""
 
-    def __init__(self, shape: ReadShape) -> None:
+    def __init__(self, shape: ReadShape, *, only: frozenset[int] | None = None) -> None:
         self._shape = shape
         self._metadata = TableMetadataUtil.parse_obj(shape.metadata)
         self._schema: Schema = self._metadata.schema()
+        if only is not None:
+            needed = [each for each in self._schema.fields if each.field_id in only]
+            self._schema = Schema(*needed, schema_id=self._schema.schema_id)
         nulls = {field_id for field_id, action in shape.masks.items() if action == "replace-with-null"}
         fields = [
             each.model_copy(update={"required": False}) if each.field_id in nulls else each
@@ -121,7 +124,12 @@ class _ReadTable:
         self._seen = Schema(*fields, schema_id=self._schema.schema_id)
         self.target: pa.Schema = schema_to_pyarrow(self._seen)
 
-    def batches(self, task: Json, *, deletes: list[Json], io: _MemoryFileIO) -> Iterator[pa.RecordBatch]:
+    @property
+    def names(self) -> dict[int, str]:
+        """The names of the columns by field id."""
+        return {each.field_id: each.name for each in self._schema.fields}
+
+    def batches(self, task: Json, *, deletes: list[Json], io: MemoryFileIO) -> Iterator[pa.RecordBatch]:
         """Yield the live rows, with the table's current columns."""
         positions: list[Json] = []
         equal: list[Json] = []
@@ -133,7 +141,7 @@ class _ReadTable:
             for at in range(0, batch.num_rows, ROWS_AT_ONCE):
                 yield self._alive(batch.slice(at, ROWS_AT_ONCE), removed)
 
-    def _deleted(self, fields: Json, io: _MemoryFileIO) -> tuple[list[str], frozenset[tuple[object, ...]]]:
+    def _deleted(self, fields: Json, io: MemoryFileIO) -> tuple[list[str], frozenset[tuple[object, ...]]]:
         """Return the columns and values of an equality delete.
 
         Raises UnsupportedOperation if the table no longer has a column.
@@ -159,7 +167,7 @@ class _ReadTable:
 
     def seen(self, batch: pa.RecordBatch) -> pa.Table:
         """Filter rows, then mask columns: filters apply to stored values."""
-        shape, names = self._shape, {field.field_id: field.name for field in self._schema.fields}
+        shape, names = self._shape, self.names
         if shape.row_filter is not None:
             batch = batch.filter(
                 evaluate_filter(
@@ -212,7 +220,7 @@ def _file_of(fields: Json) -> DataFile:
     return file
 
 
-class _MemoryFileIO(FileIO):
+class MemoryFileIO(FileIO):
     """A FileIO over bytes in memory."""
 
     def __init__(self, files: dict[str, bytes]) -> None:

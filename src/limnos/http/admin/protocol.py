@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from limnos.http.admin import pages, service
 from limnos.http.admin.activity import audit, changes, exchange, jobs, lineage, pipelines, reports, runs, webhooks
-from limnos.http.admin.catalog import children, moves, nesting, searches, table_checks, transactions, trash
+from limnos.http.admin.catalog import children, moves, nesting, previews, searches, table_checks, transactions, trash
 from limnos.http.admin.errors import error_response
 from limnos.http.admin.governance import protection, restrictions
 from limnos.http.admin.identity import access, console_codes, groups, logins, service_accounts, tokens, users
@@ -44,6 +44,7 @@ _MODULES = (
     protection,
     restrictions,
     reports,
+    previews,
     table_checks,
     maintenance,
     pipelines,

@@ -23,6 +23,7 @@ from limnos.http.console.table_metadata import (
     column_lines,
     decode_metadata,
 )
+from limnos.http.console.table_parts.preview import PreviewTab, preview_tab
 from limnos.http.console.tabs import (
     Chip,
     Fact,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 TABS: Final = {
     "columns": "Columns",
+    "preview": "Preview",
     "snapshots": "Snapshots",
     "properties": "Properties",
     "connect": "Connect",
@@ -100,6 +102,7 @@ class TablePage(msgspec.Struct, frozen=True):
     metadata: str
     is_metadata_cut: bool
     is_bound: bool
+    preview: PreviewTab
 
 
 class _TableState(NamedTuple):
@@ -153,6 +156,7 @@ async def _page(
         len(metadata.snapshots), properties_of(metadata.properties) if tab == "properties" else (),
         _partitions(metadata), _sorting(metadata), snippets_of(page_request, address) if tab == "connect" else (),
         text.decode("utf-8", "replace"), len(text) == METADATA_BYTES_MAX, is_bound,
+        await preview_tab(page_request, address) if tab == "preview" else PreviewTab(),
     )  # fmt: skip
 
 

@@ -77,14 +77,14 @@ async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
     Messages of other failures name no file.
     """
     require_warehouse(scanned)
-    with _hide_file_names(scanned):
+    with hide_file_names(scanned):
         scanned.place.check(scanned.document.location)
     scan = await scan_of(ctx, scanned._replace(asked=narrow_request(scanned.asked, bound), bound=None))
     residual = await _residual(ctx, scanned, aim=scan.aim)
     plan = token_hex(16)
     if residual == b"false":
         return RestrictedPlan(ScanTasks(b"", b"", 0), None, plan)
-    shape = await _shape(ctx, scanned, bound=bound, query=token_hex(16))
+    shape = await read_shape(ctx, scanned, bound=bound, query=token_hex(16))
     directory = await directory_hold(ctx, scanned, bound=bound, plan=plan)
     quota_meter = QuotaMeter(ctx, scanned, location=directory.location)
     restricted_rewrite = _RestrictedRewrite(
@@ -102,10 +102,10 @@ async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
 async def _rewrite_plan(scanned: ScanTarget, *, scan: TableScan, restricted_rewrite: _RestrictedRewrite) -> list[bytes]:
     """Rewrite the files of a plan, some manifests at a time."""
     results: list[bytes] = []
-    with _hide_file_names(scanned):
+    with hide_file_names(scanned):
         needed = await scan.needed()
     for part in scan.parts(needed):
-        with _hide_file_names(scanned):
+        with hide_file_names(scanned):
             tasks = await scan.tasks(part)
         results.append(await restricted_rewrite.files(tasks))
     return results
@@ -125,7 +125,7 @@ async def _abandon_plan(
         log.warning("a restricted plan that was given up is counted until it expires", error=error.message)
 
 
-async def _shape(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, query: str) -> Json:
+async def read_shape(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, query: str) -> Json:
     """Return the instructions to read and restrict the table's files. `query` is a salt that is unique to the query."""
     document = scanned.document
     if is_heavy(document):
@@ -152,7 +152,7 @@ async def _residual(ctx: Context, scanned: ScanTarget, *, aim: ScanScope) -> byt
 
 
 @contextmanager
-def _hide_file_names(scanned: ScanTarget) -> Iterator[None]:
+def hide_file_names(scanned: ScanTarget) -> Iterator[None]:
     """Replace errors by ones that name no file, since file names reveal values and the table's location.
 
     The log has the details.

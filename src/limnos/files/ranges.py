@@ -1,0 +1,155 @@
+"""Reads parts of files, up to a number of bytes in all, for readers of formats that have an index at their end.
+
+May import `model` and this room. Must not know what the files hold. A local file is opened once, after its links are
+resolved within the roots. An object store is asked for a range at a time.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from typing import TYPE_CHECKING, Protocol
+
+from limnos.files import file_errors
+from limnos.files.local import LocalFiles, path_of
+from limnos.files.locations import is_local
+from limnos.files.remote import RemoteFiles
+from limnos.files.stores import store_for
+from limnos.files.symbolic_links import resolve_within
+from limnos.model.errors import UnsupportedOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from limnos.files.allowed_storage import AllowedStorage
+
+
+class ReadBudget:
+    """The number of bytes that several files may be read for together."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self.bytes_max = bytes_max
+        self.left = bytes_max
+        self.is_used_up = False
+        """Whether a read was refused."""
+
+    @property
+    def message(self) -> str:
+        """The message of a refused read."""
+        size = f"{self.bytes_max >> 20} MiB" if self.bytes_max >= 1 << 20 else f"{self.bytes_max} bytes"
+        return f"Reading this takes more than {size} of the table's files, which is the limit here: ask for fewer columns, or read the table with a client"
+
+    def take(self, count: int) -> None:
+        """Count bytes before they are read. Raises UnsupportedOperation if the budget does not have them."""
+        if count > self.left:
+            self.is_used_up = True
+            raise UnsupportedOperation(self.message)
+        self.left -= count
+
+
+class RangeReader(io.RawIOBase):
+    """A file opened for reading parts of it. Its bytes count against a budget."""
+
+    def __init__(self, source: RangeSource, budget: ReadBudget) -> None:
+        self._source, self._budget, self._at = source, budget, 0
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Move to a position. Returns it."""
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._source.size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def read(self, size: int = -1) -> bytes:
+        """Read up to `size` bytes; without it all that are left. Raises UnsupportedOperation beyond the budget."""
+        left = max(0, self._source.size - self._at)
+        count = left if size < 0 else min(size, left)
+        self._budget.take(count)
+        data = self._source.range(self._at, count) if count else b""
+        self._at += len(data)
+        return data
+
+    def readall(self) -> bytes:
+        """Read all that is left."""
+        return self.read()
+
+    def size(self) -> int:
+        """Return the length of the file in bytes."""
+        return self._source.size
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            self._source.close()
+        super().close()
+
+
+class RangeSource(Protocol):
+    """A file of one store, opened. `size` is its length in bytes."""
+
+    size: int
+
+    def range(self, start: int, count: int) -> bytes:
+        """Read `count` bytes from a position on."""
+
+    def close(self) -> None:
+        """Release the file."""
+
+
+class _LocalSource:
+    def __init__(self, location: str) -> None:
+        self._location = location
+        self._descriptor, self.size = LocalFiles.open_file(path_of(location))
+
+    def range(self, start: int, count: int) -> bytes:
+        try:
+            return os.pread(self._descriptor, count, start)
+        except OSError as error:
+            raise file_errors.storage_error("read", self._location, error) from error
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+
+class _RemoteSource:
+    def __init__(self, store: RemoteFiles, location: str) -> None:
+        size = store.size(location)
+        if size is None:
+            raise file_errors.missing_error(location)
+        self._store, self._location, self.size = store, location, size
+
+    def range(self, start: int, count: int) -> bytes:
+        return self._store.read_range(self._location, start=start, count=count)
+
+    def close(self) -> None:
+        pass
+
+
+def open_ranges(
+    location: str,
+    properties: Mapping[str, str],
+    *,
+    roots: Sequence[str],
+    allowed: AllowedStorage,
+    budget: ReadBudget,
+) -> RangeReader:
+    """Open a file below the roots for reading parts of it.
+
+    Raises MissingFile (also for a link that leads out of the roots), StorageFailed, ServiceUnavailable.
+    """
+    if is_local(location):
+        return RangeReader(_LocalSource(resolve_within(location, roots, allowed=allowed)), budget)
+    store = store_for(location, properties)
+    assert isinstance(store, RemoteFiles)  # noqa: S101 - every location that is not local
+    return RangeReader(_RemoteSource(store, location), budget)

@@ -1,0 +1,189 @@
+"""The first live rows of a data file, with filter and masks applied, as values for JSON.
+
+May import pyarrow, this package and `limnos.model.errors`. Must not know users or stores: files are opened by a
+function of the caller. Of a large file only the beginning is decoded, and of any file only the columns that are needed.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from limnos.formats.restricting.rewriting import MemoryFileIO, ReadShape, ReadTable
+from limnos.model.errors import UnsupportedOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator
+
+Json = dict[str, Any]
+WHOLE_BYTES_MAX: Final = 4 << 20
+"""Files up to this size are read whole."""
+ROWS_LOOKED_AT: Final = 10_000
+"""How many rows of a large file are looked at for those that a filter or deletes leave."""
+DECODED_BYTES_MAX: Final = 32 << 20
+"""About how many bytes of a large file's rows are decoded."""
+CELL_CHARACTERS_MAX: Final = 512
+_BUFFER_BYTES: Final = 64 << 10
+_ROWS_AT_ONCE: Final = 200
+_FIELD_ID: Final = b"PARQUET:field_id"
+
+
+class OpenedFile(Protocol):
+    """A file opened for reading parts of it."""
+
+    def read(self, size: int = -1) -> bytes:
+        """Read up to `size` bytes."""
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        """Move to a position."""
+
+    def size(self) -> int:
+        """Return the length in bytes."""
+
+
+class FileHead(NamedTuple):
+    """The first rows of a file. `is_whole` says whether the file has no others."""
+
+    rows: list[list[object]]
+    is_whole: bool
+
+
+class HeadRequest(msgspec.Struct, frozen=True):
+    """A request for the first rows of a file.
+
+    - `shape`: how to read the table's files, with the restrictions of the reader.
+    - `task`, `deletes`: the scan task of the file and its delete files.
+    - `columns`: the field ids of the columns to return, in order.
+    - `rows_max`, `bytes_max`: the most rows, and the most bytes of them as JSON.
+    """
+
+    shape: ReadShape
+    task: Json
+    deletes: list[Json]
+    columns: list[int]
+    rows_max: int
+    bytes_max: int
+
+
+def file_head(request: HeadRequest, *, open_file: Callable[[str], OpenedFile]) -> FileHead:
+    """Return the first rows of a data file, after its deletes, the filter and the masks of `request.shape`.
+
+    Raises UnsupportedOperation for other formats than Parquet, and what `open_file` raises.
+    """
+    file = request.task["data-file"]
+    if file["file-format"] != "parquet":
+        raise UnsupportedOperation(f"The table has files of format {file['file-format']}; only Parquet is read here")
+    needed = {*request.columns, *_filter_ids(request.shape.row_filter)}
+    needed.update(each for delete in request.deletes for each in delete.get("equality-ids") or ())
+    table = ReadTable(request.shape, only=frozenset(needed))
+    is_plain = request.shape.row_filter is None and not request.deletes
+    data, is_whole = _beginning(
+        open_file(file["file-path"]), columns=needed, rows=request.rows_max + 1 if is_plain else ROWS_LOOKED_AT
+    )
+    files = {file["file-path"]: data}
+    for each in request.deletes:
+        files[each["file-path"]] = open_file(each["file-path"]).read()
+    names = [table.names[each] for each in request.columns]
+    rows: list[list[object]] = []
+    size = 0
+    for batch in table.batches(request.task, deletes=request.deletes, io=MemoryFileIO(files)):
+        for row in _rows_of(table.seen(batch).select(names)):
+            size += len(msgspec.json.encode(row))
+            if len(rows) >= request.rows_max or size > request.bytes_max:
+                return FileHead(rows, is_whole=False)
+            rows.append(row)
+    return FileHead(rows, is_whole)
+
+
+def _filter_ids(filter_: Json | None) -> Iterator[int]:
+    """Yield the field ids that a filter refers to."""
+    if filter_ is None:
+        return
+    for side in ("left", "right", "child"):
+        inner = filter_.get(side)
+        if isinstance(inner, dict):
+            if isinstance(inner.get("id"), int):
+                yield inner["id"]
+            yield from _filter_ids(inner)
+
+
+def _beginning(source: OpenedFile, *, columns: Collection[int], rows: int) -> tuple[bytes, bool]:
+    """Return a Parquet file with the first rows of one, and whether these are all of it. A small file stays as it is.
+
+    Positions in the result are those of the original, so position deletes fit.
+    """
+    if source.size() <= WHOLE_BYTES_MAX:
+        return source.read(), True
+    file = pq.ParquetFile(pa.PythonFile(source, mode="r"), buffer_size=_BUFFER_BYTES, pre_buffer=False)
+    schema = _needed_schema(file.schema_arrow, columns)
+    sink = io.BytesIO()
+    count = decoded = 0
+    with pq.ParquetWriter(sink, schema, compression="none") as writer:
+        for batch in file.iter_batches(_ROWS_AT_ONCE, columns=schema.names, use_threads=False):
+            writer.write_batch(batch.slice(0, rows - count))
+            count += min(batch.num_rows, rows - count)
+            decoded += batch.nbytes
+            if count >= rows or decoded >= DECODED_BYTES_MAX:
+                break
+    return sink.getvalue(), count >= file.metadata.num_rows
+
+
+def _needed_schema(schema: pa.Schema, columns: Collection[int]) -> pa.Schema:
+    """Return the columns of a file that are needed, by field id; all of a file without ids, or with dots in names."""
+    ids = [(field.metadata or {}).get(_FIELD_ID) for field in schema]
+    if None in ids or any("." in name for name in schema.names):
+        return schema
+    chosen = [field for field, number in zip(schema, ids, strict=True) if int(number or b"-1") in columns]
+    return pa.schema(chosen or [schema.field(0)], metadata=schema.metadata)
+
+
+def _rows_of(table: pa.Table) -> Iterator[list[object]]:
+    for at in range(0, table.num_rows, _ROWS_AT_ONCE):
+        part = table.slice(at, _ROWS_AT_ONCE)
+        columns = [_plain(column).to_pylist() for column in part.columns]
+        for row in zip(*columns, strict=True):
+            yield [_cell(value) for value in row]
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a column whose values Python can hold: nanoseconds become texts."""
+    kind = column.type
+    is_nano = (pa.types.is_timestamp(kind) or pa.types.is_time(kind)) and kind.unit == "ns"
+    return column.cast(pa.string()) if is_nano else column
+
+
+def _cell(value: object) -> object:
+    """Return a value for JSON. Texts and nested values longer than `CELL_CHARACTERS_MAX` become shortened texts."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, bytes):
+        return _cut(f"0x{value[:CELL_CHARACTERS_MAX].hex()}")
+    if isinstance(value, str):
+        return _cut(value)
+    if isinstance(value, list | tuple | dict):
+        nested = _nested(value)
+        text = msgspec.json.encode(nested).decode()
+        return nested if len(text) <= CELL_CHARACTERS_MAX else _cut(text)
+    isoformat = getattr(value, "isoformat", None)
+    return _cut(str(value) if isoformat is None else isoformat())
+
+
+def _nested(value: object) -> object:
+    if isinstance(value, list):
+        return [_nested(each) for each in value]
+    if isinstance(value, tuple):  # an entry of a map
+        return [_nested(each) for each in value]
+    if isinstance(value, dict):
+        return {str(name): _nested(each) for name, each in value.items()}
+    return _cell(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= CELL_CHARACTERS_MAX else f"{text[:CELL_CHARACTERS_MAX]}…"

@@ -1,0 +1,73 @@
+"""Previews of tables: the first rows, as the caller may see them.
+
+May import `model`, `names`, `services` and this package. Knows no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.http.admin.bodies import names_of
+from limnos.http.admin.numbers import number_of
+from limnos.http.response import NO_STORE, Response, json_response
+from limnos.http.routing import Route
+from limnos.model.errors import BadRequest
+from limnos.names import display
+from limnos.services.iceberg.previews import PreviewRequest, table_preview
+from limnos.services.iceberg.reports import catalog_require
+from limnos.services.request.request_scope import RequestScope
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.http.request import Request
+    from limnos.services.request.context import Context
+
+_SNAPSHOT_DIGITS_MAX = 19
+
+
+async def preview(request: Request, ctx: Context) -> Response:
+    """Return the first rows of a `table`: so many `rows`, of the `columns` named, of one `snapshot`."""
+    metalake, catalog = names_of(request)
+    path = tuple(display.parse(request.query("table") or "-"))
+    if len(path) < 2:
+        await ctx.read(RequestScope(metalake, catalog), catalog_require)
+        raise BadRequest("Say which table: its path below the catalog, as ?table=raw.trips")
+    result = await table_preview(
+        ctx, RequestScope(metalake, catalog), path=path, preview_request=preview_request_of(request)
+    )
+    columns = [{"name": each.name, "type": each.type, "masked": each.is_masked} for each in result.columns]
+    body = {
+        "columns": columns,
+        "rows": result.rows,
+        "snapshot_id": result.snapshot_id,
+        "complete": result.is_complete,
+        "restricted": result.is_restricted,
+        "columns_left_out": result.columns_left_out,
+    }
+    return json_response(body, headers=(NO_STORE,))
+
+
+def preview_request_of(request: Request) -> PreviewRequest:
+    """Parse the query of a preview. Raises BadRequest."""
+    rows = number_of(request.query("rows") or "100")
+    snapshot = request.query("snapshot")
+    if rows is None:
+        raise BadRequest("The number of rows is a number, as ?rows=20")
+    is_number = snapshot is None or (
+        snapshot.isascii() and snapshot.isdigit() and len(snapshot) <= _SNAPSHOT_DIGITS_MAX
+    )
+    if not is_number:
+        raise BadRequest("A snapshot is named by its id, as ?snapshot=3497810964824022504")
+    columns = tuple(name for name in (request.query("columns") or "").split(",") if name)
+    return PreviewRequest(rows, columns, None if snapshot is None else int(snapshot))
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route(
+        "GET",
+        "/api/limnos/v1/metalakes/{m}/catalogs/{c}/tables/preview",
+        preview,
+        "preview-table",
+        query=("table", "rows", "columns", "snapshot"),
+    ),
+)

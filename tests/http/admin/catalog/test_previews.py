@@ -1,0 +1,202 @@
+"""Previews over HTTP: rows as the caller may see them, limits, dead processes, and the audit's line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from limnos.app.preview_files import PREVIEW_FUNCTIONS
+from limnos.app.restricted_files import RESTRICTED_FILE_FUNCTIONS
+from limnos.formats.restricting import heads
+from limnos.model.errors import ServiceUnavailable
+from limnos.services.iceberg import previews
+from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
+from limnos.services.request.offloaded_work import InlineOffloader
+from tests.http.driver import OWN, DriverAnswer, DriverNode, grant
+from tests.http.iceberg import wire
+from tests.http.iceberg.planning import WrittenTable
+from tests.http.iceberg.test_restricted_plans import ROWS, SCHEMA
+from tests.http.iceberg.test_restrictions import restrict
+from tests.manifests import data_file, entry
+
+PREVIEW = f"{OWN}/metalakes/lake/catalogs/main/tables/preview"
+
+
+class Workers(InlineOffloader):
+    """Does at once what processes do; `dies` makes the next reader of a file end as a killed process does."""
+
+    dies = False
+
+    async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
+        """Do offloaded work."""
+        own = {**PREVIEW_FUNCTIONS, **RESTRICTED_FILE_FUNCTIONS}
+        if name not in own:
+            return await super().do(name, *parts, caller=caller)
+        if self.dies:
+            raise ServiceUnavailable("a process died")
+        return own[name](*parts)
+
+
+class PreviewedTable(WrittenTable):
+    """A table of two files of ten rows; bob may read it."""
+
+    def __init__(self, node: DriverNode) -> None:
+        super().__init__(node, schema=SCHEMA)
+        self.workers = Workers()
+        SCAN_OFFLOADER.put(node.built.services, self.workers)
+        self.commit([self.manifest(f"m{n}.avro", [entry(self.file(f"{n}.parquet"))]) for n in range(2)])
+        grant(node, "bob", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+
+    def file(self, name: str, rows: list[dict[str, Any]] = ROWS, **more: object) -> dict[str, object]:
+        """Write a data file; returns it as a manifest tells of it."""
+        at = wire.local(self.write(name, b""))
+        fields = [_field("id", pa.int64(), 1), _field("City", pa.string(), 2), _field("card", pa.string(), 3)]
+        fields.append(_field("home", pa.struct([_field("street", pa.string(), 5)]), 4))
+        pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(fields)), at, row_group_size=1_000)
+        told = {"file_size_in_bytes": at.stat().st_size, "record_count": len(rows), **more}
+        return data_file(f"{self.location}/metadata/{name}", **told)
+
+    def ask(self, query: str = "", *, user: str = "bob") -> DriverAnswer:
+        """Ask for a preview."""
+        return self.node.get(f"{PREVIEW}?table=a.t{query}", user=user)
+
+    def read(self, query: str = "", *, user: str = "bob") -> dict[str, Any]:
+        """Read a preview."""
+        answer = self.ask(query, user=user)
+        assert answer.status == 200, answer.body
+        return answer.json()  # type: ignore[no-any-return]
+
+
+def _field(name: str, kind: pa.DataType, number: int) -> pa.Field:
+    return pa.field(name, kind, metadata={"PARQUET:field_id": str(number)})
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[PreviewedTable]:
+    """The table; which database there is makes no difference."""
+    with wire.node_over(tmp_path) as node:
+        yield PreviewedTable(node)
+
+
+def test_first_rows(table: PreviewedTable) -> None:
+    """All columns in the table's order, nested values as they are, and whether there are more rows."""
+    whole, part = table.read(), table.read("&rows=12&columns=card,id")
+
+    assert [each["name"] for each in whole["columns"]] == ["id", "City", "card", "home"]
+    assert whole["rows"] == [[row["id"], row["City"], row["card"], row["home"]] for row in [*ROWS, *ROWS]]
+    assert (whole["complete"], whole["restricted"], whole["columns_left_out"]) == (True, False, 0)
+    assert part["rows"] == [[row["card"], row["id"]] for row in [*ROWS, *ROWS[:2]]]
+    assert (part["complete"], part["columns_left_out"], part["snapshot_id"]) == (False, 2, 100)
+
+
+def test_restricted_reader_sees_filtered_and_masked_rows(table: PreviewedTable) -> None:
+    """The filter reads the stored values, the mask changes what is shown, also where the filter's column is not."""
+    assert restrict(table.node, filter="City = 'Rome'", masks={"card": "show-last-4"}).status == 200
+
+    bob, admin = table.read("&columns=id,card"), table.read(user="admin")
+
+    rome = [[row["id"], f"xxxxx{row['card'][-4:]}"] for row in ROWS if row["City"] == "Rome"]
+    assert bob["rows"] == rome * 2
+    assert [each["masked"] for each in bob["columns"]] == [False, True]
+    assert bob["restricted"] is True
+    assert len(admin["rows"]) == 20
+
+
+def test_deletes_are_applied(table: PreviewedTable) -> None:
+    """Rows that position deletes and equality deletes remove are not shown."""
+    name = f"{table.location}/metadata/0.parquet"
+    at = wire.local(table.write("del.parquet", b""))
+    pq.write_table(pa.table({"file_path": [name, name], "pos": pa.array([0, 2], pa.int64())}), at)
+    deletes = data_file(f"{table.location}/metadata/del.parquet", content=1, file_size_in_bytes=at.stat().st_size)
+    data = [table.manifest("again.avro", [entry(table.file("0.parquet"))])]
+    table.commit([*data, table.manifest("deletes.avro", [entry(deletes)], deletes=True)])
+
+    rows = table.read("&columns=id")["rows"]
+
+    assert rows == [[number] for number in range(10) if number not in (0, 2)]
+
+
+def test_only_the_beginning_of_a_large_file_is_read(table: PreviewedTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a file above the limit the first rows are decoded, and the bytes read stay below a small budget."""
+    rows = [{"id": n, "City": "Oslo", "card": f"{n:032}", "home": None} for n in range(40_000)]
+    table.commit([table.manifest("large.avro", [entry(table.file("large.parquet", rows))])])
+    size = wire.local(f"{table.location}/metadata/large.parquet").stat().st_size
+    monkeypatch.setattr(heads, "WHOLE_BYTES_MAX", 1)
+    monkeypatch.setattr(previews, "READ_BYTES_MAX", size // 2)
+
+    told = table.read("&rows=5&columns=id")
+
+    assert (told["rows"], told["complete"]) == ([[0], [1], [2], [3], [4]], False)
+
+
+def test_budget_of_bytes_ends_a_preview(table: PreviewedTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that needs more bytes than a preview may read is refused with what to do, and names no file."""
+    monkeypatch.setattr(previews, "READ_BYTES_MAX", 100)
+
+    answer = table.ask()
+
+    assert answer.status == 405
+    assert b"with a client" in answer.body
+    assert b"parquet" not in answer.body
+
+
+def test_killed_process_says_what_to_do(table: PreviewedTable) -> None:
+    """503 with the next step; the next preview is served."""
+    table.workers.dies = True
+    answer = table.ask()
+    table.workers.dies = False
+
+    assert answer.status == 503
+    assert b"ask for fewer columns or rows" in answer.body
+    assert table.ask().status == 200
+
+
+def test_deadline_ends_a_preview(table: PreviewedTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preview that takes too long is cancelled and answered with 503."""
+    monkeypatch.setattr(previews, "DEADLINE_S", 0.0)
+
+    answer = table.ask()
+
+    assert (answer.status, b"took longer" in answer.body) == (503, True)
+
+
+@pytest.mark.parametrize(
+    "query", ["&rows=0", "&rows=201", "&rows=x", "&columns=nowhere", "&snapshot=99", "&snapshot=x", "&table=a"]
+)
+def test_bad_queries(table: PreviewedTable, query: str) -> None:
+    """Limits, unknown columns and snapshots are told as such."""
+    assert table.ask(query).status == 400
+
+
+def test_who_may_not_read_rows_gets_none(table: PreviewedTable) -> None:
+    """Being able to see that the table is there is not enough: rows need the right to read them."""
+    grant(table.node, "eve", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
+    grant(table.node, "ann", "use_catalog use_schema create_table", kind="CATALOG", on="main")
+
+    assert [table.ask(user=user).status for user in ("eve", "ann", "stranger")] == [403, 403, 403]
+    assert b"SELECT_TABLE" in table.ask(user="eve").body  # she may load the table, and gets no rows
+
+
+def test_each_preview_has_its_line_in_the_audit(table: PreviewedTable) -> None:
+    """Also where reads are left out: who, which table, how many rows of which snapshot."""
+    table.read("&rows=3")
+
+    table.node.runner.run(table.node.built.services.audit.flush())
+    (line,) = table.node.done("GET", f"{OWN}/metalakes/lake/audit?user=bob")["lines"]
+    assert (line["operation"], line["outcome"], line["object"]["path"]) == ("preview-table", "done", "main.a.t")
+    assert line["detail"] == "preview of 3 rows of 4 columns, snapshot 100"
+    assert "select_table" in str(line).lower()
+
+
+def test_long_and_odd_values() -> None:
+    """Values that JSON lacks become texts, and long ones are cut."""
+    cell = heads._cell
+
+    assert [cell(float("nan")), cell(b"\x01"), cell({"a": [b"\x02", None]})] == ["nan", "0x01", {"a": ["0x02", None]}]
+    assert len(str(cell("x" * 5_000))) == heads.CELL_CHARACTERS_MAX + 1
+    assert str(cell([["y"] * 5_000])).endswith("…")

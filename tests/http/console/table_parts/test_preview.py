@@ -1,0 +1,66 @@
+"""The preview tab: rows as they are for the reader, refusals and failures as words on the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.http.admin.catalog.test_previews import PreviewedTable
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import grant
+from tests.http.iceberg import wire
+from tests.http.iceberg.test_restrictions import restrict
+
+TAB = "/console/o/table/lake/main/a/t?tab=preview"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[PreviewedTable]:
+    """A table of twenty rows, which bob may read."""
+    with wire.node_over(tmp_path) as node:
+        yield PreviewedTable(node)
+
+
+def test_rows_are_shown(table: PreviewedTable) -> None:
+    """Names, types and values; who may read everything is told of no restriction."""
+    text = ConsoleVisitor(table.node).sign_in("bob").read(TAB).text
+
+    for words in ("The first 20 rows", "card string", "0 Rome 1111-0000", "is in the audit"):
+        assert words in text
+    assert "masked" not in text
+
+
+def test_restricted_reader_sees_masks(table: PreviewedTable) -> None:
+    """Masked columns say so, and no stored value is on the page."""
+    assert restrict(table.node, filter="City = 'Rome'", masks={"card": "show-last-4"}).status == 200
+
+    text = ConsoleVisitor(table.node).sign_in("bob").read(TAB).text
+
+    assert "The first 10 rows" in text
+    assert "card masked" in text
+    assert "1111-" not in text
+    assert "Oslo" not in text
+
+
+def test_who_may_load_a_table_sees_no_rows(table: PreviewedTable) -> None:
+    """The page is there, and says which right is missing."""
+    grant(table.node, "eve", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
+
+    text = ConsoleVisitor(table.node).sign_in("eve").read(TAB).text
+
+    assert "not its rows" in text
+    assert "SELECT_TABLE" in text
+    assert "1111-" not in text
+
+
+def test_dead_worker_is_a_page_with_the_next_step(table: PreviewedTable) -> None:
+    """503, and what to do."""
+    bob = ConsoleVisitor(table.node).sign_in("bob")
+    table.workers.dies = True
+
+    answer = bob.get(TAB)
+
+    assert answer.status == 503
+    assert "ask for fewer columns or rows" in text_of(answer)
