@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 UV = ROOT / ".venv" / "bin" / "uv"
-TIMEOUT_S = 600
+TIMEOUT_S = 1_800
 KEPT = (
     "PATH",
     "HOME",

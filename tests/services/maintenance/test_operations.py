@@ -103,6 +103,23 @@ def test_who_may_ask(table: HistoryTable) -> None:
     assert told(node) == []
 
 
+def test_who_may_only_read_sees_no_row(table: HistoryTable) -> None:
+    """Findings and operations of a table are shown to those who may maintain it."""
+    node = table.node
+    grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    assert ask(node).status == 200
+
+    lists = {
+        (user, name): len(node.get(f"{MAINTENANCE}/{name}", user=user).json()[name])
+        for user in ("admin", "reader")
+        for name in ("findings", "operations")
+    }
+
+    assert lists["admin", "findings"] > 0
+    assert lists["admin", "operations"] == 1
+    assert lists["reader", "findings"] == lists["reader", "operations"] == 0
+
+
 def test_a_right_that_goes_meanwhile(table: HistoryTable) -> None:
     """Who lost the right between request and task changes nothing, and the row says why."""
     node = table.node
