@@ -38,7 +38,16 @@ def run(lake: Lake) -> list[Check]:
         checks.expect_refusal(
             "a reader may not write", lambda: duck.execute("INSERT INTO lake.open.t VALUES (3, 'x')"), "MODIFY_TABLE"
         )
+        checks.expect(
+            "a reader finds a nested schema by its parent", lambda: _schemas(duck), ["open", "outer", "outer.inner"]
+        )
     return checks.made
+
+
+def _schemas(duck: duckdb.DuckDBPyConnection) -> list[str]:
+    """Return the schemas of the catalog that DuckDB lists."""
+    rows = duck.execute("SELECT schema_name FROM duckdb_schemas() WHERE database_name = 'lake' ORDER BY 1").fetchall()
+    return [name for (name,) in rows]
 
 
 def _views(checks: Checks, lake: Lake, duck: duckdb.DuckDBPyConnection) -> None:

@@ -34,6 +34,12 @@ def run(lake: Lake) -> list[Check]:
         checks.expect_refusal(
             "a reader may not create", lambda: ask("CREATE TABLE reader.open.u (id bigint)"), "CREATE_TABLE"
         )
+        schemas = ["open", "outer", "outer.inner"]
+        checks.expect(
+            "a reader finds a nested schema by its parent",
+            lambda: [name for (name,) in ask("SHOW SCHEMAS FROM reader") if name != "information_schema"],
+            schemas,
+        )
         outlive(began)
         checks.expect("by a secret, after its first token's end", counted, [[2]])
     finally:

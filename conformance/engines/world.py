@@ -40,7 +40,7 @@ def world(work: Path, *, log: Path) -> Iterator[tuple[Lake, ObjectStoreServer]]:
 
 def furnish(uri: str, work: Path, store: ObjectStoreServer) -> Lake:
     """Create in both catalogs the namespaces `open` and `closed` with a table `t` of two rows each, and a reader of
-    `open`.
+    `open`, and of `outer.inner` in `main`, whose parent the reader has no right on.
     """
     token = (work / "data" / "admin.token").read_text().strip()
     with Client(uri, token=token) as client:
@@ -53,6 +53,9 @@ def furnish(uri: str, work: Path, store: ObjectStoreServer) -> Lake:
                 client.namespaces.create(f"{catalog}.{name}")
             client.roles.allow("readers", ["use_catalog"], on=catalog, kind="catalog")
             client.roles.allow("readers", ["use_schema", "select_table"], on=f"{catalog}.open", kind="namespace")
+        for name in ("outer", "outer.inner", "outer.hidden"):
+            client.namespaces.create(f"main.{name}")
+        client.roles.allow("readers", ["use_schema", "select_table"], on="main.outer.inner", kind="namespace")
         for user in ("rita", PROGRAM):
             client.roles.grant_to_user(user, ["readers"])
         program = f"{PROGRAM}:{client.service_accounts.create_secret(PROGRAM).client_secret}"

@@ -288,6 +288,25 @@ def test_refusals_say_why(spark: SparkSession, space: str, server: LiveServer, a
     assert rows(spark, f"SELECT count(*) FROM {space}.t") == [(1,)]
 
 
+def test_a_nested_namespace_is_found_by_its_parents(
+    spark: SparkSession, space: str, server: LiveServer, admin: Client
+) -> None:
+    """Who has a right on a nested namespace alone finds it from the root; what lies beside it stays hidden."""
+    for name in ("outer", "outer.inner", "outer.hidden", "other"):
+        spark.sql(f"CREATE NAMESPACE {space}.{name}")
+    home = space.split("`")[1]
+    admin.users.add("eve")
+    admin.roles.create("eve_reads")
+    admin.roles.allow("eve_reads", ["USE_CATALOG"], on="main", kind="catalog")
+    admin.roles.allow("eve_reads", ["USE_SCHEMA"], on=("main", home, "outer", "inner"), kind="namespace")
+    admin.roles.grant_to_user("eve", ["eve_reads"])
+    eve = session(server.uri, user="eve")
+
+    listed = [rows(eve, f"SHOW NAMESPACES IN {path}") for path in ("main", space, f"{space}.outer")]
+
+    assert listed == [[(home,)], [(f"{home}.outer",)], [(f"{home}.outer.inner",)]]
+
+
 def test_a_new_name_with_the_catalog_before_it(spark: SparkSession, space: str) -> None:
     """Who writes the catalog after RENAME TO is told to leave it out."""
     spark.sql(f"CREATE TABLE {space}.t AS SELECT 1 AS id")
