@@ -6,6 +6,7 @@ The merged rules of a user live as long as the facts of all their roles; other c
 
 from __future__ import annotations
 
+from itertools import chain
 from operator import is_
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from limnos.model.entities import Grant, Principal, RoleEntity
-    from limnos.view.keys import Key, RoleFact
+    from limnos.view.keys import RoleFact
     from limnos.view.view import DerivedValues, StoreView
 
 ROLES_AT_ONCE: Final = 256
@@ -84,8 +85,7 @@ def _groups(view: StoreView, metalake_id: int, user_id: int) -> list[Principal]:
 
 def _held_roles(view: StoreView, metalake_id: int, holders: list[tuple[int, str | None]]) -> HeldRoles:
     ids = require_facts(view, [roles_key(principal_id) for principal_id, _ in holders], zone=metalake_id)
-    keys = [rules_key(role_id) for role_ids in ids for role_id in role_ids]
-    facts = _facts_of(view, metalake_id, keys=keys, user_id=holders[0][0])
+    facts = _facts_of(view, metalake_id, role_ids=list(chain.from_iterable(ids)), user_id=holders[0][0])
     vias = [via for (_, via), role_ids in zip(holders, ids, strict=True) for _ in role_ids]
     derived = view.derived(metalake_id)
     key = ("held", holders[0][0])
@@ -98,7 +98,7 @@ def _held_roles(view: StoreView, metalake_id: int, holders: list[tuple[int, str 
     return held_roles
 
 
-def _facts_of(view: StoreView, metalake_id: int, *, keys: list[Key[RoleFact]], user_id: int) -> list[RoleFact]:
+def _facts_of(view: StoreView, metalake_id: int, *, role_ids: list[int], user_id: int) -> list[RoleFact]:
     """Return the facts of roles.
 
     Raises CacheMiss for one part at a time; the rules of a part are built when it is cached. How many roles were read
@@ -108,21 +108,26 @@ def _facts_of(view: StoreView, metalake_id: int, *, keys: list[Key[RoleFact]], u
     start = derived.get(progress)
     if start is None:
         try:
-            return require_facts(view, keys, zone=metalake_id, at_once=ROLES_AT_ONCE)
+            return _role_facts(view, metalake_id, role_ids)
         except CacheMiss as cold:
             if cold.goes_on:
                 derived[progress] = 0
             raise
-    while start < len(keys):
+    while start < len(role_ids):
         end = start + ROLES_AT_ONCE
         try:
-            facts = require_facts(view, keys[start:end], zone=metalake_id)
+            facts = _role_facts(view, metalake_id, role_ids[start:end])
         except CacheMiss as cold:
-            raise CacheMiss(cold.wanted, goes_on=end < len(keys)) from None
+            raise CacheMiss(cold.wanted, goes_on=end < len(role_ids)) from None
         for fact in facts:
             _shared_rules(view, metalake_id, fact)
         start = derived[progress] = end
     del derived[progress]
+    return _role_facts(view, metalake_id, role_ids)
+
+
+def _role_facts(view: StoreView, metalake_id: int, role_ids: list[int]) -> list[RoleFact]:
+    keys = [rules_key(role_id) for role_id in role_ids]
     return require_facts(view, keys, zone=metalake_id, at_once=ROLES_AT_ONCE)
 
 
@@ -199,11 +204,15 @@ def _parts(view: StoreView, role: RoleEntity) -> Iterator[tuple[int, tuple[Grant
 
 def ids_of(grants: tuple[Grant, ...]) -> RuleIds:
     """Turn stored rules into sets of object ids."""
-    result: tuple[dict[Privilege, list[int]], dict[Privilege, list[int]]] = {}, {}
+    allow: dict[Privilege, list[int]] = {}
+    deny: dict[Privilege, list[int]] = {}
     for grant in grants:
-        result[grant.allowed].setdefault(PRIVILEGES[grant.privilege], []).append(grant.object_id)
-    deny, allow = ({privilege: frozenset(ids) for privilege, ids in each.items()} for each in result)
-    return RuleIds(allow, deny)
+        (allow if grant.allowed else deny).setdefault(PRIVILEGES[grant.privilege], []).append(grant.object_id)
+    return RuleIds(_frozen(allow), _frozen(deny))
+
+
+def _frozen(ids: dict[Privilege, list[int]]) -> dict[Privilege, frozenset[int]]:
+    return {privilege: frozenset(each) for privilege, each in ids.items()} if ids else {}
 
 
 def rules_of(fact: tuple[RoleEntity, tuple[Grant, ...]]) -> RoleRules:

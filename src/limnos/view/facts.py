@@ -298,6 +298,8 @@ def size_of(key: Key, value: Value) -> int:
     for part in key:
         if isinstance(part, str):
             base += len(part)
+    if isinstance(value, tuple):  # most facts
+        return base + 120 * len(value) + (100 * len(value[1]) if len(value) > 1 and isinstance(value[1], tuple) else 0)
     if isinstance(value, MetadataDocument):
         return base + 300 + len(value.body)
     if isinstance(value, Listing):
@@ -308,6 +310,4 @@ def size_of(key: Key, value: Value) -> int:
         return base + 80 * (len(value.parents) + len(value.namespaces))
     if isinstance(value, dict):
         return base + 120 * len(value)
-    if isinstance(value, tuple):
-        return base + 120 * len(value) + (100 * len(value[1]) if len(value) > 1 and isinstance(value[1], tuple) else 0)
     return base + (400 if isinstance(value, Node) else 0)

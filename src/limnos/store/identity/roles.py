@@ -7,6 +7,7 @@ revision.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from json import dumps
 from typing import TYPE_CHECKING
 
@@ -115,8 +116,13 @@ SWEEP = Sql(
 
 def role_of(row: Row) -> RoleEntity:
     """Build a role from a row whose columns are `_COLUMNS`."""
-    properties = tuple(sorted(RoleRecord.read(bytes(row[3])).properties.items()))
-    return RoleEntity(row[0], row[1], row[2], properties, *row[4:])
+    return RoleEntity(row[0], row[1], row[2], _properties_of(bytes(row[3])), *row[4:])
+
+
+@lru_cache(maxsize=256)
+def _properties_of(record: bytes) -> tuple[tuple[str, str], ...]:
+    """Return the properties in a role's record. Most roles have none, and so the same bytes."""
+    return tuple(sorted(RoleRecord.read(record).properties.items()))
 
 
 def _grant_of(row: Row) -> Grant:
