@@ -108,7 +108,7 @@ def _facts_of(view: StoreView, metalake_id: int, *, role_ids: list[int], user_id
     start = derived.get(progress)
     if start is None:
         try:
-            return _role_facts(view, metalake_id, role_ids)
+            return _role_facts(view, metalake_id, role_ids=role_ids)
         except CacheMiss as cold:
             if cold.goes_on:
                 derived[progress] = 0
@@ -116,17 +116,17 @@ def _facts_of(view: StoreView, metalake_id: int, *, role_ids: list[int], user_id
     while start < len(role_ids):
         end = start + ROLES_AT_ONCE
         try:
-            facts = _role_facts(view, metalake_id, role_ids[start:end])
+            facts = _role_facts(view, metalake_id, role_ids=role_ids[start:end])
         except CacheMiss as cold:
             raise CacheMiss(cold.wanted, goes_on=end < len(role_ids)) from None
         for fact in facts:
             _shared_rules(view, metalake_id, fact)
         start = derived[progress] = end
     del derived[progress]
-    return _role_facts(view, metalake_id, role_ids)
+    return _role_facts(view, metalake_id, role_ids=role_ids)
 
 
-def _role_facts(view: StoreView, metalake_id: int, role_ids: list[int]) -> list[RoleFact]:
+def _role_facts(view: StoreView, metalake_id: int, *, role_ids: list[int]) -> list[RoleFact]:
     keys = [rules_key(role_id) for role_id in role_ids]
     return require_facts(view, keys, zone=metalake_id, at_once=ROLES_AT_ONCE)
 
