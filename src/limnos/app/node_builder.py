@@ -248,6 +248,8 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
             settings.maintenance.assess,
             settings.maintenance.expire_snapshots,
             settings.maintenance.metadata_retention_s * 1000,
+            settings.maintenance.orphan_files,
+            settings.maintenance.orphan_age_s * 1000,
         ),
         storages=storages,
         location_conflicts=LocationConflicts(),

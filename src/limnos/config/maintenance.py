@@ -5,9 +5,9 @@ May import the room's `section`. Knows nothing of maintenance itself.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Literal
 
-from pydantic import Field, NonNegativeInt
+from pydantic import Field, NonNegativeInt, PositiveInt
 from pydantic.functional_validators import field_validator
 
 from limnos.config.section import SettingsSection
@@ -30,6 +30,22 @@ class MaintenanceSection(SettingsSection):
         default=0,
         description="How long metadata files that have left a table's log are kept, in seconds; at least a day. 0 keeps them.",
     )
+
+    orphan_files: Literal["off", "policies", "all"] = Field(
+        default="off",
+        description="Remove files that no metadata of a table names: `policies` where a policy of type system_iceberg_orphan_file_removal says so, `all` also on tables without one, for their owners. `off` removes none, whatever policies say.",
+    )
+    orphan_age_s: PositiveInt = Field(
+        default=7 * DAY_S,
+        description="How long a file must have been an orphan before it is removed, in seconds, where no policy says so; at least a day. Longer than any writer holds files before its commit.",
+    )
+
+    @field_validator("orphan_age_s")
+    @classmethod
+    def _is_a_day(cls, value: int) -> int:
+        if value < DAY_S:
+            raise ValueError(f"orphan files are kept for a day ({DAY_S}) at least")
+        return value
 
     @field_validator("metadata_retention_s")
     @classmethod

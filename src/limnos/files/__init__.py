@@ -8,6 +8,7 @@ from limnos.files.allowed_storage import ENDPOINTS, STORAGE, AllowedStorage, all
 from limnos.files.directories import delete_directory
 from limnos.files.entries import ChooseNames, FileEntry, FileIdentity
 from limnos.files.file_errors import is_refused
+from limnos.files.file_keys import FileKey, FileKeys
 from limnos.files.local import path_of, real_path, sweep_empty
 from limnos.files.locations import (
     allowed_roots,
@@ -33,6 +34,8 @@ __all__ = [
     "ChooseNames",
     "FileEntry",
     "FileIdentity",
+    "FileKey",
+    "FileKeys",
     "FileStore",
     "RangeReader",
     "ReadBudget",

@@ -18,6 +18,10 @@ OPERATION_POINT = "operation-done"
 """Passed after each operation of a transaction of several operations, between `permitted` and `written`."""
 PURGE_POINT = "file-deleted"
 """Passed by a purge after each file."""
+ORPHAN_POINT = "orphan-deleted"
+"""Passed by a removal of orphan files after each file."""
+ORPHAN_POINTS = ("orphans-checked", "orphans-marked", "orphans-fenced", ORPHAN_POINT, "orphans-recorded")
+"""In the order in which a removal of orphan files passes them."""
 
 
 class _InjectedFault:

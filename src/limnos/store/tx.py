@@ -13,6 +13,7 @@ from limnos.model.audit import add_detail
 from limnos.model.errors import StalePermit
 from limnos.store.activity.lineage import LineageWrites
 from limnos.store.activity.maintenance import MaintenanceWrites
+from limnos.store.activity.orphan_files import OrphanFileWrites
 from limnos.store.activity.runs import RunWrites
 from limnos.store.activity.scan_plans import ScanPlanWrites
 from limnos.store.activity.search_index import SearchIndexWrites
@@ -120,6 +121,11 @@ class Tx(StoreTransaction):
     def maintenance(self) -> MaintenanceWrites:
         """Findings, checkpoints and operations of table maintenance."""
         return MaintenanceWrites(self)
+
+    @property
+    def orphan_files(self) -> OrphanFileWrites:
+        """Orphan files of tables, and checks for them."""
+        return OrphanFileWrites(self)
 
     @property
     def dependencies(self) -> DependencyWrites:

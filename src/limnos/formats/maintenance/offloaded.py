@@ -19,6 +19,11 @@ from limnos.formats.maintenance.assessment import (
     read_small_files,
 )
 from limnos.formats.maintenance.explanation import offloaded_expiry, offloaded_explain
+from limnos.formats.maintenance.orphans import (
+    offloaded_manifest_paths,
+    offloaded_referenced_files,
+    offloaded_references,
+)
 
 
 class AssessmentTerms(msgspec.Struct, array_like=True):
@@ -67,5 +72,8 @@ OFFLOADED_WORK: Final[Mapping[str, Callable[..., list[bytes]]]] = {
     "maintenance-manifest-findings": offloaded_manifest_findings,
     "maintenance-explain": offloaded_explain,
     "maintenance-expiry": offloaded_expiry,
+    "maintenance-references": offloaded_references,
+    "maintenance-manifest-paths": offloaded_manifest_paths,
+    "maintenance-referenced-files": offloaded_referenced_files,
 }
 """The functions that a worker process offers, by name."""

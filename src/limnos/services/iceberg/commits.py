@@ -26,6 +26,7 @@ from limnos.model.storage_locations import LocationKind
 from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.added_files import CommitFiles, check_added_files
 from limnos.services.iceberg.dataset_fence import check_dataset_commit, dataset_guard_of, lock_require
+from limnos.services.iceberg.orphan_fence import fence_check, fence_require
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots, removes_snapshots
 from limnos.services.iceberg.tables import (
     NewMetadata,
@@ -84,6 +85,8 @@ class TableCommit(msgspec.Struct, frozen=True):
     """Locations outside the table's own to which it sends writers from now on."""
     keeps_words: bool = False
     """Whether its comment and its current schema stay, so that searches have nothing to read."""
+    fence_until: float | None = None
+    """Until when it must be made, as `orphan_fence.fence_check` says."""
 
 
 class CommitEffects(NamedTuple):
@@ -94,6 +97,7 @@ class CommitEffects(NamedTuple):
     removed: frozenset[int]
     data_paths: tuple[str, ...]
     keeps_words: bool
+    fence_until: float | None
 
 
 class LostRace(Exception):
@@ -228,6 +232,7 @@ async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> Co
     recent, loop = RECENT_METADATA.of(request.ctx.services), asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     for attempt in count():
+        fence_until = await fence_check(request.ctx, [request.change], document=base.document, place=base.place)
         built = await change_apply(
             request.ctx.services, request.change, commit_state_of(recent, base.document, request.change)
         )
@@ -239,7 +244,7 @@ async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> Co
         document, data = document_of(whole, previous=base.document, node_id=base.table.id, place=base.place, before=old)
         removed = find_removed_snapshots(request.ctx.services, [request.change], before=base.document, after=document)
         paths = new_data_paths(new, before=old, place=base.place)
-        news = CommitEffects(removed, paths, whole.body is None and _keeps_words(old, new))
+        news = CommitEffects(removed, paths, whole.body is None and _keeps_words(old, new), fence_until)
         if await _swap(request, base, document=document, data=data, brought=news, lock=lock):
             if whole.body is None:
                 recent.put(document, new)
@@ -321,9 +326,11 @@ async def _swap(
 
     def command(now: CommitBase) -> Permit[TableCommit]:
         relocates = document.location != base.document.location
-        removed, paths, keeps_words = brought
+        removed, paths, keeps_words, fence_until = brought
         return now.permit.about(
-            TableCommit(now.table, document, base.document.version, relocates, removed, lock, paths, keeps_words)
+            TableCommit(
+                now.table, document, base.document.version, relocates, removed, lock, paths, keeps_words, fence_until
+            )
         )
 
     def decide(request_view: RequestView) -> Permit[TableCommit]:
@@ -359,6 +366,7 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
     ):
         tx.stale()
     pins_check(tx, command.table.id, removed=command.removed)
+    fence_require(command.fence_until)
     if command.relocates:
         location_move(
             tx,

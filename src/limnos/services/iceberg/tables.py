@@ -17,7 +17,14 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.offloaded import CreateTerms
 from limnos.model.entities import MetadataDocument, Node
-from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, MissingFile, OutsideRoots
+from limnos.model.errors import (
+    AlreadyExists,
+    BadRequest,
+    CommitConflict,
+    MissingFile,
+    OutsideRoots,
+    ServiceUnavailable,
+)
 from limnos.model.kinds import Kind
 from limnos.model.object_errors import name_taken_error
 from limnos.model.records import CatalogRecord
@@ -461,6 +468,8 @@ def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
     command = permit.command
     node = tx.nodes.confirm(command.table)
     tx.protection.refuse(node)
+    if tx.orphan_files.is_removing(node.id):
+        raise ServiceUnavailable("Orphan files of the table are being deleted: try again in some minutes")
     locations_lock(tx, documents=(command.document,), locations=command.data_paths)
     if not tx.documents.swap(command.document, expected=command.expected):
         tx.stale()

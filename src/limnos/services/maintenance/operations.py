@@ -11,22 +11,19 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.access.authentication import Credential, hash_secret, new_secret
 from limnos.model.errors import LimnosError, ServiceUnavailable, StorageFailed
-from limnos.model.kinds import Kind
 from limnos.model.principals import TokenTrust
 from limnos.services.catalog.tables import table_find
 from limnos.services.identity.tokens import worth_of
+from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.expiry import table_expire
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.store.activity.maintenance import ancestors_read
-from limnos.store.ancestry import path_of
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
-    from limnos.model.entities import Node, Token
+    from limnos.model.entities import Node
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.request.node_services import NodeServices
@@ -41,7 +38,6 @@ EXPIRE_SNAPSHOTS: Final = "expire-snapshots"
 OPERATIONS = Counter(
     "limnos_maintenance_operations_total", "Operations on tables, by kind and outcome.", ("kind", "outcome")
 )
-_TOKEN_MS: Final = 600_000
 
 
 class OperationRequest(msgspec.Struct, frozen=True):
@@ -121,20 +117,10 @@ async def operation_end(work: TaskContext, operation: int, *, state: str, text: 
 
 async def _expire(work: TaskContext, services: NodeServices, *, payload: OperationPayload) -> str:
     """Expire a table's snapshots in the name of the payload's user. Returns the result for people."""
-    secret_hash = hash_secret(new_secret())
-    token: Token = await work.submit(
-        lambda tx: tx.tokens.create(
-            user=payload.user, name=f"maintenance {payload.operation}", secret_hash=secret_hash,
-            expires_at=tx.now_ms + _TOKEN_MS, trust=payload.trust, root_id=payload.root_id,
-        )
-    )  # fmt: skip
-    try:
-        ctx = Context(services, Credential(None, token.id, secret_hash), f"maintenance-{payload.operation}")
-        ancestry = await ctx.look_up(lambda: ancestors_read([payload.table_id]))
-        path = path_of(payload.table_id, ancestry)
-        metalake = next((name for _, kind, name in ancestry.values() if kind is Kind.METALAKE), None)
-        if path is None or metalake is None:
+    async with acting_as(
+        work, services, user=payload.user, table_id=payload.table_id, name=f"maintenance-{payload.operation}",
+        trust=payload.trust, root_id=payload.root_id,
+    ) as request:  # fmt: skip
+        if request is None:
             return "the table was dropped"
-        return (await table_expire(ctx, RequestScope(metalake, path[0]), path=path[1:])).text
-    finally:
-        await work.submit(lambda tx: tx.tokens.revoke(token))
+        return (await table_expire(request.ctx, request.scope, path=request.path)).text

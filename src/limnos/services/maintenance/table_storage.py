@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.files import place_key
+from limnos.files import LOCAL_FILES, is_local, is_within, place_key, real_path, store_for
 from limnos.model.errors import BadRequest, OutsideRoots
 from limnos.model.records import CatalogRecord
 from limnos.services.request.catalog_storage import catalog_storage_within
+from limnos.store.faults import ORPHAN_POINT, fault_point
 from limnos.store.objects.nodes import node_read, zones_of_read
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from limnos.files.entries import FileEntry
     from limnos.model.entities import MetadataDocument
     from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.node_services import NodeServices
+    from limnos.services.request.task_context import Heartbeat
 
 
 class MaintainedFiles:
@@ -28,6 +32,21 @@ class MaintainedFiles:
         self.location = location
         self._files, self._place = services.files, place
         self._key = f"{place_key(location)}/"
+
+    def may_read(self, location: str) -> bool:
+        """Return whether a file lies where the table's catalog may have files, in its own location or elsewhere."""
+        try:
+            return is_within(location, self._place.roots) and self._place.allowed.covers(location)
+        except BadRequest:
+            return False
+
+    async def read_anywhere(self, location: str, *, bytes_max: int) -> bytes:
+        """Read a file within the catalog's roots. Raises OutsideRoots, MissingFile, TooLarge, StorageFailed."""
+        if not self.may_read(location):
+            raise OutsideRoots(f"File {location} lies outside of the catalog's roots")
+        return await self._files.read_within(
+            location, self._place.catalog.properties, self._place.roots, bytes_max=bytes_max
+        )
 
     def covers(self, location: str) -> bool:
         """Return whether a file lies below the table's location, where the server may look."""
@@ -41,6 +60,60 @@ class MaintainedFiles:
         if not self.covers(f"{location}/"):
             return []
         return await self._files.entries(location, self._place.catalog.properties, roots=(self.location,))
+
+    def all_entries(self, beat: Heartbeat) -> list[FileEntry]:
+        """List all files below the table's location, by name below it. Blocks.
+
+        Links are left out and not followed. Raises StorageFailed, ServiceUnavailable.
+        """
+        properties = self._place.catalog.properties
+        self._place.allowed.check_use(properties)
+        entries = store_for(self.location, properties).entries(self.location, deep=True)
+        beat(len(entries))
+        return entries
+
+    def refuse_links(self, directories: Iterable[str]) -> None:
+        """Check that no link leads from the table's location to some directories below it. Blocks.
+
+        Raises OutsideRoots. Links above the table's location are not looked at.
+        """
+        if is_local(self.location):
+            home = real_path(self.location)
+            for directory in directories:
+                if real_path(f"{self.location}/{directory}") != f"{home}/{directory}":
+                    raise OutsideRoots(f"Directory {directory} of the table leads elsewhere by a link")
+
+    def delete_unchanged(self, files: Sequence[tuple[str, int, int]], beat: Heartbeat) -> list[str]:
+        """Delete files by name below the table's location. Blocks. Returns the names that are gone.
+
+        Args:
+            files: For each file its name, and the length and modification time that it must still have on a local disk.
+            beat: Called after each file.
+
+        Raises:
+            OutsideRoots: A directory leads elsewhere by a link.
+            StorageFailed: The storage refuses or fails.
+            ServiceUnavailable: The storage does not answer.
+        """
+        properties = self._place.catalog.properties
+        self._place.allowed.check_use(properties)
+        deleted: list[str] = []
+        for name, size, modified_ms in files:
+            location = f"{self.location}/{name}"
+            if not self.covers(location):
+                raise OutsideRoots(f"File {location} lies outside of the table's location")
+            if is_local(location):
+                self.refuse_links([name.rpartition("/")[0]])
+                found = LOCAL_FILES.mark(location)
+                if found is not None and (
+                    not found.is_file or (found.size, found.modified_ns // 1_000_000) != (size, modified_ms)
+                ):
+                    continue
+            store_for(location, properties).delete(location)
+            deleted.append(name)
+            fault_point(ORPHAN_POINT)
+            beat(len(deleted))
+        return deleted
 
     async def delete(self, location: str) -> None:
         """Delete a file of the table. Raises OutsideRoots. A failure of the storage is only logged."""

@@ -8,20 +8,18 @@ nothing names.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from limnos.formats.gravitino.policies import SNAPSHOT_EXPIRATION
 from limnos.model.errors import LimnosError
-from limnos.model.kinds import Kind
+from limnos.services.maintenance.acting import ResponsibleUser, responsible_user
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.metadata_files import AgeWindow, metadata_files_delete
 from limnos.services.maintenance.operations import EXPIRE, OperationPayload, operation_end, operation_run
 from limnos.services.maintenance.policies import policies_load
 from limnos.store.activity.maintenance import findings_of_kind, last_operations, tables_page
-from limnos.store.identity.principals import principal_by_id_read
-from limnos.store.objects.owners import owner_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -52,14 +50,6 @@ class MaintenancePosition(msgspec.Struct):
     listed_after: int = 0
     listed_at_ms: int = 0
     """When the present pass over metadata files began."""
-
-
-class _ResponsibleUser(NamedTuple):
-    """In whose name a table is maintained, and by which policy; `refusal` says why nobody can be."""
-
-    user: str
-    policy: str | None
-    refusal: str | None = None
 
 
 async def maintain_run(work: TaskContext, payload: MaintenancePosition) -> tuple[MaintenancePosition, str]:
@@ -128,22 +118,13 @@ class MaintenanceRound:
             self.failed += 1
             await operation_end(self.work, operation, state="failed", text=error.message)
 
-    async def _responsible(self, row: FindingRow, policy: EffectivePolicy | None) -> _ResponsibleUser | None:
+    async def _responsible(self, row: FindingRow, policy: EffectivePolicy | None) -> ResponsibleUser | None:
         """Return in whose name a table's snapshots expire; None if neither a policy nor the setting asks for it."""
         if policy is None and not self.services.defaults.maintenance.expire:
             return None
         if policy is not None and not policy.is_enabled:
             return None
-        object_id = row.node_id if policy is None else policy.id
-        what = "the table" if policy is None else f"policy {policy.name}"
-        name = None if policy is None else policy.name
-        look_up = self.services.gate.look_up
-        owner_id = await look_up(lambda: owner_read(object_id))
-        owner = None if owner_id is None else await look_up(lambda: principal_by_id_read(owner_id))
-        if owner is None or owner.kind is not Kind.USER:
-            reason = "has no owner" if owner is None else f"is owned by group {owner.name}"
-            return _ResponsibleUser("", name, f"{what} {reason}: give it to a user, in whose name the server can act")
-        return _ResponsibleUser(owner.name, name)
+        return await responsible_user(self.services, row.node_id, policy)
 
     # ------------------------------------------------------------------------------------------- metadata files
 

@@ -35,6 +35,10 @@ class MaintenanceDefaults(NamedTuple):
     """Whether it expires snapshots of tables that no policy is about, by their properties and Iceberg's defaults."""
     metadata_keep_ms: int = 0
     """How long metadata files that have left a table's log are kept, in milliseconds; 0 keeps them."""
+    orphans: str = "off"
+    """Whether orphan files are removed: `off`, `policies`, or `all`, also of tables without a policy."""
+    orphan_age_ms: int = 7 * 86_400_000
+    """How long a file must have been an orphan before it is removed, in milliseconds, where no policy says so."""
 
 
 class RequestDefaults(NamedTuple):

@@ -21,6 +21,7 @@ from limnos.services.iceberg.commits import (
     find_removed_snapshots,
 )
 from limnos.services.iceberg.dataset_fence import check_dataset_commit
+from limnos.services.iceberg.orphan_fence import fence_check
 from limnos.services.iceberg.tables import (
     NewMetadata,
     TableRequest,
@@ -68,6 +69,8 @@ class BuiltMetadata(NamedTuple):
     """The ids of the snapshots that the table loses."""
     data_paths: tuple[str, ...] = ()
     """Locations outside its own to which a table sends writers from now on."""
+    fence_until: float | None = None
+    """Until when the commit must be made, as `orphan_fence.fence_check` says."""
 
 
 async def build_all(
@@ -154,10 +157,17 @@ async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> Bui
     except LimnosError as error:
         raise name_object_in_error(error, plan.steps[work.steps[0]].path) from error
     removed: frozenset[int] = frozenset()
+    fence_until = None
     if work.document is not None:
         changes = [cast("CommitChange", plan.steps[number].source) for number in work.steps]
+        try:
+            fence_until = await fence_check(ctx, changes, document=work.document, place=work.place)
+        except LimnosError as error:
+            raise name_object_in_error(error, plan.steps[work.steps[0]].path) from error
         removed = find_removed_snapshots(ctx.services, changes, before=work.document, after=document)
-    return BuiltMetadata(work, document, data, old, whole.metadata, removed=removed, data_paths=paths)
+    return BuiltMetadata(
+        work, document, data, old, whole.metadata, removed=removed, data_paths=paths, fence_until=fence_until
+    )
 
 
 async def _build_view(ctx: Context, step: OperationStep, *, work: TablePlan) -> BuiltMetadata:

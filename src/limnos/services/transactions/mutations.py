@@ -96,7 +96,10 @@ def _table_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, 
     if document is None:
         return DocumentHold(table, before.version), cast("OperationMutation", document_hold)
     relocates = document.location != before.location
-    commit = TableCommit(table, document, before.version, relocates, built.removed, data_paths=built.data_paths)
+    commit = TableCommit(
+        table, document, before.version, relocates, built.removed, data_paths=built.data_paths,
+        fence_until=built.fence_until,
+    )  # fmt: skip
     return commit, cast("OperationMutation", document_swap)
 
 

@@ -30,6 +30,13 @@ from limnos.services.iceberg.restricted_files import PRUNE_RESTRICTED, PRUNE_RES
 from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload, lance_purge_run
 from limnos.services.maintenance.assessing import ASSESS_EVERY_S, ASSESS_TABLES, AssessmentPosition, assess_run
 from limnos.services.maintenance.operations import EXPIRE_SNAPSHOTS, OperationPayload, operation_run
+from limnos.services.maintenance.orphans.requests import CHECK_ORPHANS, orphans_run
+from limnos.services.maintenance.orphans.task import (
+    REMOVE_ORPHANS,
+    REMOVE_ORPHANS_EVERY_S,
+    OrphanPosition,
+    remove_run,
+)
 from limnos.services.maintenance.task import LEASE_MS as MAINTAIN_LEASE_MS
 from limnos.services.maintenance.task import MAINTAIN_EVERY_S, MAINTAIN_TABLES, MaintenancePosition, maintain_run
 from limnos.services.sqlpp.execution.compaction_requests import COMPACT, TEND, CompactPayload
@@ -139,6 +146,16 @@ async def _maintain(work: TaskContext, payload: MaintenancePosition) -> TaskOutc
     return TaskOutcome(result, msgspec.json.encode(told_next).decode())
 
 
+async def _check_orphans(work: TaskContext, payload: OperationPayload) -> TaskOutcome:
+    await orphans_run(work, payload)
+    return TaskOutcome()
+
+
+async def _remove_orphans(work: TaskContext, payload: OrphanPosition) -> TaskOutcome:
+    told_next, result = await remove_run(work, payload)
+    return TaskOutcome(result, msgspec.json.encode(told_next).decode())
+
+
 async def _export_audit(work: TaskContext, payload: AuditExport) -> TaskOutcome:
     return TaskOutcome(await export_run(work, payload))
 
@@ -241,6 +258,14 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
                 tries=5,
                 lease_ms=MAINTAIN_LEASE_MS,
                 every_s=MAINTAIN_EVERY_S,
+                takes_long=True,
+            ),
+            TaskKind(CHECK_ORPHANS, typed_runner(OperationPayload, _check_orphans), tries=5, takes_long=True),
+            TaskKind(
+                REMOVE_ORPHANS,
+                typed_runner(OrphanPosition, _remove_orphans),
+                tries=5,
+                every_s=REMOVE_ORPHANS_EVERY_S,
                 takes_long=True,
             ),
             TaskKind(FREE_PLACES, typed_runner(ReleasedLocations, _free_places), tries=5, every_s=FREE_PLACES_EVERY_S),

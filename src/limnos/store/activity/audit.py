@@ -172,8 +172,9 @@ def lines_collect(tx: StoreTransaction) -> bool:
     events, reached = _changes(tx)
     more = max(len(events), len(reached)) >= CHANGES_AT_ONCE
     notes = [
-        (row[0], _AuditedEvent(row[1], row[2], row[3], row[4], audit_context_of(row[5])))
+        (row[0], _AuditedEvent(row[1], row[2], row[3], row[4], account, account.detail))
         for row in tx.rows(NOTES, {"limit": CHANGES_AT_ONCE})
+        for account in (audit_context_of(row[5]),)
     ]
     events += [each for _, each in notes]
     node_positions = _node_positions(tx, events)

@@ -18,7 +18,13 @@ from limnos.store.schema.access import (
     token,
 )
 from limnos.store.schema.base import GONE, LIVE, Id, Name, metadata
-from limnos.store.schema.maintenance import maintenance_checkpoint, maintenance_finding, maintenance_operation
+from limnos.store.schema.maintenance import (
+    maintenance_checkpoint,
+    maintenance_finding,
+    maintenance_operation,
+    maintenance_orphan_check,
+    maintenance_orphan_file,
+)
 from limnos.store.schema.tree import (
     change,
     clock,
@@ -101,6 +107,8 @@ __all__ = [
     "maintenance_checkpoint",
     "maintenance_finding",
     "maintenance_operation",
+    "maintenance_orphan_check",
+    "maintenance_orphan_file",
     "metadata",
     "metalake_import",
     "metrics_report",

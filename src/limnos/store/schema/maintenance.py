@@ -1,11 +1,11 @@
-"""Tables of table maintenance: what tables need, what incremental readers have read, and operations.
+"""Tables of table maintenance: what tables need, what incremental readers have read, operations, and orphan files.
 
 May import only SQLAlchemy and this room. Knows no statement.
 """
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Index, PrimaryKeyConstraint, Table, Text
+from sqlalchemy import Column, Index, PrimaryKeyConstraint, SmallInteger, Table, Text
 
 from limnos.store.schema.base import Id, Name, metadata
 
@@ -54,3 +54,37 @@ maintenance_operation = Table(
 )
 Index("maintenance_operation_catalog", maintenance_operation.c.catalog_id, maintenance_operation.c.id)
 Index("maintenance_operation_node", maintenance_operation.c.node_id, maintenance_operation.c.id)
+
+maintenance_orphan_file = Table(
+    "maintenance_orphan_file",
+    metadata,
+    Column("node_id", Id, nullable=False),
+    Column("name", Name, nullable=False),
+    Column("size", Id, nullable=False),
+    Column("modified_ms", Id, nullable=False),
+    Column("first_seen_at", Id, nullable=False),
+    Column("seen_at", Id, nullable=False),
+    Column("waited_ms", Id, nullable=False),
+    Column("state", SmallInteger, nullable=False),
+    Column("reason", Text, nullable=False),
+    PrimaryKeyConstraint("node_id", "name"),
+    sqlite_with_rowid=False,
+)
+"""Files below a table's location, by name relative to it, that its metadata does not name."""
+Index("maintenance_orphan_file_state", maintenance_orphan_file.c.state, maintenance_orphan_file.c.node_id)
+
+maintenance_orphan_check = Table(
+    "maintenance_orphan_check",
+    metadata,
+    Column("node_id", Id, primary_key=True, autoincrement=False),
+    Column("catalog_id", Id, nullable=False),
+    Column("epoch", Id, nullable=False),
+    Column("checked_at", Id, nullable=False),
+    Column("listed", Id, nullable=False),
+    Column("referenced", Id, nullable=False),
+    Column("candidates", Id, nullable=False),
+    Column("candidate_bytes", Id, nullable=False),
+    Column("blocked", Text),
+    Column("policy", Text),
+)
+"""The last check of each table for orphan files."""

@@ -1,0 +1,54 @@
+"""Keys of files, for comparing names that listings and metadata spell differently.
+
+May import this room. A local file's key is the identity of its directory and its name, so that symbolic links and
+mounts of a directory make no difference. An object's key is its location in the register's spelling. Keys ignore case: two
+files whose names differ in case alone have one key. So compare keys only where a false match is harmless.
+"""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from typing import Final
+
+from limnos.files.local import path_of
+from limnos.files.locations import is_local, normalise, place_key
+
+FileKey = tuple[object, ...]
+_MISSING: Final = "missing"
+
+
+class FileKeys:
+    """Computes keys; remembers the identities of directories, so use it for one comparison only. Blocks."""
+
+    def __init__(self) -> None:
+        self._directories: dict[str, tuple[object, ...]] = {}
+
+    def of(self, location: str) -> FileKey:
+        """Return the key of a file, which need not exist. Raises BadRequest for a malformed location."""
+        if not is_local(location):
+            return (_folded(place_key(location)),)
+        directory, _, name = normalise(location).removeprefix("file://").rpartition("/")
+        return (*self._identity(directory or "/"), _folded(name))
+
+    def target_of(self, location: str) -> FileKey | None:
+        """Return the key of the file to which a local symbolic link leads; None if the location is no link."""
+        if not is_local(location):
+            return None
+        path = path_of(location)
+        return self.of(f"file://{os.path.realpath(path)}") if os.path.islink(path) else None  # noqa: PTH114
+
+    def _identity(self, directory: str) -> tuple[object, ...]:
+        known = self._directories.get(directory)
+        if known is None:
+            try:
+                status = os.stat(directory)  # noqa: PTH116 - names may be any bytes
+                known = (status.st_dev, status.st_ino)
+            except OSError:
+                known = (_MISSING, _folded(directory))
+            self._directories[directory] = known
+        return known
+
+
+def _folded(text: str) -> str:
+    return text.casefold() if text.isascii() else unicodedata.normalize("NFC", text).casefold()

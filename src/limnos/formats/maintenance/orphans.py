@@ -1,0 +1,182 @@
+"""Orphan files: which files a table's metadata names, and which of the listed files may be removed. Pure.
+
+May import this package, `formats.avro` and msgspec. Must not know a storage: files are compared by keys that the caller
+computes. All snapshots count, whatever reference leads to them, and so do statistics. Entries of status DELETED name
+no file that any reader opens.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from limnos.formats.avro import BadAvro, texts_of, values_of
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.maintenance.expiry import GC_ENABLED
+from limnos.formats.maintenance.table_metadata import metadata_of
+from limnos.model.errors import InvalidTable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+Key = TypeVar("Key")
+DIRECTORIES: Final = ("data/", "metadata/")
+"""Below a table's location, files are removed in these directories alone."""
+_DELETED: Final = 2
+_WRITTEN_BY_ICEBERG: Final = re.compile(r"[^/]+\.(?:parquet|orc|avro|puffin|stats)")
+_SIDECAR: Final = re.compile(r"\.([^/]+)\.crc")
+
+
+class TableReferences(msgspec.Struct, frozen=True):
+    """The files that a table's metadata document itself names."""
+
+    location: str
+    manifest_lists: tuple[str, ...]
+    manifests: tuple[str, ...]
+    """Manifests that snapshots name without a list (format version 1)."""
+    files: tuple[str, ...]
+    """Statistics files, which must exist."""
+    metadata_log: tuple[str, ...]
+    keeps_files: bool
+    """Whether `gc.enabled` is false: then the table shares its files with others."""
+    snapshots: tuple[int, ...]
+
+
+class ListedFileState(NamedTuple):
+    """A listed file: its name below the table's location, its length in bytes, and its modification time."""
+
+    name: str
+    size: int
+    modified_ms: int
+
+
+class OrphanSearch(NamedTuple):
+    """The result of comparing a listing with the files that the metadata names."""
+
+    candidates: tuple[ListedFileState, ...]
+    missing: tuple[str, ...]
+    """Files that the metadata names below the table's location, and that were not listed."""
+    elsewhere: tuple[str, ...]
+    """Files that the metadata names and that lie elsewhere."""
+
+
+def references_of(body: bytes) -> TableReferences:
+    """Read the files that a metadata document names. Raises InvalidTable."""
+    metadata = metadata_of(body)
+    snapshots = metadata.snapshots or []
+    statistics = [*(metadata.statistics or ()), *(metadata.partition_statistics or ())]
+    return TableReferences(
+        metadata.location,
+        tuple(dict.fromkeys([each.manifest_list for each in snapshots if each.manifest_list])),
+        tuple(dict.fromkeys([path for each in snapshots if not each.manifest_list for path in each.manifests or ()])),
+        tuple(dict.fromkeys([each.statistics_path for each in statistics])),
+        tuple([each.metadata_file for each in metadata.metadata_log or ()]),
+        metadata.is_off(GC_ENABLED),
+        tuple([each.snapshot_id for each in snapshots]),
+    )
+
+
+def manifest_paths(data: bytes) -> list[str]:
+    """Read the manifests in a manifest list. Raises InvalidTable."""
+    try:
+        return list(texts_of(data, "manifest_path"))
+    except BadAvro as error:
+        raise InvalidTable(f"a manifest list cannot be read: {str(error)[:200]}") from error
+
+
+def referenced_files(data: bytes) -> list[str]:
+    """Read the files that a manifest's entries name, except those of status DELETED. Raises InvalidTable."""
+    try:
+        rows = values_of(data, ("data_file", "file_path"), ("status",), is_needed=True)
+        return list(dict.fromkeys([path for path, status in rows if isinstance(path, str) and status != _DELETED]))
+    except BadAvro as error:
+        raise InvalidTable(f"a manifest cannot be read: {str(error)[:200]}") from error
+
+
+def is_removable_name(name: str) -> bool:
+    """Return whether a file has a name as Iceberg's writers give it, in a directory in which they write.
+
+    Metadata files never are: they have a rule of their own.
+    """
+    if not name.startswith(DIRECTORIES):
+        return False
+    last = name.rpartition("/")[2]
+    sidecar = _SIDECAR.fullmatch(last)
+    return _WRITTEN_BY_ICEBERG.fullmatch(last if sidecar is None else sidecar[1]) is not None
+
+
+def main_file_of(name: str) -> str:
+    """Return the file to which a checksum file belongs; the name itself for any other file."""
+    directory, _, last = name.rpartition("/")
+    sidecar = _SIDECAR.fullmatch(last)
+    return name if sidecar is None else f"{directory}/{sidecar[1]}"
+
+
+def newer_metadata_files(names: Iterable[str], current: str) -> list[str]:
+    """Return metadata files of a later version than the current one: another catalog may write to the table."""
+    version = iceberg_metadata.version_of(current.rpartition("/")[2])
+    found = []
+    for name in names:
+        directory, _, last = name.rpartition("/")
+        if directory == "metadata" and last.endswith(".metadata.json") and iceberg_metadata.version_of(last) > version:
+            found.append(name)
+    return found
+
+
+def search_orphans(
+    listing: Mapping[Key, ListedFileState],
+    references: Sequence[str],
+    *,
+    key_of: Callable[[str], Key],
+    target_of: Callable[[str], Key | None],
+    is_own: Callable[[str], bool],
+    name_key: Callable[[str], Key],
+) -> OrphanSearch:
+    """Compare a listing with the files that the metadata names.
+
+    Args:
+        listing: The listed files by key.
+        references: The locations of the files that the metadata names, and that must exist.
+        key_of: Returns the key of a location.
+        target_of: Returns the key of the file to which a link at a location leads, or None.
+        is_own: Returns whether a location lies below the table's location.
+        name_key: Returns the key of a file by its name below the table's location.
+    """
+    named: set[Key] = set()
+    missing: list[str] = []
+    elsewhere: list[str] = []
+    for location in references:
+        key = key_of(location)
+        named.add(key)
+        if key not in listing:
+            target = target_of(location)
+            if target is not None and target in listing:
+                named.add(target)
+            else:
+                (missing if is_own(location) else elsewhere).append(location)
+    candidates = [
+        file
+        for key, file in listing.items()
+        if key not in named and is_removable_name(file.name) and name_key(main_file_of(file.name)) not in named
+    ]
+    return OrphanSearch(tuple(sorted(candidates)), tuple(missing), tuple(elsewhere))
+
+
+# ---------------------------------------------------------------------------------------- offloaded work
+
+
+def offloaded_references(body: bytes) -> list[bytes]:
+    """Read a document's references: its bytes in, JSON of `TableReferences` out. Raises InvalidTable."""
+    return [msgspec.json.encode(references_of(body))]
+
+
+def offloaded_manifest_paths(*lists: bytes) -> list[bytes]:
+    """Read manifest lists: their bytes in, JSON of the manifests' locations out, each once. Raises InvalidTable."""
+    return [msgspec.json.encode(list(dict.fromkeys([path for data in lists for path in manifest_paths(data)])))]
+
+
+def offloaded_referenced_files(*manifests: bytes) -> list[bytes]:
+    """Read manifests: their bytes in, JSON of the files' locations out, each once. Raises InvalidTable."""
+    return [msgspec.json.encode(list(dict.fromkeys([path for data in manifests for path in referenced_files(data)])))]

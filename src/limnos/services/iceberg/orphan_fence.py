@@ -1,0 +1,210 @@
+"""Orphan fence: refuses commits that name files which the server deletes, or has deleted, as orphans.
+
+May import the rooms below and `formats.iceberg`. Must not know when files are deleted. A writer may be slower than the
+age of orphan files, and its commit would then leave a table that nobody can read. A node knows the tables with such
+files for `KNOWLEDGE_S`, so that a commit to any other table costs no statement. A commit is refused if it ends later
+than `KNOWLEDGE_MAX_S` after its node last asked. The removal waits longer than that between mark and deletion.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+import msgspec
+
+from limnos.files import place_key
+from limnos.formats.iceberg.file_lists import AddedSnapshots, ListedFile, added_snapshots
+from limnos.model.errors import BadRequest, CommitConflict, LimnosError, ServiceUnavailable
+from limnos.services.request.node_services import ComponentKey
+from limnos.services.storage.table_files import TableFiles, own_locations
+from limnos.store.activity.orphan_files import DELETED, REMOVING, fenced_files_read, fenced_tables_read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.entities import MetadataDocument
+    from limnos.services.request.catalog_storage import CatalogStorage
+    from limnos.services.request.context import Context
+
+KNOWLEDGE_S: Final = 30.0
+KNOWLEDGE_MAX_S: Final = 90.0
+FILES_PER_READ: Final = 10_000
+_RETRY_S: Final = 60
+_ADDS: Final = (b"add-snapshot", b"set-statistics", b"set-partition-statistics", b"\\u")
+_STATISTICS: Final = ("set-statistics", "set-partition-statistics")
+
+
+def seconds_since_boot() -> float:
+    """Return a time that no clock setting changes, and that goes on while the machine or the process sleeps."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+class FenceKnowledge(NamedTuple):
+    """The tables with files that are being deleted, or were, and when this node asked, in seconds since boot."""
+
+    tables: frozenset[int] = frozenset()
+    asked_at: float = float("-inf")
+
+
+class OrphanFence:
+    """What one node knows of the fence."""
+
+    def __init__(self) -> None:
+        self.knowledge = FenceKnowledge()
+
+
+ORPHAN_FENCE: ComponentKey[OrphanFence] = ComponentKey("orphan fence", lambda _: OrphanFence())
+
+
+class AnyChange(Protocol):
+    """A change of a table: its updates, or the body of a large request."""
+
+    @property
+    def updates(self) -> Sequence[object]:
+        """The updates, as JSON values."""
+        ...
+
+    @property
+    def raw(self) -> bytes | None:
+        """The body of a large request; the updates are then empty."""
+        ...
+
+
+def fence_require(fence_until: float | None) -> None:
+    """Refuse a commit whose node asked about the fence too long ago. Raises ServiceUnavailable.
+
+    Call it after the document was swapped, in the transaction.
+    """
+    if fence_until is not None and seconds_since_boot() > fence_until:
+        raise ServiceUnavailable("This commit took too long on the server, and nothing was committed: try again")
+
+
+async def fence_check(
+    ctx: Context, changes: Sequence[AnyChange], *, document: MetadataDocument | None, place: CatalogStorage
+) -> float | None:
+    """Refuse changes of a table that name a file which the server deletes, or has deleted.
+
+    Args:
+        ctx: The request.
+        changes: The changes.
+        document: The table's metadata before them; None for a new table.
+        place: The storage of its catalog.
+
+    Returns:
+        Until when the commit must have ended, for `fence_require`; None for a new table.
+
+    Raises:
+        CommitConflict: A file is being deleted, or was deleted.
+        ServiceUnavailable: The files of the commit cannot be read while files of the table are being deleted.
+    """
+    if document is None:
+        return None
+    fence = ORPHAN_FENCE.of(ctx.services)
+    if seconds_since_boot() - fence.knowledge.asked_at > KNOWLEDGE_S:
+        asked_at = seconds_since_boot()
+        fence.knowledge = FenceKnowledge(await ctx.look_up(fenced_tables_read), asked_at)
+    until = fence.knowledge.asked_at + KNOWLEDGE_MAX_S
+    if document.node_id in fence.knowledge.tables:
+        adding = [each for each in changes if _may_add(each)]
+        if adding:
+            await _FencedTable(ctx, document, place).check(adding)
+    return until
+
+
+def _may_add(change: AnyChange) -> bool:
+    """Return whether a change may name new files. In the body of a large request, text may be escaped."""
+    if change.raw is not None:
+        return any(each in change.raw for each in _ADDS)
+    actions = [each.get("action") for each in change.updates if isinstance(each, dict)]
+    return "add-snapshot" in actions or any(each in actions for each in _STATISTICS)
+
+
+class _FencedTable:
+    """A table with files that are being deleted, or were."""
+
+    def __init__(self, ctx: Context, document: MetadataDocument, place: CatalogStorage) -> None:
+        self.ctx = ctx
+        self.document = document
+        self.place = place
+        self._names: dict[str, int] = {}
+        self._last_names: frozenset[str] = frozenset()
+
+    async def check(self, changes: Sequence[AnyChange]) -> None:
+        """Check the files that changes name."""
+        names = await self.ctx.look_up(lambda: fenced_files_read(self.document.node_id))
+        if not names:
+            return
+        location = self.document.location
+        self._names = {place_key(f"{location}/{name}"): state for name, state in names.items()}
+        self._last_names = frozenset([name.rpartition("/")[2] for name, state in names.items() if state == REMOVING])
+        is_removing = REMOVING in names.values()
+        try:
+            files = TableFiles(self.ctx, self.place, places=await own_locations(self.ctx, self.document))
+            for change in changes:
+                await self._change(files, change)
+        except CommitConflict:
+            raise
+        except LimnosError as error:
+            if is_removing:
+                raise ServiceUnavailable(
+                    f"Orphan files of the table are being deleted, and the files of this commit cannot be read: {error.message}",
+                    retry_after_s=_RETRY_S,
+                ) from error
+
+    async def _change(self, files: TableFiles, change: AnyChange) -> None:
+        added = await self._added(change)
+        ids = {each.snapshot_id for each in added.snapshots}
+        for path in _statistics_paths(change):
+            await self._one(files, ListedFile(path, None))
+        for snapshot in added.snapshots:
+            manifests = list(snapshot.manifests)
+            if snapshot.manifest_list is not None:
+                await self._one(files, ListedFile(snapshot.manifest_list, None))
+                listed, _ = await files.manifests(snapshot.manifest_list)
+                for each in listed:
+                    await self._one(files, ListedFile(each.path, None))
+                manifests = [each.path for each in listed if each.snapshot_id is None or each.snapshot_id in ids]
+            for manifest in manifests:
+                await self._manifest(files, manifest)
+
+    async def _added(self, change: AnyChange) -> AddedSnapshots:
+        if change.raw is None:
+            return added_snapshots(change.updates)
+        (data,) = await self.ctx.services.offloader.do("iceberg-added", change.raw)
+        return msgspec.json.decode(data, type=AddedSnapshots)
+
+    async def _manifest(self, files: TableFiles, manifest: str) -> None:
+        skip, has_more = 0, True
+        while has_more:
+            page, _ = await files.page(manifest, only_added=False, skip=skip, limit=FILES_PER_READ)
+            for file in page.files:
+                await self._one(files, file)
+            skip, has_more = skip + len(page.files), page.has_more
+
+    async def _one(self, files: TableFiles, file: ListedFile) -> None:
+        """Refuse a file that is being deleted, also by another spelling of its directory, or that was deleted."""
+        try:
+            state = self._names.get(place_key(file.path))
+        except BadRequest:
+            state = None
+        is_going = state == REMOVING or file.path.rpartition("/")[2] in self._last_names
+        if is_going or (state == DELETED and await files.size(file.path) is None):
+            raise CommitConflict(
+                f"File {file.path[:1000]} of this commit was written long ago, and the server removes it as an orphan: "
+                "write it again and commit anew (policy of type system_iceberg_orphan_file_removal)"
+            )
+
+
+def _statistics_paths(change: AnyChange) -> list[str]:
+    """Return the statistics files that a change names."""
+    updates = change.updates
+    if change.raw is not None:
+        updates = msgspec.json.decode(change.raw).get("updates", [])
+    found: list[str] = []
+    for each in updates:
+        if isinstance(each, dict) and each.get("action") in _STATISTICS:
+            statistics = each.get("statistics") or each.get("partition-statistics")
+            path = statistics.get("statistics-path") if isinstance(statistics, dict) else None
+            found += [path] if isinstance(path, str) else []
+    return found

@@ -1,0 +1,4 @@
+"""Removal of orphan files: files below a table's location that no metadata names.
+
+May import `maintenance` and the packages that `maintenance` may import.
+"""

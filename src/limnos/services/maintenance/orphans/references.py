@@ -1,0 +1,204 @@
+"""References: the files that a table's metadata names, and names in other tables' metadata of a table's files.
+
+May import the rooms below and `formats.maintenance`. Must not know what is done with them. Manifests are read in the
+server's file threads and decoded by offloaded work, in parts of bounded size.
+"""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.files import place_key
+from limnos.formats.maintenance.orphans import TableReferences
+from limnos.model.errors import BadRequest, InvalidTable, MissingFile, OutsideRoots
+from limnos.model.kinds import Kind
+from limnos.services.maintenance.table_storage import maintained_files
+from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, InlineOffloader
+from limnos.store.activity.orphan_files import documents_after
+from limnos.store.objects.documents import document_read
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from limnos.model.entities import MetadataDocument
+    from limnos.services.maintenance.table_storage import MaintainedFiles
+    from limnos.services.request.node_services import NodeServices
+
+log = get_logger("limnos.maintenance")
+MANIFEST_BYTES_MAX: Final = 256 << 20
+"""The largest manifest or manifest list that is read."""
+_PART_BYTES: Final = 4 << 20
+_PAGE: Final = 64
+_KNOWN_MAX: Final = 500_000
+
+
+class ReferencedFiles(NamedTuple):
+    """The files that a table's metadata names and that must exist, and the references of its document."""
+
+    references: TableReferences
+    files: tuple[str, ...]
+
+
+async def _offload(services: NodeServices, work: str, *parts: bytes) -> bytes:
+    is_small = sum(map(len, parts)) <= REQUEST_BYTES_MAX
+    offloader = InlineOffloader() if is_small else services.offloader
+    (text,) = await offloader.do(work, *parts)
+    return text
+
+
+async def document_references(services: NodeServices, document: MetadataDocument) -> TableReferences:
+    """Read the files that a metadata document itself names. Raises InvalidTable."""
+    text = await _offload(services, "maintenance-references", document.body)
+    return msgspec.json.decode(text, type=TableReferences)
+
+
+async def referenced_files_read(
+    services: NodeServices, files: MaintainedFiles, document: MetadataDocument
+) -> ReferencedFiles:
+    """Read all files that a table's metadata names: of all its snapshots, with manifests and statistics.
+
+    Raises:
+        OutsideRoots: A manifest lies outside of the table's location.
+        MissingFile: A manifest is missing.
+        InvalidTable: A manifest cannot be read.
+        TooLarge: A manifest is too large.
+        StorageFailed: The storage refuses or fails.
+        ServiceUnavailable: The storage does not answer.
+    """
+    references = await document_references(services, document)
+    found = dict.fromkeys([document.metadata_location, *references.files, *references.manifest_lists])
+    manifests = dict.fromkeys(references.manifests)
+    async for part in _parts(files, references.manifest_lists):
+        text = await _offload(services, "maintenance-manifest-paths", *part)
+        manifests |= dict.fromkeys(msgspec.json.decode(text, type=list[str]))
+    found |= manifests
+    async for part in _parts(files, list(manifests)):
+        text = await _offload(services, "maintenance-referenced-files", *part)
+        found |= dict.fromkeys(msgspec.json.decode(text, type=list[str]))
+    return ReferencedFiles(references, tuple(found))
+
+
+async def _parts(files: MaintainedFiles, locations: Sequence[str]) -> AsyncIterator[list[bytes]]:
+    """Read files, and yield them in parts of a bounded size."""
+    part: list[bytes] = []
+    for location in locations:
+        part.append(await files.read(location, bytes_max=MANIFEST_BYTES_MAX))
+        if sum(map(len, part)) > _PART_BYTES:
+            yield part
+            part = []
+    if part:
+        yield part
+
+
+# ------------------------------------------------------------------------------------------- other tables
+
+
+class ForeignReferences:
+    """Finds tables whose metadata names files below other tables' locations.
+
+    A manifest never changes. So one that names files of its own table alone is read once.
+    """
+
+    def __init__(self) -> None:
+        self._known: set[bytes] = set()
+
+    async def find(self, services: NodeServices, locations: Mapping[int, str]) -> dict[int, int]:
+        """Return, by table, another table that names a file below its location; tables in the trash count.
+
+        Args:
+            services: The node's services.
+            locations: The locations of the tables, by id.
+
+        Raises:
+            TooLarge: A manifest is too large.
+            StorageFailed: The storage refuses or fails.
+            ServiceUnavailable: The storage does not answer.
+        """
+        prefixes = {node_id: f"{place_key(each)}/" for node_id, each in locations.items()}
+        named: dict[int, int] = {}
+        after = 0
+        while ids := await services.gate.look_up(
+            lambda after=after: documents_after(after, kind=int(Kind.TABLE), limit=_PAGE)  # type: ignore[misc]
+        ):
+            for node_id in ids:
+                for owner_id in await self._of_table(services, node_id, prefixes=prefixes):
+                    named.setdefault(owner_id, node_id)
+            after = ids[-1]
+        return named
+
+    async def _of_table(self, services: NodeServices, node_id: int, *, prefixes: Mapping[int, str]) -> set[int]:
+        """Return the tables other than itself below whose locations a table's metadata names files."""
+        document = await services.gate.look_up(lambda: document_read(node_id))
+        files = None if document is None else await maintained_files(services, document)
+        if document is None or files is None:
+            return set()
+        look = _TableScan(files, own=f"{place_key(document.location)}/", prefixes=prefixes, known=self._known)
+        try:
+            await look.run(services, document)
+        except (InvalidTable, MissingFile, OutsideRoots) as error:
+            log.info("a table cannot be read for its references", table=node_id, error=error.message)
+        if len(self._known) > _KNOWN_MAX:
+            self._known.clear()
+        return look.found - {node_id}
+
+
+class _TableScan:
+    """The scan of one table's metadata for files below other tables' locations."""
+
+    def __init__(self, files: MaintainedFiles, *, own: str, prefixes: Mapping[int, str], known: set[bytes]) -> None:
+        self.files = files
+        self.own = own
+        self.prefixes = prefixes
+        self.known = known
+        self.found: set[int] = set()
+
+    async def run(self, services: NodeServices, document: MetadataDocument) -> None:
+        """Scan a document, its manifest lists and manifests."""
+        references = await document_references(services, document)
+        self._all_own([*references.files, *references.metadata_log])
+        manifests = dict.fromkeys(references.manifests)
+        self._all_own(references.manifest_lists)
+        for location in references.manifest_lists:
+            manifests |= dict.fromkeys(await self._names(services, "maintenance-manifest-paths", location))
+        for location in manifests:
+            await self._names(services, "maintenance-referenced-files", location)
+
+    async def _names(self, services: NodeServices, work: str, location: str) -> list[str]:
+        """Return the locations in a manifest or manifest list; for a known manifest none.
+
+        A file that cannot be read names nothing: the table's readers cannot read it either.
+        """
+        digest = blake2b(f"{self.own} {location}".encode(), digest_size=16).digest()
+        if digest in self.known:
+            return []
+        try:
+            data = await self.files.read_anywhere(location, bytes_max=MANIFEST_BYTES_MAX)
+            names = msgspec.json.decode(await _offload(services, work, data), type=list[str])
+        except (InvalidTable, MissingFile, OutsideRoots) as error:
+            log.info("a manifest cannot be read", location=location, error=error.message)
+            return []
+        if self._all_own(names) and work == "maintenance-referenced-files":
+            self.known.add(digest)
+        return names
+
+    def _all_own(self, locations: Sequence[str]) -> bool:
+        """Note the tables below whose locations some files lie. Returns whether all lie below the own location."""
+        is_own = True
+        for location in locations:
+            try:
+                key = place_key(location)
+            except BadRequest:
+                is_own = False
+                continue
+            if not key.startswith(self.own):
+                is_own = False
+                self.found |= {node_id for node_id, prefix in self.prefixes.items() if key.startswith(prefix)}
+        return is_own
+
+
+FOREIGN_REFERENCES: ComponentKey[ForeignReferences] = ComponentKey("foreign references", lambda _: ForeignReferences())

@@ -1,0 +1,200 @@
+"""Removal of orphan files of one table: marks files, lets all nodes learn of it, decides again, and deletes.
+
+May import the rooms below. Must not know which tables are due. A file is marked first, and from then on no commit of
+the table may name it (`services.iceberg.orphan_fence`). After `FENCE_WAIT_S` every node knows the mark. Only then the
+table is searched again, and only what is an orphan still is deleted. A process that is killed leaves marked files: the
+next removal decides about them anew. The row of a file and its line of audit are written after the deletion, so that
+each deleted file has one.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.audit import AuditContext, AuditedDecision, audit_context_of
+from limnos.services.catalog.tables import table_find
+from limnos.services.maintenance.metadata_files import DELETED as DELETED_FILES
+from limnos.services.maintenance.orphans.references import FOREIGN_REFERENCES
+from limnos.services.maintenance.orphans.search import TableSearch, orphans_search, removal_refusal
+from limnos.store.activity.orphan_files import CANDIDATE, DELETED, REMOVING, orphan_files_read
+from limnos.store.faults import fault_point
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.entities import Node
+    from limnos.model.permits import Permit
+    from limnos.services.maintenance.acting import ActingRequest
+    from limnos.services.maintenance.table_storage import MaintainedFiles
+    from limnos.services.request.node_services import NodeServices
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.request.task_context import TaskContext
+    from limnos.store.activity.orphan_files import OrphanFileRow
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.maintenance")
+AT_ONCE: Final = 100
+"""How many files are deleted before their rows and lines of audit are written."""
+ACTION: Final = "remove_orphan_file"
+NO_METADATA: Final = "no snapshot and no metadata of the table names it"
+
+
+class OrphansMark(msgspec.Struct, frozen=True):
+    """Mark files of a table for deletion, by name below its location."""
+
+    table: Node
+    names: tuple[str, ...]
+    reason: str
+
+
+class RemovalAccount(NamedTuple):
+    """In whose name files are deleted, for the audit."""
+
+    actor: str
+    request_id: str
+    catalog_id: int
+    context: AuditContext | None
+    """None without audit."""
+
+
+class RemovalResult(NamedTuple):
+    """How many files were deleted and their bytes, and why others were not."""
+
+    files: int = 0
+    bytes: int = 0
+    refusal: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The result for people and for the operation's row."""
+        return self.refusal or f"deleted {self.files} orphan files ({self.bytes} bytes)"
+
+
+async def orphans_mark(request: ActingRequest, names: Sequence[str], *, reason: str) -> RemovalAccount:
+    """Mark files of a table for deletion, in the name of a user who may maintain it.
+
+    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest, ServiceUnavailable.
+    """
+
+    def decide(request_view: RequestView) -> Permit[OrphansMark]:
+        node, _, decision = table_find(request_view, request.path[:-1], request.path[-1], Action.TABLE_MAINTAIN)
+        request_view.defaults.location_conflicts.refuse(node.id, what="table")
+        return request_view.permit(OrphansMark(node, tuple(names), reason), decision)
+
+    return await request.ctx.write(request.scope, decide, mark_files)
+
+
+def mark_files(tx: Tx, permit: Permit[OrphansMark]) -> RemovalAccount:
+    """Mark files. Returns in whose name."""
+    command = permit.command
+    table = tx.nodes.confirm(command.table)
+    tx.orphan_files.mark(table.id, command.names, state=REMOVING, reason=command.reason)
+    context = None if permit.account is None else audit_context_of(permit.account)
+    return RemovalAccount(permit.actor, permit.request_id, table.zone, context)
+
+
+class OrphanRemoval:
+    """The removal of the marked files of one table."""
+
+    def __init__(self, work: TaskContext, services: NodeServices, *, node_id: int, account: RemovalAccount) -> None:
+        self.work = work
+        self.services = services
+        self.node_id = node_id
+        self.account = account
+
+    async def run(self) -> RemovalResult:
+        """Decide again about the marked files, and delete those that are orphans still.
+
+        Call it `FENCE_WAIT_S` after they were marked. Raises StorageFailed, ServiceUnavailable.
+        """
+        # A commit that began before the marks were known everywhere has ended when this transaction gets its lock.
+        await self.work.submit(lambda tx: tx.snapshot_pins.version(self.node_id))
+        fault_point("orphans-fenced")
+        search = await orphans_search(self.work, self.services, self.node_id)
+        refusal = search.blocked or await self.work.submit(
+            lambda tx: removal_refusal(tx, self.node_id, snapshots=search.snapshots)
+        )
+        rows = [
+            row
+            for row in await self.services.gate.look_up(lambda: orphan_files_read(self.node_id))
+            if row.state == REMOVING
+        ]
+        if refusal is None and rows and search.files is not None:
+            locations = {self.node_id: search.files.location}
+            if await FOREIGN_REFERENCES.of(self.services).find(self.services, locations):
+                refusal = "another table names files below its location"
+        if refusal is not None or search.files is None:
+            await self._unmark(rows)
+            return RemovalResult(refusal=refusal)
+        return await self._delete(rows, search, search.files)
+
+    async def _unmark(self, rows: Sequence[OrphanFileRow]) -> None:
+        names = [row.name for row in rows]
+        await self.work.submit(lambda tx: tx.orphan_files.mark(self.node_id, names, state=CANDIDATE, reason=""))
+
+    async def _delete(
+        self, rows: Sequence[OrphanFileRow], search: TableSearch, table_files: MaintainedFiles
+    ) -> RemovalResult:
+        """Delete marked files that the search found again and unchanged, and record those that are gone already."""
+        found = {each.name: each for each in search.candidates}
+        same = [
+            row for row in rows if row.name in found and tuple(found[row.name]) == (row.name, row.size, row.modified_ms)
+        ]
+        gone = [row for row in rows if row.name not in search.names]
+        known = {row.name for row in (*same, *gone)}
+        others = [row.name for row in rows if row.name not in known]
+        if others:
+            await self.work.submit(lambda tx: tx.orphan_files.drop(self.node_id, others))
+        await self._record(gone)
+        files = size = 0
+        for first in range(0, len(same), AT_ONCE):
+            part = same[first : first + AT_ONCE]
+            names = set(
+                await self.work.apart(
+                    partial(table_files.delete_unchanged, [(row.name, row.size, row.modified_ms) for row in part])
+                )
+            )
+            deleted = [row for row in part if row.name in names]
+            await self._record(deleted)
+            changed = [row.name for row in part if row.name not in names]
+            if changed:
+                await self.work.submit(lambda tx, changed=changed: tx.orphan_files.drop(self.node_id, changed))  # type: ignore[misc]
+            files += len(deleted)
+            size += sum(row.size for row in deleted)
+        log.info("orphan files deleted", table=self.node_id, count=files, gone=len(gone))
+        return RemovalResult(files + len(gone), size)
+
+    async def _record(self, rows: Sequence[OrphanFileRow]) -> None:
+        """Record that files are gone, each with a line of audit."""
+        if not rows:
+            return
+        account = self.account
+        texts = [] if account.context is None else [audit_text(account.context, self.node_id, row) for row in rows]
+
+        def record(tx: Tx) -> None:
+            reason = rows[0].reason
+            tx.orphan_files.mark(self.node_id, [row.name for row in rows], state=DELETED, reason=reason)
+            tx.orphan_files.audit(
+                account.catalog_id, actor=account.actor, request_id=account.request_id, accounts=texts
+            )
+
+        await self.work.submit(record)
+        DELETED_FILES["orphan",] += len(rows)
+        fault_point("orphans-recorded")
+
+
+def audit_text(context: AuditContext, node_id: int, row: OrphanFileRow) -> str:
+    """Return the encoded context of the line of audit of a deleted file."""
+    known = next((right for right in context.rights if right.object_id == node_id), None)
+    right = (
+        AuditedDecision(ACTION, node_id, "table", "")
+        if known is None
+        else msgspec.structs.replace(known, action=ACTION)
+    )
+    detail = f"{row.name} ({row.size} bytes): {row.reason}"
+    return msgspec.json.encode(msgspec.structs.replace(context, rights=(right,), detail=detail)).decode()

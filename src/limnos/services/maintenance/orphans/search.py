@@ -1,0 +1,166 @@
+"""Search for the orphan files of one table: lists its directories, reads its metadata afterwards, and compares.
+
+May import the rooms below and `formats.maintenance`. Must not know when files are removed. A file that a commit adds
+after the listing is no part of it, and one that it adds before is in the metadata, which is read later. A search that
+is not sure of everything finds nothing and says why.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.files import FileKeys, place_key
+from limnos.formats.maintenance.orphans import (
+    ListedFileState,
+    OrphanSearch,
+    newer_metadata_files,
+    search_orphans,
+)
+from limnos.model.errors import BadRequest, LimnosError, ServiceUnavailable, StorageFailed
+from limnos.model.storage_locations import ROOTS
+from limnos.services.maintenance.assessing import is_dataset
+from limnos.services.maintenance.orphans.references import referenced_files_read
+from limnos.services.maintenance.table_storage import maintained_files
+from limnos.store.activity.maintenance import tables_of
+from limnos.store.objects.documents import document_read
+from limnos.store.objects.protection import protection_read
+from limnos.store.objects.storage_locations import RIVALS_MAX, own_locations_read
+from limnos.store.sql import drive_load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.files.entries import FileEntry
+    from limnos.model.entities import MetadataDocument
+    from limnos.services.maintenance.table_storage import MaintainedFiles
+    from limnos.services.request.node_services import NodeServices
+    from limnos.services.request.task_context import Heartbeat, TaskContext
+    from limnos.store.tx import Tx
+
+_PLAIN: Final = re.compile(r"[A-Za-z0-9._/:=@+-]+")
+_NAMED: Final = 3
+
+
+class TableSearch(NamedTuple):
+    """The result of a search.
+
+    Nothing may be removed if `blocked` says why.
+    """
+
+    candidates: tuple[ListedFileState, ...]
+    names: frozenset[str]
+    """All listed files."""
+    referenced: int
+    snapshots: frozenset[int]
+    files: MaintainedFiles | None
+    blocked: str | None = None
+
+
+def _blocked(reason: str) -> TableSearch:
+    return TableSearch((), frozenset(), 0, frozenset(), None, reason)
+
+
+async def orphans_search(work: TaskContext, services: NodeServices, node_id: int) -> TableSearch:
+    """Search for the orphan files of a table.
+
+    Raises StorageFailed, ServiceUnavailable. Any other doubt is a reason in the result.
+    """
+    look_up = services.gate.look_up
+    before = await look_up(lambda: document_read(node_id))
+    files = None if before is None else await maintained_files(services, before)
+    if before is None:
+        return _blocked("the table was dropped")
+    if files is None:
+        return _blocked("its location conflicts with that of another object")
+    if _PLAIN.fullmatch(before.location) is None:
+        return _blocked("its location has signs that readers spell differently")
+    if any(is_dataset(head) for head in await look_up(lambda: tables_of([node_id]))):
+        return _blocked("SQL++ removes the files of its datasets by itself")
+    try:
+        listed = await work.apart(files.all_entries)
+        return await _compare(work, services, files=files, before=before, listed=listed)
+    except (StorageFailed, ServiceUnavailable):
+        raise
+    except LimnosError as error:
+        return _blocked(error.message)
+
+
+async def _compare(
+    work: TaskContext,
+    services: NodeServices,
+    *,
+    files: MaintainedFiles,
+    before: MetadataDocument,
+    listed: Sequence[FileEntry],
+) -> TableSearch:
+    document = await services.gate.look_up(lambda: document_read(before.node_id))
+    if document is None or document.location != before.location:
+        return _blocked("the table was dropped or got another location")
+    names = frozenset([each.name for each in listed])
+    if newer := newer_metadata_files(names, document.metadata_location):
+        return _blocked(f"metadata file {newer[0]} is newer than the current one: another catalog may write here")
+    read = await referenced_files_read(services, files, document)
+    if read.references.keeps_files:
+        return _blocked("gc.enabled is false")
+    own = await services.gate.look_up(lambda: own_locations_read(document.node_id))
+    others = [f"{each.location}/" for each in own if each.location != place_key(document.location)]
+    found = await work.apart(partial(_search, files.location, listed, read.files))
+    if found.missing:
+        return _blocked(f"{_some(found.missing)} of its metadata are missing")
+    elsewhere = [each for each in found.elsewhere if not place_key(each).startswith(tuple(others))]
+    if elsewhere:
+        return _blocked(f"{_some(elsewhere)} of its metadata lie elsewhere")
+    return TableSearch(found.candidates, names, len(read.files), frozenset(read.references.snapshots), files)
+
+
+def _search(location: str, listed: Sequence[FileEntry], references: Sequence[str], beat: Heartbeat) -> OrphanSearch:
+    """Compare by the keys of files. Blocks. Raises BadRequest for a reference that is no location."""
+    keys = FileKeys()
+    listing = {}
+    for number, each in enumerate(listed):
+        try:
+            listing[keys.of(f"{location}/{each.name}")] = ListedFileState(*each)
+        except BadRequest:  # a name that no metadata can have: such a file stays
+            continue
+        if number % 1_000 == 0:
+            beat(number)
+    prefix = f"{place_key(location)}/"
+    return search_orphans(
+        listing, references, key_of=keys.of, target_of=keys.target_of,
+        is_own=lambda each: place_key(each).startswith(prefix), name_key=lambda name: keys.of(f"{location}/{name}"),
+    )  # fmt: skip
+
+
+def _some(locations: Sequence[str]) -> str:
+    shown = ", ".join(each[:300] for each in locations[:_NAMED])
+    return f"{len(locations)} files ({shown}{', …' if len(locations) > _NAMED else ''})"
+
+
+def removal_refusal(tx: Tx, node_id: int, *, snapshots: frozenset[int]) -> str | None:
+    """Return why no file of a table may be removed now, or None.
+
+    No commit of the table is under way while this transaction runs. `snapshots` are those that its metadata has.
+    """
+    if tx.snapshot_pins.version(node_id) is None or not tx.nodes.is_alive(node_id):
+        return "the table was dropped"
+    document = tx.documents.read(node_id)
+    if document is None:
+        return "the table was dropped"
+    if drive_load(protection_read(node_id), tx.rows):
+        return "the table is protected"
+    key = place_key(document.location)
+    lower = tx.places.lower(key, but=node_id)
+    if lower or len(lower) == RIVALS_MAX:
+        return "another object lies below its location"
+    if any(each.claim.kind not in ROOTS for each in tx.places.upwards(key, but=node_id)):
+        return "another object lies at or above its location"
+    if any(other != node_id for other, _ in tx.documents.claims(document.location)):
+        return "another table has the same location"
+    for holder in tx.snapshot_pins.holders(node_id):
+        if holder.run is not None:
+            return f"pipeline run {holder.run} ({holder.state}) uses the table"
+        if not holder.snapshots <= snapshots:
+            return "a planned scan reads a snapshot that the table no longer has"
+    return None

@@ -1,0 +1,92 @@
+"""Tables with orphan files, and rounds of their removal, for the tests."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from limnos.services.maintenance.orphans import task
+from limnos.services.maintenance.orphans.task import REMOVE_ORPHANS, OrphanRound
+from limnos.services.upkeep.task_kinds import KINDS
+from tests.http.driver import DriverNode
+from tests.http.iceberg import wire
+from tests.services.maintenance.histories import DAY_MS, HistoryTable, MovedClock, set_clock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pytest
+
+POLICY = "system_iceberg_orphan_file_removal"
+NOW_MS = 4_000_000_000_000
+"""A time after that of all files that tests write."""
+
+
+class LeasedTask:
+    """A leased task, for a round that a test begins by itself."""
+
+    def __init__(self) -> None:
+        self.id, self.payload, self.attempts = 1, "{}", 0
+        self.kind = KINDS[REMOVE_ORPHANS]
+
+
+def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a removal not wait for other nodes: there are none."""
+    monkeypatch.setattr(task, "FENCE_WAIT_S", 0)
+
+
+def turn_on(node: DriverNode, mode: str = "all", *, age_ms: int = 3 * DAY_MS) -> None:
+    """Set the setting."""
+    services = node.built.services
+    maintenance = services.defaults.maintenance._replace(orphans=mode, orphan_age_ms=age_ms)
+    services.defaults = services.defaults._replace(maintenance=maintenance)
+
+
+def run_round(node: DriverNode) -> OrphanRound:
+    """Do a round of the task."""
+    upkeep, leased = node.built.upkeep, LeasedTask()
+    work = upkeep._work(leased, leased.kind)  # type: ignore[arg-type]
+    round_ = OrphanRound(work, node.built.services)
+    assert node.runner.run(round_.run(0)) == 0
+    return round_
+
+
+def run_days(node: DriverNode, clock: MovedClock, days: int) -> int:
+    """Do a round on each of some days. Returns how many files were deleted."""
+    deleted = 0
+    for _ in range(days):
+        deleted += run_round(node).files
+        clock.at_ms += DAY_MS
+    return deleted
+
+
+def write_orphan(table: HistoryTable, name: str = "data/orphan.parquet", *, at_ms: int | None = None) -> Path:
+    """Write a file that no metadata names."""
+    path = wire.local(f"{table.location}/{name}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"orphan")
+    if at_ms is not None:
+        os.utime(path, ns=(at_ms * 1_000_000, at_ms * 1_000_000))
+    return path
+
+
+def clock_of(node: DriverNode, now_ms: int = NOW_MS) -> MovedClock:
+    """Let the store's time stand after that of all files."""
+    return set_clock(node, now_ms)
+
+
+def checked(node: DriverNode, table: str = "a.t") -> dict[str, Any]:
+    """What the explanation of a table says about orphan files."""
+    from tests.services.maintenance.histories import explained
+
+    return explained(node, table)["orphans"]  # type: ignore[no-any-return]
+
+
+@contextmanager
+def planted(monkeypatch: pytest.MonkeyPatch, where: object, name: str, value: object) -> Iterator[None]:
+    """Replace something for a while."""
+    with monkeypatch.context() as patch:
+        patch.setattr(where, name, value)
+        yield
