@@ -24,6 +24,8 @@ LEFT_OUT = {
     "maintenance_checkpoint": "how far tables were assessed: the other server assesses anew",
     "maintenance_finding": "made from the tables' metadata: the other server assesses anew",
     "maintenance_operation": "work of this store's nodes",
+    "maintenance_orphan_check": "work of this store's nodes: the other server checks anew",
+    "maintenance_orphan_file": "each file waits anew where it is imported",
     "search_lease": "which node of this store indexes words",
     "search_position": "how far words were indexed: the other server indexes anew",
     "search_text": "words of objects: the other server indexes anew",

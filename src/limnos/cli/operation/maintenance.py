@@ -6,16 +6,26 @@ May import `client` values and this room.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from cyclopts import App
 
 from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.failures import StoppedError
 from limnos.cli.output import show_done, show_fields, show_rows, visible
-from limnos.client.operation.maintenance_values import MaintenanceReport
+from limnos.client.operation.maintenance_values import MaintenanceOperation, MaintenanceReport, OrphanFiles
+from limnos.client.paths import parts_of
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 app = App(name="maintenance")
+PAUSE_S: Final = 2.0
+"""Between two looks at an operation."""
+pause = time.sleep
 
 
 @app.command
@@ -29,7 +39,7 @@ def plan(catalog: str, /, *, kind: str | None = None, common: CommonFlags = DEFA
     catalog
         The catalog, as `main`.
     kind
-        Only this kind: compact, deletes, manifests, expire or metadata.
+        Only this kind: compact, deletes, manifests, expire, metadata or orphans.
     """
     with common.client() as client:
         plan = client.maintenance.plan(catalog)
@@ -66,29 +76,76 @@ def _lines(report: MaintenanceReport) -> Iterator[str]:
         yield "needs nothing"
     for policy in report.policies:
         state = "" if policy.enabled else " (disabled, so it turns this off)"
-        yield f"policy {policy.name} ({policy.type}) on {policy.on}{state}"
+        name = "that you may not load" if policy.name is None else policy.name
+        yield f"policy {name} ({policy.type}) on {policy.on}{state}"
         yield from (f"  policy {name} on the same object does not apply" for name in policy.not_applied)
     yield f"{report.removable} of {report.snapshots} snapshots may be removed"
     yield from (f"  branch or tag {name} is past its age" for name in report.refs_removable)
     for each in report.history:
         yield f"  {each.snapshot_id} {each.at} {each.kept_because or 'may be removed'}"
+    yield from _orphan_lines(report.orphans)
+
+
+def _orphan_lines(orphans: OrphanFiles) -> Iterator[str]:
+    """Yield the lines about orphan files."""
+    yield f"removal of orphan files: {orphans.removal}"
+    if orphans.checked_at is not None:
+        yield f"{orphans.candidates} orphans among {orphans.listed} files ({orphans.candidate_bytes} bytes), checked {orphans.checked_at}"
+    if orphans.blocked is not None:
+        yield f"  no file is removed: {orphans.blocked}"
+    for each in orphans.files:
+        waits = f" for {each.waited_s} of {orphans.age_s} s" if each.state == "waiting" and orphans.age_s else ""
+        yield f"  {each.state}{waits}: {each.name} ({each.size} bytes), first seen {each.first_seen_at}"
 
 
 @app.command
-def run(path: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+def run(
+    path: str, /, *, kind: str = "expire", wait: bool = False, wait_s: float = 600, common: CommonFlags = DEFAULTS
+) -> None:
     """Expire the snapshots of a table that nothing keeps, in your name; `maintenance explain` shows which.
 
-    The server carries it out within a minute; `maintenance status` shows the result. No data file is deleted.
+    The server carries it out within a minute; `maintenance status` shows the result. An expiry deletes no file.
 
     Parameters
     ----------
     path
         The table, as `main.raw.trips`.
+    kind
+        The operation: expire, or orphans to check the table for orphan files and remove old ones.
+    wait
+        Wait until the operation has ended and show its result; the command fails if the operation does.
+    wait_s
+        How long to wait, in seconds.
     """
     with common.client() as client:
-        operation = client.maintenance.run(path)
+        operation = client.maintenance.run(path, operation=kind)
+        if wait:
+            done = _wait(client, path, operation=operation, wait_s=wait_s)
+            show_done(f"operation {operation}: {done.result or ''}", msgspec.structs.asdict(done), shape=common.shape)
+            return
     message = f"operation {operation} was asked for: see 'limnos maintenance status'"
     show_done(message, {"operation": operation}, shape=common.shape)
+
+
+def _wait(client: Client, path: str, *, operation: int, wait_s: float) -> MaintenanceOperation:
+    """Wait until an operation has ended. Raises StoppedError if it failed or takes too long."""
+    catalog = parts_of(path)[0]
+    until = time.monotonic() + wait_s
+    while True:
+        page = client.maintenance.status(catalog, before=operation + 1).operations
+        row = page[0] if page and page[0].id == operation else None
+        if row is None:
+            raise StoppedError(f"operation {operation} is not listed any more: the table was dropped", code="not-row")
+        if row.ended_at is not None and row.state == "done":
+            return row
+        if row.ended_at is not None:
+            raise StoppedError(f"operation {operation} is {row.state}: {row.result or 'no reason was told'}")
+        if time.monotonic() >= until:
+            hint = f"'limnos maintenance status {catalog}' shows when it has ended"
+            raise StoppedError(
+                f"operation {operation} is {row.state} after {wait_s:g} s", code="unavailable", hint=hint
+            )
+        pause(PAUSE_S)
 
 
 @app.command
@@ -105,10 +162,12 @@ def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     rows = [msgspec.structs.asdict(each) for each in status.operations]
     columns = ["id", "table", "kind", "state", "user", "policy", "started_at", "ended_at", "result"]
     show_rows(rows, columns, shape=common.shape, empty="no operation on a table was carried out")
+    orphans = {"off": "off", "policies": "where a policy asks for it", "all": "on"}.get(status.orphans, status.orphans)
     retention = f"for {status.metadata_keep_s} s" if status.metadata_keep_s else "for ever"
     lines = (
         f"assessing tables: {'on' if status.assess else 'off'}",
         f"expiring snapshots without a policy: {'on' if status.expire else 'off'}",
         f"metadata files that left a log are kept {retention}",
+        f"removing orphan files: {orphans}",
     )
     sys.stderr.write("".join(visible(line) + "\n" for line in lines))

@@ -49,13 +49,18 @@ class MaintenanceStatus(msgspec.Struct, frozen=True):
     operations: tuple[MaintenanceOperation, ...]
     expire: bool = False
     metadata_keep_s: int = 0
+    orphans: str = "off"
+    orphan_age_s: int = 0
 
 
 class AppliedPolicy(msgspec.Struct, frozen=True):
-    """A policy that applies to a table, and the object to which it is attached."""
+    """A policy that applies to a table, and the object to which it is attached.
+
+    The name is None if you may not load the policy.
+    """
 
     type: str
-    name: str
+    name: str | None
     on: str
     enabled: bool
     content: dict[str, Json]
@@ -68,6 +73,29 @@ class SnapshotHistory(msgspec.Struct, frozen=True):
     snapshot_id: int
     at: str
     kept_because: str | None = None
+
+
+class OrphanFile(msgspec.Struct, frozen=True):
+    """A file that no metadata of a table names: `waiting`, `deleting` or `deleted`; by name below the table."""
+
+    name: str
+    size: int
+    state: str
+    first_seen_at: str
+    waited_s: int = 0
+
+
+class OrphanFiles(msgspec.Struct, frozen=True):
+    """The orphan files of a table by its last check, whether they are removed, and why not."""
+
+    removal: str
+    files: tuple[OrphanFile, ...] = ()
+    age_s: int | None = None
+    checked_at: str | None = None
+    blocked: str | None = None
+    listed: int = 0
+    candidates: int = 0
+    candidate_bytes: int = 0
 
 
 class MaintenanceReport(msgspec.Struct, frozen=True):
@@ -85,3 +113,4 @@ class MaintenanceReport(msgspec.Struct, frozen=True):
     data_files: int | None = None
     delete_files: int | None = None
     total_bytes: int | None = None
+    orphans: OrphanFiles = OrphanFiles("off")

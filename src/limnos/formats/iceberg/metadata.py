@@ -412,3 +412,14 @@ def _check_reference(name: str, ref: Json) -> None:
     expected = ("branch",) if name == MAIN else ("branch", "tag")
     if ref.get("type") not in expected:
         raise BadRequest(f"{_HERE}: reference '{name}' must be a {' or '.join(expected)}")
+
+
+def keeps_words(before: Json, after: Json) -> bool:
+    """Return whether two states of a table's metadata have the same current schema and comment."""
+
+    def words(metadata: Json) -> tuple[object, object]:
+        properties = metadata.get("properties")
+        comment = properties.get("comment") if isinstance(properties, dict) else None
+        return metadata.get("current-schema-id"), comment
+
+    return "current-schema-id" in after and words(before) == words(after)

@@ -1,8 +1,8 @@
 """Orphan files: which files a table's metadata names, and which of the listed files may be removed. Pure.
 
-May import this package, `formats.avro` and msgspec. Must not know a storage: files are compared by keys that the caller
-computes. All snapshots count, whatever reference leads to them, and so do statistics. Entries of status DELETED name
-no file that any reader opens.
+May import this package, `formats.avro`, `formats.iceberg`, `model` and msgspec. Must not know a storage: files are
+compared by keys that the caller computes. All snapshots count, whatever reference leads to them, and so do statistics.
+Entries of status DELETED name no file that any reader opens.
 """
 
 from __future__ import annotations
@@ -117,12 +117,12 @@ def main_file_of(name: str) -> str:
 def newer_metadata_files(names: Iterable[str], current: str) -> list[str]:
     """Return metadata files of a later version than the current one: another catalog may write to the table."""
     version = iceberg_metadata.version_of(current.rpartition("/")[2])
-    found = []
+    newer = []
     for name in names:
         directory, _, last = name.rpartition("/")
         if directory == "metadata" and last.endswith(".metadata.json") and iceberg_metadata.version_of(last) > version:
-            found.append(name)
-    return found
+            newer.append(name)
+    return newer
 
 
 def search_orphans(

@@ -89,15 +89,21 @@ class TableCommit(msgspec.Struct, frozen=True):
     """Until when it must be made, as `orphan_fence.fence_check` says."""
 
 
-class CommitEffects(NamedTuple):
-    """The effects of a commit beside the document: removed snapshots, new locations to which the table sends writers,
-    and whether its comment and current schema stay.
-    """
+class CommitGuards(NamedTuple):
+    """What the transaction of a commit checks: the snapshots that it removes, and until when it must be made."""
 
     removed: frozenset[int]
+    fence_until: float | None
+
+
+class CommitEffects(NamedTuple):
+    """The effects of a commit beside the document: its guards, new locations to which the table sends writers, and
+    whether its comment and current schema stay.
+    """
+
+    guards: CommitGuards
     data_paths: tuple[str, ...]
     keeps_words: bool
-    fence_until: float | None
 
 
 class LostRace(Exception):
@@ -232,7 +238,6 @@ async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> Co
     recent, loop = RECENT_METADATA.of(request.ctx.services), asyncio.get_running_loop()
     until = loop.time() + PATIENCE_S
     for attempt in count():
-        fence_until = await fence_check(request.ctx, [request.change], document=base.document, place=base.place)
         built = await change_apply(
             request.ctx.services, request.change, commit_state_of(recent, base.document, request.change)
         )
@@ -242,9 +247,11 @@ async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> Co
         new = whole.metadata
         lock = check_dataset_commit(base.guard, request.proof, before=old, after=new)
         document, data = document_of(whole, previous=base.document, node_id=base.table.id, place=base.place, before=old)
-        removed = find_removed_snapshots(request.ctx.services, [request.change], before=base.document, after=document)
+        guards = await commit_guards(
+            request.ctx, [request.change], before=base.document, after=document, place=base.place
+        )
         paths = new_data_paths(new, before=old, place=base.place)
-        news = CommitEffects(removed, paths, whole.body is None and _keeps_words(old, new), fence_until)
+        news = CommitEffects(guards, paths, whole.body is None and iceberg_metadata.keeps_words(old, new))
         if await _swap(request, base, document=document, data=data, brought=news, lock=lock):
             if whole.body is None:
                 recent.put(document, new)
@@ -326,12 +333,11 @@ async def _swap(
 
     def command(now: CommitBase) -> Permit[TableCommit]:
         relocates = document.location != base.document.location
-        removed, paths, keeps_words, fence_until = brought
-        return now.permit.about(
-            TableCommit(
-                now.table, document, base.document.version, relocates, removed, lock, paths, keeps_words, fence_until
-            )
+        (removed, fence_until), paths, keeps_words = brought
+        command = TableCommit(
+            now.table, document, base.document.version, relocates, removed, lock, paths, keeps_words, fence_until
         )
+        return now.permit.about(command)
 
     def decide(request_view: RequestView) -> Permit[TableCommit]:
         now = request.look(request_view)
@@ -383,26 +389,19 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
     return tx.revision
 
 
-def _keeps_words(before: Json, after: Json) -> bool:
-    """Return whether two states of a table's metadata have the same current schema and comment."""
-
-    def words(metadata: Json) -> tuple[object, object]:
-        properties = metadata.get("properties")
-        comment = properties.get("comment") if isinstance(properties, dict) else None
-        return metadata.get("current-schema-id"), comment
-
-    return "current-schema-id" in after and words(before) == words(after)
-
-
-def find_removed_snapshots(
-    services: NodeServices, changes: Sequence[CommitChange], *, before: MetadataDocument, after: MetadataDocument
-) -> frozenset[int]:
-    """Return the snapshots that changes of a table remove; none if the server does not keep pinned snapshots."""
-    if services.defaults.keep_pinned:
-        for each in changes:
-            if removes_snapshots(each.updates, each.raw):
-                return removed_snapshots(before.body, after.body)
-    return frozenset()
+async def commit_guards(
+    ctx: Context,
+    changes: Sequence[CommitChange],
+    *,
+    before: MetadataDocument,
+    after: MetadataDocument,
+    place: CatalogStorage,
+) -> CommitGuards:
+    """Return what the transaction of a commit checks. Raises CommitConflict, ServiceUnavailable (`fence_check`)."""
+    removed: frozenset[int] = frozenset()
+    if ctx.services.defaults.keep_pinned and any(removes_snapshots(each.updates, each.raw) for each in changes):
+        removed = removed_snapshots(before.body, after.body)
+    return CommitGuards(removed, await fence_check(ctx, changes, document=before, place=place))
 
 
 async def delete_old_metadata_files(

@@ -108,7 +108,7 @@ async def fence_check(
     if document.node_id in fence.knowledge.tables:
         adding = [each for each in changes if _may_add(each)]
         if adding:
-            await _FencedTable(ctx, document, place).check(adding)
+            await _FencedTable(ctx, document, place=place).check(adding)
     return until
 
 
@@ -123,7 +123,7 @@ def _may_add(change: AnyChange) -> bool:
 class _FencedTable:
     """A table with files that are being deleted, or were."""
 
-    def __init__(self, ctx: Context, document: MetadataDocument, place: CatalogStorage) -> None:
+    def __init__(self, ctx: Context, document: MetadataDocument, *, place: CatalogStorage) -> None:
         self.ctx = ctx
         self.document = document
         self.place = place
@@ -201,10 +201,10 @@ def _statistics_paths(change: AnyChange) -> list[str]:
     updates = change.updates
     if change.raw is not None:
         updates = msgspec.json.decode(change.raw).get("updates", [])
-    found: list[str] = []
+    paths: list[str] = []
     for each in updates:
         if isinstance(each, dict) and each.get("action") in _STATISTICS:
             statistics = each.get("statistics") or each.get("partition-statistics")
             path = statistics.get("statistics-path") if isinstance(statistics, dict) else None
-            found += [path] if isinstance(path, str) else []
-    return found
+            paths += [path] if isinstance(path, str) else []
+    return paths

@@ -48,10 +48,10 @@ class ActingRequest(NamedTuple):
     """The table's path below the catalog."""
 
 
-async def responsible_user(services: NodeServices, table_id: int, policy: EffectivePolicy | None) -> ResponsibleUser:
+async def responsible_user(services: NodeServices, table_id: int, *, policy: EffectivePolicy | None) -> ResponsibleUser:
     """Return in whose name a table is maintained: that of the policy's owner, else of the table's owner."""
     object_id = table_id if policy is None else policy.id
-    what = "the table" if policy is None else f"policy {policy.name}"
+    what = "the table" if policy is None else "the policy"
     name = None if policy is None else policy.name
     look_up = services.gate.look_up
     owner_id = await look_up(lambda: owner_read(object_id))

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from limnos.access.actions import Action
 from limnos.formats.maintenance.expiry import ExpiryPlan, expiry_updates
 from limnos.model.errors import CommitConflict
 from limnos.model.records import TableRecord
-from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.commits import table_commit
 from limnos.services.maintenance.assessing import assess_changes
 from limnos.services.maintenance.guards import snapshots_judge
 from limnos.services.maintenance.policies import policies_load
+from limnos.services.maintenance.table_access import maintained_table
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ async def table_expire(ctx: Context, scope: RequestScope, *, path: Levels) -> Ex
     """
 
     def look(request_view: RequestView) -> _ExpiryBase:
-        node, chain, _ = table_find(request_view, path[:-1], path[-1], Action.TABLE_MAINTAIN)
+        node, chain, _ = maintained_table(request_view, path)
         request_view.defaults.location_conflicts.refuse(node.id, what="table")
         return _ExpiryBase(
             request_view.document(node.id), node, chain, request_view.metalake.id, request_view.catalog.name

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from limnos.access.actions import Action
-from limnos.model.errors import LimnosError, ServiceUnavailable, StorageFailed
+from limnos.model.errors import LimnosError, ServiceUnavailable, StorageFailed, UnsupportedOperation
 from limnos.model.principals import TokenTrust
-from limnos.services.catalog.tables import table_find
 from limnos.services.identity.tokens import worth_of
 from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.expiry import table_expire
+from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.telemetry.logs import get_logger
@@ -47,6 +46,8 @@ class OperationRequest(msgspec.Struct, frozen=True):
     user: str
     trust: TokenTrust
     root_id: int | None
+    kind: str = EXPIRE
+    task: str = EXPIRE_SNAPSHOTS
 
 
 class OperationPayload(msgspec.Struct, frozen=True):
@@ -64,11 +65,36 @@ async def expiry_request(ctx: Context, scope: RequestScope, *, path: Levels) -> 
 
     Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
     """
+    return await operation_request(ctx, scope, path=path, kind=EXPIRE, task=EXPIRE_SNAPSHOTS)
+
+
+async def operation_request(
+    ctx: Context, scope: RequestScope, *, path: Levels, kind: str, task: str, refusal: str | None = None
+) -> int:
+    """Ask for an operation on a table. Returns its id; the same one while one of the kind has not ended.
+
+    Args:
+        ctx: The request.
+        scope: The catalog.
+        path: The table's path below it.
+        kind: The kind of the operation.
+        task: The kind of the task that carries it out; its payload is an `OperationPayload`.
+        refusal: Why this server does not carry it out.
+
+    Raises:
+        NotFound: The table is missing.
+        PermissionDenied: The caller may not maintain it.
+        UnsupportedOperation: The server does not carry it out, or the catalog shows another catalog.
+        BadRequest: The table has another format.
+    """
 
     def decide(request_view: RequestView) -> Permit[OperationRequest]:
-        node, _, decision = table_find(request_view, path[:-1], path[-1], Action.TABLE_MAINTAIN)
+        node, _, decision = maintained_table(request_view, path)
+        if refusal is not None:
+            raise UnsupportedOperation(refusal)
         trust, root_id = worth_of(ctx, request_view, user=request_view.user)
-        return request_view.permit(OperationRequest(node, request_view.user, trust, root_id), decision)
+        command = OperationRequest(node, request_view.user, trust, root_id, kind, task)
+        return request_view.permit(command, decision)
 
     operation = await ctx.write(scope, decide, operation_ask)
     ctx.services.wake_worker()
@@ -79,14 +105,14 @@ def operation_ask(tx: Tx, permit: Permit[OperationRequest]) -> int:
     """Leave an operation and its task, unless the table has one that waits or runs."""
     command = permit.command
     table = tx.nodes.confirm(command.table)
-    known = tx.maintenance.open_of(table.id, kind=EXPIRE)
+    known = tx.maintenance.open_of(table.id, kind=command.kind)
     if known is not None:
         return known
     operation = tx.maintenance.begin(
-        catalog_id=table.zone, node_id=table.id, kind=EXPIRE, user=command.user, policy=None, state="waiting"
+        catalog_id=table.zone, node_id=table.id, kind=command.kind, user=command.user, policy=None, state="waiting"
     )
     payload = OperationPayload(operation, table.id, command.user, command.trust, command.root_id)
-    tx.tasks.create(EXPIRE_SNAPSHOTS, msgspec.json.encode(payload).decode())
+    tx.tasks.create(command.task, msgspec.json.encode(payload).decode())
     return operation
 
 

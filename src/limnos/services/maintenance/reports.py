@@ -13,11 +13,12 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.formats.maintenance.explanation import TableExplanation
 from limnos.model.kinds import Kind
-from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.reports import catalog_require
 from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.guards import snapshots_judge
+from limnos.services.maintenance.orphans.reports import OrphanReport, orphan_findings, orphans_report
 from limnos.services.maintenance.policies import EffectivePolicy, policies_load
+from limnos.services.maintenance.table_access import maintained_table
 from limnos.store.activity.maintenance import (
     FindingRow,
     OperationRow,
@@ -66,10 +67,15 @@ class TableOperation(NamedTuple):
 
 
 class PolicyReport(NamedTuple):
-    """A policy that applies to a table, and the path of the object to which it is attached, the catalog first."""
+    """A policy that applies to a table, and the path of the object to which it is attached, the catalog first.
+
+    Names are left out of policies that the caller may not load.
+    """
 
     policy: EffectivePolicy
     on: Levels
+    name: str | None
+    others: tuple[str, ...]
 
 
 class TableReport(NamedTuple):
@@ -80,6 +86,7 @@ class TableReport(NamedTuple):
     policies: tuple[PolicyReport, ...]
     blocked: tuple[str, ...]
     operations: tuple[TableOperation, ...]
+    orphans: OrphanReport
 
 
 async def findings_list(ctx: Context, scope: RequestScope, *, after: int) -> FindingsPage:
@@ -89,14 +96,13 @@ async def findings_list(ctx: Context, scope: RequestScope, *, after: int) -> Fin
     """
     catalog_id = await ctx.read(scope, _catalog)
     rows = await ctx.look_up(lambda: findings_page(catalog_id, after=after, limit=ROWS_MAX))
-    paths = await visible_paths(ctx, scope, node_ids=[row.node_id for row in rows])
-    findings = tuple([TableFinding(paths[row.node_id], row) for row in rows if row.node_id in paths])
-    is_cut = len(rows) == ROWS_MAX
+    orphans = await orphan_findings(ctx, catalog_id, after=after, limit=ROWS_MAX)
     # The last table of a full page may have more findings on the next one: it is shown there as a whole.
-    last = max([row.node_id for row in rows if row.node_id != rows[-1].node_id], default=0) if is_cut else None
-    if last is not None:
-        findings = tuple([each for each in findings if each.row.node_id <= last])
-    return FindingsPage(findings, last)
+    ends = [max(0, page[-1].node_id - 1) for page in (rows, orphans) if len(page) == ROWS_MAX]
+    last = min(ends) if ends else None
+    rows = sorted([row for row in (*rows, *orphans) if last is None or row.node_id <= last])
+    paths = await visible_paths(ctx, scope, node_ids=[row.node_id for row in rows])
+    return FindingsPage(tuple([TableFinding(paths[row.node_id], row) for row in rows if row.node_id in paths]), last)
 
 
 async def operations_list(ctx: Context, scope: RequestScope, *, before: int) -> tuple[TableOperation, ...]:
@@ -104,7 +110,8 @@ async def operations_list(ctx: Context, scope: RequestScope, *, before: int) -> 
     catalog_id = await ctx.read(scope, _catalog)
     rows = await ctx.look_up(lambda: operations_page(catalog_id, before=before, limit=ROWS_MAX))
     paths = await visible_paths(ctx, scope, node_ids=[row.node_id for row in rows])
-    return tuple([TableOperation(paths[row.node_id], row) for row in rows if row.node_id in paths])
+    rows = await _hide_policies(ctx, scope, rows=[row for row in rows if row.node_id in paths])
+    return tuple([TableOperation(paths[row.node_id], row) for row in rows])
 
 
 def _catalog(request_view: RequestView) -> int:
@@ -144,7 +151,7 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
     """
 
     def look(request_view: RequestView) -> tuple[MetadataDocument, int, str]:
-        node = table_find(request_view, path[:-1], path[-1], Action.TABLE_MAINTAIN).entity
+        node = maintained_table(request_view, path).entity
         return request_view.document(node.id), request_view.metalake.id, request_view.catalog.name
 
     document, metalake_id, catalog = await ctx.read(scope, look)
@@ -156,7 +163,18 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
     )
     explanation = msgspec.json.decode(text, type=TableExplanation)
     ancestry = await ctx.look_up(lambda: ancestors_read([each.object_id for each in policies.values()]))
-    reports = tuple([PolicyReport(each, path_of(each.object_id, ancestry) or ()) for each in policies.values()])
+    loadable = await _loadable_policies(
+        ctx, scope, names=[name for each in policies.values() for name in (each.name, *each.others)]
+    )
+    reports = tuple(
+        [
+            PolicyReport(
+                each, path_of(each.object_id, ancestry) or (), each.name if each.name in loadable else None,
+                tuple([name for name in each.others if name in loadable]),
+            )
+            for each in policies.values()
+        ]
+    )  # fmt: skip
     blocked = [] if explanation.blocked is None else [explanation.blocked]
     if await round_.is_dataset(node_id):
         blocked.append(_DATASET)
@@ -164,7 +182,28 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
         blocked.append("the table is protected: no file of it is removed")
     fresh = await round_.findings_now(document, policies=policies)
     done = await ctx.look_up(lambda: operations_of(node_id, limit=OPERATIONS_SHOWN))
+    done = await _hide_policies(ctx, scope, rows=done)
     return TableReport(
         explanation, tuple([TableFinding(path, row) for row in fresh]), reports, tuple(blocked),
-        tuple([TableOperation(path, row) for row in done]),
+        tuple([TableOperation(path, row) for row in done]), await orphans_report(ctx, node_id, policies=policies),
     )  # fmt: skip
+
+
+async def _loadable_policies(ctx: Context, scope: RequestScope, *, names: Sequence[str]) -> frozenset[str]:
+    """Return those of some names of policies that the caller may load."""
+
+    def look(request_view: RequestView) -> frozenset[str]:
+        def may(name: str) -> bool:
+            node, chain = request_view.find_outside(Kind.POLICY, (name,))
+            return node is not None and request_view.decide(Action.POLICY_LOAD, chain).allowed
+
+        known = list(dict.fromkeys(names))
+        return frozenset([name for name, is_seen in zip(known, for_each(known, may), strict=True) if is_seen])
+
+    return await ctx.read(scope, look) if names else frozenset()
+
+
+async def _hide_policies(ctx: Context, scope: RequestScope, *, rows: Sequence[OperationRow]) -> list[OperationRow]:
+    """Leave the names of policies that the caller may not load out of operations."""
+    loadable = await _loadable_policies(ctx, scope, names=[row.policy for row in rows if row.policy is not None])
+    return [row if row.policy in loadable else row._replace(policy=None) for row in rows]

@@ -104,9 +104,9 @@ class MaintainedFiles:
                 raise OutsideRoots(f"File {location} lies outside of the table's location")
             if is_local(location):
                 self.refuse_links([name.rpartition("/")[0]])
-                found = LOCAL_FILES.mark(location)
-                if found is not None and (
-                    not found.is_file or (found.size, found.modified_ns // 1_000_000) != (size, modified_ms)
+                mark = LOCAL_FILES.mark(location)
+                if mark is not None and (
+                    not mark.is_file or (mark.size, mark.modified_ns // 1_000_000) != (size, modified_ms)
                 ):
                     continue
             store_for(location, properties).delete(location)

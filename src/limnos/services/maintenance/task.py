@@ -124,7 +124,7 @@ class MaintenanceRound:
             return None
         if policy is not None and not policy.is_enabled:
             return None
-        return await responsible_user(self.services, row.node_id, policy)
+        return await responsible_user(self.services, row.node_id, policy=policy)
 
     # ------------------------------------------------------------------------------------------- metadata files
 

@@ -14,14 +14,14 @@ from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.object_errors import name_object_in_error
 from limnos.services.iceberg.commits import (
+    CommitGuards,
     CommitState,
     change_apply,
     change_create,
+    commit_guards,
     commit_state_of,
-    find_removed_snapshots,
 )
 from limnos.services.iceberg.dataset_fence import check_dataset_commit
-from limnos.services.iceberg.orphan_fence import fence_check
 from limnos.services.iceberg.tables import (
     NewMetadata,
     TableRequest,
@@ -65,12 +65,10 @@ class BuiltMetadata(NamedTuple):
     new: Json | None = None
     record: ViewRecord | None = None
     """A view's new record, if it changes."""
-    removed: frozenset[int] = frozenset()
-    """The ids of the snapshots that the table loses."""
+    guards: CommitGuards = CommitGuards(frozenset(), None)
+    """What the transaction checks: snapshots that the table loses, and until when it must be made."""
     data_paths: tuple[str, ...] = ()
     """Locations outside its own to which a table sends writers from now on."""
-    fence_until: float | None = None
-    """Until when the commit must be made, as `orphan_fence.fence_check` says."""
 
 
 async def build_all(
@@ -156,18 +154,14 @@ async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> Bui
         paths = new_data_paths(whole.metadata, before=old, place=work.place)
     except LimnosError as error:
         raise name_object_in_error(error, plan.steps[work.steps[0]].path) from error
-    removed: frozenset[int] = frozenset()
-    fence_until = None
+    guards = CommitGuards(frozenset(), None)
     if work.document is not None:
         changes = [cast("CommitChange", plan.steps[number].source) for number in work.steps]
         try:
-            fence_until = await fence_check(ctx, changes, document=work.document, place=work.place)
+            guards = await commit_guards(ctx, changes, before=work.document, after=document, place=work.place)
         except LimnosError as error:
             raise name_object_in_error(error, plan.steps[work.steps[0]].path) from error
-        removed = find_removed_snapshots(ctx.services, changes, before=work.document, after=document)
-    return BuiltMetadata(
-        work, document, data, old, whole.metadata, removed=removed, data_paths=paths, fence_until=fence_until
-    )
+    return BuiltMetadata(work, document, data, old, whole.metadata, guards=guards, data_paths=paths)
 
 
 async def _build_view(ctx: Context, step: OperationStep, *, work: TablePlan) -> BuiltMetadata:

@@ -97,8 +97,8 @@ def _table_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, 
         return DocumentHold(table, before.version), cast("OperationMutation", document_hold)
     relocates = document.location != before.location
     commit = TableCommit(
-        table, document, before.version, relocates, built.removed, data_paths=built.data_paths,
-        fence_until=built.fence_until,
+        table, document, before.version, relocates, built.guards.removed, data_paths=built.data_paths,
+        fence_until=built.guards.fence_until,
     )  # fmt: skip
     return commit, cast("OperationMutation", document_swap)
 

@@ -30,11 +30,12 @@ from limnos.services.iceberg.restricted_files import PRUNE_RESTRICTED, PRUNE_RES
 from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload, lance_purge_run
 from limnos.services.maintenance.assessing import ASSESS_EVERY_S, ASSESS_TABLES, AssessmentPosition, assess_run
 from limnos.services.maintenance.operations import EXPIRE_SNAPSHOTS, OperationPayload, operation_run
-from limnos.services.maintenance.orphans.requests import CHECK_ORPHANS, orphans_run
 from limnos.services.maintenance.orphans.task import (
+    CHECK_ORPHANS,
     REMOVE_ORPHANS,
     REMOVE_ORPHANS_EVERY_S,
     OrphanPosition,
+    orphans_run,
     remove_run,
 )
 from limnos.services.maintenance.task import LEASE_MS as MAINTAIN_LEASE_MS

@@ -54,7 +54,7 @@ _CHECK = "node_id, catalog_id, epoch, checked_at, listed, referenced, candidates
 CHECK = Sql(f"SELECT {_CHECK} FROM maintenance_orphan_check WHERE node_id = :node")
 CHECKS = Sql(
     f"SELECT {_CHECK} FROM maintenance_orphan_check WHERE catalog_id = :catalog AND node_id > :after"
-    " ORDER BY node_id LIMIT :limit"
+    " AND candidates > 0 ORDER BY node_id LIMIT :limit"
 )
 PUT_CHECK = Sql(
     f"INSERT INTO maintenance_orphan_check ({_CHECK}) VALUES (:node, :catalog, :epoch, :now, :listed, :referenced,"
@@ -149,7 +149,7 @@ def orphan_check_read(node_id: int) -> Load[OrphanCheckRow | None]:
 
 
 def orphan_checks_page(catalog_id: int, *, after: int, limit: int) -> Load[list[OrphanCheckRow]]:
-    """Read the last checks of a catalog's tables, by node id."""
+    """Read the last checks of those of a catalog's tables that have orphan files, by node id."""
     return [OrphanCheckRow(*row) for row in (yield CHECKS, {"catalog": catalog_id, "after": after, "limit": limit})]
 
 

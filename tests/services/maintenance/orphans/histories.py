@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from limnos.services.maintenance.orphans import task
-from limnos.services.maintenance.orphans.task import REMOVE_ORPHANS, OrphanRound
+from limnos.services.maintenance.orphans import rounds
+from limnos.services.maintenance.orphans.rounds import OrphanRound
+from limnos.services.maintenance.orphans.task import REMOVE_ORPHANS
 from limnos.services.upkeep.task_kinds import KINDS
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire
@@ -34,7 +35,7 @@ class LeasedTask:
 
 def no_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a removal not wait for other nodes: there are none."""
-    monkeypatch.setattr(task, "FENCE_WAIT_S", 0)
+    monkeypatch.setattr(rounds, "FENCE_WAIT_S", 0)
 
 
 def turn_on(node: DriverNode, mode: str = "all", *, age_ms: int = 3 * DAY_MS) -> None:

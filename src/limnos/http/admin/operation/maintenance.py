@@ -5,7 +5,7 @@ May import `model`, `names`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -19,13 +19,17 @@ from limnos.model.errors import BadRequest
 from limnos.names import display
 from limnos.services.iceberg.reports import catalog_require
 from limnos.services.maintenance import operations, reports
+from limnos.services.maintenance.orphans import requests as orphan_requests
+from limnos.services.maintenance.orphans.reports import ORPHAN_STATES
 from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
     from limnos.http.application import Handler
+    from limnos.services.maintenance.orphans.reports import OrphanReport
     from limnos.services.maintenance.reports import PolicyReport, TableFinding, TableOperation, TableReport
     from limnos.services.request.context import Context
 
+_OPERATIONS: Final = {"expire": operations.expiry_request, "orphans": orphan_requests.orphans_request}
 _BASE = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/maintenance"
 
 
@@ -69,6 +73,8 @@ async def status_show(request: Request, ctx: Context) -> Response:
         "assess": defaults.assess,
         "expire": defaults.expire,
         "metadata_keep_s": defaults.metadata_keep_ms // 1000,
+        "orphans": defaults.orphans,
+        "orphan_age_s": defaults.orphan_age_ms // 1000,
     }
     return json_response({**settings, "operations": rows})
 
@@ -76,17 +82,19 @@ async def status_show(request: Request, ctx: Context) -> Response:
 async def operation_start(request: Request, ctx: Context) -> Response:
     """Expire the snapshots of a `table` that nothing keeps, soon and in the caller's name. Returns the operation's id.
 
-    The operation is `expire`; while one of a table has not ended, its id is returned.
+    The operation is `expire`, or `orphans`: check the table for orphan files and remove old ones. While one of a kind
+    has not ended for a table, its id is returned.
     """
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body() or b"{}", OperationStart)
     path = tuple(display.parse(body.table or "-"))
-    if len(path) < 2 or body.operation != "expire":
+    start = _OPERATIONS.get(body.operation)
+    if len(path) < 2 or start is None:
         await ctx.read(RequestScope(metalake, catalog), catalog_require)
         if len(path) < 2:
             raise BadRequest("Say which table: its path below the catalog, as {'table': 'raw.trips'}")
-        raise BadRequest(f"'{body.operation[:50]}' is no operation that the server carries out: use expire")
-    operation = await operations.expiry_request(ctx, RequestScope(metalake, catalog), path=path)
+        raise BadRequest(f"'{body.operation[:50]}' is no operation that the server carries out: use expire or orphans")
+    operation = await start(ctx, RequestScope(metalake, catalog), path=path)
     return json_response({"operation": operation})
 
 
@@ -133,11 +141,11 @@ def _policy(report: PolicyReport) -> dict[str, object]:
     policy = report.policy
     return {
         "type": policy.policy_type,
-        "name": policy.name,
+        "name": report.name,
         "on": display.render(report.on),
         "enabled": policy.is_enabled,
         "content": msgspec.Raw(policy.content.encode()),
-        "not_applied": policy.others,
+        "not_applied": report.others,
     }
 
 
@@ -155,6 +163,31 @@ def _report(report: TableReport) -> dict[str, object]:
         "policies": [_policy(each) for each in report.policies],
         "blocked": report.blocked,
         "operations": [_operation(each) for each in report.operations],
+        "orphans": _orphans(report.orphans),
+    }
+
+
+def _orphans(report: OrphanReport) -> dict[str, object]:
+    check = report.check
+    files = [*report.files, *report.removed]
+    return {
+        "removal": report.removal,
+        "age_s": None if report.age_ms is None else report.age_ms // 1000,
+        "checked_at": None if check is None else instant(check.checked_at),
+        "blocked": None if check is None else check.blocked,
+        "listed": 0 if check is None else check.listed,
+        "candidates": 0 if check is None else check.candidates,
+        "candidate_bytes": 0 if check is None else check.candidate_bytes,
+        "files": [
+            {
+                "name": each.name,
+                "size": each.size,
+                "state": ORPHAN_STATES[each.state],
+                "first_seen_at": instant(each.first_seen_at),
+                "waited_s": each.waited_ms // 1000,
+            }
+            for each in files
+        ],
     }
 
 

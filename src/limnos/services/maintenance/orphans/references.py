@@ -58,7 +58,7 @@ async def document_references(services: NodeServices, document: MetadataDocument
 
 
 async def referenced_files_read(
-    services: NodeServices, files: MaintainedFiles, document: MetadataDocument
+    services: NodeServices, files: MaintainedFiles, *, document: MetadataDocument
 ) -> ReferencedFiles:
     """Read all files that a table's metadata names: of all its snapshots, with manifests and statistics.
 
@@ -71,16 +71,16 @@ async def referenced_files_read(
         ServiceUnavailable: The storage does not answer.
     """
     references = await document_references(services, document)
-    found = dict.fromkeys([document.metadata_location, *references.files, *references.manifest_lists])
+    locations = dict.fromkeys([document.metadata_location, *references.files, *references.manifest_lists])
     manifests = dict.fromkeys(references.manifests)
     async for part in _parts(files, references.manifest_lists):
         text = await _offload(services, "maintenance-manifest-paths", *part)
         manifests |= dict.fromkeys(msgspec.json.decode(text, type=list[str]))
-    found |= manifests
+    locations |= manifests
     async for part in _parts(files, list(manifests)):
         text = await _offload(services, "maintenance-referenced-files", *part)
-        found |= dict.fromkeys(msgspec.json.decode(text, type=list[str]))
-    return ReferencedFiles(references, tuple(found))
+        locations |= dict.fromkeys(msgspec.json.decode(text, type=list[str]))
+    return ReferencedFiles(references, tuple(locations))
 
 
 async def _parts(files: MaintainedFiles, locations: Sequence[str]) -> AsyncIterator[list[bytes]]:
@@ -164,11 +164,11 @@ class _TableScan:
         manifests = dict.fromkeys(references.manifests)
         self._all_own(references.manifest_lists)
         for location in references.manifest_lists:
-            manifests |= dict.fromkeys(await self._names(services, "maintenance-manifest-paths", location))
+            manifests |= dict.fromkeys(await self._names(services, "maintenance-manifest-paths", location=location))
         for location in manifests:
-            await self._names(services, "maintenance-referenced-files", location)
+            await self._names(services, "maintenance-referenced-files", location=location)
 
-    async def _names(self, services: NodeServices, work: str, location: str) -> list[str]:
+    async def _names(self, services: NodeServices, work: str, *, location: str) -> list[str]:
         """Return the locations in a manifest or manifest list; for a known manifest none.
 
         A file that cannot be read names nothing: the table's readers cannot read it either.

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
-from limnos.access.actions import Action
 from limnos.model.audit import AuditContext, AuditedDecision, audit_context_of
-from limnos.services.catalog.tables import table_find
 from limnos.services.maintenance.metadata_files import DELETED as DELETED_FILES
 from limnos.services.maintenance.orphans.references import FOREIGN_REFERENCES
 from limnos.services.maintenance.orphans.search import TableSearch, orphans_search, removal_refusal
+from limnos.services.maintenance.table_access import maintained_table
 from limnos.store.activity.orphan_files import CANDIDATE, DELETED, REMOVING, orphan_files_read
 from limnos.store.faults import fault_point
 from limnos.telemetry.logs import get_logger
@@ -82,7 +81,7 @@ async def orphans_mark(request: ActingRequest, names: Sequence[str], *, reason: 
     """
 
     def decide(request_view: RequestView) -> Permit[OrphansMark]:
-        node, _, decision = table_find(request_view, request.path[:-1], request.path[-1], Action.TABLE_MAINTAIN)
+        node, _, decision = maintained_table(request_view, request.path)
         request_view.defaults.location_conflicts.refuse(node.id, what="table")
         return request_view.permit(OrphansMark(node, tuple(names), reason), decision)
 
@@ -115,7 +114,7 @@ class OrphanRemoval:
         # A commit that began before the marks were known everywhere has ended when this transaction gets its lock.
         await self.work.submit(lambda tx: tx.snapshot_pins.version(self.node_id))
         fault_point("orphans-fenced")
-        search = await orphans_search(self.work, self.services, self.node_id)
+        search = await orphans_search(self.work, self.services, node_id=self.node_id)
         refusal = search.blocked or await self.work.submit(
             lambda tx: removal_refusal(tx, self.node_id, snapshots=search.snapshots)
         )
@@ -131,26 +130,28 @@ class OrphanRemoval:
         if refusal is not None or search.files is None:
             await self._unmark(rows)
             return RemovalResult(refusal=refusal)
-        return await self._delete(rows, search, search.files)
+        return await self._delete(rows, search, table_files=search.files)
 
     async def _unmark(self, rows: Sequence[OrphanFileRow]) -> None:
         names = [row.name for row in rows]
         await self.work.submit(lambda tx: tx.orphan_files.mark(self.node_id, names, state=CANDIDATE, reason=""))
 
     async def _delete(
-        self, rows: Sequence[OrphanFileRow], search: TableSearch, table_files: MaintainedFiles
+        self, rows: Sequence[OrphanFileRow], search: TableSearch, *, table_files: MaintainedFiles
     ) -> RemovalResult:
         """Delete marked files that the search found again and unchanged, and record those that are gone already."""
-        found = {each.name: each for each in search.candidates}
+        candidates = {each.name: each for each in search.candidates}
         same = [
-            row for row in rows if row.name in found and tuple(found[row.name]) == (row.name, row.size, row.modified_ms)
+            row
+            for row in rows
+            if row.name in candidates and tuple(candidates[row.name]) == (row.name, row.size, row.modified_ms)
         ]
-        gone = [row for row in rows if row.name not in search.names]
-        known = {row.name for row in (*same, *gone)}
+        vanished = [row for row in rows if row.name not in search.names]
+        known = {row.name for row in (*same, *vanished)}
         others = [row.name for row in rows if row.name not in known]
         if others:
             await self.work.submit(lambda tx: tx.orphan_files.drop(self.node_id, others))
-        await self._record(gone)
+        await self._record(vanished)
         files = size = 0
         for first in range(0, len(same), AT_ONCE):
             part = same[first : first + AT_ONCE]
@@ -166,15 +167,15 @@ class OrphanRemoval:
                 await self.work.submit(lambda tx, changed=changed: tx.orphan_files.drop(self.node_id, changed))  # type: ignore[misc]
             files += len(deleted)
             size += sum(row.size for row in deleted)
-        log.info("orphan files deleted", table=self.node_id, count=files, gone=len(gone))
-        return RemovalResult(files + len(gone), size)
+        log.info("orphan files deleted", table=self.node_id, count=files, gone=len(vanished))
+        return RemovalResult(files + len(vanished), size)
 
     async def _record(self, rows: Sequence[OrphanFileRow]) -> None:
         """Record that files are gone, each with a line of audit."""
         if not rows:
             return
         account = self.account
-        texts = [] if account.context is None else [audit_text(account.context, self.node_id, row) for row in rows]
+        texts = [] if account.context is None else [audit_text(account.context, row) for row in rows]
 
         def record(tx: Tx) -> None:
             reason = rows[0].reason
@@ -188,11 +189,11 @@ class OrphanRemoval:
         fault_point("orphans-recorded")
 
 
-def audit_text(context: AuditContext, node_id: int, row: OrphanFileRow) -> str:
+def audit_text(context: AuditContext, row: OrphanFileRow) -> str:
     """Return the encoded context of the line of audit of a deleted file."""
-    known = next((right for right in context.rights if right.object_id == node_id), None)
+    known = next((right for right in context.rights if right.object_id == row.node_id), None)
     right = (
-        AuditedDecision(ACTION, node_id, "table", "")
+        AuditedDecision(ACTION, row.node_id, "table", "")
         if known is None
         else msgspec.structs.replace(known, action=ACTION)
     )

@@ -8,7 +8,6 @@ is not sure of everything finds nothing and says why.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from limnos.files import FileKeys, place_key
@@ -62,7 +61,7 @@ def _blocked(reason: str) -> TableSearch:
     return TableSearch((), frozenset(), 0, frozenset(), None, reason)
 
 
-async def orphans_search(work: TaskContext, services: NodeServices, node_id: int) -> TableSearch:
+async def orphans_search(work: TaskContext, services: NodeServices, *, node_id: int) -> TableSearch:
     """Search for the orphan files of a table.
 
     Raises StorageFailed, ServiceUnavailable. Any other doubt is a reason in the result.
@@ -101,21 +100,21 @@ async def _compare(
     names = frozenset([each.name for each in listed])
     if newer := newer_metadata_files(names, document.metadata_location):
         return _blocked(f"metadata file {newer[0]} is newer than the current one: another catalog may write here")
-    read = await referenced_files_read(services, files, document)
+    read = await referenced_files_read(services, files, document=document)
     if read.references.keeps_files:
         return _blocked("gc.enabled is false")
     own = await services.gate.look_up(lambda: own_locations_read(document.node_id))
     others = [f"{each.location}/" for each in own if each.location != place_key(document.location)]
-    found = await work.apart(partial(_search, files.location, listed, read.files))
-    if found.missing:
-        return _blocked(f"{_some(found.missing)} of its metadata are missing")
-    elsewhere = [each for each in found.elsewhere if not place_key(each).startswith(tuple(others))]
+    result = await work.apart(lambda beat: _search(beat, files.location, listed=listed, references=read.files))
+    if result.missing:
+        return _blocked(f"{_some(result.missing)} of its metadata are missing")
+    elsewhere = [each for each in result.elsewhere if not place_key(each).startswith(tuple(others))]
     if elsewhere:
         return _blocked(f"{_some(elsewhere)} of its metadata lie elsewhere")
-    return TableSearch(found.candidates, names, len(read.files), frozenset(read.references.snapshots), files)
+    return TableSearch(result.candidates, names, len(read.files), frozenset(read.references.snapshots), files)
 
 
-def _search(location: str, listed: Sequence[FileEntry], references: Sequence[str], beat: Heartbeat) -> OrphanSearch:
+def _search(beat: Heartbeat, location: str, *, listed: Sequence[FileEntry], references: Sequence[str]) -> OrphanSearch:
     """Compare by the keys of files. Blocks. Raises BadRequest for a reference that is no location."""
     keys = FileKeys()
     listing = {}
@@ -134,8 +133,8 @@ def _search(location: str, listed: Sequence[FileEntry], references: Sequence[str
 
 
 def _some(locations: Sequence[str]) -> str:
-    shown = ", ".join(each[:300] for each in locations[:_NAMED])
-    return f"{len(locations)} files ({shown}{', …' if len(locations) > _NAMED else ''})"
+    text = ", ".join(each[:300] for each in locations[:_NAMED])
+    return f"{len(locations)} files ({text}{', …' if len(locations) > _NAMED else ''})"
 
 
 def removal_refusal(tx: Tx, node_id: int, *, snapshots: frozenset[int]) -> str | None:

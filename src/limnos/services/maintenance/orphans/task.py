@@ -1,125 +1,38 @@
-"""Orphan task: checks tables for orphan files where a policy or setting asks for it, and removes old ones.
+"""Tasks about orphan files: the recurring round over all tables, and the check of one table that a user asked for.
 
-May import the rooms below. Must not know any wire format. A file is removed if it was an orphan at checks on different
-days for the stated age, by the store's clock. The time between two checks counts at most `STEP_MAX_MS`, so that a clock
-that jumps does not make files old. The task may be killed anywhere: a check stores what it found in one transaction,
-and a removal resumes (`services.maintenance.orphans.removal`).
+May import the rooms below. Must not know any wire format. A request never shortens the time for which a file must have
+been an orphan.
 """
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from limnos.access.actions import Action
-from limnos.formats.gravitino.policies import ORPHAN_FILE_REMOVAL, OrphanFileRemovalContent, content_of
-from limnos.model.errors import LimnosError
-from limnos.services.catalog.tables import table_find
-from limnos.services.maintenance.acting import acting_as, responsible_user
+from limnos.formats.gravitino.policies import ORPHAN_FILE_REMOVAL
+from limnos.model.errors import LimnosError, ServiceUnavailable, StorageFailed
+from limnos.services.maintenance.acting import acting_as
 from limnos.services.maintenance.assessing import AssessmentRound
-from limnos.services.maintenance.orphans.removal import NO_METADATA, OrphanRemoval, RemovalResult, orphans_mark
-from limnos.services.maintenance.orphans.search import orphans_search
+from limnos.services.maintenance.orphans.rounds import DAY_MS, OFF, OrphanRound, orphan_terms
 from limnos.services.maintenance.policies import policies_load
-from limnos.store.activity.maintenance import tables_page
-from limnos.store.activity.orphan_files import (
-    CANDIDATE,
-    NewOrphan,
-    OrphanCheckRow,
-    OrphanFileRow,
-    marked_tables_read,
-    orphan_check_read,
-    orphan_files_read,
-)
-from limnos.store.faults import fault_point
-from limnos.telemetry.logs import get_logger
-from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from limnos.model.principals import TokenTrust
-    from limnos.services.maintenance.acting import ActingRequest
-    from limnos.services.maintenance.orphans.removal import RemovalAccount
-    from limnos.services.maintenance.orphans.search import TableSearch
-    from limnos.services.maintenance.policies import EffectivePolicy, PolicyIndex
+    from limnos.services.maintenance.operations import OperationPayload
     from limnos.services.request.node_services import NodeServices
     from limnos.services.request.task_context import TaskContext
-    from limnos.store.activity.maintenance import TableHead
-    from limnos.store.tx import Tx
 
-log = get_logger("limnos.maintenance")
 REMOVE_ORPHANS: Final = "remove-orphan-files"
 REMOVE_ORPHANS_EVERY_S: Final = 3600.0
-ORPHANS: Final = "orphans"
-"""The kind of the operation."""
-OFF: Final = "off"
-EVERYWHERE: Final = "all"
-DAY_MS: Final = 86_400_000
-STEP_MAX_MS: Final = 2 * DAY_MS
-"""How much of the time between two checks counts."""
-RECHECK_MS: Final = DAY_MS - 3_600_000
-"""How long a table with candidates rests between two checks: rounds are not punctual."""
-INTERVAL_DAYS: Final = 7
-TABLES_PER_ROUND: Final = 500
-FILES_PER_ROUND: Final = 10_000
-CANDIDATES_MAX: Final = 20_000
-"""How many orphans of one table are remembered; further ones follow when these are gone."""
-FENCE_WAIT_S: Final = 100.0
-"""How long nodes may need to learn that files are marked: longer than `orphan_fence.KNOWLEDGE_MAX_S`."""
+CHECK_ORPHANS: Final = "check-orphan-files"
+"""The kind of the task that carries out a request."""
 KEEP_DELETED_MS: Final = 30 * DAY_MS
-_PAGE: Final = 64
-CHECKS = Counter(
-    "limnos_maintenance_orphan_checks_total", "Checks of tables for orphan files, by outcome.", ("outcome",)
-)
 
 
 class OrphanPosition(msgspec.Struct):
     """Where the rounds are: the last table of the pass."""
 
     after: int = 0
-
-
-class OrphanTerms(NamedTuple):
-    """How a table is treated: by which policy, the age of files, the time between checks, and whether files go."""
-
-    policy: EffectivePolicy | None
-    age_ms: int
-    interval_ms: int
-    removes: bool
-
-
-class MarkedTable(NamedTuple):
-    """A table with marked files, and in whose name they are deleted."""
-
-    node_id: int
-    catalog_id: int
-    user: str
-    policy: str | None
-
-
-class OrphanRequester(NamedTuple):
-    """A user who asked for a check, with the trust of the credential."""
-
-    user: str
-    trust: TokenTrust
-    root_id: int | None
-
-
-def orphan_terms(services: NodeServices, policy: EffectivePolicy | None) -> OrphanTerms | None:
-    """Return how a table is treated; None if its orphan files stay."""
-    settings = services.defaults.maintenance
-    if settings.orphans == OFF or (policy is None and settings.orphans != EVERYWHERE):
-        return None
-    if policy is None:
-        return OrphanTerms(None, settings.orphan_age_ms, INTERVAL_DAYS * DAY_MS, removes=True)
-    if not policy.is_enabled:
-        return None
-    content = content_of(policy.content, OrphanFileRemovalContent)
-    age_ms = settings.orphan_age_ms if content.older_than_days is None else content.older_than_days * DAY_MS
-    days = INTERVAL_DAYS if content.cleanup_interval_days is None else content.cleanup_interval_days
-    return OrphanTerms(policy, age_ms, days * DAY_MS, removes=not content.dry_run)
 
 
 async def remove_run(work: TaskContext, payload: OrphanPosition) -> tuple[OrphanPosition, str]:
@@ -133,207 +46,42 @@ async def remove_run(work: TaskContext, payload: OrphanPosition) -> tuple[Orphan
     return OrphanPosition(after), f"checked {round_.checked} tables, deleted {round_.files} files"
 
 
-class OrphanRound:
-    """One round."""
+async def orphans_run(work: TaskContext, payload: OperationPayload) -> None:
+    """Carry out a request and end its row. Raises ServiceUnavailable, StorageFailed, after which it is tried again."""
+    services = work.services
+    if services is None:
+        raise ServiceUnavailable("This node has no services: the task is another one's")
+    state = "done"
+    try:
+        text = await work.kept(_check(work, services, payload=payload))
+    except (ServiceUnavailable, StorageFailed):
+        raise
+    except LimnosError as error:
+        state, text = "failed", error.message
+    await work.submit(lambda tx: tx.maintenance.end(payload.operation, state=state, result=text[:2000]))
 
-    def __init__(self, work: TaskContext, services: NodeServices, *, operation: int | None = None) -> None:
-        self.work = work
-        self.services = services
-        self.operation = operation
-        """The operation of a request; without one each removal is an operation of its own."""
-        self.checked = self.files = 0
-        self.marked: list[MarkedTable] = []
-        self._marked_files = 0
 
-    async def run(self, after: int) -> int:
-        """Check tables after one by id, and remove what is due. Returns where the next round begins."""
-        look_up = self.services.gate.look_up
-        policies = await look_up(policies_load)
-        resumed = await look_up(marked_tables_read)
-        lookup = AssessmentRound(self.services, tables_max=0)
-        while self.checked < TABLES_PER_ROUND and self._marked_files < FILES_PER_ROUND:
-            page = await look_up(lambda after=after: tables_page(after, limit=_PAGE))  # type: ignore[misc]
-            if not page:
-                after = 0
-                break
-            for head in page:
-                after = head.node_id
-                await self._one(head, policies, lookup=lookup, is_resumed=head.node_id in resumed)
-        await self.remove()
-        return after
-
-    async def _one(self, head: TableHead, policies: PolicyIndex, *, lookup: AssessmentRound, is_resumed: bool) -> None:
-        chain = await lookup.chain_of(head.node_id)
-        terms = orphan_terms(self.services, policies.effective(chain).get(ORPHAN_FILE_REMOVAL))
+async def _check(work: TaskContext, services: NodeServices, *, payload: OperationPayload) -> str:
+    """Check a table, and delete what has waited long enough. Returns the result for people."""
+    round_ = OrphanRound(work, services, operation=payload.operation)
+    async with acting_as(
+        work, services, user=payload.user, table_id=payload.table_id, name=f"maintenance-{payload.operation}",
+        trust=payload.trust, root_id=payload.root_id,
+    ) as request:  # fmt: skip
+        if request is None:
+            return "the table was dropped"
+        lookup = AssessmentRound(services, tables_max=0)
+        chain = await lookup.chain_of(payload.table_id)
+        policies = (await services.gate.look_up(policies_load)).effective(chain)
+        terms = orphan_terms(services, policies.get(ORPHAN_FILE_REMOVAL))
         if terms is None:
-            return
-        now_ms = self.services.store.time.now_ms()
-        last = await self.services.gate.look_up(lambda: orphan_check_read(head.node_id))
-        rest_ms = terms.interval_ms if last is None or not last.candidates else min(RECHECK_MS, terms.interval_ms)
-        if not is_resumed and last is not None and 0 <= now_ms - last.checked_at < rest_ms:
-            return
-        self.checked += 1
-        user = await responsible_user(self.services, head.node_id, terms.policy)
-        if user.refusal is not None:
-            await self._store_blocked(head.node_id, head.catalog_id, user.refusal, policy=user.policy)
-            return
-        try:
-            async with acting_as(
-                self.work,
-                self.services,
-                user=user.user,
-                table_id=head.node_id,
-                name=f"maintenance-orphans-{head.node_id}",
-            ) as request:
-                if request is not None:
-                    await self.check(
-                        request, node_id=head.node_id, catalog_id=head.catalog_id, terms=terms, user=user.user
-                    )
-        except LimnosError as error:
-            log.warning("a table was not checked for orphan files", table=head.node_id, error=error.message)
-            await self._store_blocked(head.node_id, head.catalog_id, error.message, policy=user.policy)
-
-    # ------------------------------------------------------------------------------------------- a check
-
-    async def check(
-        self, request: ActingRequest, *, node_id: int, catalog_id: int, terms: OrphanTerms, user: str
-    ) -> OrphanCheckRow:
-        """Check one table in a user's name, store what was found, and mark what may be removed.
-
-        Raises NotFound, PermissionDenied, UnsupportedOperation, StorageFailed, ServiceUnavailable.
-        """
-        await request.ctx.read(
-            request.scope, lambda view: table_find(view, request.path[:-1], request.path[-1], Action.TABLE_MAINTAIN)
+            return "no policy or setting has the orphan files of this table removed"
+        check = await round_.check(
+            request, node_id=payload.table_id, catalog_id=chain[-1], terms=terms, user=payload.user
         )
-        search = await orphans_search(self.work, self.services, node_id)
-        policy = None if terms.policy is None else terms.policy.name
-        row = OrphanCheckRow(
-            node_id, catalog_id, 0, 0, len(search.names), search.referenced, len(search.candidates),
-            sum(each.size for each in search.candidates), search.blocked, policy,
-        )  # fmt: skip
-        is_known = await self.work.submit(lambda tx: check_store(tx, row, search))
-        fault_point("orphans-checked")
-        CHECKS["blocked" if search.blocked else "checked",] += 1
-        if search.blocked is None and is_known and terms.removes:
-            await self._mark(request, MarkedTable(node_id, catalog_id, user, policy), age_ms=terms.age_ms)
-        return row
-
-    async def _mark(self, request: ActingRequest, table: MarkedTable, *, age_ms: int) -> None:
-        """Mark the files of a table that have waited long enough."""
-        now_ms = self.services.store.time.now_ms()
-        rows = await self.services.gate.look_up(lambda: orphan_files_read(table.node_id))
-        names = [
-            row.name
-            for row in rows
-            if row.state != CANDIDATE or (row.waited_ms >= age_ms and row.modified_ms <= now_ms - age_ms)
-        ][: max(0, FILES_PER_ROUND - self._marked_files)]
-        if names:
-            by = "setting maintenance.orphan_files" if table.policy is None else f"policy {table.policy}"
-            reason = f"{NO_METADATA} for {age_ms / DAY_MS:g} days ({by})"
-            await orphans_mark(request, names, reason=reason)
-            fault_point("orphans-marked")
-            self._marked_files += len(names)
-            self.marked.append(table)
-
-    async def _store_blocked(self, node_id: int, catalog_id: int, reason: str, *, policy: str | None) -> None:
-        CHECKS["failed",] += 1
-        row = OrphanCheckRow(node_id, catalog_id, 0, 0, 0, 0, 0, 0, reason[:2000], policy)
-        await self.work.submit(lambda tx: check_put(tx, row))
-
-    # ------------------------------------------------------------------------------------------- removal
-
-    async def remove(self) -> dict[int, RemovalResult]:
-        """Delete the marked files of all tables, after all nodes have learned of the marks."""
-        results: dict[int, RemovalResult] = {}
-        if self.marked:
-            await asyncio.sleep(FENCE_WAIT_S)
-        for table in self.marked:
-            try:
-                results[table.node_id] = await self._remove_one(table)
-            except LimnosError as error:
-                log.warning("orphan files were not deleted", table=table.node_id, error=error.message)
-        self.marked = []
-        return results
-
-    async def _remove_one(self, table: MarkedTable) -> RemovalResult:
-        """Delete the marked files of a table, under the rights that its user has now."""
-        operation = self.operation
-        if operation is None:
-            operation = await self.work.submit(
-                lambda tx: tx.maintenance.begin(
-                    catalog_id=table.catalog_id, node_id=table.node_id, kind=ORPHANS, user=table.user,
-                    policy=table.policy,
-                )
-            )  # fmt: skip
-        state, result = "failed", RemovalResult(refusal="the table was dropped")
-        try:
-            async with acting_as(
-                self.work, self.services, user=table.user, table_id=table.node_id, name=f"maintenance-{operation}"
-            ) as request:
-                if request is not None:
-                    result = await self._delete(table, await orphans_mark(request, (), reason=""))
-                    state = "done" if result.refusal is None else "failed"
-        except LimnosError as error:
-            result = RemovalResult(refusal=error.message)
-            raise
-        finally:
-            if self.operation is None:
-                await self._end(operation, state=state, text=result.text)
-        return result
-
-    async def _end(self, operation: int, *, state: str, text: str) -> None:
-        await self.work.submit(lambda tx: tx.maintenance.end(operation, state=state, result=text[:2000]))
-
-    async def _delete(self, table: MarkedTable, account: RemovalAccount) -> RemovalResult:
-        removal = OrphanRemoval(self.work, self.services, node_id=table.node_id, account=account)
-        result = await removal.run()
-        self.files += result.files
-        return result
-
-
-def check_put(tx: Tx, row: OrphanCheckRow) -> None:
-    """Store why a table was not checked. Its candidates stay, and wait no longer for it."""
-    last = tx.orphan_files.check(row.node_id)
-    candidates = 0 if last is None else last.candidates
-    epoch = tx.epoch() if last is None else last.epoch
-    tx.orphan_files.put_check(row._replace(epoch=epoch, candidates=candidates))
-
-
-def check_store(tx: Tx, row: OrphanCheckRow, search: TableSearch) -> bool:
-    """Store a check: candidates wait on, new ones begin to wait, others are forgotten.
-
-    Returns whether the table was checked before in this epoch of the store. After a restore all files wait anew: an
-    older state may name them.
-    """
-    files, last = tx.orphan_files, tx.orphan_files.check(row.node_id)
-    epoch = tx.epoch()
-    is_known = last is not None and last.epoch == epoch
-    if not is_known:
-        files.clear(row.node_id)
-    if search.blocked is not None:
-        files.clear(row.node_id)
-        files.put_check(row._replace(epoch=epoch, candidates=0, candidate_bytes=0))
-        return False
-    before = {each.name: each for each in files.of(row.node_id)}
-    if last is not None:
-        files.waited(row.node_id, step_ms=max(0, min(tx.now_ms - last.checked_at, STEP_MAX_MS)))
-    found = {each.name: NewOrphan(*each) for each in search.candidates}
-    files.drop(
-        row.node_id,
-        [name for name in before if name not in found and (before[name].state == CANDIDATE or name in search.names)],
-    )
-    files.add(row.node_id, _new(found, before))
-    files.put_check(row._replace(epoch=epoch))
-    return is_known
-
-
-def _new(found: dict[str, NewOrphan], before: dict[str, OrphanFileRow]) -> Sequence[NewOrphan]:
-    """Return files that were no candidates before, or that changed since."""
-    new = []
-    for name, each in found.items():
-        known = before.get(name)
-        if known is None or (
-            known.state == CANDIDATE and (known.size, known.modified_ms) != (each.size, each.modified_ms)
-        ):
-            new.append(each)
-    return new[: max(0, CANDIDATES_MAX - len(before))]
+    if check.blocked is not None:
+        return f"nothing is removed: {check.blocked}"
+    result = (await round_.remove()).get(payload.table_id)
+    waiting = check.candidates - (0 if result is None else result.files)
+    done = "deleted no files" if result is None else result.text
+    return f"{done}; {waiting} orphan files wait until they are {terms.age_ms // DAY_MS} days old"

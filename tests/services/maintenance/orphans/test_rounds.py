@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.http.driver import DriverNode
+from tests.http.iceberg import wire
 from tests.services.maintenance.histories import HistoryTable
 from tests.services.maintenance.live_files import files_of_table, lost_files
-from tests.http.iceberg import wire
 from tests.services.maintenance.orphans.histories import clock_of, no_wait, run_days, run_round, turn_on, write_orphan
 
 

@@ -1,0 +1,77 @@
+"""Reports about the orphan files of a table: what the last check found, what was deleted, and why not.
+
+May import the rooms below. Must not know any wire format. Callers have decided that the reader may maintain the table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.formats.gravitino.policies import ORPHAN_FILE_REMOVAL
+from limnos.services.maintenance.orphans.rounds import OFF, ORPHANS, orphan_terms
+from limnos.store.activity.maintenance import FindingRow
+from limnos.store.activity.orphan_files import (
+    CANDIDATE,
+    DELETED,
+    REMOVING,
+    OrphanCheckRow,
+    OrphanFileRow,
+    orphan_check_read,
+    orphan_checks_page,
+    orphan_files_read,
+    removed_files_read,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.services.maintenance.policies import EffectivePolicy
+    from limnos.services.request.context import Context
+
+FILES_SHOWN: Final = 100
+ORPHAN_STATES: Final = {CANDIDATE: "waiting", REMOVING: "deleting", DELETED: "deleted"}
+
+
+class OrphanReport(NamedTuple):
+    """The orphan files of one table."""
+
+    removal: str
+    """Whether files are removed, and if not, why."""
+    age_ms: int | None
+    """How long a file must have been an orphan; None if nothing is removed."""
+    check: OrphanCheckRow | None
+    """The last check; None before the first one."""
+    files: tuple[OrphanFileRow, ...]
+    """Candidates and files that are being deleted, the longest waiting first, at most `FILES_SHOWN`."""
+    removed: tuple[OrphanFileRow, ...]
+    """Files that were deleted in the last 30 days, the last ones first, at most `FILES_SHOWN`."""
+
+
+async def orphans_report(ctx: Context, node_id: int, *, policies: Mapping[str, EffectivePolicy]) -> OrphanReport:
+    """Return what is known about the orphan files of a table."""
+    policy = policies.get(ORPHAN_FILE_REMOVAL)
+    terms = orphan_terms(ctx.services, policy)
+    check = await ctx.look_up(lambda: orphan_check_read(node_id))
+    rows = await ctx.look_up(lambda: orphan_files_read(node_id))
+    removed = await ctx.look_up(lambda: removed_files_read(node_id, limit=FILES_SHOWN))
+    rows = sorted(rows, key=lambda row: (-row.waited_ms, row.name))[:FILES_SHOWN]
+    if terms is not None:
+        removal = "on" if terms.removes else "off: the policy is a dry run"
+    elif ctx.services.defaults.maintenance.orphans == OFF:
+        removal = "off: setting maintenance.orphan_files"
+    else:
+        removal = "off: no policy asks for it" if policy is None else "off: the nearest policy is disabled"
+    return OrphanReport(removal, None if terms is None else terms.age_ms, check, tuple(rows), tuple(removed))
+
+
+async def orphan_findings(ctx: Context, catalog_id: int, *, after: int, limit: int) -> list[FindingRow]:
+    """Return a finding for each of a catalog's tables that have orphan files, by node id, of tables after one."""
+    checks = await ctx.look_up(lambda: orphan_checks_page(catalog_id, after=after, limit=limit))
+    return [
+        FindingRow(
+            row.node_id, ORPHANS, row.catalog_id, row.candidates,
+            f"{row.candidates} files ({row.candidate_bytes} bytes) that no metadata names",
+            f'{{"files":{row.candidates},"bytes":{row.candidate_bytes}}}', 0, row.checked_at,
+        )
+        for row in checks
+    ]  # fmt: skip

@@ -1,0 +1,29 @@
+"""Access to a table for its maintenance: the table, and the decision that a user may maintain it.
+
+May import the rooms below. Must not know operations.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.access.actions import Action
+from limnos.services.catalog.tables import table_find
+
+if TYPE_CHECKING:
+    from limnos.model.entities import Node
+    from limnos.names.path import Levels
+    from limnos.services.request.request_view import AuthorizedObject, RequestView
+
+
+def maintained_table(request_view: RequestView, path: Levels) -> AuthorizedObject[Node]:
+    """Find a table for a caller who may maintain it.
+
+    Raises:
+        NotFound: The table is missing, and the caller may know that.
+        PermissionDenied: The caller may not maintain it.
+        NotInUse: The catalog or metalake is disabled.
+        UnsupportedOperation: The catalog shows another catalog.
+        BadRequest: The table has another format.
+    """
+    return table_find(request_view, path[:-1], path[-1], Action.TABLE_MAINTAIN)
