@@ -13,8 +13,10 @@ import msgspec
 from limnos.http.console import audit, home, objects, searches, sessions, static_files, trash
 from limnos.http.console.answers import HSTS, SAFE
 from limnos.http.console.errors import error_page
+from limnos.http.console.lineage import graph as lineage_graph
 from limnos.http.console.look import render, static_version
 from limnos.http.console.page_requests import serve
+from limnos.http.console.pipelines import pipelines, runs
 from limnos.http.console.site import ROOT, ConsoleSite
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
 
-_MODULES = (home, objects, searches, audit, trash, sessions, static_files)
+_MODULES = (home, objects, lineage_graph, pipelines, runs, searches, audit, trash, sessions, static_files)
 CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)
 
 

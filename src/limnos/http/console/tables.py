@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import msgspec
 
 from limnos.http.console import lance_tables
-from limnos.http.console.answers import html_response
+from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render, size_text
@@ -52,6 +52,7 @@ TABS: Final = {
     "columns": "Columns",
     "preview": "Preview",
     "snapshots": "Snapshots",
+    "lineage": "Lineage",
     "properties": "Properties",
     "connect": "Connect",
     "metadata": "Metadata",
@@ -111,7 +112,9 @@ class _TableState(NamedTuple):
 
 
 async def table_page(page_request: PageRequest, address: ObjectAddress) -> Response:
-    """Show a table; a Lance table has another page."""
+    """Show a table; a Lance table has another page, and lineage an address of its own."""
+    if page_request.request.query("tab") == "lineage":
+        return redirect(f"{page_request.base}/lineage{address.path.removeprefix('/o')}")
 
     def read(view: RequestView) -> _TableState | None:
         if format_of(view) == LANCE:

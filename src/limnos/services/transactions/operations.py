@@ -41,6 +41,7 @@ from limnos.services.catalog.views import (
     view_reparent,
     writer_of,
 )
+from limnos.services.iceberg.commits import CommitChange
 from limnos.services.iceberg.dataset_fence import dataset_guard_of
 from limnos.services.iceberg.tables import TableRequest
 from limnos.services.transactions.transaction_view import is_new
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
     from limnos.model.records import NamespaceRecord
     from limnos.names.path import Levels
     from limnos.services.catalog.tables import NewTable
-    from limnos.services.iceberg.commits import CommitChange
     from limnos.services.iceberg.dataset_fence import DatasetGuard
     from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
     from limnos.services.iceberg.views import ViewRequest
@@ -126,6 +126,11 @@ class TableCommitOperation(NamedTuple):
         request_view.note_changed(node)
         permit = request_view.permit(None, decision, *more)
         return OperationStep(permit, self.path, table=node, document=document, source=self.change, guard=guard)
+
+
+def table_commit_of(path: Levels, *, requirements: list[object], updates: list[object]) -> TableCommitOperation:
+    """Return the operation that commits to a table, from the JSON of requirements and updates."""
+    return TableCommitOperation(path, CommitChange(requirements, updates))
 
 
 class TableCreateOperation(NamedTuple):

@@ -1,0 +1,265 @@
+"""Layout of directed graphs in layers, for pictures of lineage and of pipelines.
+
+May import the standard library only. Pure. Layers go from left to right. Cycles are allowed: the edges that close one
+are marked, and drawn backwards. Edges over several layers pass through points in the layers between.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+ORDER_SWEEPS: Final = 6
+PLACE_SWEEPS: Final = 8
+POINTS_MAX: Final = 300
+"""How many points the edges over several layers have in all."""
+_Point = tuple[float, float]
+_Key = tuple[str, int]
+"""A vertex with 0, or a point of a long edge: its edge's key and the layer."""
+
+
+class GraphSizes(NamedTuple):
+    """Sizes of a picture in pixels: of a node, and the gaps between nodes and layers."""
+
+    width: int = 184
+    height: int = 44
+    gap_x: int = 64
+    gap_y: int = 16
+
+
+DEFAULT_SIZES: Final = GraphSizes()
+
+
+class RoutedEdge(NamedTuple):
+    """An edge with the points of its line. `is_back` edges close a cycle."""
+
+    source: str
+    target: str
+    points: tuple[_Point, ...]
+    is_back: bool
+
+
+class GraphLayout(NamedTuple):
+    """The left upper corner of each node, the lines of the edges, and the size of the whole."""
+
+    corners: dict[str, _Point]
+    edges: tuple[RoutedEdge, ...]
+    width: float
+    height: float
+
+
+def layered_layout(
+    nodes: Sequence[str], edges: Iterable[tuple[str, str]], *, sizes: GraphSizes = DEFAULT_SIZES
+) -> GraphLayout:
+    """Return the layout of a graph. Edges from a node to itself and repeated edges are left out."""
+    known = set(nodes)
+    chosen = list(dict.fromkeys(each for each in edges if each[0] != each[1] and known.issuperset(each)))
+    back = _closing_edges(nodes, chosen)
+    forward = [(each[1], each[0]) if each in back else each for each in chosen]
+    layer_of = _layers(nodes, forward)
+    chains = _chains(forward, layer_of)
+    layers, before, after = _rows(nodes, layer_of, chains)
+    _order(layers, before, after)
+    centres = _places(layers, before, after, sizes=sizes)
+    step = sizes.width + sizes.gap_x
+    corners = {name: (float(layer_of[name] * step), centres[name, 0] - sizes.height / 2) for name in nodes}
+    routed = tuple(
+        RoutedEdge(*edge, _route(chain, corners, centres=centres, sizes=sizes), edge in back)
+        for edge, chain in zip(chosen, chains, strict=True)
+    )
+    height = max((corner[1] for corner in corners.values()), default=0.0) + sizes.height
+    return GraphLayout(corners, routed, (max(layer_of.values(), default=0) + 1) * step - sizes.gap_x, height)
+
+
+def _closing_edges(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
+    """Return the edges that a depth-first search meets on its own path; without them the graph has no cycle."""
+    out: dict[str, list[str]] = {name: [] for name in nodes}
+    has_source = set()
+    for source, target in edges:
+        out[source].append(target)
+        has_source.add(target)
+    state: dict[str, int] = {}
+    back: set[tuple[str, str]] = set()
+    for root in sorted(nodes, key=lambda name: name in has_source):
+        if root in state:
+            continue
+        state[root] = 1
+        stack = [(root, iter(out[root]))]
+        while stack:
+            at, following = stack[-1]
+            neighbour = next(following, None)
+            if neighbour is None:
+                state[at] = 2
+                stack.pop()
+            elif state.get(neighbour) == 1:
+                back.add((at, neighbour))
+            elif neighbour not in state:
+                state[neighbour] = 1
+                stack.append((neighbour, iter(out[neighbour])))
+    return back
+
+
+def _layers(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """Return the layer of each node: the longest path to it; sources are moved next to what they feed."""
+    out: dict[str, list[str]] = {name: [] for name in nodes}
+    missing = dict.fromkeys(nodes, 0)
+    for source, target in edges:
+        out[source].append(target)
+        missing[target] += 1
+    sources = [name for name in nodes if not missing[name]]
+    layer_of = dict.fromkeys(nodes, 0)
+    waiting = deque(sources)
+    while waiting:
+        at = waiting.popleft()
+        for target in out[at]:
+            layer_of[target] = max(layer_of[target], layer_of[at] + 1)
+            missing[target] -= 1
+            if not missing[target]:
+                waiting.append(target)
+    for name in sources:
+        layer_of[name] = max(0, min((layer_of[target] for target in out[name]), default=1) - 1)
+    return layer_of
+
+
+def _chains(edges: Sequence[tuple[str, str]], layer_of: dict[str, int]) -> list[list[_Key]]:
+    """Return the points of each edge; the longest edges go straight where all points would be too many."""
+    lengths = sorted(layer_of[target] - layer_of[source] for source, target in edges)
+    points, longest = 0, 0
+    for length in lengths:
+        points += length - 1
+        if points > POINTS_MAX:
+            longest = length - 1
+            break
+        longest = length
+    return [
+        _chain(each, layer_of) if layer_of[each[1]] - layer_of[each[0]] <= longest else [(each[0], 0), (each[1], 0)]
+        for each in edges
+    ]
+
+
+def _chain(edge: tuple[str, str], layer_of: dict[str, int]) -> list[_Key]:
+    source, target = edge
+    between = range(layer_of[source] + 1, layer_of[target])
+    return [(source, 0), *((f"{source}\0{target}", layer) for layer in between), (target, 0)]
+
+
+_Neighbours = dict[_Key, list[_Key]]
+
+
+def _rows(
+    nodes: Sequence[str], layer_of: dict[str, int], chains: Sequence[list[_Key]]
+) -> tuple[list[list[_Key]], _Neighbours, _Neighbours]:
+    layers: list[list[_Key]] = [[] for _ in range(max(layer_of.values(), default=0) + 1)]
+    for name in nodes:
+        layers[layer_of[name]].append((name, 0))
+    before: _Neighbours = {}
+    after: _Neighbours = {}
+    for chain in chains:
+        for key in chain[1:-1]:
+            layers[key[1]].append(key)
+        is_straight = len(chain) == 2 and layer_of[chain[1][0]] - layer_of[chain[0][0]] > 1
+        for left, right in () if is_straight else pairwise(chain):
+            after.setdefault(left, []).append(right)
+            before.setdefault(right, []).append(left)
+    return layers, before, after
+
+
+def _order(layers: list[list[_Key]], before: _Neighbours, after: _Neighbours) -> None:
+    """Order each layer by the medians of its neighbours, to and fro, and keep the order with the fewest crossings."""
+    best, fewest = [list(layer) for layer in layers], _crossings(layers, after)
+    for sweep in range(ORDER_SWEEPS):
+        is_down = sweep % 2 == 0
+        neighbours = before if is_down else after
+        numbers = range(1, len(layers)) if is_down else range(len(layers) - 2, -1, -1)
+        for number in numbers:
+            at = {key: place for place, key in enumerate(layers[number - 1 if is_down else number + 1])}
+            own = {key: place for place, key in enumerate(layers[number])}
+            layers[number].sort(
+                key=lambda key: median([at[each] for each in neighbours[key]]) if key in neighbours else own[key]
+            )
+        count = _crossings(layers, after)
+        if count < fewest:
+            best, fewest = [list(layer) for layer in layers], count
+    layers[:] = best
+
+
+def _crossings(layers: list[list[_Key]], after: _Neighbours) -> int:
+    """Count crossings between neighbouring layers by inversions, with a tree of sums."""
+    total = 0
+    for left, right in pairwise(layers):
+        place = {key: number for number, key in enumerate(right)}
+        ends = [end for key in left for end in sorted(place[each] for each in after.get(key, ()))]
+        sums = [0] * (len(right) + 1)
+        for seen, end in enumerate(ends):
+            at, lower = end + 1, 0
+            while at:
+                lower += sums[at]
+                at &= at - 1
+            total += seen - lower
+            at = end + 1
+            while at <= len(right):
+                sums[at] += 1
+                at += at & -at
+    return total
+
+
+def _places(
+    layers: list[list[_Key]], before: _Neighbours, after: _Neighbours, *, sizes: GraphSizes
+) -> dict[_Key, float]:
+    """Return the height of each centre: near the median of its neighbours, in order, with gaps."""
+    offsets = [_offsets(layer, sizes) for layer in layers]
+    centres = {
+        key: place for layer, own in zip(layers, offsets, strict=True) for key, place in zip(layer, own, strict=True)
+    }
+    for sweep in range(PLACE_SWEEPS):
+        neighbours = (before, after)[sweep % 2]
+        for layer, own in zip(layers, offsets, strict=True):
+            wanted = [
+                median([centres[each] for each in neighbours[key]]) if key in neighbours else centres[key]
+                for key in layer
+            ]
+            fitted = _isotonic([place - offset for place, offset in zip(wanted, own, strict=True)])
+            centres.update(zip(layer, [place + offset for place, offset in zip(fitted, own, strict=True)], strict=True))
+    top = min(centres.values(), default=0.0) - sizes.height / 2
+    return {key: place - top for key, place in centres.items()}
+
+
+def _offsets(layer: list[_Key], sizes: GraphSizes) -> list[float]:
+    """Return the least distances of a layer's centres from its first one; points of edges need little room."""
+    places: list[float] = []
+    at = 0.0
+    for key in layer:
+        half = sizes.height / 2 if key[1] == 0 else 2.0
+        at += half
+        places.append(at)
+        at += half + sizes.gap_y
+    return places
+
+
+def _isotonic(values: Sequence[float]) -> list[float]:
+    """Return the non-decreasing numbers nearest to some values, by pooling neighbours that are out of order."""
+    pools: list[tuple[float, int]] = []
+    for value in values:
+        total, count = value, 1
+        while pools and pools[-1][0] / pools[-1][1] > total / count:
+            more, others = pools.pop()
+            total, count = total + more, count + others
+        pools.append((total, count))
+    return [total / count for total, count in pools for _ in range(count)]
+
+
+def _route(
+    chain: list[_Key], corners: dict[str, _Point], *, centres: dict[_Key, float], sizes: GraphSizes
+) -> tuple[_Point, ...]:
+    """Return the points of an edge: from its left node's right side over the layers between to the other node."""
+    step = sizes.width + sizes.gap_x
+    left, right = corners[chain[0][0]], corners[chain[-1][0]]
+    points = [(left[0] + sizes.width, centres[chain[0]])]
+    for key in chain[1:-1]:
+        points += [(float(key[1] * step), centres[key]), (float(key[1] * step + sizes.width), centres[key])]
+    return (*points, (right[0], centres[chain[-1]]))

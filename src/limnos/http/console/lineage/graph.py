@@ -1,0 +1,227 @@
+"""The lineage of a table, view or column: a picture step by step around it, and the same as a list.
+
+May import `services`, `model`, `names` and the console's shared modules. Knows no rule: the service decides what is
+hidden. Nodes that are opened are in the address, so a picture can be sent to somebody.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from limnos.http.console.addresses import ObjectAddress, parse_address
+from limnos.http.console.answers import html_response
+from limnos.http.console.frame import Frame, Link, icon_of
+from limnos.http.console.look import render
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.pictures import GraphPicture, PictureNode, graph_picture
+from limnos.http.console.tabs import object_frame
+from limnos.model.errors import BadRequest, LimnosError
+from limnos.model.kinds import Kind
+from limnos.names import display
+from limnos.services.activity.lineage_graph import GraphQuery, lineage_graph
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.services.activity.lineage_graph import LineageArc, LineageGraphPart, LineageVertex
+
+DEPTHS: Final = (1, 3, 10)
+OPEN_MAX: Final = 20
+LISTED_MAX: Final = 500
+
+
+class LineageLine(msgspec.Struct, frozen=True):
+    """An edge of the list: the ends in words, with their pages, and who said it."""
+
+    source: str
+    source_href: str
+    target: str
+    target_href: str
+    words: str
+    at_ms: int | None
+    depth: int
+
+
+class OpenLink(msgspec.Struct, frozen=True):
+    """A node around which the next step may be shown."""
+
+    name: str
+    href: str
+
+
+class LineagePage(msgspec.Struct, frozen=True):
+    """The lineage around an object."""
+
+    frame: Frame
+    name: str
+    href: str
+    column: str
+    picture: GraphPicture
+    lines: tuple[LineageLine, ...]
+    lines_count: int
+    depths: tuple[Link, ...]
+    opens: tuple[OpenLink, ...]
+    hidden_count: int
+    is_whole: bool
+
+
+class _Graph:
+    """The union of several walks: vertices by an own key, edges by their ends."""
+
+    def __init__(self) -> None:
+        self.vertices: dict[str, LineageVertex] = {}
+        self.arcs: dict[tuple[str, str], LineageArc] = {}
+        self.is_whole = True
+        self.root = ""
+
+    def add(self, part: LineageGraphPart, *, walk: str) -> None:
+        """Add a walk. Hidden vertices of different walks stay apart: nobody may learn whether they are the same."""
+        keys = {each.id: f"{walk}{each.id}" if each.kind == "hidden" else each.id for each in part.vertices}
+        self.root = self.root or keys[part.vertices[0].id]
+        for each in part.vertices:
+            self.vertices.setdefault(keys[each.id], each)
+        for arc in part.arcs:
+            self.arcs.setdefault((keys[arc.source], keys[arc.target]), arc)
+        self.is_whole = self.is_whole and part.is_whole
+
+
+async def lineage_page(page_request: PageRequest) -> Response:
+    """Show the lineage of a table or view, or of a `column`, some steps up and down."""
+    address = parse_address(page_request.request.params)
+    if address.kind not in (Kind.TABLE, Kind.VIEW):
+        raise BadRequest("Lineage is shown for tables and views")
+    depth = _depth_of(page_request)
+    column = page_request.request.query("column") or ""
+    graph = _Graph()
+    for path in ((address.catalog, *address.levels), *_open_paths(page_request)):
+        await _walk(page_request, graph, metalake=address.metalake, path=path, column=column, depth=depth)
+    view = await _page(page_request, address, graph=graph, column=column, depth=depth)
+    return html_response(page_request.request, render("lineage.html", view))
+
+
+async def _walk(
+    page_request: PageRequest, graph: _Graph, *, metalake: str, path: tuple[str, ...], column: str, depth: int
+) -> None:
+    """Add the steps up and down around an object. One that was opened and has gone since adds nothing."""
+    is_root = not graph.vertices
+    for is_up in (True, False):
+        steps = depth if is_root else 1
+        own_column = column or None if is_root else None
+        try:
+            part = await lineage_graph(page_request.ctx, GraphQuery(metalake, path, own_column, is_up, steps))
+        except LimnosError:
+            if is_root:
+                raise
+            return
+        graph.add(part, walk=f"{display.render(path)} {is_up} ")
+
+
+def _depth_of(page_request: PageRequest) -> int:
+    text = page_request.request.query("depth") or ""
+    return int(text) if text in {str(each) for each in DEPTHS} else 1
+
+
+def _open_paths(page_request: PageRequest) -> list[tuple[str, ...]]:
+    names = [name for name in (page_request.request.query("open") or "").split(",") if name]
+    return [tuple(display.parse(name)) for name in names[:OPEN_MAX]]
+
+
+async def _page(
+    page_request: PageRequest, address: ObjectAddress, *, graph: _Graph, column: str, depth: int
+) -> LineagePage:
+    base = f"{page_request.base}/lineage{address.path.removeprefix('/o')}"
+    nodes = [_node(page_request, address, vertex, key=key, graph=graph) for key, vertex in graph.vertices.items()]
+    dashed = frozenset(ends for ends, arc in graph.arcs.items() if not arc.is_direct)
+    arcs = sorted(graph.arcs.items(), key=lambda item: item[1].depth)
+    lines = tuple(
+        _line(page_request, address.metalake, graph=graph, ends=ends, arc=arc) for ends, arc in arcs[:LISTED_MAX]
+    )
+    hidden = sum(vertex.kind == "hidden" for vertex in graph.vertices.values())
+    kept = {"column": column, "open": page_request.request.query("open") or ""}
+    depths = tuple(
+        Link(_step_words(each), f"{base}?{_query(kept | {'depth': str(each)})}", each == depth) for each in DEPTHS
+    )
+    return LineagePage(
+        await object_frame(page_request, address), display.render((address.catalog, *address.levels)),
+        page_request.base + address.path, column, graph_picture(_title(graph), nodes, list(graph.arcs), dashed=dashed), lines,
+        len(arcs), depths, _opens(graph, base=base, kept=kept | {"depth": str(depth)}), hidden, graph.is_whole,
+    )  # fmt: skip
+
+
+def _step_words(depth: int) -> str:
+    return "1 step" if depth == 1 else f"{depth} steps"
+
+
+def _query(fields: dict[str, str]) -> str:
+    return urlencode({name: value for name, value in fields.items() if value})
+
+
+def _title(graph: _Graph) -> str:
+    up = sum(target == graph.root for _, target in graph.arcs)
+    down = sum(source == graph.root for source, _ in graph.arcs)
+    return f"Comes from {up} directly, feeds {down} directly; {len(graph.vertices)} objects in all"
+
+
+def _node(
+    page_request: PageRequest, address: ObjectAddress, vertex: LineageVertex, *, key: str, graph: _Graph
+) -> PictureNode:  # fmt: skip
+    name, href = _named(page_request, address.metalake, vertex)
+    if vertex.kind == "hidden":
+        return PictureNode(key, "hidden", "something you may not see", "lock", look="hidden")
+    if vertex.path is None:
+        place = "" if vertex.outside is None else vertex.outside.namespace
+        return PictureNode(key, name, place, "object", look="outside")
+    place = display.render(vertex.path[:-1])
+    return PictureNode(key, name, place, icon_of(vertex.kind), href, "root" if key == graph.root else "plain")
+
+
+def _named(page_request: PageRequest, metalake: str, vertex: LineageVertex) -> tuple[str, str]:
+    """Return the short name of a vertex and the address of its page; empty if it has none."""
+    column = f".{vertex.column}" if vertex.column else ""
+    if vertex.path is None:
+        name = "hidden" if vertex.outside is None else vertex.outside.name
+        return f"{name}{column}", ""
+    kind = Kind.VIEW if vertex.kind == Kind.VIEW.word else Kind.TABLE
+    own = ObjectAddress(kind, metalake, vertex.path[0], vertex.path[1:])
+    return f"{vertex.path[-1]}{column}", page_request.base + own.path
+
+
+def _line(
+    page_request: PageRequest, metalake: str, *, graph: _Graph, ends: tuple[str, str], arc: LineageArc
+) -> LineageLine:  # fmt: skip
+    texts = []
+    for key in ends:
+        vertex = graph.vertices[key]
+        name, href = _named(page_request, metalake, vertex)
+        path = (
+            name
+            if vertex.path is None
+            else display.render(vertex.path) + (f".{vertex.column}" if vertex.column else "")
+        )
+        texts += [path if vertex.kind != "hidden" else "something you may not see", href]
+    saying = arc.sayings[0] if arc.sayings else None
+    words = "" if saying is None else f"job {saying.job[1]} of {saying.said_by}"
+    if not arc.is_direct:
+        words = f"indirect; {words}"
+    return LineageLine(texts[0], texts[1], texts[2], texts[3], words, None if saying is None else saying.at, arc.depth)
+
+
+def _opens(graph: _Graph, *, base: str, kept: dict[str, str]) -> tuple[OpenLink, ...]:
+    """Return links that show one more step around an object at the edge of the picture."""
+    opened = [name for name in kept["open"].split(",") if name]
+    if len(opened) >= OPEN_MAX:
+        return ()
+    links = []
+    for key, vertex in graph.vertices.items():
+        name = None if vertex.path is None else display.render(vertex.path)
+        if name is None or key == graph.root or name in opened or "," in name:
+            continue
+        fields = kept | {"open": ",".join([*opened, name])}
+        links.append(OpenLink(name, f"{base}?{_query(fields)}"))
+    return tuple(links[:50])
+
+
+ROUTES = (ConsoleRoute("GET", "/lineage/{kind}/{path...}", lineage_page, "lineage-page", ("depth", "open", "column")),)

@@ -1,0 +1,120 @@
+"""Pictures of graphs: nodes and lines with their places, for a template that writes SVG.
+
+May import `formats.graphs`. Pure: knows no page. Each picture has a title in words, and its page has the same facts as
+a list beside it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.formats.graphs import GraphSizes, layered_layout
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+NODES_MAX: Final = 120
+"""How many nodes a picture has; a page tells how many others there are."""
+EDGES_MAX: Final = 400
+"""How many lines a picture has."""
+_SIZES: Final = GraphSizes()
+_MARGIN: Final = 12
+_TEXT_MAX: Final = 22
+_PLACE_MAX: Final = 28
+
+
+class PictureNode(msgspec.Struct, frozen=True):
+    """A node to draw. `look` is `plain`, `root`, `hidden`, `outside`, `ok`, `bad`, `warn` or `info`."""
+
+    id: str
+    name: str
+    place: str
+    icon: str
+    href: str = ""
+    look: str = "plain"
+
+
+class PlacedNode(msgspec.Struct, frozen=True):
+    """A node of the picture with its left upper corner."""
+
+    name: str
+    text: str
+    place: str
+    icon: str
+    href: str
+    look: str
+    x: int
+    y: int
+
+
+class PictureLine(msgspec.Struct, frozen=True):
+    """A line of the picture: the path as SVG writes it. A dashed line is indirect or closes a cycle."""
+
+    path: str
+    is_dashed: bool
+    is_back: bool
+
+
+class GraphPicture(msgspec.Struct, frozen=True):
+    """A picture in pixels. `left_out` counts the nodes that are not drawn."""
+
+    title: str
+    nodes: tuple[PlacedNode, ...]
+    lines: tuple[PictureLine, ...]
+    width: int
+    height: int
+    node_width: int
+    node_height: int
+    left_out: int
+
+
+def graph_picture(
+    title: str,
+    nodes: Sequence[PictureNode],
+    edges: Sequence[tuple[str, str]],
+    *,
+    dashed: frozenset[tuple[str, str]] = frozenset(),
+) -> GraphPicture:
+    """Return the picture of a graph with its first `NODES_MAX` nodes."""
+    drawn = nodes[:NODES_MAX]
+    names = {each.id for each in drawn}
+    drawn_edges = [each for each in edges if names.issuperset(each)][:EDGES_MAX]
+    layout = layered_layout([each.id for each in drawn], drawn_edges, sizes=_SIZES)
+    placed = []
+    for each in drawn:
+        x, y = layout.corners[each.id]
+        placed.append(
+            PlacedNode(
+                each.name, _short(each.name, _TEXT_MAX), _short(each.place, _PLACE_MAX), each.icon, each.href, each.look,
+                round(x) + _MARGIN, round(y) + _MARGIN,
+            )
+        )  # fmt: skip
+    lines = tuple(
+        PictureLine(_path(edge.points), edge.is_back or (edge.source, edge.target) in dashed, edge.is_back)
+        for edge in layout.edges
+    )
+    order = sorted(placed, key=lambda each: (each.x, each.y))
+    return GraphPicture(
+        title, tuple(order), lines, round(layout.width) + 2 * _MARGIN, round(layout.height) + 2 * _MARGIN,
+        _SIZES.width, _SIZES.height, len(nodes) - len(drawn),
+    )  # fmt: skip
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _path(points: Sequence[tuple[float, float]]) -> str:
+    """Return curves between the layers, and straight lines through them."""
+    (x, y), *others = [(round(x) + _MARGIN, round(y) + _MARGIN) for x, y in points]
+    parts = [f"M{x} {y}"]
+    for number, (right, low) in enumerate(others):
+        if number % 2:
+            parts.append(f"L{right} {low}")
+        else:
+            middle = (x + right) // 2
+            parts.append(f"C{middle} {y} {middle} {low} {right} {low}")
+        x, y = right, low
+    return "".join(parts)

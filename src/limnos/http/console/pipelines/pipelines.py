@@ -1,0 +1,210 @@
+"""The list of pipelines, and the page of one: its steps, its runs, and the results of its expectations.
+
+May import `services`, `model` and the console's shared modules. Knows no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from limnos.http.console.answers import html_response
+from limnos.http.console.frame import Frame, frame_of
+from limnos.http.console.look import render
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.pictures import GraphPicture
+from limnos.http.console.pipelines.states import state_chip, steps_picture
+from limnos.http.console.tabs import Chip
+from limnos.model.errors import BadRequest
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.runs.pipelines import pipeline_load, pipelines_list
+from limnos.services.runs.run_lists import findings_list, runs_list
+from limnos.services.runs.runs import run_load
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.services.runs.run_access import RunView
+
+RUNS_SHOWN: Final = 50
+RUNS_READ: Final = 200
+LATEST: Final = 10
+FINDINGS_READ: Final = 200
+_NEWEST: Final = 2**53
+
+
+class RunLine(msgspec.Struct, frozen=True):
+    """A run of a list. `took_s` is None while it goes on."""
+
+    id: str
+    href: str
+    pipeline: str
+    state: Chip
+    user: str
+    version: int
+    started_ms: int
+    took: str
+    message: str
+
+
+class PipelineLine(msgspec.Struct, frozen=True):
+    """A pipeline of the list with its latest runs, the newest first."""
+
+    name: str
+    href: str
+    comment: str
+    version: int
+    latest: tuple[RunLine, ...]
+
+
+class PipelinesPage(msgspec.Struct, frozen=True):
+    """The pipelines that the caller may load, and their latest runs."""
+
+    frame: Frame
+    pipelines: tuple[PipelineLine, ...]
+    runs: tuple[RunLine, ...]
+
+
+class FindingLine(msgspec.Struct, frozen=True):
+    """The latest result of a rule, and the results before it."""
+
+    step: str
+    rule: str
+    results: tuple[Chip, ...]
+    message: str
+
+
+class PipelinePage(msgspec.Struct, frozen=True):
+    """A pipeline."""
+
+    frame: Frame
+    name: str
+    comment: str
+    version: int
+    picture: GraphPicture
+    runs: tuple[RunLine, ...]
+    findings: tuple[FindingLine, ...]
+    declaration: str
+    list_href: str
+
+
+async def pipelines_page(page_request: PageRequest) -> Response:
+    """Show the pipelines of a metalake and their latest runs."""
+    frame = await frame_of(page_request, "Pipelines", section="pipelines")
+    metalake = frame.metalake
+    versions = await page_request.ctx.read(RequestScope(metalake), pipelines_list)
+    views, _ = await runs_list(
+        page_request.ctx, metalake=metalake, pipeline=None, state="", before=_NEWEST, limit=RUNS_READ
+    )
+    lines = [run_line(page_request, metalake, view=view) for view in views]
+    pipelines = tuple(
+        PipelineLine(
+            each.node.name, pipeline_address(page_request, metalake, name=each.node.name), each.record.comment or "",
+            each.record.declared, tuple([line for line in lines if line.pipeline == each.node.name][:LATEST]),
+        )
+        for each in versions
+    )  # fmt: skip
+    page = PipelinesPage(frame, pipelines, tuple(lines[:RUNS_SHOWN]))
+    return html_response(page_request.request, render("pipelines.html", page))
+
+
+def pipeline_address(page_request: PageRequest, metalake: str, *, name: str) -> str:
+    """Return the address of a pipeline's page."""
+    return f"{page_request.base}/pipeline?{urlencode({'metalake': metalake, 'name': name})}"
+
+
+def run_address(page_request: PageRequest, metalake: str, *, run: str) -> str:
+    """Return the address of a run's page."""
+    return f"{page_request.base}/run?{urlencode({'metalake': metalake, 'id': run})}"
+
+
+def run_line(page_request: PageRequest, metalake: str, *, view: RunView) -> RunLine:
+    """Return a run as a line of a list."""
+    run = view.run
+    took = "" if run.ended_at is None else duration_text(run.ended_at - run.started_at)
+    return RunLine(
+        run.uuid, run_address(page_request, metalake, run=run.uuid), view.pipeline, state_chip(view.state), run.user,
+        run.version, run.started_at, took, run.message or "",
+    )  # fmt: skip
+
+
+def duration_text(duration_ms: int) -> str:
+    """Return a duration in one or two units: `2 min 5 s`."""
+    seconds = max(0, duration_ms) / 1000
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min"
+
+
+async def pipeline_page(page_request: PageRequest) -> Response:
+    """Show a pipeline: the steps of its newest run, its runs, the results of its rules, and its declaration."""
+    name = page_request.request.query("name") or ""
+    if not name:
+        raise BadRequest("Say which pipeline: its name is missing in the address")
+    frame = await frame_of(page_request, name, section="pipelines")
+    ctx, metalake = page_request.ctx, frame.metalake
+    version = await pipeline_load(ctx, metalake=metalake, name=name)
+    views, _ = await runs_list(ctx, metalake=metalake, pipeline=name, state="", before=_NEWEST, limit=RUNS_SHOWN)
+    steps = (await run_load(ctx, metalake=metalake, uuid=views[0].run.uuid)).steps if views else ()
+    declaration = "" if version.declaration is None else version.declaration.text
+    page = PipelinePage(
+        frame, name, version.record.comment or "", version.record.declared, steps_picture(steps),
+        tuple(run_line(page_request, metalake, view=view) for view in views),
+        await _finding_lines(page_request, metalake, name=name),
+        msgspec.json.format(declaration.encode(), indent=2).decode() if declaration else "",
+        f"{page_request.base}/pipelines?{urlencode({'metalake': metalake})}",
+    )  # fmt: skip
+    return html_response(page_request.request, render("pipeline.html", page))
+
+
+class FindingBody(msgspec.Struct, frozen=True):
+    """What a finding says."""
+
+    kind: str = ""
+    action: str = ""
+    broken: int = 0
+    checked: int = 0
+    held: bool = True
+    message: str = ""
+    sample: str | None = None
+
+
+def finding_body(text: str) -> FindingBody:
+    """Decode a finding; one of another form says nothing."""
+    try:
+        return msgspec.json.decode(text, type=FindingBody)
+    except msgspec.MsgspecError:
+        return FindingBody()
+
+
+async def _finding_lines(page_request: PageRequest, metalake: str, *, name: str) -> tuple[FindingLine, ...]:
+    """Return a line for each rule, with its results in the latest runs, the newest first."""
+    findings, _ = await findings_list(
+        page_request.ctx, metalake=metalake, pipeline=name, rule="", step="", before=_NEWEST, limit=FINDINGS_READ
+    )
+    by_rule: dict[tuple[str, str], list[FindingBody]] = {}
+    for each in findings:
+        by_rule.setdefault((each.step, each.rule), []).append(finding_body(each.body))
+    return tuple(
+        FindingLine(step, rule, tuple(_result_chip(each) for each in bodies[:LATEST]), bodies[0].message)
+        for (step, rule), bodies in sorted(by_rule.items())
+    )
+
+
+def _result_chip(body: FindingBody) -> Chip:
+    words = f"{body.broken} of {body.checked}"
+    return Chip(words, "ok", "check") if body.held else Chip(words, "bad" if body.action == "fail" else "warn", "alert")
+
+
+ROUTES = (
+    ConsoleRoute("GET", "/pipelines", pipelines_page, "pipelines-page", ("metalake", "done")),
+    ConsoleRoute("GET", "/pipeline", pipeline_page, "pipeline-page", ("metalake", "name", "done")),
+)

@@ -1,0 +1,283 @@
+"""The page of a run: time line, steps, findings, what it would publish; and publishing, discarding, cancelling it.
+
+May import `services`, `model`, `names` and the console's shared modules. Knows no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from limnos.http.console.addresses import ObjectAddress
+from limnos.http.console.answers import html_response, redirect
+from limnos.http.console.frame import Frame, frame_of
+from limnos.http.console.look import count_text, render, size_text
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.pictures import GraphPicture
+from limnos.http.console.pipelines.pipelines import (
+    RunLine,
+    duration_text,
+    finding_body,
+    pipeline_address,
+    run_address,
+    run_line,
+)
+from limnos.http.console.pipelines.states import reads_of, state_chip, steps_picture
+from limnos.http.console.table_metadata import MetadataPart, decode_metadata, type_text
+from limnos.http.console.tabs import Chip
+from limnos.model.errors import BadRequest, LimnosError
+from limnos.model.kinds import Kind
+from limnos.model.runs import DISCARDED, ENDED, HELD, LIVE
+from limnos.names import display
+from limnos.services.iceberg.restricted_tables import document_for_caller, table_visibility
+from limnos.services.runs.runs import run_cancel, run_finish, run_load
+from limnos.services.transactions.held_runs import RunOutput, branches_remove, held_run_publish, run_outputs
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.services.runs.run_access import RunView
+
+_WIDTH: Final = 640
+_ROW: Final = 28
+_LABEL: Final = 200
+OUTPUTS_COMPARED: Final = 50
+
+
+class TimeBar(msgspec.Struct, frozen=True):
+    """The bar of a step on the time line, in pixels."""
+
+    name: str
+    words: str
+    look: str
+    x: int
+    y: int
+    width: int
+
+
+class StepLine(msgspec.Struct, frozen=True):
+    """A step of the run."""
+
+    name: str
+    state: Chip
+    output: str
+    reads: str
+    rows: str
+    size: str
+    took: str
+    message: str
+
+
+class FindingRow(msgspec.Struct, frozen=True):
+    """The result of an expectation."""
+
+    step: str
+    rule: str
+    is_held: bool
+    words: str
+    message: str
+    sample: str
+
+
+class OutputLine(msgspec.Struct, frozen=True):
+    """What publishing would change in a table."""
+
+    path: str
+    href: str
+    rows_before: str
+    rows_after: str
+    columns: tuple[str, ...]
+    words: str
+
+
+class RunPage(msgspec.Struct, frozen=True):
+    """A run."""
+
+    frame: Frame
+    metalake: str
+    run: RunLine
+    attempt: int
+    holder: str
+    pipeline_href: str
+    own: str
+    bars: tuple[TimeBar, ...]
+    bars_height: int
+    picture: GraphPicture
+    steps: tuple[StepLine, ...]
+    findings: tuple[FindingRow, ...]
+    outputs: tuple[OutputLine, ...]
+    parameters: str
+    is_going: bool
+    may_publish: bool
+    may_discard: bool
+    may_cancel: bool
+
+
+async def run_page(page_request: PageRequest) -> Response:
+    """Show a run; to the page's script the part that changes while it runs."""
+    uuid = page_request.request.query("id") or ""
+    if not uuid:
+        raise BadRequest("Say which run: its id is missing in the address")
+    frame = await frame_of(page_request, f"Run {uuid[:8]}", section="pipelines")
+    view = await run_load(page_request.ctx, metalake=frame.metalake, uuid=uuid)
+    page = await _page(page_request, frame, view=view)
+    return html_response(page_request.request, render("part_run.html" if page_request.is_part else "run.html", page))
+
+
+async def _page(page_request: PageRequest, frame: Frame, *, view: RunView) -> RunPage:
+    run, metalake = view.run, frame.metalake
+    state = view.state
+    outputs: tuple[OutputLine, ...] = ()
+    if state == HELD:
+        outputs = await _outputs(page_request, metalake, outputs=run_outputs(view.steps))
+    is_ended = run.state in ENDED
+    return RunPage(
+        frame, metalake, run_line(page_request, metalake, view=view), run.attempt, run.holder,
+        pipeline_address(page_request, metalake, name=view.pipeline), run_address(page_request, metalake, run=run.uuid),
+        _bars(view), max(1, len(view.steps)) * _ROW + 8, steps_picture(view.steps), _step_lines(view), _finding_rows(view),
+        outputs, "" if run.parameters in {"", "{}"} else run.parameters, run.state in LIVE,
+        may_publish=state == HELD, may_discard=state in {HELD, "failed", "cancelled"}, may_cancel=not is_ended and state != HELD,
+    )  # fmt: skip
+
+
+def _bars(view: RunView) -> tuple[TimeBar, ...]:
+    """Return the time line: a bar for each step that has begun, to scale from the first to the last moment."""
+    begun = [step.started_at for step in view.steps if step.started_at is not None]
+    start = min([view.run.started_at, *begun])
+    ends = [step.ended_at for step in view.steps if step.ended_at is not None]
+    end = max([view.run.ended_at or view.now_ms if view.run.state in LIVE else start + 1, *ends, *begun])
+    scale = _WIDTH / max(1, end - start)
+    bars = []
+    for number, step in enumerate(view.steps):
+        if step.started_at is None:
+            bars.append(TimeBar(step.name, step.state, "none", _LABEL, number * _ROW + 4, 0))
+            continue
+        until = step.ended_at if step.ended_at is not None else end
+        look = "going" if step.ended_at is None else {"done": "ok", "failed": "bad"}.get(step.state, "plain")
+        words = f"{step.state}, {duration_text(until - step.started_at)}"
+        x = _LABEL + round((step.started_at - start) * scale)
+        bars.append(
+            TimeBar(step.name, words, look, x, number * _ROW + 4, max(3, round((until - step.started_at) * scale)))
+        )
+    return tuple(bars)
+
+
+def _step_lines(view: RunView) -> tuple[StepLine, ...]:
+    return tuple(
+        StepLine(
+            step.name, state_chip(step.state), step.output, ", ".join(reads_of(step)),
+            "" if step.rows is None else count_text(step.rows), size_text(step.bytes),
+            "" if step.started_at is None or step.ended_at is None else duration_text(step.ended_at - step.started_at),
+            step.message or "",
+        )
+        for step in view.steps
+    )  # fmt: skip
+
+
+def _finding_rows(view: RunView) -> tuple[FindingRow, ...]:
+    rows = []
+    for each in view.findings:
+        body = finding_body(each.body)
+        words = f"{count_text(body.broken)} of {count_text(body.checked)} break it"
+        rows.append(FindingRow(each.step, each.rule, body.held, words, body.message, body.sample or ""))
+    return tuple(rows)
+
+
+async def _outputs(page_request: PageRequest, metalake: str, *, outputs: list[RunOutput]) -> tuple[OutputLine, ...]:
+    """Return what publishing would change, table by table, as far as the caller may load the tables."""
+    lines = []
+    for output in outputs[:OUTPUTS_COMPARED]:
+        address = ObjectAddress(Kind.TABLE, metalake, output.table[0], output.table[1:])
+        path = display.render(output.table)
+        try:
+            metadata = await _metadata(page_request, address)
+        except LimnosError as error:
+            lines.append(OutputLine(path, "", "", "", (), error.message))
+            continue
+        before, after = _rows_of(metadata, output.base), _rows_of(metadata, output.head)
+        words = "a new table" if output.is_new else "no rows change" if output.base == output.head else ""
+        columns = _column_changes(metadata, output)
+        lines.append(OutputLine(path, page_request.base + address.path, before, after, columns, words))
+    return tuple(lines)
+
+
+async def _metadata(page_request: PageRequest, address: ObjectAddress) -> MetadataPart:
+    visible = await page_request.ctx.read(address.scope, lambda view: table_visibility(view, address.levels))
+    document = await document_for_caller(page_request.ctx, visible)
+    return decode_metadata(document.body)
+
+
+def _rows_of(metadata: MetadataPart, snapshot_id: int | None) -> str:
+    snapshot = next((each for each in metadata.snapshots if each.snapshot_id == snapshot_id), None)
+    rows = "" if snapshot is None else snapshot.summary.get("total-records", "")
+    return count_text(int(rows)) if rows.isdigit() else "0" if snapshot_id is None else "?"
+
+
+def _column_changes(metadata: MetadataPart, output: RunOutput) -> tuple[str, ...]:
+    """Return the columns that differ between the schemas of the two snapshots, in words."""
+    schemas = {each.schema_id: each for each in metadata.schemas}
+    ids = {each.snapshot_id: each.schema_id for each in metadata.snapshots}
+    before, after = (schemas.get(ids.get(each or -1) or 0) for each in (output.base, output.head))
+    changes = [f"drops {name}" for name in output.columns_to_drop]
+    if output.base is None or before is None or after is None:
+        return tuple(changes)
+    old, new = ({field.id: field for field in schema.fields} for schema in (before, after))
+    changes += [f"adds {field.name} {type_text(field.type)}" for number, field in new.items() if number not in old]
+    for number, field in old.items():
+        other = new.get(number)
+        if other is None:
+            changes.append(f"drops {field.name}")
+        elif (other.name, other.type) != (field.name, field.type):
+            changes.append(f"{field.name} {type_text(field.type)} becomes {other.name} {type_text(other.type)}")
+    return tuple(changes)
+
+
+async def publish(page_request: PageRequest) -> Response:
+    """Publish a held run, and go back to it."""
+    metalake, uuid = await _run_of(page_request)
+    view = await run_load(page_request.ctx, metalake=metalake, uuid=uuid)
+    await held_run_publish(page_request.ctx, metalake=metalake, run=view.run, steps=view.steps)
+    return _back(page_request, metalake, run=uuid, done="Published: its tables show the new rows from now on")
+
+
+async def discard(page_request: PageRequest) -> Response:
+    """Discard a run that is not published, remove its branches, and go back to it."""
+    metalake, uuid = await _run_of(page_request)
+    ctx = page_request.ctx
+    view = await run_load(ctx, metalake=metalake, uuid=uuid)
+    run = view.run
+    await run_finish(ctx, metalake=metalake, uuid=uuid, attempt=run.attempt, state=DISCARDED, message=run.message)
+    left = await branches_remove(ctx, metalake=metalake, run=run, steps=view.steps)
+    done = "Discarded"
+    if left:
+        done += f"; limnos pipeline discard {uuid} removes what is left of {len(left)} tables"
+    return _back(page_request, metalake, run=uuid, done=done)
+
+
+async def cancel(page_request: PageRequest) -> Response:
+    """Ask a run's process to stop, and go back to it."""
+    metalake, uuid = await _run_of(page_request)
+    view = await run_cancel(page_request.ctx, metalake=metalake, uuid=uuid)
+    return _back(page_request, metalake, run=uuid, done=f"The run is {view.state}")
+
+
+async def _run_of(page_request: PageRequest) -> tuple[str, str]:
+    fields = await page_request.form()
+    metalake, uuid = fields.get("metalake", ""), fields.get("id", "")
+    if not metalake or not uuid:
+        raise BadRequest("Say which run: the form names none")
+    return metalake, uuid
+
+
+def _back(page_request: PageRequest, metalake: str, *, run: str, done: str) -> Response:
+    return redirect(f"{run_address(page_request, metalake, run=run)}&{urlencode({'done': done})}")
+
+
+ROUTES = (
+    ConsoleRoute("GET", "/run", run_page, "run-page", ("metalake", "id", "done")),
+    ConsoleRoute("POST", "/run/publish", publish, "publish-held-run"),
+    ConsoleRoute("POST", "/run/discard", discard, "discard-run"),
+    ConsoleRoute("POST", "/run/cancel", cancel, "cancel-run"),
+)

@@ -1,0 +1,61 @@
+"""States of runs and steps: each with a word, a shape and a colour. Graphs of steps.
+
+May import `model` and the console's shared modules. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.console.look import count_text
+from limnos.http.console.pictures import GraphPicture, PictureNode, graph_picture
+from limnos.http.console.tabs import Chip
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.runs import RunStepState
+
+_CHIPS: Final = {
+    "published": ("ok", "check"), "done": ("ok", "check"), "running": ("info", "ring"), "cancelling": ("warn", "ring"),
+    "held": ("warn", "alert"), "failed": ("bad", "cross"), "lost": ("bad", "cross"), "cancelled": ("plain", "cross"),
+    "discarded": ("plain", "trash"),
+}  # fmt: skip
+
+
+def state_chip(state: str) -> Chip:
+    """Return the chip of a state."""
+    look, icon = _CHIPS.get(state, ("plain", ""))
+    return Chip(state, look, icon)
+
+
+def reads_of(step: RunStepState) -> list[str]:
+    """Return what a step reads; nothing if its report has another form."""
+    try:
+        return msgspec.json.decode(step.reads, type=list[str])
+    except msgspec.MsgspecError:
+        return []
+
+
+def steps_picture(steps: Sequence[RunStepState]) -> GraphPicture:
+    """Return the picture of the steps of a run: from what makes a table to what reads it."""
+    makers = {name: step.name for step in steps for name in (step.output, step.name) if name}
+    edges = [
+        (makers[read], step.name)
+        for step in steps
+        for read in reads_of(step)
+        if makers.get(read, step.name) != step.name
+    ]
+    nodes = [
+        PictureNode(
+            step.name, step.name, f"{step.state}{_rows(step)}", "run", look=_CHIPS.get(step.state, ("plain", ""))[0]
+        )
+        for step in steps
+    ]
+    return graph_picture(f"{len(nodes)} steps, {len(edges)} edges between them", nodes, edges)
+
+
+def _rows(step: RunStepState) -> str:
+    return "" if step.rows is None else f", {count_text(step.rows)} rows"

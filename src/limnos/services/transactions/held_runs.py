@@ -1,0 +1,143 @@
+"""Held runs: publishes one with the tables that it wrote, and removes the branches of a discarded one.
+
+May import this package and the rooms below. Must not know any wire format. The run's user wrote its record, and others
+act on it with their own rights. So only branches that the run itself can have made are touched. Each move asserts the
+table's identity, its schema, and the snapshot from which the run began.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.model.errors import CommitConflict, LimnosError, UnsupportedOperation
+from limnos.model.runs import HELD
+from limnos.names import display
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.transactions.operations import table_commit_of
+from limnos.services.transactions.run_publishing import RunPublishOperation, with_runs
+from limnos.services.transactions.transactions import transaction_execute
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.model.runs import PipelineRun, RunStepState
+    from limnos.services.request.context import Context
+    from limnos.services.transactions.operations import TransactionOperation
+
+_DIGITS: Final = 12
+_MAIN: Final = "main"
+
+
+class RunOutput(msgspec.Struct, frozen=True):
+    """A table that a run wrote on a branch: `base` is the snapshot of `main` before, `head` that of the branch."""
+
+    table: tuple[str, ...]
+    branch: str = ""
+    uuid: str = ""
+    schema_id: int | None = None
+    base: int | None = None
+    head: int | None = None
+    is_new: bool = False
+    columns_to_drop: tuple[str, ...] = ()
+
+
+def run_outputs(steps: Sequence[RunStepState]) -> list[RunOutput]:
+    """Return the outputs that the steps of a run reported. Entries of another form are left out."""
+    outputs: list[RunOutput] = []
+    for step in steps:
+        try:
+            outputs += msgspec.json.decode(step.outputs, type=list[RunOutput])
+        except msgspec.MsgspecError:
+            continue
+    return outputs
+
+
+def _is_own(output: RunOutput, run: PipelineRun) -> bool:
+    """Return whether the run can have made the branch: only who may write the table can make one of this name."""
+    has_branch = output.head is not None or (output.base is None and not output.columns_to_drop)
+    prefix = f"run_{run.uuid.replace('-', '')[:_DIGITS]}_"
+    return has_branch and output.branch.startswith(prefix) and len(output.table) > 2
+
+
+def own_outputs(run: PipelineRun, steps: Sequence[RunStepState]) -> list[RunOutput]:
+    """Return the outputs of a run, checked to be its own and of one catalog. Raises CommitConflict for others."""
+    outputs = run_outputs(steps)
+    if not outputs:
+        raise CommitConflict(f"Run {run.uuid} names no tables, so there is nothing to publish")
+    for output in outputs:
+        if not _is_own(output, run) or output.table[0] != outputs[0].table[0]:
+            raise CommitConflict(
+                f"Run {run.uuid} names the branch {output.branch[:100]} of {display.render(output.table)}, which it cannot have "
+                "made: nothing was published. Discard the run"
+            )
+    return outputs
+
+
+async def held_run_publish(ctx: Context, *, metalake: str, run: PipelineRun, steps: Sequence[RunStepState]) -> int:
+    """Publish a held run: move `main` of all its tables and mark it, in one transaction. Returns the revision.
+
+    The caller must be allowed to commit to each table and to run the pipeline.
+
+    Raises:
+        CommitConflict: The run is not held, a table has changed since it began, or its record is not its own.
+        UnsupportedOperation: A table loses columns, which the command line publishes.
+        PermissionDenied: The caller may not.
+    """
+    if run.state != HELD:
+        raise CommitConflict(f"Run {run.uuid} is {run.state}, and only a held run can be published")
+    outputs = own_outputs(run, steps)
+    if any(output.columns_to_drop for output in outputs):
+        raise UnsupportedOperation(
+            f"A table of this run loses columns: publish it by limnos pipeline publish {run.uuid}"
+        )
+    operations: list[TransactionOperation] = [_move(output) for output in outputs]
+    operations.append(RunPublishOperation(run.uuid, run.attempt))
+    scope = RequestScope(metalake, outputs[0].table[0])
+    ready = await with_runs(ctx, scope, operations=operations)
+    revision, _ = await transaction_execute(ctx, scope, ready)
+    return revision
+
+
+def _move(output: RunOutput) -> TransactionOperation:
+    """Return the commit that moves `main` to the branch's head and removes the branch."""
+    requirements: list[object] = [
+        {"type": "assert-table-uuid", "uuid": output.uuid},
+        {"type": "assert-current-schema-id", "current-schema-id": output.schema_id},
+        {"type": "assert-ref-snapshot-id", "ref": _MAIN, "snapshot-id": output.base},
+        {"type": "assert-ref-snapshot-id", "ref": output.branch, "snapshot-id": output.head},
+    ]
+    removal = {"action": "remove-snapshot-ref", "ref-name": output.branch}
+    move = {"action": "set-snapshot-ref", "ref-name": _MAIN, "type": "branch", "snapshot-id": output.head}
+    is_moved = output.head is not None and output.head != output.base
+    updates: list[object] = [move, removal] if is_moved else [removal]
+    return table_commit_of(output.table[1:], requirements=requirements, updates=updates)
+
+
+async def branches_remove(
+    ctx: Context, *, metalake: str, run: PipelineRun, steps: Sequence[RunStepState]
+) -> list[RunOutput]:  # fmt: skip
+    """Remove the branches of a discarded run, each by a commit of its own. Returns the outputs that remain.
+
+    New tables remain, too: `limnos pipeline discard` drops those that nobody else has written.
+    """
+    left: list[RunOutput] = []
+    for output in run_outputs(steps):
+        if not _is_own(output, run):
+            continue
+        if output.is_new:
+            left.append(output)
+        if output.head is None:
+            continue
+        requirements: list[object] = [
+            {"type": "assert-table-uuid", "uuid": output.uuid},
+            {"type": "assert-ref-snapshot-id", "ref": output.branch, "snapshot-id": output.head},
+        ]
+        updates: list[object] = [{"action": "remove-snapshot-ref", "ref-name": output.branch}]
+        removal = table_commit_of(output.table[1:], requirements=requirements, updates=updates)
+        try:
+            await transaction_execute(ctx, RequestScope(metalake, output.table[0]), [removal])
+        except LimnosError:  # it has changed or gone, or the caller may not write it
+            left = left if output in left else [*left, output]
+    return left

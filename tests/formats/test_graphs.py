@@ -1,0 +1,70 @@
+"""Layout in layers: order, cycles, no overlaps, and large graphs in bounded work."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from limnos.formats.graphs import POINTS_MAX, GraphSizes, layered_layout
+
+SIZES = GraphSizes()
+GRAPHS = st.integers(1, 24).flatmap(
+    lambda count: st.tuples(
+        st.just([str(number) for number in range(count)]),
+        st.lists(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=60),
+    )
+)
+
+
+@given(GRAPHS)
+def test_nodes_do_not_overlap_and_edges_go_right(graph: tuple[list[str], list[tuple[int, int]]]) -> None:
+    """Whatever the edges: boxes keep their distance, every line goes from left to right, cycles are marked."""
+    nodes, numbers = graph
+    edges = [(str(source), str(target)) for source, target in numbers]
+
+    layout = layered_layout(nodes, edges, sizes=SIZES)
+
+    corners = sorted(layout.corners.values())
+    assert set(layout.corners) == set(nodes)
+    for (left, top), (other, low) in pairwise(corners):
+        assert left != other or low - top >= SIZES.height
+    for edge in layout.edges:
+        xs = [point[0] for point in edge.points]
+        assert xs == sorted(xs)
+        left, right = (edge.target, edge.source) if edge.is_back else (edge.source, edge.target)
+        assert layout.corners[left][0] < layout.corners[right][0]
+    assert {(each.source, each.target) for each in layout.edges} == {each for each in edges if each[0] != each[1]}
+
+
+def test_chain_and_diamond() -> None:
+    """Layers follow the longest path; the long edge passes the layers between."""
+    layout = layered_layout(list("abcd"), [("a", "b"), ("b", "c"), ("a", "c"), ("c", "d")])
+
+    assert [layout.corners[name][0] for name in "abcd"] == [0, 248, 496, 744]
+    assert [len(each.points) for each in layout.edges] == [2, 2, 4, 2]
+    assert not any(each.is_back for each in layout.edges)
+
+
+def test_two_tables_that_read_each_other() -> None:
+    """One of the two edges is drawn backwards."""
+    layout = layered_layout(["a", "b"], [("a", "b"), ("b", "a")])
+
+    assert [each.is_back for each in layout.edges] == [False, True]
+
+
+def test_nothing_to_draw() -> None:
+    """No nodes, no picture."""
+    assert layered_layout([], []).edges == ()
+
+
+def test_tangled_graph_stays_bounded() -> None:
+    """Of many long edges some go straight: the points of all edges have a limit."""
+    nodes = [str(number) for number in range(120)]
+    edges = [(str(number), str(number * step % 120)) for number in range(120) for step in (3, 7, 11)]
+
+    layout = layered_layout(nodes, edges)
+
+    assert sum(len(each.points) - 2 for each in layout.edges) <= 2 * POINTS_MAX
+    assert len(layout.corners) == 120

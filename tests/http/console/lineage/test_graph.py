@@ -1,0 +1,103 @@
+"""The lineage page: steps, hidden objects, opened nodes, cycles and 2,000 nodes."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.http.console.pictures import NODES_MAX
+from tests.http.admin.activity.test_lineage import dataset, event
+from tests.http.console.conftest import add_table
+from tests.http.console.visitor import ConsoleVisitor
+from tests.http.driver import OWN, DriverNode, grant
+
+PAGE = "/console/lineage/table/lake/main/raw/flights"
+
+
+def tell(node: DriverNode, *pairs: tuple[str, str]) -> None:
+    """Report edges between tables of `main.raw`, or from outside datasets."""
+    events = [event(dataset(f"main.raw.{target}"), _source(source), job=f"from {source}") for source, target in pairs]
+    send(node, events)
+
+
+def send(node: DriverNode, events: list[dict]) -> None:
+    """Report events, all of which are kept."""
+    answer = node.ask("POST", f"{OWN}/metalakes/lake/lineage", events)
+    assert answer.status == 201, answer.body
+    assert answer.json()["left_out"] == []
+
+
+def _source(name: str) -> dict:
+    return dataset(name, namespace="s3://elsewhere") if "/" in name else dataset(f"main.raw.{name}")
+
+
+@pytest.fixture
+def linked(lake: DriverNode) -> DriverNode:
+    """The chain from a file over flights and clean to report, with a cycle between clean and flights."""
+    for name in ("clean", "report"):
+        add_table(lake, "raw", name)
+    tell(lake, ("files/2026.csv", "flights"), ("flights", "clean"), ("clean", "report"), ("clean", "flights"))
+    return lake
+
+
+def test_one_step_then_three(linked: DriverNode) -> None:
+    """One step shows the neighbours, three show all; every line of the picture is in the list."""
+    admin = ConsoleVisitor(linked).sign_in()
+
+    near, far = admin.read(PAGE), admin.read(f"{PAGE}?depth=3")
+
+    assert "report" not in near.text.partition("As a list")[2].partition("Show one more step")[0]
+    for words in ("files/2026.csv", "s3://elsewhere", "main.raw.report", "Comes from 2 directly, feeds 1 directly"):
+        assert words in far.text
+    assert far.tags.count("rect") == 4
+    assert ("class", "line dashed back") in far.attributes
+
+
+def test_opened_node_adds_its_steps(linked: DriverNode) -> None:
+    """`open` shows the step around another object; a name that does not exist adds nothing."""
+    admin = ConsoleVisitor(linked).sign_in()
+
+    assert "main.raw.report" in admin.read(f"{PAGE}?open=main.raw.clean").text
+    assert admin.read(f"{PAGE}?open=main.raw.nothing,main.raw").tags.count("rect") == 3
+
+
+def test_hidden_objects_have_no_name(linked: DriverNode) -> None:
+    """Who may load flights alone sees a hidden box for clean, and nothing behind it."""
+    grant(linked, "ana", "use_catalog", kind="CATALOG", on="main")
+    grant(linked, "ana", "use_schema", kind="SCHEMA", on="main.raw")
+    grant(linked, "ana", "select_table", kind="TABLE", on="main.raw.flights")
+
+    page = ConsoleVisitor(linked).sign_in("ana").read(f"{PAGE}?depth=10")
+
+    assert "something you may not see" in page.text
+    assert "clean" not in page.text
+    assert "report" not in page.text
+    assert "files/2026.csv" in page.text
+
+
+def test_lineage_needs_the_right_to_load_the_table(linked: DriverNode) -> None:
+    """403 as for the table's own page."""
+    grant(linked, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+
+    assert ConsoleVisitor(linked).sign_in("ana").get(PAGE).status == 403
+
+
+def test_table_leads_to_its_lineage(linked: DriverNode) -> None:
+    """The tab is an address of its own."""
+    answer = ConsoleVisitor(linked).sign_in().get("/console/o/table/lake/main/raw/flights?tab=lineage")
+
+    assert (answer.status, answer.headers["location"]) == (303, PAGE)
+
+
+def test_two_thousand_sources_stay_bounded(lake: DriverNode) -> None:
+    """The picture is bounded, the list 500 lines, the page less than 512 kB; the rest is counted."""
+    sources = [_source(f"files/{number}.csv") for number in range(2_000)]
+    target = dataset("main.raw.flights")
+    send(lake, [event(target, *sources[at : at + 100], job=f"job {at}") for at in range(0, 2_000, 100)])
+
+    answer = ConsoleVisitor(lake).sign_in().get(PAGE)
+    page = ConsoleVisitor(lake).sign_in().read(PAGE)
+
+    assert len(answer.body) < 512_000
+    assert page.tags.count("rect") == NODES_MAX
+    assert f"{2_001 - NODES_MAX} more are not drawn" in page.text
+    assert "The first 500 of 2000" in page.text

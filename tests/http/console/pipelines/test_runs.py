@@ -1,0 +1,194 @@
+"""Pages of pipelines and runs: lists, time line, findings, and publishing, discarding and cancelling by a form."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from limnos.http.console.pipelines.pipelines import duration_text
+from tests.http.admin.activity.test_runs import FINDING
+from tests.http.console.conftest import ICEBERG
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import OWN, DriverNode, grant
+from tests.http.iceberg import wire
+
+LAKE = f"{OWN}/metalakes/lake"
+TABLE = f"{ICEBERG}/namespaces/raw/tables/flights"
+STEPS = [
+    {"name": "load", "reads": ["file:a.csv"], "output": "main.raw.flights"},
+    {"name": "mart", "reads": ["main.raw.flights"], "output": "main.raw.mart"},
+]
+
+
+class PipelineLake:
+    """A lake with the pipeline `nyc` and one run, whose first step wrote flights on a branch."""
+
+    def __init__(self, node: DriverNode) -> None:
+        self.node = node
+        self.admin = ConsoleVisitor(node).sign_in()
+        self.run = str(uuid.uuid4())
+        self.branch = f"run_{self.run.replace('-', '')[:12]}_1"
+        node.done("PUT", f"{LAKE}/pipelines/nyc", {"declaration": {"steps": []}, "comment": "Trips"})
+        node.done("POST", f"{LAKE}/pipelines/nyc/runs", {"id": self.run, "holder": "host:1", "steps": STEPS})
+        metadata = node.done("GET", TABLE)["metadata"]
+        first, second = wire.snapshot(1), wire.snapshot(2, parent=1)
+        first["snapshot"]["summary"] = {"operation": "append", "total-records": "1000"}
+        second["snapshot"]["summary"] = {"operation": "append", "total-records": "1234"}
+        self._commit(first, wire.point(1))
+        self._commit(second, {**wire.point(2), "ref-name": self.branch})
+        self.output = {
+            "table": ["main", "raw", "flights"], "branch": self.branch, "uuid": metadata["table-uuid"], "base": 100, "head": 200,
+            "schema_id": metadata["current-schema-id"],
+        }  # fmt: skip
+        self.tell("load", "done", outputs=[self.output], rows=1234, bytes=99, findings=[FINDING])
+
+    def _commit(self, *updates: dict[str, Any]) -> None:
+        self.node.done("POST", TABLE, {"requirements": [], "updates": list(updates)})
+
+    def tell(self, step: str, state: str, **more: object) -> None:
+        """Report a step."""
+        times = {"started_at": 1_000, "ended_at": 61_000} if state == "done" else {}
+        body = {"attempt": 1, "state": state, **times, **more}
+        self.node.done("PUT", f"{LAKE}/runs/{self.run}/steps/{step}", body)
+
+    def finish(self, state: str) -> None:
+        """End the run."""
+        self.node.done("POST", f"{LAKE}/runs/{self.run}/finish", {"attempt": 1, "state": state, "message": "so"})
+
+    @property
+    def page(self) -> str:
+        """The address of the run."""
+        return f"/console/run?metalake=lake&id={self.run}"
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields of a form about the run."""
+        return {"metalake": "lake", "id": self.run}
+
+    def refs(self) -> dict[str, int]:
+        """The branches of flights."""
+        found = self.node.done("GET", TABLE)["metadata"]["refs"]
+        return {name: ref["snapshot-id"] for name, ref in found.items()}
+
+
+@pytest.fixture
+def lake_of_runs(lake: DriverNode) -> PipelineLake:
+    """The lake."""
+    return PipelineLake(lake)
+
+
+def test_lists_lead_to_pipeline_and_run(lake_of_runs: PipelineLake) -> None:
+    """The list has the pipeline with its latest runs; its page has the steps as a graph, runs and rules."""
+    listed = lake_of_runs.admin.read("/console/pipelines")
+    page = lake_of_runs.admin.read("/console/pipeline?metalake=lake&name=nyc")
+
+    assert "nyc" in listed.text
+    assert lake_of_runs.page in listed.hrefs
+    assert "running" in listed.text
+    for words in ("Trips", "load", "mart", "2 of 10", "not_empty"):
+        assert words in page.text
+    assert page.tags.count("path") == 1
+
+
+def test_run_has_time_line_steps_and_findings(lake_of_runs: PipelineLake) -> None:
+    """While it runs the page asks for its part; each step has a bar or a word."""
+    page = lake_of_runs.admin.read(lake_of_runs.page)
+    part = text_of(lake_of_runs.admin.get(lake_of_runs.page, x_limnos_part="1"))
+
+    for words in ("done, 1 min 0 s", "waiting", "1 234", "2 of 10 break it", "Cancel"):
+        assert words in page.text
+    assert "Publish" not in page.text
+    assert "data-going" in part
+    assert "<html" not in part
+
+
+def test_held_run_is_compared_and_published(lake_of_runs: PipelineLake) -> None:
+    """The page says how many rows each table has now and then; publishing moves main and removes the branch."""
+    lake_of_runs.tell("mart", "skipped")
+    lake_of_runs.finish("held")
+
+    page = lake_of_runs.admin.read(lake_of_runs.page)
+    answer = lake_of_runs.admin.post("/console/run/publish", lake_of_runs.fields)
+
+    assert "main.raw.flights 1 000 1 234" in page.text
+    assert answer.status == 303
+    assert lake_of_runs.refs() == {"main": 200}
+    assert lake_of_runs.node.done("GET", f"{LAKE}/runs/{lake_of_runs.run}")["state"] == "published"
+    assert "Published" in lake_of_runs.admin.read(answer.headers["location"]).text
+
+
+def test_run_that_lost_its_base_is_not_published(lake_of_runs: PipelineLake) -> None:
+    """Somebody else wrote the table: 409, and nothing has moved."""
+    lake_of_runs.finish("held")
+    lake_of_runs._commit(wire.snapshot(3, parent=1), wire.point(3))
+
+    answer = lake_of_runs.admin.post("/console/run/publish", lake_of_runs.fields)
+
+    assert answer.status == 409
+    assert lake_of_runs.refs()["main"] == 300
+
+
+def test_record_that_names_other_branches_publishes_nothing(lake_of_runs: PipelineLake) -> None:
+    """The run's user wrote the record: a branch that is not the run's own is refused."""
+    lake_of_runs.tell("load", "done", outputs=[{**lake_of_runs.output, "branch": "audit"}])
+    lake_of_runs.finish("held")
+
+    assert lake_of_runs.admin.post("/console/run/publish", lake_of_runs.fields).status == 409
+    assert lake_of_runs.refs()["main"] == 100
+
+
+def test_discard_removes_the_branch(lake_of_runs: PipelineLake) -> None:
+    """The run is discarded, its branch is gone, and main stays."""
+    lake_of_runs.finish("held")
+
+    answer = lake_of_runs.admin.post("/console/run/discard", lake_of_runs.fields)
+
+    assert answer.status == 303
+    assert lake_of_runs.refs() == {"main": 100}
+    assert lake_of_runs.node.done("GET", f"{LAKE}/runs/{lake_of_runs.run}")["state"] == "discarded"
+
+
+def test_cancel_asks_the_process_to_stop(lake_of_runs: PipelineLake) -> None:
+    """The run is cancelling as long as its process may still work."""
+    answer = lake_of_runs.admin.post("/console/run/cancel", lake_of_runs.fields)
+
+    assert answer.status == 303
+    assert lake_of_runs.node.done("GET", f"{LAKE}/runs/{lake_of_runs.run}")["state"] == "cancelling"
+
+
+@pytest.mark.parametrize("verb", ["publish", "discard", "cancel"])
+def test_others_change_no_run(lake_of_runs: PipelineLake, verb: str) -> None:
+    """Who may read the table, or run the pipeline without writing the table, is refused, and nothing changes."""
+    node = lake_of_runs.node
+    if verb != "cancel":
+        lake_of_runs.finish("held")
+    grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    grant(node, "pip", "run_job use_job_template", kind="METALAKE", on="lake")
+
+    statuses = {
+        user: ConsoleVisitor(node).sign_in(user).post(f"/console/run/{verb}", lake_of_runs.fields).status
+        for user in ("ana", "pip", "stranger")
+    }
+
+    assert set(statuses.values()) <= {403, 404}, statuses
+    assert lake_of_runs.refs() == {"main": 100, lake_of_runs.branch: 200}
+    assert node.done("GET", f"{LAKE}/runs/{lake_of_runs.run}")["state"] in {"held", "running"}
+
+
+def test_others_see_no_run(lake_of_runs: PipelineLake) -> None:
+    """Lists leave out what one may not see; addresses of it are refused."""
+    lake_of_runs.node.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
+    ana = ConsoleVisitor(lake_of_runs.node).sign_in("ana")
+
+    assert "nyc" not in ana.read("/console/pipelines").text
+    assert ana.get("/console/pipeline?metalake=lake&name=nyc").status in {403, 404}
+    assert ana.get(lake_of_runs.page).status in {403, 404}
+
+
+def test_durations_have_units() -> None:
+    """Tenths below ten seconds, then seconds, minutes, hours."""
+    texts = [duration_text(each) for each in (1_500, 59_000, 125_000, 7_500_000)]
+
+    assert texts == ["1.5 s", "59 s", "2 min 5 s", "2 h 5 min"]
