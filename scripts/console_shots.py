@@ -120,6 +120,71 @@ def fill(server: LakeServer) -> None:
     server.ask("POST", f"{lake}/objects/table/main.raw:nyc.flights/tags", {"tagsToAdd": ["pii"], "tagsToRemove": []})
 
 
+RUN = "3f6f1c9a-20b5-4a4e-9b52-1d2c3b4a5f60"
+
+
+def fill_runs(server: LakeServer) -> None:
+    """Add a pipeline with runs, lineage with a cycle, and a table with rows."""
+    import pyarrow as pa
+    from pyiceberg.catalog import load_catalog
+
+    own = "/api/limnos/v1/metalakes/lake"
+    catalog = load_catalog(
+        "lake",
+        type="rest",
+        uri=f"{server.url}/iceberg",
+        warehouse="main",
+        auth={"type": "basic", "basic": {"username": "admin", "password": ""}},
+    )
+    rows = pa.table(
+        {"id": list(range(60)), "city": ["Oslo", "Rome", "Turin"] * 20, "fare": [each / 7 for each in range(60)]}
+    )
+    trips = catalog.create_table("raw.trips", rows.schema)
+    for _ in range(3):
+        trips.append(rows)
+    for name in ("clean", "daily", "report"):
+        catalog.create_table(f"curated.{name}", rows.schema)
+    steps = [
+        {"name": "load", "reads": ["file:trips.csv"], "output": "main.raw.trips"},
+        {"name": "clean", "reads": ["main.raw.trips"], "output": "main.curated.clean"},
+        {"name": "daily", "reads": ["main.curated.clean"], "output": "main.curated.daily"},
+        {"name": "report", "reads": ["main.curated.clean", "main.curated.daily"], "output": "main.curated.report"},
+    ]
+    server.ask("PUT", f"{own}/pipelines/nyc", {"declaration": {"steps": steps}, "comment": "Trips of three cities"})
+    server.ask("POST", f"{own}/pipelines/nyc/runs", {"id": RUN, "holder": "host:1", "steps": steps})
+    for number, step in enumerate(steps):
+        begin = 1_790_000_000_000 + number * 20_000
+        finding = {
+            "rule": "has_fare",
+            "kind": "row",
+            "action": "warn",
+            "broken": number,
+            "checked": 60,
+            "held": number < 3,
+        }
+        server.ask(
+            "PUT", f"{own}/runs/{RUN}/steps/{step['name']}",
+            {
+                "attempt": 1, "state": "done", "rows": 60 * (number + 1), "bytes": 5_000, "started_at": begin,
+                "ended_at": begin + 25_000, "findings": [finding],
+            },
+        )  # fmt: skip
+    server.ask("POST", f"{own}/runs/{RUN}/finish", {"attempt": 1, "state": "held", "message": "held for a look"})
+    pairs = [("raw.trips", "curated.clean"), ("curated.clean", "curated.daily"), ("curated.daily", "curated.report"), ("curated.clean", "curated.report"), ("curated.report", "raw.trips")]  # fmt: skip
+    for number, (source, target) in enumerate(pairs):
+        server.ask("POST", f"{own}/lineage", lineage_event(f"main.{source}", f"main.{target}", job=f"job {number}"))
+
+
+def lineage_event(source: str, target: str, *, job: str) -> dict[str, object]:
+    """Return an event of OpenLineage about one edge."""
+    return {
+        "eventType": "COMPLETE", "eventTime": "2026-11-22T10:00:00Z", "producer": "https://example.com",
+        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+        "run": {"runId": RUN}, "job": {"namespace": "nyc", "name": job},
+        "inputs": [{"namespace": "limnos://lake", "name": source}], "outputs": [{"namespace": "limnos://lake", "name": target}],
+    }  # fmt: skip
+
+
 PAGES = {
     "home": "/console/",
     "catalog": "/console/o/catalog/lake/main",
@@ -127,6 +192,11 @@ PAGES = {
     "table": "/console/o/table/lake/main/raw/nyc/flights",
     "wide": "/console/o/table/lake/main/raw/nyc/wide",
     "snapshots": "/console/o/table/lake/main/raw/nyc/flights?tab=snapshots",
+    "preview": "/console/o/table/lake/main/raw/trips?tab=preview",
+    "lineage": "/console/lineage/table/lake/main/curated/clean?depth=3",
+    "pipelines": "/console/pipelines",
+    "pipeline": "/console/pipeline?metalake=lake&name=nyc",
+    "run": f"/console/run?metalake=lake&id={RUN}",
     "connect": "/console/o/table/lake/main/raw/nyc/flights?tab=connect",
     "nasty": "/console/o/table/lake/main/curated/%3Cscript%3Ealert%281%29%3C",
     "missing": "/console/o/table/lake/main/raw/nothing",
@@ -188,6 +258,7 @@ def main() -> None:
         server = LakeServer(Path(data))
         try:
             fill(server)
+            fill_runs(server)
             shoot(server, flags.into, only=flags.only, widths=tuple(map(int, flags.widths.split(","))))
         finally:
             server.stop()

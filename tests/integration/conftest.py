@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +12,15 @@ from pyspark.sql import SparkSession
 from limnos.spark import session
 from tests.integration.live import LiveServer, serving
 
+CHROMIUM = os.environ.get("LIMNOS_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+collect_ignore = [] if CHROMIUM or os.environ.get("LIMNOS_CHROMIUM_REQUIRED") else ["test_console_browser.py"]
+"""Without a Chromium the browser tests are left out, unless `LIMNOS_CHROMIUM_REQUIRED` makes that a failure."""
 STEERING = ("JAVA_HOME", "SPARK_HOME", "PYSPARK_PYTHON", "SPARK_LOCAL_IP")
+
+
+def pytest_report_header() -> str:
+    """Say how to install a Chromium if the browser tests are left out."""
+    return "no Chromium: the console's browser tests are left out; apt-get install chromium" if collect_ignore else ""
 
 
 @pytest.fixture(scope="session")

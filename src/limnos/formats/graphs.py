@@ -63,9 +63,9 @@ def layered_layout(
     forward = [(each[1], each[0]) if each in back else each for each in chosen]
     layer_of = _layers(nodes, forward)
     chains = _chains(forward, layer_of)
-    layers, before, after = _rows(nodes, layer_of, chains)
-    _order(layers, before, after)
-    centres = _places(layers, before, after, sizes=sizes)
+    layers, before, after = _rows(nodes, layer_of, chains=chains)
+    _order(layers, before, after=after)
+    centres = _places(layers, before, after=after, sizes=sizes)
     step = sizes.width + sizes.gap_x
     corners = {name: (float(layer_of[name] * step), centres[name, 0] - sizes.height / 2) for name in nodes}
     routed = tuple(
@@ -152,7 +152,7 @@ _Neighbours = dict[_Key, list[_Key]]
 
 
 def _rows(
-    nodes: Sequence[str], layer_of: dict[str, int], chains: Sequence[list[_Key]]
+    nodes: Sequence[str], layer_of: dict[str, int], *, chains: Sequence[list[_Key]]
 ) -> tuple[list[list[_Key]], _Neighbours, _Neighbours]:
     layers: list[list[_Key]] = [[] for _ in range(max(layer_of.values(), default=0) + 1)]
     for name in nodes:
@@ -169,7 +169,7 @@ def _rows(
     return layers, before, after
 
 
-def _order(layers: list[list[_Key]], before: _Neighbours, after: _Neighbours) -> None:
+def _order(layers: list[list[_Key]], before: _Neighbours, *, after: _Neighbours) -> None:
     """Order each layer by the medians of its neighbours, to and fro, and keep the order with the fewest crossings."""
     best, fewest = [list(layer) for layer in layers], _crossings(layers, after)
     for sweep in range(ORDER_SWEEPS):
@@ -209,7 +209,7 @@ def _crossings(layers: list[list[_Key]], after: _Neighbours) -> int:
 
 
 def _places(
-    layers: list[list[_Key]], before: _Neighbours, after: _Neighbours, *, sizes: GraphSizes
+    layers: list[list[_Key]], before: _Neighbours, *, after: _Neighbours, sizes: GraphSizes
 ) -> dict[_Key, float]:
     """Return the height of each centre: near the median of its neighbours, in order, with gaps."""
     offsets = [_offsets(layer, sizes) for layer in layers]
@@ -219,11 +219,11 @@ def _places(
     for sweep in range(PLACE_SWEEPS):
         neighbours = (before, after)[sweep % 2]
         for layer, own in zip(layers, offsets, strict=True):
-            wanted = [
+            targets = [
                 median([centres[each] for each in neighbours[key]]) if key in neighbours else centres[key]
                 for key in layer
             ]
-            fitted = _isotonic([place - offset for place, offset in zip(wanted, own, strict=True)])
+            fitted = _isotonic([place - offset for place, offset in zip(targets, own, strict=True)])
             centres.update(zip(layer, [place + offset for place, offset in zip(fitted, own, strict=True)], strict=True))
     top = min(centres.values(), default=0.0) - sizes.height / 2
     return {key: place - top for key, place in centres.items()}

@@ -73,8 +73,8 @@ class GraphPicture(msgspec.Struct, frozen=True):
 def graph_picture(
     title: str,
     nodes: Sequence[PictureNode],
-    edges: Sequence[tuple[str, str]],
     *,
+    edges: Sequence[tuple[str, str]],
     dashed: frozenset[tuple[str, str]] = frozenset(),
 ) -> GraphPicture:
     """Return the picture of a graph with its first `NODES_MAX` nodes."""

@@ -133,21 +133,23 @@ async def _page(
     page_request: PageRequest, address: ObjectAddress, *, graph: _Graph, column: str, depth: int
 ) -> LineagePage:
     base = f"{page_request.base}/lineage{address.path.removeprefix('/o')}"
-    nodes = [_node(page_request, address, vertex, key=key, graph=graph) for key, vertex in graph.vertices.items()]
+    nodes = [
+        _node(page_request, address, vertex=vertex, key=key, graph=graph) for key, vertex in graph.vertices.items()
+    ]
     dashed = frozenset(ends for ends, arc in graph.arcs.items() if not arc.is_direct)
     arcs = sorted(graph.arcs.items(), key=lambda item: item[1].depth)
     lines = tuple(
         _line(page_request, address.metalake, graph=graph, ends=ends, arc=arc) for ends, arc in arcs[:LISTED_MAX]
     )
     hidden = sum(vertex.kind == "hidden" for vertex in graph.vertices.values())
-    kept = {"column": column, "open": page_request.request.query("open") or ""}
+    fields = {"column": column, "open": page_request.request.query("open") or ""}
     depths = tuple(
         Link(_step_words(each), f"{base}?{_query(kept | {'depth': str(each)})}", each == depth) for each in DEPTHS
     )
     return LineagePage(
         await object_frame(page_request, address), display.render((address.catalog, *address.levels)),
-        page_request.base + address.path, column, graph_picture(_title(graph), nodes, list(graph.arcs), dashed=dashed), lines,
-        len(arcs), depths, _opens(graph, base=base, kept=kept | {"depth": str(depth)}), hidden, graph.is_whole,
+        page_request.base + address.path, column, graph_picture(_title(graph), nodes, edges=list(graph.arcs), dashed=dashed), lines,
+        len(arcs), depths, _opens(graph, base=base, query=fields | {"depth": str(depth)}), hidden, graph.is_whole,
     )  # fmt: skip
 
 
@@ -166,9 +168,9 @@ def _title(graph: _Graph) -> str:
 
 
 def _node(
-    page_request: PageRequest, address: ObjectAddress, vertex: LineageVertex, *, key: str, graph: _Graph
+    page_request: PageRequest, address: ObjectAddress, *, vertex: LineageVertex, key: str, graph: _Graph
 ) -> PictureNode:  # fmt: skip
-    name, href = _named(page_request, address.metalake, vertex)
+    name, href = _named(page_request, address.metalake, vertex=vertex)
     if vertex.kind == "hidden":
         return PictureNode(key, "hidden", "something you may not see", "lock", look="hidden")
     if vertex.path is None:
@@ -178,7 +180,7 @@ def _node(
     return PictureNode(key, name, place, icon_of(vertex.kind), href, "root" if key == graph.root else "plain")
 
 
-def _named(page_request: PageRequest, metalake: str, vertex: LineageVertex) -> tuple[str, str]:
+def _named(page_request: PageRequest, metalake: str, *, vertex: LineageVertex) -> tuple[str, str]:
     """Return the short name of a vertex and the address of its page; empty if it has none."""
     column = f".{vertex.column}" if vertex.column else ""
     if vertex.path is None:
@@ -195,7 +197,7 @@ def _line(
     texts = []
     for key in ends:
         vertex = graph.vertices[key]
-        name, href = _named(page_request, metalake, vertex)
+        name, href = _named(page_request, metalake, vertex=vertex)
         path = (
             name
             if vertex.path is None
@@ -203,15 +205,15 @@ def _line(
         )
         texts += [path if vertex.kind != "hidden" else "something you may not see", href]
     saying = arc.sayings[0] if arc.sayings else None
-    words = "" if saying is None else f"job {saying.job[1]} of {saying.said_by}"
+    words = "" if saying is None else f"{saying.job[1]}, run by {saying.said_by}"
     if not arc.is_direct:
         words = f"indirect; {words}"
     return LineageLine(texts[0], texts[1], texts[2], texts[3], words, None if saying is None else saying.at, arc.depth)
 
 
-def _opens(graph: _Graph, *, base: str, kept: dict[str, str]) -> tuple[OpenLink, ...]:
+def _opens(graph: _Graph, *, base: str, query: dict[str, str]) -> tuple[OpenLink, ...]:
     """Return links that show one more step around an object at the edge of the picture."""
-    opened = [name for name in kept["open"].split(",") if name]
+    opened = [name for name in query["open"].split(",") if name]
     if len(opened) >= OPEN_MAX:
         return ()
     links = []
@@ -219,7 +221,7 @@ def _opens(graph: _Graph, *, base: str, kept: dict[str, str]) -> tuple[OpenLink,
         name = None if vertex.path is None else display.render(vertex.path)
         if name is None or key == graph.root or name in opened or "," in name:
             continue
-        fields = kept | {"open": ",".join([*opened, name])}
+        fields = query | {"open": ",".join([*opened, name])}
         links.append(OpenLink(name, f"{base}?{_query(fields)}"))
     return tuple(links[:50])
 

@@ -138,16 +138,16 @@ async def _page(page_request: PageRequest, frame: Frame, *, view: RunView) -> Ru
         pipeline_address(page_request, metalake, name=view.pipeline), run_address(page_request, metalake, run=run.uuid),
         _bars(view), max(1, len(view.steps)) * _ROW + 8, steps_picture(view.steps), _step_lines(view), _finding_rows(view),
         outputs, "" if run.parameters in {"", "{}"} else run.parameters, run.state in LIVE,
-        may_publish=state == HELD, may_discard=state in {HELD, "failed", "cancelled"}, may_cancel=not is_ended and state != HELD,
+        may_publish=bool(outputs), may_discard=state in {HELD, "failed", "cancelled"}, may_cancel=not is_ended and state != HELD,
     )  # fmt: skip
 
 
 def _bars(view: RunView) -> tuple[TimeBar, ...]:
-    """Return the time line: a bar for each step that has begun, to scale from the first to the last moment."""
-    begun = [step.started_at for step in view.steps if step.started_at is not None]
-    start = min([view.run.started_at, *begun])
+    """Return the time line: a bar for each step that has begins, to scale from the first to the last moment."""
+    begins = [step.started_at for step in view.steps if step.started_at is not None]
+    start = min([view.run.started_at, *begins])
     ends = [step.ended_at for step in view.steps if step.ended_at is not None]
-    end = max([view.run.ended_at or view.now_ms if view.run.state in LIVE else start + 1, *ends, *begun])
+    end = max([view.run.ended_at or view.now_ms if view.run.state in LIVE else start + 1, *ends, *begins])
     scale = _WIDTH / max(1, end - start)
     bars = []
     for number, step in enumerate(view.steps):

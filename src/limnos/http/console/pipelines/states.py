@@ -54,7 +54,7 @@ def steps_picture(steps: Sequence[RunStepState]) -> GraphPicture:
         )
         for step in steps
     ]
-    return graph_picture(f"{len(nodes)} steps, {len(edges)} edges between them", nodes, edges)
+    return graph_picture(f"{len(nodes)} steps, {len(edges)} edges between them", nodes, edges=edges)
 
 
 def _rows(step: RunStepState) -> str:

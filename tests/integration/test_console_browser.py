@@ -1,0 +1,157 @@
+"""The console in a real Chromium: accessibility of every page, the way by keyboard alone, and reads without scripts.
+
+A Chromium is found by `LIMNOS_CHROMIUM` or on the path. Without one `tests/integration/conftest.py` leaves the module out.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from typing import Final
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from scripts.console_shots import PAGES, LakeServer, fill, fill_runs
+
+pytestmark = [pytest.mark.integration, pytest.mark.heavy]
+INSTALL: Final = "There is no Chromium: apt-get install chromium, or name one by LIMNOS_CHROMIUM"
+ARGUMENTS: Final = [
+    "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
+]  # fmt: skip
+TRIPS: Final = "/console/o/table/lake/main/raw/trips"
+KEYS_MAX: Final = 120
+"""How many presses of Tab a walk may take to reach an element."""
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LakeServer]:
+    """A server with a lake, a pipeline, lineage and rows."""
+    running = LakeServer(tmp_path_factory.mktemp("lake"))
+    try:
+        fill(running)
+        fill_runs(running)
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A Chromium without a window."""
+    found = os.environ.get("LIMNOS_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
+    assert found is not None, INSTALL
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=found, args=ARGUMENTS, chromium_sandbox=os.geteuid() != 0)
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+def signed_in(server: LakeServer, context: BrowserContext, user: str = "admin") -> Page:
+    """Sign in by the form."""
+    page = context.new_page()
+    page.goto(f"{server.url}/console/")
+    page.fill("#user", user)
+    page.click("button.primary")
+    return page
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_page_is_accessible(server: LakeServer, browser: Browser, scheme: str, width: int) -> None:
+    """Axe finds no violation of any weight, nothing scrolls sideways but tables, and the policy blocks nothing."""
+    context = browser.new_context(
+        color_scheme="dark" if scheme == "dark" else "light", viewport={"width": width, "height": 900}, bypass_csp=True
+    )
+    page = context.new_page()
+    page.goto(f"{server.url}/console/")
+    complaints = violations(page, "sign-in")
+    page.fill("#user", "admin")
+    page.click("button.primary")
+    for name, path in PAGES.items():
+        page.goto(server.url + path)
+        complaints += violations(page, name)
+        if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+            complaints.append(f"{name} scrolls sideways")
+    context.close()
+
+    assert complaints == []
+
+
+def violations(page: Page, name: str) -> list[str]:
+    """Return what axe finds on a page, with the elements."""
+    found = Axe().run(page).response["violations"]
+    return [f"{name}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]
+
+
+def press_to(page: Page, wanted: str) -> None:
+    """Press Tab until an element whose text or label is `wanted` has the focus, as somebody without a mouse does."""
+    for _ in range(KEYS_MAX):
+        page.keyboard.press("Tab")
+        told = page.evaluate(
+            "(document.activeElement.getAttribute('aria-label') ?? document.activeElement.textContent).trim()"
+        )
+        if told == wanted:
+            return
+    pytest.fail(f"Tab does not reach {wanted} on {page.url}")
+
+
+def test_sign_in_search_table_preview_by_keyboard(server: LakeServer, browser: Browser) -> None:
+    """Name, Enter; `/`, words, Enter; Tab to the table, Enter; Tab to Preview, Enter: rows."""
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(f"{server.url}/console/")
+    page.locator("#user").focus()
+    page.keyboard.type("admin")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/console/")
+
+    page.keyboard.press("/")
+    page.keyboard.type("trips")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search**")
+    press_to(page, "main.raw.trips")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{TRIPS}")
+    press_to(page, "Preview")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**tab=preview")
+
+    assert "The first 50 rows" in page.inner_text("main")
+    assert "Oslo" in page.inner_text("main")
+    context.close()
+
+
+def test_reads_work_without_scripts(server: LakeServer, browser: Browser) -> None:
+    """With JavaScript off every page has its heading and its rows, and sign-in works."""
+    context = browser.new_context(java_script_enabled=False)
+    page = signed_in(server, context)
+
+    for name, path in PAGES.items():
+        page.goto(server.url + path)
+        assert page.locator("h1").count() == 1, name
+        assert len(page.locator("main").inner_text()) > 50, name
+    page.goto(f"{server.url}{TRIPS}?tab=preview")
+    assert page.locator("tbody tr").count() >= 50
+    context.close()
+
+
+def test_policy_blocks_nothing_of_the_consoles_own(server: LakeServer, browser: Browser) -> None:
+    """Under the real content security policy no page reports an error, and no request leaves the server."""
+    context = browser.new_context()
+    told: list[str] = []
+    page = signed_in(server, context)
+    page.on("console", lambda message: told.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.on("request", lambda request: None if request.url.startswith(server.url) else told.append(request.url))
+
+    for name, path in PAGES.items():
+        if name != "missing":  # the browser itself reports its 404
+            page.goto(server.url + path)
+
+    assert told == []
+    context.close()
