@@ -1,6 +1,7 @@
 """The console in a real Chromium: accessibility of every page, the way by keyboard alone, and reads without scripts.
 
-A Chromium is found by `LIMNOS_CHROMIUM` or on the path. Without one `tests/integration/conftest.py` leaves the module out.
+A Chromium is found by `LIMNOS_CHROMIUM` or on the path. Without one, `tests/integration/conftest.py`
+leaves the module out.
 """
 
 from __future__ import annotations

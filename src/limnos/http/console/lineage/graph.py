@@ -144,7 +144,7 @@ async def _page(
     hidden = sum(vertex.kind == "hidden" for vertex in graph.vertices.values())
     fields = {"column": column, "open": page_request.request.query("open") or ""}
     depths = tuple(
-        Link(_step_words(each), f"{base}?{_query(kept | {'depth': str(each)})}", each == depth) for each in DEPTHS
+        Link(_step_words(each), f"{base}?{_query(fields | {'depth': str(each)})}", each == depth) for each in DEPTHS
     )
     return LineagePage(
         await object_frame(page_request, address), display.render((address.catalog, *address.levels)),
