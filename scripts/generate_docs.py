@@ -20,9 +20,10 @@ from limnos.access.rules import Rule
 from limnos.model.kind_table import ANY_CATALOG, KIND_TABLE
 from limnos.model.kinds import Kind
 from limnos.model.privileges import kind_word
+from limnos.pipeline.compound_shapes import Cases, ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.file import build_schema_text
 from limnos.pipeline.keys import FILE
-from limnos.pipeline.shapes import Cases, ListOf, MapOf, Record, RecordKey, Shape
+from limnos.pipeline.shapes import Shape
 from limnos.services.sqlpp.statements import statement_kinds
 from limnos.sqlpp.functions import ANY_NUMBER, FUNCTIONS, Function
 from limnos.sqlpp.functions.absent import ABSENT

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from limnos.http.admin.protocol import AdminProtocol
-from limnos.http.application import Protocol
 from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
+from limnos.http.route_targets import Protocol
 from limnos.http.routing import Route
 from limnos.model.errors import (
     AuthenticationFailed,
@@ -45,7 +45,7 @@ from limnos.model.errors import (
 )
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "openapi"

@@ -25,7 +25,7 @@ ENTRY_POINTS = {
 Rule = Callable[[SourceFile], list[str]]
 
 RULES: dict[Rule, tuple[list[SourceFile], SourceFile]] = {
-    tidy.too_long_file: (ALL, SourceFile("src/limnos/store/a.py", "x = 1\n" * 801)),
+    tidy.too_long_file: (ALL, SourceFile("src/limnos/store/a.py", "x = 1\n" * 451)),
     tidy.too_long_function: (ALL, SourceFile("src/limnos/store/a.py", "def f():\n" + "    x = 1\n" * 60)),
     tidy.no_opening: (SRC, SourceFile("src/limnos/store/a.py", "x = 1\n")),
     tidy.unfinished: (SRC, SourceFile("src/limnos/store/a.py", "x = 1  # " + "TO" + "DO later\n")),

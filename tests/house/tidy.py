@@ -15,6 +15,11 @@ from functools import cached_property
 from pathlib import Path
 
 LINES_MAX = 800
+SOURCE_LINES_MAX = 450
+LONGER_SOURCES = frozenset(
+    {"src/limnos/services/sqlpp/execution/metadata.py", "src/limnos/sqlpp/evaluator/expressions.py"}
+)
+"""Sources that are not split yet."""
 FUNCTION_LINES_MAX = 60
 POSITIONAL_MAX = 2
 
@@ -96,9 +101,11 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 
 def too_long_file(source: SourceFile) -> list[str]:
-    """A file has at most 800 lines."""
+    """A file of the product has at most 450 lines, any other 800."""
     lines = source.text.count("\n")
-    return [f"{source.path}: {lines} lines, at most {LINES_MAX}; split it by topic"] if lines > LINES_MAX else []
+    short = source.path.startswith("src/") and source.path not in LONGER_SOURCES
+    most = SOURCE_LINES_MAX if short else LINES_MAX
+    return [f"{source.path}: {lines} lines, at most {most}; split it by topic"] if lines > most else []
 
 
 def too_long_function(source: SourceFile) -> list[str]:

@@ -17,8 +17,9 @@ import uvicorn
 import uvloop
 
 from limnos.http.client_timeouts import client_timeouts_of
-from limnos.http.connection import FastPathProtocol, _resume_coroutine
+from limnos.http.connection import FastPathProtocol
 from limnos.http.deadlines import Deadlines
+from limnos.http.fast_path_exchange import resume_coroutine
 from limnos.http.head_admission import HeadAdmission
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ async def begun(work: Callable[[], Awaitable[object]]) -> object:
     waits_for = coroutine.send(None)  # type: ignore[attr-defined]
 
     async def rest() -> object:
-        return await _resume_coroutine(coroutine, waits_for)  # type: ignore[arg-type]
+        return await resume_coroutine(coroutine, waits_for)  # type: ignore[arg-type]
 
     return await asyncio.create_task(rest())
 

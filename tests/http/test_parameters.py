@@ -9,13 +9,14 @@ import re
 import pytest
 
 from limnos.http.admin.protocol import AdminProtocol
-from limnos.http.application import READING, Protocol
+from limnos.http.application import READING
 from limnos.http.asterix.parameters import GET_PARAMETERS
 from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.parameters import check_parameters
+from limnos.http.route_targets import Protocol
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.names.errors import InvalidName

@@ -14,6 +14,7 @@ import jsonschema
 import pytest
 import yaml
 
+from limnos.pipeline.compound_shapes import Cases, ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.declaration import (
     Expectation,
     ExpectationAction,
@@ -34,7 +35,7 @@ from limnos.pipeline.declaration import (
 from limnos.pipeline.file import build_schema_text, load, read, schema_text
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.problems import InvalidPipeline
-from limnos.pipeline.shapes import Cases, ListOf, MapOf, Record, RecordKey, Shape
+from limnos.pipeline.shapes import Shape
 
 Json = Any
 """What JSON holds; its shape is the schema's business."""

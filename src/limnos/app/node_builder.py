@@ -62,7 +62,7 @@ if TYPE_CHECKING:
     from limnos.config.access import OidcSection
     from limnos.config.audit import AuditSection
     from limnos.config.settings import Settings
-    from limnos.http.application import Protocol
+    from limnos.http.route_targets import Protocol
     from limnos.services.identity.issuer import Issuer
     from limnos.store.interface import Store
     from limnos.view.freshness_gate import FreshnessGate

@@ -1,6 +1,6 @@
 """Background work of a node: tasks in the store, and periodic maintenance of the store.
 
-May import `services`, `store` and the rooms below. `services.upkeep.task_kinds` lists the kinds of tasks. A task is
+May import `services`, `store` and the rooms below. `app.task_kinds` lists the kinds of tasks. A task is
 leased, and heartbeats renew the lease. A failed task is retried with growing pauses, and finally given up.
 """
 
@@ -10,10 +10,10 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from limnos.app.task_kinds import KINDS, LONG
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_reconciliation import locations_refresh
-from limnos.services.upkeep.task_kinds import KINDS, LONG
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.activity.audit import EXPIRED_AT_ONCE, lines_expire
 from limnos.store.activity.reports import reports_expire
@@ -24,10 +24,10 @@ from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
 
 if TYPE_CHECKING:
+    from limnos.app.task_kinds import TaskKind, TaskOutcome
     from limnos.files import AllowedStorage
     from limnos.services.request.audit_lines import AuditLines
     from limnos.services.request.node_services import NodeServices
-    from limnos.services.upkeep.task_kinds import TaskKind, TaskOutcome
     from limnos.store.activity.tasks import LeasedTask
     from limnos.store.interface import Store
     from limnos.store.tx import Tx

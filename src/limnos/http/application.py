@@ -12,7 +12,6 @@ import time
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, cast
-from typing import Protocol as Interface
 
 from limnos.access.authentication import known_user
 from limnos.http.active_roles import ACTIVE_ROLES, active_roles_of, refuse_active_roles
@@ -21,21 +20,25 @@ from limnos.http.cors import VARY, allow_origin, is_preflight, preflight_fields
 from limnos.http.deadlines import Deadlines
 from limnos.http.head_admission import HeadAdmission
 from limnos.http.parameters import check_parameters
-from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.request import IS_GONE, Request
 from limnos.http.request_audit import NOBODY, TOO_MANY, audit_proof_of, audit_repeat, audit_response
 from limnos.http.response import Response
 from limnos.http.response_cache import ResponseCache, dependencies_of, key_of
-from limnos.http.routing import SHORT_BODY_BYTES
+from limnos.http.route_targets import (
+    UNKNOWN_ROUTE,
+    Protocol,
+    RouteTarget,
+    find_target,
+    refusal_response,
+    unknown_target,
+)
 from limnos.http.streamed_body import StreamedBody, StreamTruncated
 from limnos.http.throttle import CredentialThrottle
 from limnos.model.errors import (
     AuthenticationFailed,
     LimnosError,
-    NotFound,
     ServiceUnavailable,
     StateUnknown,
-    UnsupportedOperation,
 )
 from limnos.names.errors import InvalidName
 from limnos.services.identity.issuer_sign_in import sign_in
@@ -51,14 +54,11 @@ if TYPE_CHECKING:
     from limnos.http.request import Body, Receive
     from limnos.http.response import Answer
     from limnos.http.response_cache import CacheableRequest, CachedResponse, ResponseCacheKey
-    from limnos.http.routing import Route, RouteBodyKind, Router
-    from limnos.model.kinds import Kind
-    from limnos.names.path import Levels
+    from limnos.http.route_targets import Handler
+    from limnos.http.routing import Route
     from limnos.services.request.node_services import NodeServices
-    from limnos.services.request.request_scope import RequestScope
     from limnos.telemetry.request_log import RequestLog
 
-    Handler = Callable[[Request, Context], Awaitable[Response]]
     AsgiScope = MutableMapping[str, object]
     Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
 
@@ -69,71 +69,6 @@ BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 CACHED_ROUTES_MAX = 50_000
 CACHED_PATH_BYTES_MAX = 1_000
 log = get_logger("limnos.http")
-
-
-class Protocol(Interface):
-    """One protocol: its routes below a root, and its error bodies."""
-
-    name: str
-    router: Router[Handler]
-    anonymous: frozenset[str]
-    """Operations that need no credential: health, metrics, public configuration."""
-    # Optional attribute `takes_key`: if true, a token may also come in the header `x-api-key`.
-    # Optional attribute `narrows`: if true, every right is decided by the request view, so active roles are supported.
-
-    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
-        """Return the scope that a route's path names, and the kind and levels of an object below the catalog, if it
-        names one.
-        """
-        ...
-
-    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
-        """Return the protocol's response for an error."""
-        ...
-
-
-class _RouteTarget:
-    """The target of a path: the protocol, its route, the parameters."""
-
-    __slots__ = (
-        "anonymous",
-        "body_bytes_max",
-        "handler",
-        "key",
-        "keys",
-        "narrows",
-        "operation",
-        "params",
-        "protocol",
-        "route",
-        "seconds",
-        "takes",
-        "takes_key",
-    )
-
-    def __init__(
-        self,
-        protocol: Protocol,
-        operation: str,
-        route: Route[Handler] | None,
-        params: tuple[bytes, ...],
-        *,
-        body_bytes_max: int,
-    ) -> None:
-        self.protocol = protocol
-        self.operation = operation
-        self.key = (protocol.name, operation)
-        self.keys: dict[int, tuple[str, str, int]] = {}
-        """Metric keys by status."""
-        self.handler = None if route is None else route.handler
-        self.params = params
-        self.anonymous = route is None or operation in protocol.anonymous
-        self.seconds = None if route is None else route.deadline_s
-        self.body_bytes_max = min(SHORT_BODY_BYTES if route is None else route.body_limit, body_bytes_max)
-        self.route = route
-        self.takes: RouteBodyKind = "json" if route is None else route.takes
-        self.takes_key = getattr(protocol, "takes_key", False)
-        self.narrows = getattr(protocol, "narrows", False)
 
 
 class Application:
@@ -161,7 +96,7 @@ class Application:
         self.protocols = protocols
         self.body_bytes_max = body_bytes_max
         self.deadlines = Deadlines(request_timeout_s)
-        self._targets: dict[tuple[str, bytes], _RouteTarget] = {}
+        self._targets: dict[tuple[str, bytes], RouteTarget] = {}
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         """Serve one ASGI request, or the server's lifespan, which needs no work."""
@@ -286,7 +221,7 @@ class Application:
         task = None if at_once else self.watch(target.seconds)
         try:
             if target.handler is None:
-                raise _no_route(target)
+                raise unknown_target(target)
             if cached_response is not None and keeping is not None and await self._still_holds(cached_response):
                 return self.again(
                     cached_response, keeping.key, started, request_id=request_id, peer=peer, headers=headers
@@ -313,7 +248,7 @@ class Application:
                 self.deadlines.release(task)
         return self._finished(target, response, request)
 
-    def _check_head(self, target: _RouteTarget, request: Request, *, ctx: Context) -> None:
+    def _check_head(self, target: RouteTarget, request: Request, *, ctx: Context) -> None:
         """Check the request's head against the route, and prepare the context for the handler."""
         headers, route = request.headers, target.route
         if request.query_string and route is not None:
@@ -349,7 +284,7 @@ class Application:
         if self.request_log is not None:
             self.request_log.flush()
 
-    def _finished(self, target: _RouteTarget, response: Response, request: Request) -> Answer:
+    def _finished(self, target: RouteTarget, response: Response, request: Request) -> Answer:
         """Return the response with all headers.
 
         It is counted and logged now, or when the last piece of a stream is sent.
@@ -369,7 +304,7 @@ class Application:
         self._count(target, response, request, size)
         return status, sent, body if method != "HEAD" else b""
 
-    def _count(self, target: _RouteTarget, response: Response, request: Request, size: int) -> None:
+    def _count(self, target: RouteTarget, response: Response, request: Request, size: int) -> None:
         status, started = response.status, request.started
         key = target.keys.get(status)
         if key is None:
@@ -387,7 +322,7 @@ class Application:
             user = known_user(self.services.view, request.credential)
             audit_response(self.audit, request, status=status, user=user, anonymous=target.anonymous)
 
-    def _failed(self, error: BaseException, target: _RouteTarget, request: Request, ctx: Context | None) -> Response:
+    def _failed(self, error: BaseException, target: RouteTarget, request: Request, ctx: Context | None) -> Response:
         """Return the response for an error that is being handled.
 
         Raises a cancellation again unless the deadline caused it.
@@ -405,10 +340,10 @@ class Application:
         log.error("unexpected failure", operation=target.operation, request_id=request.id, exc_info=error)
         hidden = LimnosError(f"Something unexpected happened; tell your administrator the request id {request.id}")
         hidden.__cause__ = error
-        return _refusal_response(target, hidden, request.id)
+        return refusal_response(target, hidden, request.id)
 
     @staticmethod
-    async def _admit(target: _RouteTarget, request: Request, ctx: Context) -> None:
+    async def _admit(target: RouteTarget, request: Request, ctx: Context) -> None:
         """Refuse a caller who could do nothing with a long body, before it is read."""
         route = cast("Route[Handler]", target.route)
         scope, kind, name = target.protocol.place_of(route.path, request, ctx=ctx)
@@ -426,64 +361,34 @@ class Application:
         """Return the timeout configured for this route in seconds, or None."""
         return (self._targets.get((method, raw)) or self._route(method, raw)).seconds
 
-    def _too_late(self, target: _RouteTarget, ctx: Context | None) -> LimnosError:
+    def _too_late(self, target: RouteTarget, ctx: Context | None) -> LimnosError:
         """Return the error for a missed deadline. If a change was submitted to the store, its outcome is unknown."""
         late = f"Not done within {target.seconds or self.deadlines.seconds:g} s"
         if ctx is not None and ctx.submitted:
             return StateUnknown(f"{late}, and the change may have been made: look before you repeat it")
         return ServiceUnavailable(f"{late}, and nothing was changed: try again", retry_after_s=5)
 
-    def _told(self, target: _RouteTarget, error: LimnosError | InvalidName, request_id: str) -> Response:
-        response = _refusal_response(target, error, request_id)
+    def _told(self, target: RouteTarget, error: LimnosError | InvalidName, request_id: str) -> Response:
+        response = refusal_response(target, error, request_id)
         if response.status >= 500:
             context = getattr(error, "context", {})
             log.error("failed", operation=target.operation, request_id=request_id, error=str(error), **context)
         return response
 
-    def _route(self, method: str, raw: bytes) -> _RouteTarget:
+    def _route(self, method: str, raw: bytes) -> RouteTarget:
         """Find the target of a path, and cache it: it depends only on the path and the method."""
-        segments = raw.strip(b"/").split(b"/")
-        for protocol in self.protocols:
-            match = protocol.router.find(segments)
-            if match is None:
-                continue
-            routes, params = match
-            route = routes.get(method) or (routes.get("GET") if method == "HEAD" else None)
-            operation = "unknown-method" if route is None else route.operation
-            target = _RouteTarget(protocol, operation, route, params, body_bytes_max=self.body_bytes_max)
-            if len(raw) <= CACHED_PATH_BYTES_MAX:
-                if len(self._targets) >= CACHED_ROUTES_MAX:
-                    self._targets.clear()
-                self._targets[method, raw] = target
-            return target
-        return _RouteTarget(self._owner(segments), "unknown-route", None, (), body_bytes_max=self.body_bytes_max)
-
-    def _owner(self, segments: list[bytes]) -> Protocol:
-        """Return the protocol whose routes match most segments of an unknown path: the first of equals, the last for
-        none.
-        """
-        reached = [protocol.router.reach(segments) for protocol in self.protocols]
-        return self.protocols[reached.index(max(reached)) if any(reached) else -1]
-
-
-def _refusal_response(target: _RouteTarget, error: LimnosError | InvalidName, request_id: str) -> Response:
-    """Return the protocol's response for an error, with the message for the log."""
-    response = target.protocol.error(error, request_id=request_id, operation=target.operation)
-    if not response.reason:
-        response.reason = unescape_percent(str(hidden_metalake(error)))
-    return response
+        target = find_target(self.protocols, method, raw, body_bytes_max=self.body_bytes_max)
+        if target.operation != UNKNOWN_ROUTE and len(raw) <= CACHED_PATH_BYTES_MAX:
+            if len(self._targets) >= CACHED_ROUTES_MAX:
+                self._targets.clear()
+            self._targets[method, raw] = target
+        return target
 
 
 def _header_of_key(headers: dict[bytes, bytes]) -> bytes:
     """Return the header `x-api-key`, in which some clients send a token, as an Authorization header."""
     key = headers.get(b"x-api-key", b"")
     return b"Bearer " + key if key else b""
-
-
-def _no_route(target: _RouteTarget) -> LimnosError:
-    if target.operation == "unknown-method":
-        return UnsupportedOperation("This address exists, but not for this method")
-    return NotFound("No such address", kind="route")
 
 
 async def _lifespan(scope: AsgiScope, receive: Receive, send: Send) -> None:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-import types
 from typing import TYPE_CHECKING, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from limnos.http.admission_protocol import AdmissionProtocol
 from limnos.http.client_timeouts import ConnectionPhase
+from limnos.http.fast_path_exchange import FastPathExchange, resume_coroutine, return_answer
 from limnos.http.head_admission import HEAD_BYTES_MAX
 from limnos.http.response_cache import METHODS, dependencies_of, key_of
 from limnos.http.streamed_body import StreamTruncated
@@ -27,7 +27,7 @@ from limnos.telemetry.logs import get_logger
 from limnos.telemetry.request_ids import current_request_id, next_request_id
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Generator
+    from collections.abc import Coroutine
     from typing import Any
 
     from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
@@ -42,35 +42,6 @@ _METHODS: Final = {name.encode(): name for name in METHODS}
 CHUNKED: Final = (b"transfer-encoding", b"chunked")
 _IDLE, _HEAD, _BODY = ConnectionPhase.IDLE, ConnectionPhase.HEAD, ConnectionPhase.BODY
 log = get_logger("limnos.http")
-
-
-class _NullWaiter:
-    """Takes the place of the event by which uvicorn wakes an ASGI application: on the fast path there is none."""
-
-    @staticmethod
-    def set() -> None:
-        """Do nothing: no application waits."""
-
-
-class FastPathExchange:
-    """A request on the fast path and the state of its response, with the attributes that uvicorn's protocol expects."""
-
-    __slots__ = ("body", "disconnected", "headers", "keep_alive", "more_body", "response_complete", "task")
-
-    message_event = _NullWaiter
-
-    def __init__(self, headers: dict[bytes, bytes]) -> None:
-        self.headers = headers
-        self.body: bytes | bytearray = b""
-        self.more_body = True
-        self.disconnected = False
-        self.keep_alive = True
-        self.response_complete = False
-        self.task: asyncio.Task[None] | None = None
-
-    def is_gone(self) -> bool:
-        """Return whether the client has left."""
-        return self.disconnected
 
 
 class FreshnessCallback:
@@ -353,7 +324,7 @@ class FastPathProtocol(AdmissionProtocol):
                     if isinstance(ended.value[2], bytes):
                         self._write(exchange, ended.value)
                         return
-                    work = _return_answer(ended.value)
+                    work = return_answer(ended.value)
                 else:
                     work = self._resume(work, waits_for, application.seconds_of(method, path))
             exchange.task = self.loop.create_task(self._finish(exchange, work))
@@ -399,7 +370,7 @@ class FastPathProtocol(AdmissionProtocol):
         """Continue a coroutine that had to wait, in this task and until its deadline."""
         deadlines, task = self.application.deadlines, self.application.watch(seconds)
         try:
-            return await _resume_coroutine(work, waits_for)
+            return await resume_coroutine(work, waits_for)
         finally:
             deadlines.release(task)
 
@@ -462,23 +433,3 @@ class FastPathProtocol(AdmissionProtocol):
         if not exchange.keep_alive:
             self.transport.close()
         self.on_response_complete()
-
-
-async def _return_answer(answer: Answer) -> Answer:
-    return answer
-
-
-@types.coroutine
-def _resume_coroutine(work: Coroutine[Any, Any, Answer], waits_for: object) -> Generator[object, Any, Answer]:
-    """Continue a coroutine that was started outside a task and has to wait."""
-    try:
-        while True:
-            try:
-                sent = yield waits_for
-            except BaseException as error:  # noqa: BLE001 - a cancellation, too, is passed to the coroutine
-                waits_for = work.throw(error)
-            else:
-                waits_for = work.send(sent)
-    except StopIteration as ended:
-        answer: Answer = ended.value
-        return answer

@@ -41,8 +41,8 @@ from limnos.telemetry.metrics import Counter
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.http.routing import Route
     from limnos.services.request.context import Context
     from limnos.services.request.request_scope import RequestScope

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from limnos.config.settings import NamesSection
-from limnos.services.catalog import catalogs
+from limnos.services.catalog import catalog_checks
 from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
 from tests.http.lance.wire import declare, make_space
 
@@ -222,7 +222,7 @@ def test_vector_30_empty_segment_in_parent(node: DriverNode) -> None:
 
 def test_flat_catalogs_have_no_parents(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a catalog without nested namespaces, listing by parent is 405 with code 1006."""
-    monkeypatch.setitem(catalogs.PROVIDERS, "flat-provider", "RELATIONAL")
+    monkeypatch.setitem(catalog_checks.PROVIDERS, "flat-provider", "RELATIONAL")
     node.done("POST", f"{API}/lake/catalogs", {"name": "flat", "type": "relational", "provider": "flat-provider"})
 
     answer = node.get(f"{API}/lake/catalogs/flat/schemas?parentSchema=a")

@@ -24,9 +24,9 @@ from tests.http.iceberg.refusals import CALLERS, Row, own
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.http.routing import Route
     from limnos.services.request.context import Context
 

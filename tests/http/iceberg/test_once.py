@@ -11,10 +11,10 @@ from typing import NamedTuple
 import psycopg
 import pytest
 
+from limnos.app.task_kinds import PRUNE_OUTCOMES
 from limnos.http.iceberg.protocol import CATALOG_ROUTES, KEYED
 from limnos.model.uuids import new_uuid
 from limnos.services.request.idempotency_replay import KEY_QUEUE
-from limnos.services.upkeep.task_kinds import PRUNE_OUTCOMES
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import (
     ROOT,

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from limnos.access.actions import Action
+from limnos.app.task_kinds import KINDS
 from limnos.files import allow_everything
 from limnos.formats.audit_files import DAY_MS
 from limnos.model.errors import PermissionDenied
@@ -19,7 +20,6 @@ from limnos.model.permits import upkeep_permit
 from limnos.services.activity.audit import audit_read
 from limnos.services.activity.audit_exports import EXPORT_AUDIT, AuditExport, audit_export
 from limnos.services.request.task_context import TaskContext
-from limnos.services.upkeep.task_kinds import KINDS
 from limnos.store.activity.audit import AuditFilter, lines_expire
 from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk

@@ -7,7 +7,8 @@ import pytest
 from limnos.model.errors import AlreadyExists, BadRequest, InUse, LimnosError, NotEmpty, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
-from limnos.services.catalog.catalogs import catalog_alter, catalog_create, catalog_drop, catalog_enable, catalog_test
+from limnos.services.catalog.catalog_checks import catalog_test
+from limnos.services.catalog.catalogs import catalog_alter, catalog_create, catalog_drop, catalog_enable
 from limnos.services.request.property_edits import PropertyEdits
 from tests.inprocess import LAKE, add_catalog
 from tests.services.conftest import ServiceDesk

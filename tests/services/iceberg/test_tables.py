@@ -12,7 +12,8 @@ from limnos.formats.iceberg.create import new_table
 from limnos.model.errors import PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import GrantCondition, Privilege
-from limnos.services.iceberg.tables import table_create, table_register, table_stage
+from limnos.services.iceberg.registrations import table_register
+from limnos.services.iceberg.tables import table_create, table_stage
 from limnos.services.identity.grants import PrivilegeRequest, roles_give
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.roles import role_create

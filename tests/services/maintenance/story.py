@@ -375,8 +375,8 @@ class _Task:
     """A leased task for a round that the story begins by itself."""
 
     def __init__(self, node: DriverNode) -> None:
+        from limnos.app.task_kinds import KINDS
         from limnos.services.maintenance.task import MAINTAIN_TABLES
-        from limnos.services.upkeep.task_kinds import KINDS
 
         self.id, self.payload, self.attempts = 1, "{}", 0
         self.kind = KINDS[MAINTAIN_TABLES]

@@ -7,9 +7,9 @@ import json
 import msgspec
 import pytest
 
+from limnos.app.task_kinds import KINDS
 from limnos.services.maintenance import assessing
 from limnos.services.maintenance.assessing import AssessmentPosition
-from limnos.services.upkeep.task_kinds import KINDS
 from limnos.store.activity.maintenance import checkpoints_of
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire

@@ -6,12 +6,12 @@ from uuid import uuid4
 
 import pytest
 
+from limnos.app.task_kinds import KINDS, PRUNE_RUNS, RUNS_AT_ONCE
 from limnos.files import allow_everything
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.task_context import TaskContext
 from limnos.services.runs.pipelines import pipeline_put
 from limnos.services.runs.runs import RunBegin, run_finish, run_start
-from limnos.services.upkeep.task_kinds import KINDS, PRUNE_RUNS, RUNS_AT_ONCE
 from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
 

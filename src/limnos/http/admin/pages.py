@@ -21,8 +21,8 @@ from limnos.http.routing import Route
 from limnos.model.errors import NotFound
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 _TITLE: Final = f"Limnos {__version__}: one governed tree of names for lakehouse data."

@@ -21,9 +21,9 @@ from limnos.http.scopes import scope_of_path
 from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.http.routing import Route
     from limnos.model.errors import LimnosError
     from limnos.model.kinds import Kind

@@ -16,8 +16,8 @@ from limnos.telemetry import metrics
 
 if TYPE_CHECKING:
     from limnos.access.authentication import Authenticator
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 _METRICS = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")

@@ -16,9 +16,9 @@ from limnos.http.routing import Route, Router
 from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.model.errors import LimnosError
     from limnos.model.kinds import Kind
     from limnos.names.errors import InvalidName

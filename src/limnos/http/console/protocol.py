@@ -25,9 +25,9 @@ from limnos.http.routing import Route, Router
 from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.console.page_requests import ConsoleRoute
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.model.errors import LimnosError
     from limnos.model.kinds import Kind
     from limnos.names.errors import InvalidName

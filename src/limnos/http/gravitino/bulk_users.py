@@ -20,9 +20,9 @@ from limnos.services.identity import users
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 ITEMS_MAX: Final = 100

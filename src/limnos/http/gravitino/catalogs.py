@@ -18,7 +18,7 @@ from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
 from limnos.model.errors import AuthenticationFailed, IllegalName, LimnosError, NotFound, PermissionDenied
 from limnos.names.errors import InvalidName
-from limnos.services.catalog import catalogs
+from limnos.services.catalog import catalog_checks, catalogs
 from limnos.services.request.browsing import catalog_names
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
@@ -26,7 +26,7 @@ from limnos.services.request.request_scope import RequestScope
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 
@@ -71,7 +71,7 @@ async def connection_test(request: Request, ctx: Context, body: CatalogCreate) -
     (metalake,) = names_of(request)
 
     async def test() -> None:
-        await catalogs.catalog_test(
+        await catalog_checks.catalog_test(
             ctx,
             metalake=metalake,
             name=body.name,
@@ -90,7 +90,7 @@ async def catalog_test(request: Request, ctx: Context) -> Response:
     metalake, name = names_of(request)
     data = await request.body()
     edits = edits_of(Request.decode(data, EntityUpdates).updates) if data.strip() else PropertyEdits()
-    test = catalogs.catalog_test_edited(ctx, metalake=metalake, name=name, edits=edits)
+    test = catalog_checks.catalog_test_edited(ctx, metalake=metalake, name=name, edits=edits)
     return await _test_response(
         test, f"Failed to operate catalog(s) [{name}] operation [TEST] under metalake [{metalake}]"
     )

@@ -15,9 +15,9 @@ from limnos.http.routing import Route
 from limnos.services.vending import credentials
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 _LOCATION = b"current-location-name"

@@ -27,9 +27,9 @@ from limnos.services.catalog import filesets
 from limnos.services.catalog.filesets import UNKNOWN, FilesetRequest
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 _TYPES = {"managed": False, "external": True}

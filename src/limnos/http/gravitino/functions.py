@@ -21,9 +21,9 @@ from limnos.services.lookup import namespace_objects
 from limnos.services.sqlpp.definitions import stored_functions as functions
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 

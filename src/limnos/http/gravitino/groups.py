@@ -18,9 +18,9 @@ from limnos.model.kinds import Kind
 from limnos.services.identity import users
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 

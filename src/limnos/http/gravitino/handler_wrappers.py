@@ -20,8 +20,8 @@ from limnos.names.percent import unquote_form, unquote_once_if_encoded
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator
 
-    from limnos.http.application import Handler
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 _VERSION = re.compile(rb"application/vnd\.gravitino\.v(\d+)\+json")

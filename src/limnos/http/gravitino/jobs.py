@@ -21,9 +21,9 @@ from limnos.services.runs.job_templates import KIND, TemplateRequest
 from limnos.services.runs.jobs import JobView
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
     from limnos.services.runs.run_access import RunView
 

@@ -31,9 +31,9 @@ from limnos.services.catalog import models
 from limnos.services.catalog.models import VersionEdits
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 ONE_VERSION, ONE_ALIAS = "{model}/versions/{version}", "{model}/aliases/{alias}"

@@ -23,9 +23,9 @@ from limnos.services.identity import owners
 from limnos.services.lookup.securables import parse_kind
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 _KINDS = {"user": Kind.USER, "group": Kind.GROUP}

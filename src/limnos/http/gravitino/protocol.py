@@ -35,9 +35,9 @@ from limnos.http.routing import Router
 from limnos.http.scopes import scope_of_path
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.model.errors import LimnosError
     from limnos.model.kinds import Kind
     from limnos.names.errors import InvalidName

@@ -39,9 +39,9 @@ from limnos.services.request.table_formats import is_sourced
 from limnos.services.upkeep.cascades import namespace_drop_all
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.names.logical import LogicalCodec
     from limnos.names.path import Levels
     from limnos.services.request.context import Context

@@ -14,9 +14,9 @@ from limnos.http.routing import Route
 from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 # Clients refuse a server whose version is below their own: 1.3.1 is the newest release whose calls are served here,

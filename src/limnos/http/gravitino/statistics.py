@@ -19,9 +19,9 @@ from limnos.model.statistics import PartitionRange
 from limnos.services.governance import statistics
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 

@@ -63,9 +63,9 @@ from limnos.services.request.table_formats import ICEBERG, LANCE, SOURCE, format
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
-    from limnos.http.application import Handler
     from limnos.http.gravitino.namespace_objects import SchemaPath
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.model.entities import MetadataDocument
     from limnos.names.path import Levels
     from limnos.services.lance.table_description import TableDescription

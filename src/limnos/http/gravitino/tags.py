@@ -22,9 +22,9 @@ from limnos.services.governance.tag_values import TagValuePair, tag_record
 from limnos.services.lookup import metalake_objects
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 

@@ -24,9 +24,9 @@ from limnos.services.lookup import namespace_objects
 from limnos.services.request.table_formats import is_sourced
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.model.entities import Node
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView

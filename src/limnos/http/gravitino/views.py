@@ -47,9 +47,9 @@ from limnos.services.request.table_formats import is_federated
 
 if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.model.entities import MetadataDocument, Node
     from limnos.names.logical import LogicalCodec
     from limnos.names.path import Levels

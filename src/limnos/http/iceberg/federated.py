@@ -18,9 +18,9 @@ from limnos.services.request.table_formats import ExternalCatalogError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.http.routing import Route
     from limnos.services.request.context import Context
 

@@ -17,8 +17,8 @@ from limnos.services.request.request_view import RequestView
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.http.routing import Route
     from limnos.services.request.context import Context
 

@@ -29,9 +29,9 @@ from limnos.http.routing import ANY_BODY_BYTES, Route, Router
 from limnos.model.kinds import Kind
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.model.errors import LimnosError
     from limnos.names.errors import InvalidName
     from limnos.names.path import Levels

@@ -39,7 +39,7 @@ from limnos.names import iceberg
 from limnos.names.path import check_part
 from limnos.services.catalog import tables
 from limnos.services.catalog.scan_modes import table_scan_mode
-from limnos.services.iceberg import commits, reports, restricted_tables
+from limnos.services.iceberg import commits, registrations, reports, restricted_tables
 from limnos.services.iceberg import tables as iceberg_tables
 from limnos.services.iceberg.dataset_fence import lock_proof_of
 from limnos.services.request.cache_validity import cache_validity_of
@@ -294,7 +294,7 @@ async def table_register(request: Request, ctx: Context) -> Response:
     scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), RegisterTable)
     namespace, name = levels_of(params[0]), check_part(body.name)
-    loaded_table = await iceberg_tables.table_register(
+    loaded_table = await registrations.table_register(
         ctx, scope, namespace=namespace, name=name, metadata_location=body.metadata_location, overwrite=body.overwrite
     )
     return await created_response(

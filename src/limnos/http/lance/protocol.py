@@ -21,9 +21,9 @@ from limnos.model.kinds import Kind
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from limnos.http.application import Handler
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.http.route_targets import Handler
     from limnos.names.errors import InvalidName
     from limnos.names.path import Levels
     from limnos.services.request.context import Context

@@ -13,8 +13,8 @@ from limnos.http.routing import Route
 from limnos.model.errors import UnsupportedOperation
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 _ENTERPRISE = "only LanceDB Enterprise does it"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from limnos.pipeline.compound_shapes import ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.declaration import (
     AllowedChanges,
     DeclaredSource,
@@ -24,7 +25,7 @@ from limnos.pipeline.keys.sources import SOURCE
 from limnos.pipeline.keys.steps import STEP, StepDraft
 from limnos.pipeline.problems import nearest_word
 from limnos.pipeline.reads import RUN_PARAMETERS
-from limnos.pipeline.shapes import ListOf, MapOf, NodeSite, ProblemNotes, Record, RecordKey, TableName, Values
+from limnos.pipeline.shapes import NodeSite, ProblemNotes, TableName, Values
 
 SESSION = "spark"
 """A function's argument of this name receives the session."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import datetime as dt
 
+from limnos.pipeline.compound_shapes import Cases, Record, RecordKey
 from limnos.pipeline.declaration import Parameter, ParameterType, Scalar
 from limnos.pipeline.keys.shared import TEXT
-from limnos.pipeline.shapes import AnyScalar, Cases, Choice, NodeSite, Record, RecordKey, Values
+from limnos.pipeline.shapes import AnyScalar, Choice, NodeSite, Values
 
 
 def _parameter(values: Values, site: NodeSite) -> Parameter:

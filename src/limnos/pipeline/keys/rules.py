@@ -9,22 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from limnos.pipeline.compound_shapes import Cases, Record, RecordKey
 from limnos.pipeline.declaration import Expectation, ExpectationAction, RuleKind, SourcePosition
 from limnos.pipeline.keys.shared import COLUMNS, SQL, TEXT
-from limnos.pipeline.shapes import (
-    Boolean,
-    Cases,
-    Choice,
-    Duration,
-    NodeSite,
-    Record,
-    RecordKey,
-    RowShare,
-    TableName,
-    Text,
-    Values,
-    WholeNumber,
-)
+from limnos.pipeline.shapes import Boolean, Choice, Duration, NodeSite, RowShare, TableName, Text, Values, WholeNumber
 from limnos.pipeline.yaml import MapNode, ScalarNode, YamlNode
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from limnos.pipeline.compound_shapes import ListOf, MapOf
 from limnos.pipeline.directory import FunctionArgument
-from limnos.pipeline.shapes import AnyScalar, ListOf, MapOf, NodeSite, Text
+from limnos.pipeline.shapes import AnyScalar, NodeSite, Text
 
 WORD = Text(
     word="a name",

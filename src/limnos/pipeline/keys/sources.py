@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from limnos.pipeline.compound_shapes import Cases, Record, RecordKey
 from limnos.pipeline.declaration import Files, Jdbc, MalformedRowPolicy, PythonSource, SourceKind, Stream, TableSource
 from limnos.pipeline.keys.shared import ENVIRONMENT, FUNCTION, OPTIONS, SQL, TEXT, pairs, require_function
-from limnos.pipeline.shapes import Cases, Choice, NodeSite, Record, RecordKey, TableName, Text, Values, WholeNumber
+from limnos.pipeline.shapes import Choice, NodeSite, TableName, Text, Values, WholeNumber
 
 SUFFIXES: Mapping[str, str] = {
     ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet",

@@ -9,24 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from limnos.pipeline.compound_shapes import Cases, ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.declaration import AllowedChanges, DeclaredColumn, Load, PythonStep, SourcePosition, Sql, StepBody
 from limnos.pipeline.directory import FunctionArgument
 from limnos.pipeline.keys.rules import RULE
 from limnos.pipeline.keys.shared import COLUMNS, FUNCTION, OPTIONS, ORDER, SQL, TEXT, TRANSFORM, WORD, require_function
 from limnos.pipeline.keys.writes import WRITE
-from limnos.pipeline.shapes import (
-    Boolean,
-    Cases,
-    ListOf,
-    MapOf,
-    NodeSite,
-    ProblemNotes,
-    Record,
-    RecordKey,
-    TableName,
-    Text,
-    Values,
-)
+from limnos.pipeline.shapes import Boolean, NodeSite, ProblemNotes, TableName, Text, Values
 from limnos.pipeline.yaml import MapNode, ScalarNode, YamlNode
 
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from limnos.pipeline.compound_shapes import Cases, Record, RecordKey
 from limnos.pipeline.declaration import WriteDeclaration, WriteMode
 from limnos.pipeline.keys.shared import COLUMNS, SQL, TEXT
-from limnos.pipeline.shapes import Boolean, Cases, Choice, NodeSite, ProblemNotes, Record, RecordKey, Values
+from limnos.pipeline.shapes import Boolean, Choice, NodeSite, ProblemNotes, Values
 from limnos.pipeline.yaml import ScalarNode, YamlNode
 
 _KEYS = RecordKey(

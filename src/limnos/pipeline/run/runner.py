@@ -9,20 +9,19 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from limnos.client.errors import ClientError, ConflictError, DeniedError, NoSpaceError, NotFoundError, UnavailableError
 from limnos.pipeline.context import StepContext, branch_name
-from limnos.pipeline.failures import DataBroken, OutputGone, StepAway, StepDenied, StepError, StepFailed
-from limnos.pipeline.rights import grants_lacking_now
+from limnos.pipeline.failures import DataBroken, StepAway, StepError
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.attempt import AttemptWork, StepEngine
 from limnos.pipeline.run.commit import MovedOutput, PublishResult, publish, tell_lineage
 from limnos.pipeline.run.events import Listener, ProgressBoard, RunEvent, TaskProgress, ignore_event
+from limnos.pipeline.run.failure_reasons import end_reason_of, error_text, explain_failure, missing_grants
 from limnos.pipeline.run.heartbeat import HeartbeatThread, superseded_message
-from limnos.pipeline.run.outputs import find_gone
 from limnos.pipeline.run.refs import clear_branches
 from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.retries import RetryPolicy
@@ -97,7 +96,7 @@ class AttemptRunner:
                 ended = self._end(
                     "held",
                     EndReason.DENIED,
-                    message=f"{error.message}{self._grants(self._steps)}. {self._how_to_publish()}",
+                    message=f"{error.message}{missing_grants(self.client, self.work, self._steps)}. {self._how_to_publish()}",
                 )
             except NoSpaceError as error:
                 ended = self._end(
@@ -172,7 +171,7 @@ class AttemptRunner:
             raise
         except StepError as failure:
             self.stop.check()  # a cancelled step has not failed
-            explained = self._explained(step, failure)
+            explained = explain_failure(self.client, self.work, step, outcomes=self._outcomes, error=failure)
             self._record(name, "failed", message=explained.message)
             self._tell(name, "failed", began=began, message=explained.message)
             raise explained from failure
@@ -195,26 +194,6 @@ class AttemptRunner:
                     raise
                 logger.info("step %s: %s; it is run again when the server is there", step.name, error.message)
                 self.patience.until_there(self.client.whoami)
-
-    def _explained(self, step: StepDeclaration, error: StepError) -> StepError:
-        """Return a clearer error if a table of the step was dropped or renamed; Spark only reports missing files."""
-        if not isinstance(error, StepFailed):
-            return error
-        branches = [
-            branch
-            for name in self.work.needs[step.name]
-            if name in self._outcomes
-            for branch in self._outcomes[name].branches
-        ]
-        written = tables_of(self.work.pipeline, step)
-        try:
-            levels = find_gone(
-                self.client, self.work.outputs, written=written, branches=branches, message=error.message
-            )
-        except ClientError as failure:
-            logger.debug("nobody can tell what became of the tables of step %s: %s", step.name, failure)
-            return error
-        return OutputGone(f"{'; '.join(levels)} ({error.message})") if levels else error
 
     def _context(self, again: int) -> StepContext:
         work = self.work
@@ -363,11 +342,13 @@ class AttemptRunner:
         for error in failed.values():
             if not isinstance(error, (StepError, ClientError)):
                 raise error
-        words = "; ".join(f"{name}: {_error_text(error)}" for name, error in failed.items())
-        why = _why(list(failed.values()))
+        words = "; ".join(f"{name}: {error_text(error)}" for name, error in failed.items())
+        why = end_reason_of(list(failed.values()))
         if why is EndReason.AWAY:
             return self._away(next(iter(failed.values())))
-        if why in (EndReason.CODE, EndReason.DENIED, EndReason.MOVED) and (grants := self._grants(failed)):
+        if why in (EndReason.CODE, EndReason.DENIED, EndReason.MOVED) and (
+            grants := missing_grants(self.client, self.work, failed)
+        ):
             # A table that is no longer visible is reported as missing.
             why, words = EndReason.DENIED, words + grants
         if why is EndReason.MOVED:
@@ -377,18 +358,6 @@ class AttemptRunner:
                 message=f"{words.rstrip('.')}. nothing was published; start a new run, which makes it again",
             )
         return self._end("failed", why, message=f"{words.rstrip('.')}. {self._how_to_go_on()}")
-
-    def _grants(self, names: Iterable[str]) -> str:
-        """Return the missing grants for these steps as text; empty if none is missing or the server cannot tell."""
-        written = [table for name in names for table in tables_of(self.work.pipeline, self._steps[name])]
-        read = [pin.table for pin in self.work.pins.values() if pin.table is not None]
-        results = [self._steps[each].table for name in names for each in self.work.needs[name] if each in self._steps]
-        try:
-            lines = grants_lacking_now(self.client, read=[*read, *results], written=written)
-        except ClientError as error:
-            logger.debug("nobody can tell which rights lack: %s", error)
-            return ""
-        return "".join(f"; `{line}`" if line.startswith("limnos ") else f"; {line}" for line in lines)
 
     def _stopped(self, error: BaseException) -> RunResult:
         self.engine.halt()
@@ -407,7 +376,7 @@ class AttemptRunner:
 
     def _away(self, error: BaseException) -> RunResult:
         """Return the result for an unreachable server: the end cannot be recorded, and the lease expires."""
-        message = f"{_error_text(error)}. When it is back: `limnos pipeline show {self.work.run}` says whether it was published"
+        message = f"{error_text(error)}. When it is back: `limnos pipeline show {self.work.run}` says whether it was published"
         return self._ended(
             "lost", EndReason.AWAY, message=f"{message}, `limnos pipeline resume {self.work.run}` goes on"
         )
@@ -463,24 +432,7 @@ class AttemptRunner:
         self.patience.on(lambda: clear_branches(self.client, tables, run=self.work.run))
 
 
-def _error_text(error: BaseException) -> str:
-    return str(getattr(error, "message", "") or error)
-
-
 def _left_s(tasks: TaskProgress, *, seconds: float) -> float | None:
     """Estimate the seconds left by the share of done tasks; None below 5 %."""
     share = tasks.done / tasks.total if tasks.total else 0.0
     return seconds * (1 - share) / share if share >= 0.05 else None
-
-
-def _why(errors: list[BaseException]) -> EndReason:
-    """Choose the reason to report if several steps failed: code before data, because broken code may break data."""
-    if any(isinstance(error, (StepAway, UnavailableError)) and not isinstance(error, NoSpaceError) for error in errors):
-        return EndReason.AWAY
-    if any(isinstance(error, (StepDenied, DeniedError)) for error in errors):
-        return EndReason.DENIED
-    if any(isinstance(error, OutputGone) for error in errors):
-        return EndReason.MOVED
-    if all(isinstance(error, DataBroken) for error in errors):
-        return EndReason.DATA
-    return EndReason.CODE

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
-from uuid import uuid4
 
 import msgspec
 
@@ -17,58 +16,34 @@ from limnos.access.filters import list_filter
 from limnos.files import STORAGE
 from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
-from limnos.model.errors import AlreadyExists, BadRequest, InUse
+from limnos.model.errors import AlreadyExists, InUse
 from limnos.model.kinds import (
-    FILESET_PROVIDER,
-    GENERIC_PROVIDER,
-    ICEBERG_PROVIDER,
-    MESSAGING_PROVIDER,
-    MODEL_PROVIDER,
     SOURCE_PROVIDERS,
     Kind,
 )
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
 from limnos.services.catalog.catalog_backends import check_backend, check_edited_backend
+from limnos.services.catalog.catalog_checks import _refuse_other_address, catalog_check, check_storage
 from limnos.services.catalog.nested_namespaces import refuse_nesting_change
 from limnos.services.catalog.scan_modes import check_scan_mode
 from limnos.services.federation.sources import SOURCES
-from limnos.services.request.catalog_properties import catalog_mask, check_unmasked, is_secret
-from limnos.services.request.catalog_storage import WAREHOUSE, check_locations, check_server_location, stated_locations
+from limnos.services.request.catalog_properties import catalog_mask, check_unmasked
 from limnos.services.request.catalog_traits import check_nested, is_nested
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.secret_sealing import SealingKeys
 from limnos.services.request.table_formats import is_sourced
 from limnos.services.storage.catalog_locations import catalog_locations_claim
-from limnos.sources.vending import check_credential_issuers
 from limnos.view.cache_miss import for_each, require_fact, require_facts
 from limnos.view.keys import listing_key, name_key, node_key
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
     from limnos.services.request.defaults import RequestDefaults
     from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
-
-PROVIDERS = {
-    ICEBERG_PROVIDER: "RELATIONAL",
-    GENERIC_PROVIDER: "RELATIONAL",
-    FILESET_PROVIDER: "FILE",
-    MODEL_PROVIDER: "ML",
-    MESSAGING_PROVIDER: "STREAM",
-    **SOURCE_PROVIDERS,
-}
-"""The supported providers, with the catalog type of each."""
-_TYPES = {"FILESET": "FILE", "MODEL": "ML", "MESSAGING": "STREAM"}
-"""Gravitino's names of catalog types, where they differ from ours."""
-_ADDRESSES = ("bootstrap.servers", "jdbc-url", "oauth2-server-uri", "uri")
-"""Properties with the address of an external system, to which the server sends a catalog's secrets."""
-_BUILT_IN = {"FILE": FILESET_PROVIDER, "ML": MODEL_PROVIDER, "STREAM": MESSAGING_PROVIDER}
-"""The default provider of a catalog type."""
 
 
 class CatalogCreate(msgspec.Struct, frozen=True):
@@ -148,150 +123,6 @@ def catalogs_list(request_view: RequestView) -> list[Node]:
         "list[Node]", require_facts(request_view.view, [node_key(node_id) for node_id in ids], zone=metalake_id)
     )
     return for_each(nodes, lambda node: _catalog_for_caller(request_view, node))
-
-
-def catalog_check(
-    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], defaults: RequestDefaults, metalake: str,
-    catalog_id: int | None = 0,
-) -> CatalogRecord:  # fmt: skip
-    """Check the fields of a new catalog, and return its record.
-
-    Args:
-        name: The catalog's name.
-        catalog_type: Gravitino's catalog type, in any case; None for the provider's.
-        provider: The provider; None for the default of the type.
-        properties: The catalog's properties.
-        defaults: The server's settings.
-        metalake: The name of the metalake.
-        catalog_id: As for `check_storage`.
-
-    Raises:
-        BadRequest: A field is invalid, or the server does not allow it.
-        InvalidName: The name is not allowed.
-    """
-    check_catalog_name(name)
-    requested = None if catalog_type is None else _TYPES.get(catalog_type.upper(), catalog_type.upper())
-    provider = provider or _BUILT_IN.get(requested or "")
-    if provider is None or provider not in PROVIDERS:
-        served = ", ".join(PROVIDERS)
-        raise BadRequest(f"Provider {provider} of catalog {name} is not served: use one of {served}")
-    expected = PROVIDERS[provider]
-    if requested not in (None, expected):
-        words = {current: word.lower() for word, current in _TYPES.items()}
-        text = words.get(expected, expected.lower())
-        raise BadRequest(f"A catalog of provider {provider} has type {text}, not {catalog_type}")
-    check_unmasked(properties)
-    check_nested(properties)
-    check_scan_mode(properties)
-    check_storage(properties, defaults, metalake=metalake, provider=provider, catalog_id=catalog_id)
-    return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
-
-
-def check_storage(
-    properties: Mapping[str, str],
-    defaults: RequestDefaults,
-    *,
-    metalake: str,
-    provider: str = "",
-    catalog_id: int | None = 0,
-) -> None:
-    """Check the properties that say where a catalog's files are and how they are reached.
-
-    Args:
-        properties: The catalog's properties.
-        defaults: The server's settings.
-        metalake: The name of the metalake.
-        provider: The catalog's provider.
-        catalog_id: The catalog whose directory in the server's warehouse they may name: 0 for none, None for any.
-
-    Raises:
-        BadRequest: A property is invalid, or the server does not allow it.
-    """
-    defaults.storages.check(properties, metalake=metalake)
-    for location in stated_locations(properties, provider=provider):
-        check_server_location(location, defaults.warehouse, catalog_id=catalog_id)
-    check_locations(properties, defaults.storages.allowed(properties, defaults.allowed), provider=provider)
-    check_credential_issuers(properties)
-
-
-async def catalog_test(
-    ctx: Context, *, metalake: str, name: str, catalog_type: str | None, provider: str | None,
-    properties: dict[str, str],
-) -> None:  # fmt: skip
-    """Check that a catalog with these properties could be created, without creating it.
-
-    Raises what `catalog_create` raises, and ServiceUnavailable or StorageFailed if the warehouse does not answer.
-    """
-
-    def decide(request_view: RequestView) -> None:
-        request_view.require_in_use()
-        request_view.require(Action.CATALOG_CREATE, request_view.settled.outer)
-        if (
-            require_fact(request_view.view, name_key(request_view.metalake.id, "catalog", name), zone=request_view.zone)
-            is not None
-        ):
-            raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
-
-    await ctx.read(RequestScope(metalake), decide)
-    record = catalog_check(
-        name=name, catalog_type=catalog_type, provider=provider, properties=properties,
-        defaults=ctx.services.defaults, metalake=metalake,
-    )  # fmt: skip
-    check_backend(record.provider, record.properties)
-    if record.provider in SOURCE_PROVIDERS:
-        SOURCES.of(ctx.services).check(record.provider, record.properties)
-        await SOURCES.of(ctx.services).check_connection(record.provider, record.properties)
-    else:
-        await _probe_warehouse(ctx, record.properties)
-
-
-async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: PropertyEdits) -> None:
-    """Check that a catalog works, or that it would work with the edits; nothing is written.
-
-    Raises as `catalog_test`.
-    """
-    if edits.name is not None:
-        check_catalog_name(edits.name)
-    check_unmasked(edits.sets)
-    action = Action.CATALOG_LOAD if edits == PropertyEdits() else Action.CATALOG_ALTER
-
-    def read(request_view: RequestView) -> tuple[CatalogRecord, int]:
-        request_view.require(action, request_view.settled.outer)
-        request_view.require_in_use()
-        return request_view.catalog_record, request_view.catalog.id
-
-    record, catalog_id = await ctx.read(RequestScope(metalake, name), read)
-    record = replace(record, properties=ctx.services.defaults.storages.keys.opened(record.properties))
-    properties = edits.over(record.properties)
-    if record.provider in SOURCE_PROVIDERS:
-        _refuse_other_address(record, properties, edits=edits)
-        SOURCES.of(ctx.services).check(record.provider, properties)
-        await SOURCES.of(ctx.services).check_connection(record.provider, properties)
-        return
-    check_edited_backend(record.provider, properties, edited=edits.sets)
-    check_storage(properties, ctx.services.defaults, metalake=metalake, catalog_id=catalog_id)
-    await _probe_warehouse(ctx, properties)
-
-
-def _refuse_other_address(record: CatalogRecord, properties: Mapping[str, str], *, edits: PropertyEdits) -> None:
-    """Refuse to send a stored secret to a new address.
-
-    A caller who changes an address must repeat the secrets, which proves that the caller knows them. Raises BadRequest.
-    """
-    moved = sorted(key for key in _ADDRESSES if properties.get(key) != record.properties.get(key))
-    names = sorted(key for key in properties if is_secret(key) and key not in edits.sets)
-    if moved and names:
-        raise BadRequest(
-            f"Property {moved[0]} says to whom this server shows {', '.join(names)}: change it together with that, saying the secret again"
-        )
-
-
-async def _probe_warehouse(ctx: Context, properties: Mapping[str, str]) -> None:
-    """Look for a file that does not exist in the warehouse: any answer shows that the connection works."""
-    warehouse = properties.get(WAREHOUSE) or ctx.services.defaults.warehouse
-    await ctx.services.files.exists(
-        f"{warehouse.rstrip('/')}/{uuid4().hex}", ctx.services.defaults.storages.usable(properties)
-    )
 
 
 async def catalog_create(

@@ -35,9 +35,10 @@ from limnos.model.records import (
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_part
 from limnos.names.path import check_catalog_name
-from limnos.services.catalog.catalogs import catalog_check
-from limnos.services.iceberg import tables as iceberg_tables
+from limnos.services.catalog.catalog_checks import catalog_check
 from limnos.services.iceberg import views as iceberg_views
+from limnos.services.iceberg.registrations import table_read_registered
+from limnos.services.iceberg.tables import new_data_paths
 from limnos.services.request.catalog_storage import PROVIDERS_WITH_WAREHOUSE, WAREHOUSE, catalog_storage_within
 from limnos.services.request.table_formats import ICEBERG, LANCE
 from limnos.services.storage.namespace_locations import check_new_location
@@ -151,11 +152,9 @@ async def _table(ctx: Context, checked_record: CheckedRecord, *, place: CatalogS
         )
     paths: tuple[str, ...] = ()
     if message.format == ICEBERG:
-        document, metadata = await iceberg_tables.table_read_registered(
-            ctx, place, metadata_location=pointer.metadata_location
-        )
+        document, metadata = await table_read_registered(ctx, place, metadata_location=pointer.metadata_location)
         _check_uuid(document, pointer.uuid)
-        paths = iceberg_tables.new_data_paths(metadata, before=None, place=place)
+        paths = new_data_paths(metadata, before=None, place=place)
     else:
         document = MetadataDocument(0, 1, pointer.uuid, place.normal_location(pointer.location, ""), "", b"{}")
     rest = records_pb2.TableRecord()

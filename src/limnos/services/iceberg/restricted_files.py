@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from limnos.files import delete_directory, store_for
 from limnos.model.errors import LimnosError
 from limnos.services.request.catalog_storage import RESTRICTED_READS_DIRECTORY
-from limnos.store.objects.nodes import catalogs_read
+from limnos.store.objects.catalogs import catalogs_read
 from limnos.store.objects.restricted_reads import ENDED_AT_ONCE
 from limnos.telemetry.logs import get_logger
 

@@ -16,27 +16,15 @@ from limnos.files import check_size, is_local, is_within, normalise
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.offloaded import CreateTerms
-from limnos.model.entities import MetadataDocument, Node
-from limnos.model.errors import (
-    AlreadyExists,
-    BadRequest,
-    CommitConflict,
-    MissingFile,
-    OutsideRoots,
-    ServiceUnavailable,
-)
+from limnos.model.entities import MetadataDocument
+from limnos.model.errors import AlreadyExists, BadRequest, MissingFile, OutsideRoots
 from limnos.model.kinds import Kind
 from limnos.model.object_errors import name_taken_error
 from limnos.model.records import CatalogRecord
-from limnos.model.storage_locations import LocationKind
 from limnos.model.uuids import new_uuid
-from limnos.services.catalog.tables import NewTable, TableCreate, new_table_of, table_find, table_insert
-from limnos.services.iceberg.dataset_fence import check_dataset_commit, dataset_guard_of
-from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots
-from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
-from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
+from limnos.services.catalog.tables import NewTable, TableCreate, new_table_of, table_insert
+from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.table_formats import ICEBERG, is_sourced
-from limnos.services.storage.location_claims import location_move, locations_claim, locations_lock
 from limnos.services.vending.credentials import new_table_credentials
 
 if TYPE_CHECKING:
@@ -45,13 +33,11 @@ if TYPE_CHECKING:
     from limnos.formats.iceberg.json_types import Json
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
-    from limnos.services.iceberg.dataset_fence import DatasetGuard
     from limnos.services.request.context import Context
     from limnos.services.request.offloaded_work import WorkOffloader
     from limnos.services.request.request_scope import RequestScope
     from limnos.services.request.request_view import RequestView
     from limnos.services.vending.credentials import VendedCredentials
-    from limnos.store.tx import Tx
 
 
 class TableRequest(NamedTuple):
@@ -80,17 +66,6 @@ class NewMetadata(NamedTuple):
 def new_metadata_of(parts: list[bytes]) -> NewMetadata:
     """Decode the result of offloaded work: outline, bytes, compressed bytes."""
     return NewMetadata(msgspec.json.decode(parts[0]), *parts[1:])
-
-
-class TableReplace(msgspec.Struct, frozen=True):
-    """Point an existing table at another metadata file (register with overwrite)."""
-
-    table: Node
-    document: MetadataDocument
-    expected: int
-    removed: frozenset[int] = frozenset()
-    """The snapshots of the table that the other metadata does not have."""
-    data_paths: tuple[str, ...] = ()
 
 
 def _now_ms() -> int:
@@ -255,11 +230,11 @@ async def table_make(
 
     async with ctx.services.files.written(document.metadata_location, data, catalog.properties, first=True):
         first = draft.command(name, document, data_paths=paths)
-        metadata_document = await _insert_table(ctx, scope, decide, (*namespace, name), first=first)
+        metadata_document = await insert_table(ctx, scope, decide, (*namespace, name), first=first)
     return metadata_document, catalog
 
 
-async def _insert_table(
+async def insert_table(
     ctx: Context, scope: RequestScope, decide: Callable[[RequestView], Permit[TableCreate]], path: Levels, *,
     first: Permit[TableCreate] | None = None,
 ) -> MetadataDocument:  # fmt: skip
@@ -382,102 +357,6 @@ def _directory(metadata: Json, before: Json | None) -> str:
     )
 
 
-async def table_register(
-    ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, metadata_location: str, overwrite: bool
-) -> tuple[MetadataDocument, CatalogRecord]:
-    """Create a table from an existing metadata file; with `overwrite` point an existing table at it.
-
-    Raises NotFound, AlreadyExists, CommitConflict, BadRequest, OutsideRoots, MissingFile, PermissionDenied.
-    """
-
-    def look(request_view: RequestView) -> tuple[CatalogStorage, MetadataDocument | None, DatasetGuard | None]:
-        node, chain = request_view.find((*namespace, name), Kind.TABLE)
-        if node is not None and node.kind is Kind.TABLE and overwrite:
-            request_view.require_in_use()
-            if not request_view.decide(Action.TABLE_DROP, chain).allowed:
-                request_view.require(Action.TABLE_REGISTER, chain[1:])  # the same words as for a free name
-            request_view.require(Action.TABLE_DROP, chain)
-            guard, _ = dataset_guard_of(request_view, node, chain=chain, path=(*namespace, name))
-            return catalog_storage_of(request_view), request_view.document(node.id), guard
-        return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).place, None, None
-
-    place, replaced, guard = await ctx.read(scope, look)
-    document, metadata = await table_read_registered(ctx, place, metadata_location=metadata_location)
-    paths = new_data_paths(metadata, before=None, place=place)
-    if replaced is not None:
-        document = msgspec.structs.replace(document, node_id=replaced.node_id, version=replaced.version + 1)
-        if guard is not None:
-            check_dataset_commit(guard, None, before=iceberg_metadata.decode(replaced.body), after=metadata)
-
-    def decide(request_view: RequestView) -> Permit[TableCreate]:
-        return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).command(
-            name, document, data_paths=paths
-        )
-
-    def decide_again(request_view: RequestView) -> Permit[TableReplace]:
-        node, _, decision = table_find(request_view, namespace, name, Action.TABLE_DROP)
-        current = request_view.document(node.id)
-        if replaced is not None and (node.id != replaced.node_id or (guard is not None and current != replaced)):
-            raise CommitConflict("The table was changed meanwhile: read it again and retry")
-        after = msgspec.structs.replace(document, node_id=node.id, version=current.version + 1)
-        keeps = ctx.services.defaults.keep_pinned
-        removed = removed_snapshots(current.body, after.body) if keeps else frozenset()
-        return request_view.permit(TableReplace(node, after, current.version, removed, paths), decision)
-
-    if replaced is None:
-        return await _insert_table(ctx, scope, decide, (*namespace, name)), place.catalog
-    return await ctx.write(scope, decide_again, table_replace), place.catalog
-
-
-async def table_read_registered(
-    ctx: Context, place: CatalogStorage, *, metadata_location: str
-) -> tuple[MetadataDocument, Json]:
-    """Read an existing metadata file as the document of a new table. Raises OutsideRoots, BadRequest, MissingFile."""
-    place.check(metadata_location)
-    data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
-    whole = await add_metadata_scheme(ctx.services.offloader, await _registrable_table(ctx, data))
-    metadata = whole.metadata
-    document = MetadataDocument(
-        node_id=0, version=1, uuid=cast("str", metadata["table-uuid"]),
-        location=place.normal_location(cast("str", metadata["location"]), ""),
-        metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
-        body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
-    )  # fmt: skip
-    return document, metadata
-
-
 def latest_time(ctx: Context) -> int:
     """Return the latest timestamp allowed in metadata from others, in milliseconds since 1970."""
     return ctx.services.store.time.now_ms() + ctx.services.defaults.clock_ahead_ms
-
-
-async def _registrable_table(ctx: Context, data: bytes) -> NewMetadata:
-    """Check a metadata file, and add a uuid if it has none."""
-    uuid, latest_ms = new_uuid(_now_ms()), latest_time(ctx)
-    if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
-        return new_metadata_of(
-            await ctx.services.offloader.do("iceberg-register", data, b"%b %d" % (uuid.encode(), latest_ms))
-        )
-    metadata = iceberg_metadata.decode(data)
-    iceberg_metadata.check_registrable(metadata, latest_ms=latest_ms)
-    return NewMetadata(iceberg_metadata.with_uuid(metadata, uuid))
-
-
-def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
-    """Replace the table's document."""
-    command = permit.command
-    node = tx.nodes.confirm(command.table)
-    tx.protection.refuse(node)
-    if tx.orphan_files.is_removing(node.id):
-        raise ServiceUnavailable("Orphan files of the table are being deleted: try again in some minutes")
-    locations_lock(tx, documents=(command.document,), locations=command.data_paths)
-    if not tx.documents.swap(command.document, expected=command.expected):
-        tx.stale()
-    pins_check(tx, command.table.id, removed=command.removed)
-    location_move(tx, LocationKind.TABLE, owner_id=node.id, catalog_id=permit.zone, location=command.document.location)
-    if command.data_paths:
-        locations_claim(
-            tx, LocationKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths
-        )
-    tx.nodes.committed(node)
-    return command.document

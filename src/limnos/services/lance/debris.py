@@ -16,7 +16,7 @@ from limnos.formats.lance_debris import AgedFile, ReferenceSearch, sort_files
 from limnos.model.errors import LimnosError
 from limnos.services.lance.purges import OWN
 from limnos.services.request.table_formats import LANCE
-from limnos.store.objects.nodes import catalog_of, catalog_read
+from limnos.store.objects.catalogs import catalog_of, catalog_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 

@@ -19,7 +19,7 @@ from limnos.model.storage_locations import ROOTS, LocationClaim, LocationKind
 from limnos.services.request.location_rules import find_conflicting_claims, relation_of
 from limnos.services.storage.catalog_locations import catalog_locations
 from limnos.services.storage.location_claims import rivals_near
-from limnos.store.objects.nodes import catalogs_read
+from limnos.store.objects.catalogs import catalogs_read
 from limnos.store.objects.storage_locations import conflicts_read
 from limnos.telemetry.logs import get_logger
 

@@ -23,7 +23,7 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import LimnosError, MissingFile
 from limnos.services.storage.location_claims import rivals_of
 from limnos.store.faults import PURGE_POINT, fault_point
-from limnos.store.objects.nodes import catalog_read
+from limnos.store.objects.catalogs import catalog_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from limnos.services.lance.debris import debris_run
 from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload
 from limnos.services.storage.location_claims import rivals_of
 from limnos.services.storage.purges import PURGE, PurgePayload
-from limnos.store.objects.nodes import catalogs_read
+from limnos.store.objects.catalogs import catalogs_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 

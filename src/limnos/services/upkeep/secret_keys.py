@@ -21,7 +21,7 @@ from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.secret_sealing import SealingKeys, is_unsealed_secret
 from limnos.store.activity.webhooks import SECRET_PROPERTY, webhook_secrets_read
-from limnos.store.objects.nodes import catalog_records_read
+from limnos.store.objects.catalogs import catalog_records_read
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:

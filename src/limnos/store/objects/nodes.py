@@ -16,7 +16,7 @@ import msgspec
 from limnos.model.entities import Listing, Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotEmpty, StalePermit
 from limnos.model.kinds import KINDS, Kind
-from limnos.model.records import NODE_RECORDS, CatalogRecord, encode
+from limnos.model.records import NODE_RECORDS, encode
 from limnos.names.folding import fold
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.owners import OwnerWrites
@@ -419,33 +419,3 @@ class NodeWrites:
 
     def _stamp(self) -> dict[str, str | int]:
         return {"actor": self.tx.actor, "now": self.tx.now_ms, "revision": self.tx.revision}
-
-
-CATALOGS_PLACED = Sql("SELECT id, parent_id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
-CATALOGS = Sql("SELECT id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
-ANY_RECORD = Sql("SELECT record FROM node WHERE id = :id")
-ANY_ZONE = Sql("SELECT zone FROM node WHERE id = :id AND format = :format")
-
-
-def catalog_of(tx: StoreTransaction, node_id: int, *, node_format: str) -> int | None:
-    """Read the id of the catalog in which a node lies or lay. None for a node of another format."""
-    rows = tx.rows(ANY_ZONE, {"id": node_id, "format": node_format})
-    return int(rows[0][0]) if rows else None
-
-
-def catalog_read(tx: StoreTransaction, catalog_id: int) -> CatalogRecord | None:
-    """Read a catalog's record, also of a dropped one; None if it never existed."""
-    rows = tx.rows(ANY_RECORD, {"id": catalog_id})
-    return CatalogRecord.read(rows[0][0]) if rows else None
-
-
-def catalog_records_read() -> Load[list[tuple[int, int, CatalogRecord]]]:
-    """Read every live catalog of the store: its id, its metalake's id, and its record."""
-    rows = yield CATALOGS_PLACED, {"kind": int(Kind.CATALOG)}
-    return [(row[0], row[1], CatalogRecord.read(row[2])) for row in rows]
-
-
-def catalogs_read(tx: StoreTransaction) -> list[tuple[int, CatalogRecord]]:
-    """Read every live catalog of the store, inside the transaction: its id and its record."""
-    rows = tx.rows(CATALOGS, {"kind": int(Kind.CATALOG)})
-    return [(row[0], CatalogRecord.read(row[1])) for row in rows]

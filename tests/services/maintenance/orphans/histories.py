@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from limnos.app.task_kinds import KINDS
 from limnos.services.maintenance.orphans import rounds
 from limnos.services.maintenance.orphans.rounds import OrphanRound
 from limnos.services.maintenance.orphans.task import REMOVE_ORPHANS
-from limnos.services.upkeep.task_kinds import KINDS
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire
 from tests.services.maintenance.histories import DAY_MS, HistoryTable, MovedClock, set_clock

@@ -20,7 +20,7 @@ from limnos.services.activity import audit, audit_exports
 from limnos.store.activity.audit import AuditFilter
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.model.audit import AuditedDecision, AuditRecord
     from limnos.services.request.context import Context
 

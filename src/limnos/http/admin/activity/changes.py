@@ -17,8 +17,8 @@ from limnos.services.activity.feed import LIMIT_MAX, WAIT_S_MAX, changes_read
 from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.services.lookup.change_publishing import PublishedChange
     from limnos.services.request.context import Context
 

@@ -14,8 +14,8 @@ from limnos.http.times import instant
 from limnos.services.runs import jobs
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 

@@ -31,8 +31,8 @@ from limnos.services.activity.lineage_graph import (
 )
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.services.activity.lineage_graph import LineageGraphPart
     from limnos.services.request.context import Context
 

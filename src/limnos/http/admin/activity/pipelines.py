@@ -22,7 +22,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs import pipelines, run_lists
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
     from limnos.services.runs.pipelines import PipelineVersion
 

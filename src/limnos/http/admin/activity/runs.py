@@ -25,7 +25,7 @@ from limnos.services.runs import run_lists, runners, runs
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.model.runs import PipelineRun
     from limnos.services.request.context import Context
     from limnos.services.runs.run_access import RunView

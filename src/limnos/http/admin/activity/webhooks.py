@@ -17,7 +17,7 @@ from limnos.http.times import instant
 from limnos.services.activity import webhooks
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.model.entities import Webhook
     from limnos.services.request.context import Context
 

@@ -18,8 +18,8 @@ from limnos.services.catalog.children import CHILD_KINDS, PAGE_MAX, ChildrenRequ
 from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.model.kinds import Kind
     from limnos.names.path import Levels
     from limnos.services.catalog.children import ChildObject

@@ -19,7 +19,7 @@ from limnos.services.catalog import nesting
 from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.services.catalog.nesting import PlannedRename
     from limnos.services.catalog.nesting_steps import NestingProgress
     from limnos.services.request.context import Context

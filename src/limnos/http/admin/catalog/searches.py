@@ -17,8 +17,8 @@ from limnos.services.search.questions import question_of
 from limnos.services.search.searches import LIMIT_MAX, search
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
     from limnos.services.search.searches import SearchHit
 

@@ -17,8 +17,8 @@ from limnos.services.iceberg.reports import catalog_require
 from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 SNAPSHOTS = ("current", "all")

@@ -32,7 +32,7 @@ from limnos.services.transactions.transactions import OPERATIONS_MAX, transactio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.model.entities import MetadataDocument
     from limnos.services.request.context import Context
     from limnos.services.transactions.operations import TransactionOperation

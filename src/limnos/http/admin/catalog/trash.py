@@ -20,7 +20,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.upkeep import trash
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
 

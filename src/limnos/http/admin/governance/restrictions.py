@@ -20,7 +20,7 @@ from limnos.services.governance.restrictions import RestrictionPrincipals, Restr
 from limnos.services.lookup.securables import parse_kind
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 _PATH = "/api/limnos/v1/metalakes/{m}/objects/{type}/{fullName}/restrictions"

@@ -20,7 +20,7 @@ from limnos.services.lookup.definer_rights import check_view_chain
 from limnos.services.lookup.securables import parse_kind
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 

@@ -13,8 +13,8 @@ from limnos.model.errors import UnsupportedOperation
 from limnos.services.identity.console_sessions import code_create
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 

@@ -16,7 +16,7 @@ from limnos.services.identity import groups
 from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 

@@ -17,7 +17,7 @@ from limnos.model.errors import BadRequest
 from limnos.services.identity import logins
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 NO_STORE: Final = ((b"cache-control", b"no-store"),)

@@ -18,7 +18,7 @@ from limnos.model.errors import NotFound
 from limnos.services.identity import service_accounts
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.model.entities import Token
     from limnos.services.request.context import Context
 

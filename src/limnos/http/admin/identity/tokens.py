@@ -17,7 +17,7 @@ from limnos.model.errors import BadRequest, NotFound
 from limnos.services.identity import tokens
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.model.entities import Token
     from limnos.services.request.context import Context
 

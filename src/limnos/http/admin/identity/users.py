@@ -14,7 +14,7 @@ from limnos.http.routing import Route
 from limnos.services.identity import users
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 

@@ -24,7 +24,7 @@ from limnos.services.maintenance.orphans.reports import ORPHAN_STATES
 from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.services.maintenance.orphans.reports import OrphanReport
     from limnos.services.maintenance.reports import PolicyReport, TableFinding, TableOperation, TableReport
     from limnos.services.request.context import Context

@@ -15,8 +15,8 @@ from limnos.services.upkeep import secret_keys
 from limnos.services.vending import storage_checks
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
     from limnos.services.upkeep.secret_keys import KeyInventory
 

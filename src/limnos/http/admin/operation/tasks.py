@@ -18,8 +18,8 @@ from limnos.model.errors import BadRequest
 from limnos.services.upkeep import tasks
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
     from limnos.http.request import Request
+    from limnos.http.route_targets import Handler
     from limnos.model.entities import TaskRow
     from limnos.services.request.context import Context
 

@@ -7,9 +7,9 @@ import asyncio
 import msgspec
 import pytest
 
+from limnos.app.task_kinds import KINDS, TRIES_PASSING, TaskKind, TaskOutcome, typed_runner
 from limnos.model.errors import BadRequest, ServiceUnavailable, StorageFailed
 from limnos.services.request.task_context import TaskContext
-from limnos.services.upkeep.task_kinds import KINDS, TRIES_PASSING, TaskKind, TaskOutcome, typed_runner
 
 ONCE = TaskKind("once", lambda work, text: asyncio.sleep(0, TaskOutcome()), tries=3)
 AGAIN = ONCE._replace(name="again", every_s=60.0)

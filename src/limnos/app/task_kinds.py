@@ -1,7 +1,8 @@
 """Task kinds: for each kind of task its payload, its function, how often it is tried, and its lease.
 
-May import the rooms below. Kinds are declared only here; the code that runs tasks knows none by name. A task runs
-beside requests, on some node, at least once. Its function must tolerate being killed anywhere and begun again.
+May import `services`, `store` and the rooms below. Kinds are declared only here; the code that runs tasks knows none
+by name. A task runs beside requests, on some node, at least once. Its function must tolerate a kill at any point, and
+a new start.
 """
 
 from __future__ import annotations
@@ -123,18 +124,18 @@ async def _purge_lance(work: TaskContext, payload: LancePurgePayload) -> TaskOut
 
 
 async def _clean(work: TaskContext, payload: JanitorPayload) -> TaskOutcome:
-    told_next, names = await janitor_run(work, payload)
-    return TaskOutcome(f"took away {len(names)}", msgspec.json.encode(told_next).decode())
+    next_payload, names = await janitor_run(work, payload)
+    return TaskOutcome(f"took away {len(names)}", msgspec.json.encode(next_payload).decode())
 
 
 async def _free_places(work: TaskContext, payload: ReleasedLocations) -> TaskOutcome:
-    told_next, result = await released_free(work, payload)
-    return TaskOutcome(result, msgspec.json.encode(told_next).decode())
+    next_payload, result = await released_free(work, payload)
+    return TaskOutcome(result, msgspec.json.encode(next_payload).decode())
 
 
 async def _assess(work: TaskContext, payload: AssessmentPosition) -> TaskOutcome:
-    told_next, result = await assess_run(work, payload)
-    return TaskOutcome(result, msgspec.json.encode(told_next).decode())
+    next_payload, result = await assess_run(work, payload)
+    return TaskOutcome(result, msgspec.json.encode(next_payload).decode())
 
 
 async def _expire_snapshots(work: TaskContext, payload: OperationPayload) -> TaskOutcome:
@@ -143,8 +144,8 @@ async def _expire_snapshots(work: TaskContext, payload: OperationPayload) -> Tas
 
 
 async def _maintain(work: TaskContext, payload: MaintenancePosition) -> TaskOutcome:
-    told_next, result = await maintain_run(work, payload)
-    return TaskOutcome(result, msgspec.json.encode(told_next).decode())
+    next_payload, result = await maintain_run(work, payload)
+    return TaskOutcome(result, msgspec.json.encode(next_payload).decode())
 
 
 async def _check_orphans(work: TaskContext, payload: OperationPayload) -> TaskOutcome:
@@ -162,8 +163,8 @@ async def _export_audit(work: TaskContext, payload: AuditExport) -> TaskOutcome:
 
 
 async def _export_audit_days(work: TaskContext, payload: AuditDays) -> TaskOutcome:
-    told_next, result = await days_run(work, payload)
-    return TaskOutcome(result, msgspec.json.encode(told_next).decode())
+    next_payload, result = await days_run(work, payload)
+    return TaskOutcome(result, msgspec.json.encode(next_payload).decode())
 
 
 async def _purge_fileset(work: TaskContext, payload: FilesetPurgePayload) -> TaskOutcome:

@@ -1,0 +1,66 @@
+"""One request on the fast path: its state beside uvicorn's protocol, and how its coroutine continues in a task.
+
+May import `response` for types alone. It must not know the parser, a route or the application.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import types
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine, Generator
+    from typing import Any
+
+    from limnos.http.response import Answer
+
+
+class _NullWaiter:
+    """Takes the place of the event by which uvicorn wakes an ASGI application: on the fast path there is none."""
+
+    @staticmethod
+    def set() -> None:
+        """Do nothing: no application waits."""
+
+
+class FastPathExchange:
+    """A request on the fast path and the state of its response, with the attributes that uvicorn's protocol expects."""
+
+    __slots__ = ("body", "disconnected", "headers", "keep_alive", "more_body", "response_complete", "task")
+
+    message_event = _NullWaiter
+
+    def __init__(self, headers: dict[bytes, bytes]) -> None:
+        self.headers = headers
+        self.body: bytes | bytearray = b""
+        self.more_body = True
+        self.disconnected = False
+        self.keep_alive = True
+        self.response_complete = False
+        self.task: asyncio.Task[None] | None = None
+
+    def is_gone(self) -> bool:
+        """Return whether the client has left."""
+        return self.disconnected
+
+
+async def return_answer(answer: Answer) -> Answer:
+    """Return an answer that exists already, where a coroutine is expected."""
+    return answer
+
+
+@types.coroutine
+def resume_coroutine(work: Coroutine[Any, Any, Answer], waits_for: object) -> Generator[object, Any, Answer]:
+    """Continue a coroutine that was started outside a task and has to wait."""
+    try:
+        while True:
+            try:
+                sent = yield waits_for
+            except BaseException as error:  # noqa: BLE001 - a cancellation, too, is passed to the coroutine
+                waits_for = work.throw(error)
+            else:
+                waits_for = work.send(sent)
+    except StopIteration as ended:
+        answer: Answer = ended.value
+        return answer

@@ -1,0 +1,74 @@
+"""Reasons for the failure of a run: which reason is reported, and what a user can do about it.
+
+Job: turn the errors of steps into an `EndReason` and into words. May import `client` and this room; it must not know
+Spark, nor change anything at the server.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from limnos.client.errors import ClientError, DeniedError, NoSpaceError, UnavailableError
+from limnos.pipeline.failures import DataBroken, OutputGone, StepAway, StepDenied, StepError, StepFailed
+from limnos.pipeline.rights import grants_lacking_now
+from limnos.pipeline.run.attempt import AttemptWork
+from limnos.pipeline.run.outputs import find_gone
+from limnos.pipeline.run.result import EndReason
+from limnos.pipeline.side_tables import tables_of
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+    from limnos.pipeline.declaration import StepDeclaration
+    from limnos.pipeline.outcomes import StepOutcome
+
+logger = logging.getLogger(__name__)
+
+
+def error_text(error: BaseException) -> str:
+    """Return the message of an error of this room or the client, or the text of any other."""
+    return str(getattr(error, "message", "") or error)
+
+
+def end_reason_of(errors: list[BaseException]) -> EndReason:
+    """Choose the reason to report if several steps failed: code before data, because broken code may break data."""
+    if any(isinstance(error, (StepAway, UnavailableError)) and not isinstance(error, NoSpaceError) for error in errors):
+        return EndReason.AWAY
+    if any(isinstance(error, (StepDenied, DeniedError)) for error in errors):
+        return EndReason.DENIED
+    if any(isinstance(error, OutputGone) for error in errors):
+        return EndReason.MOVED
+    if all(isinstance(error, DataBroken) for error in errors):
+        return EndReason.DATA
+    return EndReason.CODE
+
+
+def missing_grants(client: Client, work: AttemptWork, names: Iterable[str]) -> str:
+    """Return the missing grants for these steps as text; empty if none is missing or the server cannot tell."""
+    steps = {step.name: step for step in work.steps}
+    written = [table for name in names for table in tables_of(work.pipeline, steps[name])]
+    read = [pin.table for pin in work.pins.values() if pin.table is not None]
+    results = [steps[each].table for name in names for each in work.needs[name] if each in steps]
+    try:
+        lines = grants_lacking_now(client, read=[*read, *results], written=written)
+    except ClientError as error:
+        logger.debug("nobody can tell which rights lack: %s", error)
+        return ""
+    return "".join(f"; `{line}`" if line.startswith("limnos ") else f"; {line}" for line in lines)
+
+
+def explain_failure(
+    client: Client, work: AttemptWork, step: StepDeclaration, *, outcomes: Mapping[str, StepOutcome], error: StepError
+) -> StepError:
+    """Return a clearer error if a table of the step was dropped or renamed; Spark only reports missing files."""
+    if not isinstance(error, StepFailed):
+        return error
+    branches = [branch for name in work.needs[step.name] if name in outcomes for branch in outcomes[name].branches]
+    written = tables_of(work.pipeline, step)
+    try:
+        levels = find_gone(client, work.outputs, written=written, branches=branches, message=error.message)
+    except ClientError as failure:
+        logger.debug("nobody can tell what became of the tables of step %s: %s", step.name, failure)
+        return error
+    return OutputGone(f"{'; '.join(levels)} ({error.message})") if levels else error

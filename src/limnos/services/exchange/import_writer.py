@@ -1,0 +1,260 @@
+"""Import writer: new ids, references, rows and storage locations of one batch of an import.
+
+May import the rooms below. Runs inside a transaction, on records that were checked before. It must not know what a kind
+of record contains: `import_rows` has a method for each.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
+
+from limnos.access.principal_names import ascii_skeleton, check_new_name, check_principal_name
+from limnos.formats.exchange.messages import millis
+from limnos.model.errors import BadRequest
+from limnos.model.kind_table import name_space_of
+from limnos.model.kinds import TABLE_FORMATS, Kind, ZoneKind
+from limnos.model.records import CatalogRecord, FilesetRecord, encode
+from limnos.model.storage_locations import LocationKind
+from limnos.names.folding import fold
+from limnos.names.path import PARTS_MAX
+from limnos.services.exchange.import_checks import with_record_number
+from limnos.services.request.table_formats import LANCE
+from limnos.services.storage.catalog_locations import catalog_locations_claim
+from limnos.services.storage.location_claims import location_claim, locations_claim, locations_lock
+from limnos.store.exchange import imports
+from limnos.store.exchange.imports import ImportedObject, MetalakeImport
+from limnos.store.objects.fileset_locations import PUT as PLACE_PUT
+from limnos.store.objects.fileset_locations import fileset_location_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
+    from limnos.model.proto.limnos.v1.schema_pb2 import AuditInfo
+    from limnos.model.records import NodeRecord
+    from limnos.services.exchange.import_checks import CheckedRecord
+    from limnos.store.sql import Params, Sql, Value
+    from limnos.store.tx import Tx
+
+_DEFINE: Final = ("principal", "metalake", "catalog", "namespace", "table", "entity", "role")
+"""The kinds of records that define an object."""
+
+
+def defined_id(record: ExportRecord) -> int | None:
+    """Return the id of the object that a record defines, as in the file; None for other records."""
+    word = record.WhichOneof("record")
+    return cast("int", getattr(record, word).id) if word in _DEFINE else None
+
+
+def named_ids(record: ExportRecord) -> Iterator[int]:
+    """Yield the ids to which a record refers, as in the file."""
+    word = record.WhichOneof("record") or ""
+    message = getattr(record, word)
+    for field in ("parent_id", "namespace_id", "catalog_id", "metalake_id", "role_id", "object_id", "from_id", "to_id", "model_id", "table_id", "pipeline_id"):  # fmt: skip
+        if field in message.DESCRIPTOR.fields_by_name:
+            yield getattr(message, field)
+    for field in ("to_ids", "except_ids"):
+        if field in message.DESCRIPTOR.fields_by_name:
+            yield from getattr(message, field)
+    yield record.owner_id
+    if word == "entity" and message.WhichOneof("rest") == "view":
+        yield message.view.writer_id
+
+
+class ImportWriter:
+    """The new objects and rows of one batch of an import, and the progress of the import."""
+
+    def __init__(self, tx: Tx, metalake_import: MetalakeImport, *, separator: str, warehouse: str) -> None:
+        self._tx = tx
+        self._progress = metalake_import
+        self._separator = separator
+        self._refs: dict[int, ImportedObject] = {}
+        self._new_objects: dict[int, ImportedObject] = {}
+        self._ids: dict[int, int] = {}
+        self._rows_by_statement: dict[Sql, list[Params]] = {}
+        self._numbers: dict[int, int] = {}
+        """The record's number of each new object, by its new id."""
+        self._warehouse = warehouse
+        self._located: list[tuple[ImportedObject, CheckedRecord]] = []
+        """New objects that have locations."""
+
+    def _assign_ids(self, records: Sequence[CheckedRecord]) -> None:
+        """Assign an id to each new object: its own, or a new one. Raises BadRequest."""
+        for ready in records:
+            old = defined_id(ready.record)
+            if old is None:
+                continue
+            if not 0 < old < 1 << 53:
+                raise BadRequest(f"Record {ready.number}: {old} is no id: ids are from 1 to {(1 << 53) - 1}")
+            if old in self._ids:
+                raise BadRequest(f"Record {ready.number}: there was an object with id {old} before")
+            self._ids[old] = ready.number
+        known = self._tx.imports.refs(self._progress.id, self._ids)
+        for old in known:
+            raise BadRequest(f"Record {self._ids[old]}: there was an object with id {old} before")
+        if not self._ids:
+            return
+        numbers = self._ids
+        if self._progress.keeps:
+            self._keep_ids(numbers)
+            self._ids = {old: old for old in numbers}
+        else:
+            self._ids = dict(zip(numbers, self._tx.session.next_ids(len(numbers)), strict=True))
+        self._numbers = {new: numbers[old] for old, new in self._ids.items()}
+
+    def _keep_ids(self, numbers: Mapping[int, int]) -> None:
+        count = self._tx.imports.taken(list(numbers))
+        if count is not None:
+            raise BadRequest(
+                f"Record {numbers[count]}: id {count} is or was something else's in this store, and ids are never used twice: import with --ids map"
+            )
+        self._tx.session.pass_ids(max(numbers))
+
+    def _define(
+        self, old: int, kind: Kind, *, catalog_id: int = 0, depth: int = 0, provider: str = "", nests: bool = False
+    ) -> ImportedObject:
+        new_id = self._ids[old]
+        ref = ImportedObject(new_id, kind, new_id if kind is Kind.CATALOG else catalog_id, depth, provider, nests)
+        self._refs[old] = self._new_objects[old] = ref
+        return ref
+
+    def _define_below(self, old: int, kind: Kind, *, above: ImportedObject) -> ImportedObject:
+        if above.depth >= PARTS_MAX:
+            raise BadRequest(f"it lies deeper than {PARTS_MAX} levels")
+        return self._define(
+            old, kind, catalog_id=above.catalog_id, depth=above.depth + 1, provider=above.provider, nests=above.nests
+        )
+
+    def _find_parent(self, catalog_id: int, parent_id: int | None) -> ImportedObject:
+        catalog = self._require(catalog_id, Kind.CATALOG)
+        above = catalog if parent_id is None else self._require(parent_id, Kind.NAMESPACE, Kind.CATALOG)
+        if above.catalog_id != catalog.new_id:
+            raise BadRequest(f"it lies in {parent_id}, which lies in another catalog than {catalog_id}")
+        return above
+
+    def _require(self, old: int, *kinds: Kind) -> ImportedObject:
+        imported_object = self._refs.get(old)
+        if imported_object is None:
+            raise BadRequest(
+                f"it names {old}, which no record before it defines: that is missing in the file, comes later, or the two lie in each other"
+            )
+        if kinds and imported_object.kind not in kinds:
+            raise BadRequest(
+                f"it names {old} as a {' or '.join(kind.word for kind in kinds)}, which is a {imported_object.kind.word}"
+            )
+        return imported_object
+
+    def _zone(self, ref: ImportedObject) -> int:
+        return ref.catalog_id if ref.kind.home is ZoneKind.CATALOG else self._progress.metalake_id
+
+    def _check_name(self, name: str, kind: Kind, *, statement: Sql) -> None:
+        """Check the name of a new user, group or role; `statement` inserts the rows to compare with.
+
+        Raises BadRequest.
+        """
+        check_principal_name(name, kind)
+        known: list[str] = []
+        if ascii_skeleton(name) is not None:
+            waiting = [
+                row for row in self._rows_by_statement.get(statement, ()) if row.get("kind", int(kind)) == int(kind)
+            ]
+            stored = self._tx.roles.names if kind is Kind.ROLE else partial(self._tx.principals.names, kind=kind)
+            known = [*stored(self._progress.metalake_id), *(str(row["name"]) for row in waiting)]
+        check_new_name(name, kind, known=known)
+
+    def _add_node(
+        self, ready: CheckedRecord, new: ImportedObject, *, parent_id: int, name: str, audit: AuditInfo
+    ) -> None:
+        stored = cast("NodeRecord", ready.stored)
+        table_format = TABLE_FORMATS.get(new.provider, "") if new.kind is Kind.TABLE else ready.record.entity.format
+        self._add_row(imports.NODE, {
+            "id": new.new_id, "zone": self._zone(new), "parent": parent_id, "kind": int(new.kind), "space": name_space_of(new.kind, new.provider),
+            "name": name, "folded": fold(name), "format": table_format, "implicit": ready.record.implicit, "record": encode(stored), **self._audit_columns(audit),
+        })  # fmt: skip
+        if isinstance(stored, FilesetRecord):
+            for row in fileset_location_rows(new.new_id, stored.locations.values(), managed=not stored.external):
+                self._add_row(PLACE_PUT, row)
+        self._set_owner(ready.record, new.new_id)
+        if ready.document is not None or isinstance(stored, (CatalogRecord, FilesetRecord)):
+            self._located.append((new, ready))
+
+    def _set_owner(self, record: ExportRecord, new_id: int) -> None:
+        if record.owner_id:
+            owner = self._require(record.owner_id, Kind.USER, Kind.GROUP)
+            self._add_row(imports.OWNER, {"id": new_id, "principal": owner.new_id})
+
+    def _audit_columns(self, audit: AuditInfo) -> dict[str, Value]:
+        """Return the audit columns of a record; without a creator, the importing user counts as creator."""
+        changed = millis(audit.last_modified_time) if audit.HasField("last_modified_time") else None
+        return {
+            "created_by": audit.creator or self._tx.actor, "created_at": millis(audit.create_time) or self._tx.now_ms,
+            "modified_by": audit.last_modifier if audit.HasField("last_modifier") else None, "modified_at": changed,
+        }  # fmt: skip
+
+    def _add_row(self, statement: Sql, row: Params) -> None:
+        self._rows_by_statement.setdefault(statement, []).append(row)
+
+    def _insert_unique(self, statement: Sql, row: Params, *, what: str) -> None:
+        """Insert a row at once, which must be the only one with its key. Raises BadRequest."""
+        if not self._tx.count(statement, row):
+            raise BadRequest(f"{what} stands in a record before it")
+
+    def _write_rows(self) -> None:
+        """Write the collected rows. A duplicate name is reported with the later record's number."""
+        for statement, rows in self._rows_by_statement.items():
+            self._tx.imports.many(statement, rows)
+        doubled = self._tx.imports.missing(list(self._numbers)) if self._numbers else None
+        if doubled is not None:
+            raise BadRequest(
+                f"Record {self._numbers[doubled]}: something before it has the same name in the same place"
+            )
+        self._lock_locations()
+        for ref, ready in self._located:
+            if ready.document is not None:
+                with with_record_number(ready.number):
+                    self._tx.imports.document(ready.document, ref.new_id)
+        for ref, ready in self._located:
+            with with_record_number(ready.number):
+                self._claim_locations(ref, ready)
+        self._tx.imports.put(self._progress.id, self._new_objects)
+        self._tx.imports.advance(self._progress)
+
+    def _lock_locations(self) -> None:
+        """Lock the locations of all tables, views and filesets at once."""
+        some = [ready for _, ready in self._located]
+        locations = [path for ready in some for path in ready.data_paths]
+        locations += [
+            each
+            for ready in some
+            if isinstance(ready.stored, FilesetRecord)
+            for each in ready.stored.locations.values()
+        ]
+        locations_lock(
+            self._tx, documents=[ready.document for ready in some if ready.document is not None], locations=locations
+        )
+
+    def _claim_locations(self, ref: ImportedObject, ready: CheckedRecord) -> None:
+        """Register the storage locations of an object or catalog."""
+        tx, owner, catalog, record = self._tx, ref.new_id, ref.catalog_id, ready.stored
+        if isinstance(record, CatalogRecord):
+            catalog_locations_claim(tx, owner, record=record, warehouse=self._warehouse, keeps=True)
+        elif isinstance(record, FilesetRecord):
+            kind = LocationKind.EXTERNAL_FILESET if record.external else LocationKind.FILESET
+            locations_claim(
+                tx, kind, owner_id=owner, catalog_id=catalog, locations=dict.fromkeys(record.locations.values())
+            )
+        elif ready.document is not None:
+            is_lance = TABLE_FORMATS.get(ref.provider) == LANCE
+            kind = (
+                LocationKind.VIEW
+                if ref.kind is Kind.VIEW
+                else LocationKind.LANCE_TABLE
+                if is_lance
+                else LocationKind.TABLE
+            )
+            location_claim(tx, kind, owner_id=owner, catalog_id=catalog, location=ready.document.location)
+            if ready.data_paths:
+                locations_claim(
+                    tx, LocationKind.DATA_PATH, owner_id=owner, catalog_id=catalog, locations=ready.data_paths
+                )

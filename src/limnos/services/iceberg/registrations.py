@@ -1,0 +1,152 @@
+"""Registering tables: a metadata file that exists becomes a table, or replaces the metadata of one.
+
+May import what `tables` may import. The rule of a new table's place and metadata stays in `tables`.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.files import is_local, normalise
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.model.entities import MetadataDocument, Node
+from limnos.model.errors import CommitConflict, ServiceUnavailable
+from limnos.model.kinds import Kind
+from limnos.model.records import CatalogRecord
+from limnos.model.storage_locations import LocationKind
+from limnos.model.uuids import new_uuid
+from limnos.services.catalog.tables import TableCreate, new_table_of, table_find
+from limnos.services.iceberg.dataset_fence import check_dataset_commit, dataset_guard_of
+from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots
+from limnos.services.iceberg.tables import (
+    NewMetadata,
+    add_metadata_scheme,
+    insert_table,
+    latest_time,
+    new_data_paths,
+    new_metadata_of,
+)
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
+from limnos.services.storage.location_claims import location_move, locations_claim, locations_lock
+
+if TYPE_CHECKING:
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.iceberg.dataset_fence import DatasetGuard
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.tx import Tx
+
+
+class TableReplace(msgspec.Struct, frozen=True):
+    """Point an existing table at another metadata file (register with overwrite)."""
+
+    table: Node
+    document: MetadataDocument
+    expected: int
+    removed: frozenset[int] = frozenset()
+    """The snapshots of the table that the other metadata does not have."""
+    data_paths: tuple[str, ...] = ()
+
+
+async def table_register(
+    ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, metadata_location: str, overwrite: bool
+) -> tuple[MetadataDocument, CatalogRecord]:
+    """Create a table from an existing metadata file; with `overwrite` point an existing table at it.
+
+    Raises NotFound, AlreadyExists, CommitConflict, BadRequest, OutsideRoots, MissingFile, PermissionDenied.
+    """
+
+    def look(request_view: RequestView) -> tuple[CatalogStorage, MetadataDocument | None, DatasetGuard | None]:
+        node, chain = request_view.find((*namespace, name), Kind.TABLE)
+        if node is not None and node.kind is Kind.TABLE and overwrite:
+            request_view.require_in_use()
+            if not request_view.decide(Action.TABLE_DROP, chain).allowed:
+                request_view.require(Action.TABLE_REGISTER, chain[1:])  # the same words as for a free name
+            request_view.require(Action.TABLE_DROP, chain)
+            guard, _ = dataset_guard_of(request_view, node, chain=chain, path=(*namespace, name))
+            return catalog_storage_of(request_view), request_view.document(node.id), guard
+        return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).place, None, None
+
+    place, replaced, guard = await ctx.read(scope, look)
+    document, metadata = await table_read_registered(ctx, place, metadata_location=metadata_location)
+    paths = new_data_paths(metadata, before=None, place=place)
+    if replaced is not None:
+        document = msgspec.structs.replace(document, node_id=replaced.node_id, version=replaced.version + 1)
+        if guard is not None:
+            check_dataset_commit(guard, None, before=iceberg_metadata.decode(replaced.body), after=metadata)
+
+    def decide(request_view: RequestView) -> Permit[TableCreate]:
+        return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).command(
+            name, document, data_paths=paths
+        )
+
+    def decide_again(request_view: RequestView) -> Permit[TableReplace]:
+        node, _, decision = table_find(request_view, namespace, name, Action.TABLE_DROP)
+        current = request_view.document(node.id)
+        if replaced is not None and (node.id != replaced.node_id or (guard is not None and current != replaced)):
+            raise CommitConflict("The table was changed meanwhile: read it again and retry")
+        after = msgspec.structs.replace(document, node_id=node.id, version=current.version + 1)
+        keeps = ctx.services.defaults.keep_pinned
+        removed = removed_snapshots(current.body, after.body) if keeps else frozenset()
+        return request_view.permit(TableReplace(node, after, current.version, removed, paths), decision)
+
+    if replaced is None:
+        return await insert_table(ctx, scope, decide, (*namespace, name)), place.catalog
+    return await ctx.write(scope, decide_again, table_replace), place.catalog
+
+
+async def table_read_registered(
+    ctx: Context, place: CatalogStorage, *, metadata_location: str
+) -> tuple[MetadataDocument, Json]:
+    """Read an existing metadata file as the document of a new table. Raises OutsideRoots, BadRequest, MissingFile."""
+    place.check(metadata_location)
+    data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
+    whole = await add_metadata_scheme(ctx.services.offloader, await _registrable_table(ctx, data))
+    metadata = whole.metadata
+    document = MetadataDocument(
+        node_id=0, version=1, uuid=cast("str", metadata["table-uuid"]),
+        location=place.normal_location(cast("str", metadata["location"]), ""),
+        metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
+        body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
+    )  # fmt: skip
+    return document, metadata
+
+
+async def _registrable_table(ctx: Context, data: bytes) -> NewMetadata:
+    """Check a metadata file, and add a uuid if it has none."""
+    uuid, latest_ms = new_uuid(time.time_ns() // 1_000_000), latest_time(ctx)
+    if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
+        return new_metadata_of(
+            await ctx.services.offloader.do("iceberg-register", data, b"%b %d" % (uuid.encode(), latest_ms))
+        )
+    metadata = iceberg_metadata.decode(data)
+    iceberg_metadata.check_registrable(metadata, latest_ms=latest_ms)
+    return NewMetadata(iceberg_metadata.with_uuid(metadata, uuid))
+
+
+def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
+    """Replace the table's document."""
+    command = permit.command
+    node = tx.nodes.confirm(command.table)
+    tx.protection.refuse(node)
+    if tx.orphan_files.is_removing(node.id):
+        raise ServiceUnavailable("Orphan files of the table are being deleted: try again in some minutes")
+    locations_lock(tx, documents=(command.document,), locations=command.data_paths)
+    if not tx.documents.swap(command.document, expected=command.expected):
+        tx.stale()
+    pins_check(tx, command.table.id, removed=command.removed)
+    location_move(tx, LocationKind.TABLE, owner_id=node.id, catalog_id=permit.zone, location=command.document.location)
+    if command.data_paths:
+        locations_claim(
+            tx, LocationKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths
+        )
+    tx.nodes.committed(node)
+    return command.document

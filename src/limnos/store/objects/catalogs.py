@@ -1,0 +1,43 @@
+"""Reads of all catalogs of a store, whatever metalake they belong to.
+
+May import `model` and the rooms that `nodes` may import. SQL and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.model.kinds import Kind
+from limnos.model.records import CatalogRecord
+from limnos.store.sql import Load, Sql
+
+if TYPE_CHECKING:
+    from limnos.store.transaction import StoreTransaction
+CATALOGS_PLACED = Sql("SELECT id, parent_id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
+CATALOGS = Sql("SELECT id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
+ANY_RECORD = Sql("SELECT record FROM node WHERE id = :id")
+ANY_ZONE = Sql("SELECT zone FROM node WHERE id = :id AND format = :format")
+
+
+def catalog_of(tx: StoreTransaction, node_id: int, *, node_format: str) -> int | None:
+    """Read the id of the catalog in which a node lies or lay. None for a node of another format."""
+    rows = tx.rows(ANY_ZONE, {"id": node_id, "format": node_format})
+    return int(rows[0][0]) if rows else None
+
+
+def catalog_read(tx: StoreTransaction, catalog_id: int) -> CatalogRecord | None:
+    """Read a catalog's record, also of a dropped one; None if it never existed."""
+    rows = tx.rows(ANY_RECORD, {"id": catalog_id})
+    return CatalogRecord.read(rows[0][0]) if rows else None
+
+
+def catalog_records_read() -> Load[list[tuple[int, int, CatalogRecord]]]:
+    """Read every live catalog of the store: its id, its metalake's id, and its record."""
+    rows = yield CATALOGS_PLACED, {"kind": int(Kind.CATALOG)}
+    return [(row[0], row[1], CatalogRecord.read(row[2])) for row in rows]
+
+
+def catalogs_read(tx: StoreTransaction) -> list[tuple[int, CatalogRecord]]:
+    """Read every live catalog of the store, inside the transaction: its id and its record."""
+    rows = tx.rows(CATALOGS, {"kind": int(Kind.CATALOG)})
+    return [(row[0], CatalogRecord.read(row[1])) for row in rows]
