@@ -60,7 +60,7 @@ class Profiles(msgspec.Struct, frozen=True):
         return Profiles(self.used, {**self.profiles, name: profile}) if name in self.profiles else self
 
     def without(self, name: str) -> Profiles:
-        """Return the profiles without one."""
+        """Return the profiles except the one with this name."""
         rest = {each: profile for each, profile in self.profiles.items() if each != name}
         return Profiles(None if self.used == name else self.used, rest)
 

@@ -194,7 +194,7 @@ class ViewSection(SettingsSection):
 
 
 class StoreSection(SettingsSection):
-    """What the store keeps."""
+    """How long the store keeps changes, dropped objects, runs and results."""
 
     change_retention_s: PositiveInt = Field(
         default=604_800, description="How long changes are kept for other nodes and readers of the feed, in seconds."
@@ -239,7 +239,7 @@ class EventsSection(SettingsSection):
 
 
 class SearchSection(SettingsSection):
-    """Searches."""
+    """How the server searches for objects by name, column and comment."""
 
     words: bool = Field(
         default=True,
@@ -260,7 +260,7 @@ class LogSection(SettingsSection):
 
 
 class TelemetrySection(SettingsSection):
-    """What the server says about its requests."""
+    """Which requests the server writes to its log."""
 
     request_log: Literal["all", "refusals", "none"] = Field(
         default="all",

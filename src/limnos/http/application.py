@@ -340,7 +340,7 @@ class Application:
         log.error("unexpected failure", operation=target.operation, request_id=request.id, exc_info=error)
         hidden = LimnosError(f"Something unexpected happened; tell your administrator the request id {request.id}")
         hidden.__cause__ = error
-        return refusal_response(target, hidden, request.id)
+        return refusal_response(target, hidden, request_id=request.id)
 
     @staticmethod
     async def _admit(target: RouteTarget, request: Request, ctx: Context) -> None:
@@ -369,7 +369,7 @@ class Application:
         return ServiceUnavailable(f"{late}, and nothing was changed: try again", retry_after_s=5)
 
     def _told(self, target: RouteTarget, error: LimnosError | InvalidName, request_id: str) -> Response:
-        response = refusal_response(target, error, request_id)
+        response = refusal_response(target, error, request_id=request_id)
         if response.status >= 500:
             context = getattr(error, "context", {})
             log.error("failed", operation=target.operation, request_id=request_id, error=str(error), **context)
@@ -377,7 +377,7 @@ class Application:
 
     def _route(self, method: str, raw: bytes) -> RouteTarget:
         """Find the target of a path, and cache it: it depends only on the path and the method."""
-        target = find_target(self.protocols, method, raw, body_bytes_max=self.body_bytes_max)
+        target = find_target(self.protocols, method=method, raw=raw, body_bytes_max=self.body_bytes_max)
         if target.operation != UNKNOWN_ROUTE and len(raw) <= CACHED_PATH_BYTES_MAX:
             if len(self._targets) >= CACHED_ROUTES_MAX:
                 self._targets.clear()

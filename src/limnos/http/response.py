@@ -58,5 +58,5 @@ def stream_response(
 
 
 def no_content() -> Response:
-    """Return a 204 response."""
+    """Build a response with status 204 and no body."""
     return Response(204, b"", ())

@@ -76,9 +76,9 @@ class RouteTarget:
         self,
         protocol: Protocol,
         operation: str,
+        *,
         route: Route[Handler] | None,
         params: tuple[bytes, ...],
-        *,
         body_bytes_max: int,
     ) -> None:
         self.protocol = protocol
@@ -104,7 +104,7 @@ UNKNOWN_METHOD: Final = "unknown-method"
 """The operations of a request to a path without a route, and to a route without this method."""
 
 
-def find_target(protocols: Sequence[Protocol], method: str, raw: bytes, *, body_bytes_max: int) -> RouteTarget:
+def find_target(protocols: Sequence[Protocol], *, method: str, raw: bytes, body_bytes_max: int) -> RouteTarget:
     """Find the target of a path. HEAD has the route of GET."""
     segments = raw.strip(b"/").split(b"/")
     for protocol in protocols:
@@ -114,8 +114,8 @@ def find_target(protocols: Sequence[Protocol], method: str, raw: bytes, *, body_
         routes, params = match
         route = routes.get(method) or (routes.get("GET") if method == "HEAD" else None)
         operation = UNKNOWN_METHOD if route is None else route.operation
-        return RouteTarget(protocol, operation, route, params, body_bytes_max=body_bytes_max)
-    return RouteTarget(_owner(protocols, segments), UNKNOWN_ROUTE, None, (), body_bytes_max=body_bytes_max)
+        return RouteTarget(protocol, operation, route=route, params=params, body_bytes_max=body_bytes_max)
+    return RouteTarget(_owner(protocols, segments), UNKNOWN_ROUTE, route=None, params=(), body_bytes_max=body_bytes_max)
 
 
 def _owner(protocols: Sequence[Protocol], segments: list[bytes]) -> Protocol:
@@ -127,7 +127,7 @@ def _owner(protocols: Sequence[Protocol], segments: list[bytes]) -> Protocol:
     return protocols[reached.index(max(reached)) if any(reached) else -1]
 
 
-def refusal_response(target: RouteTarget, error: LimnosError | InvalidName, request_id: str) -> Response:
+def refusal_response(target: RouteTarget, error: LimnosError | InvalidName, *, request_id: str) -> Response:
     """Return the protocol's response for an error, with the message for the log."""
     response = target.protocol.error(error, request_id=request_id, operation=target.operation)
     if not response.reason:

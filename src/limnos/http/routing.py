@@ -56,7 +56,7 @@ class Route(NamedTuple, Generic[H]):
 
 
 class TrieNode(Generic[H]):
-    """One node of the trie."""
+    """One path segment in the tree of routes: its children, and the routes that end there by method."""
 
     __slots__ = ("any", "children", "rest", "routes")
 

@@ -109,7 +109,7 @@ class Tx(StoreTransaction):
 
     @property
     def template_jobs(self) -> TemplateJobWrites:
-        """Jobs that nodes run from templates."""
+        """Writes of the jobs that nodes run from templates."""
         return TemplateJobWrites(self)
 
     @property
@@ -134,7 +134,7 @@ class Tx(StoreTransaction):
 
     @property
     def lineage(self) -> LineageWrites:
-        """Lineage."""
+        """Writes of lineage nodes and edges."""
         return LineageWrites(self)
 
     @property
@@ -174,7 +174,7 @@ class Tx(StoreTransaction):
 
     @property
     def trash(self) -> TrashWrites:
-        """Dropped objects that can be restored."""
+        """Writes of dropped objects that can be restored."""
         return TrashWrites(self)
 
     @property
@@ -209,7 +209,7 @@ class Tx(StoreTransaction):
 
     @property
     def snapshot_pins(self) -> SnapshotPinWrites:
-        """Snapshots that runs and plans need."""
+        """Writes of the snapshots that runs and plans need."""
         return SnapshotPinWrites(self)
 
     @property
@@ -219,12 +219,12 @@ class Tx(StoreTransaction):
 
     @property
     def search(self) -> SearchIndexWrites:
-        """The index of words."""
+        """Writes of the search index."""
         return SearchIndexWrites(self)
 
     @property
     def webhooks(self) -> WebhookWrites:
-        """Webhooks."""
+        """Writes of webhooks and of their positions."""
         return WebhookWrites(self)
 
 

@@ -70,7 +70,7 @@ class Catalogs(Resource[S]):
 
     @verb
     def enable(self, name: str) -> Flow[None]:
-        """Enable a catalog."""
+        """Let a disabled catalog be used again. Only its owner or the metalake's may do so."""
         yield request("PATCH", self.gravitino_url("catalogs", name), body={"inUse": True})
 
     @verb

@@ -69,7 +69,7 @@ class Metalakes(Resource[S]):
 
     @verb
     def enable(self, name: str) -> Flow[None]:
-        """Enable a metalake."""
+        """Let a disabled metalake be used again. Only its owner may do so."""
         yield request("PATCH", metalake_url(name), body={"inUse": True})
 
     @verb

@@ -27,7 +27,7 @@ class Views(Resource[S]):
 
     @verb
     def load(self, path: str | Sequence[str]) -> Flow[IcebergViewInfo]:
-        """Load a view."""
+        """Load a view by its path: the text in each dialect, the schema and the properties."""
         parts = parts_of(path, least=3)
         answer = yield from call("GET", view_url(self.scope.metalake, parts), answer=TableLoadResponse)
         return IcebergViewInfo(path=parts, metadata_location=answer.metadata_location or "", metadata=answer.metadata)
@@ -39,7 +39,7 @@ class Views(Resource[S]):
 
     @verb
     def drop(self, path: str | Sequence[str]) -> Flow[None]:
-        """Drop a view."""
+        """Drop a view. Its metadata files stay."""
         yield request("DELETE", view_url(self.scope.metalake, parts_of(path, least=3)))
 
     @verb

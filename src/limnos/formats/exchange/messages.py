@@ -255,7 +255,7 @@ def protection_record(node_id: int, *, below: bool, set_by: str, set_at: int) ->
 
 
 def model_version(model_id: int, result: ModelVersion) -> ExportRecord:
-    """A version of a model."""
+    """Encode a version of a model for an export, with its URIs and aliases."""
     message = export_pb2.ModelVersion(
         model_id=model_id, number=result.version, comment=result.comment, properties=result.properties, uris=result.uris,
         aliases=result.aliases, audit_info=_audit(result),

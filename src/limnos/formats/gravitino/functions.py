@@ -91,7 +91,7 @@ class _FunctionEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
 
 
 class AddDefinition(_FunctionEdit, frozen=True, tag="addDefinition"):
-    """Add a definition."""
+    """Add a definition, that is a signature with its implementations, to a function."""
 
     definition: FunctionDefinition
 

@@ -50,14 +50,14 @@ class _TableEdit(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 class SetTableProperty(_TableEdit, frozen=True, tag="setProperty"):
-    """Set a property."""
+    """Add a table property, or replace its value."""
 
     property: str
     value: str
 
 
 class RemoveTableProperty(_TableEdit, frozen=True, tag="removeProperty"):
-    """Remove a property."""
+    """Remove a table property. A missing one is no error."""
 
     property: str
 
@@ -69,7 +69,7 @@ class UpdateTableComment(_TableEdit, frozen=True, tag="updateComment"):
 
 
 class AddColumn(_TableEdit, frozen=True, tag="addColumn"):
-    """Add a column."""
+    """Add a column to a table, at a position among its siblings."""
 
     field_name: tuple[str, ...]
     type: object
@@ -81,7 +81,7 @@ class AddColumn(_TableEdit, frozen=True, tag="addColumn"):
 
 
 class RenameColumn(_TableEdit, frozen=True, tag="renameColumn"):
-    """Rename a column."""
+    """Give a column, found by its path, another name."""
 
     old_field_name: tuple[str, ...]
     new_field_name: str
@@ -130,7 +130,7 @@ class UpdateColumnAutoIncrement(_TableEdit, frozen=True, tag="updateColumnAutoIn
 
 
 class DeleteColumn(_TableEdit, frozen=True, tag="deleteColumn"):
-    """Delete a column."""
+    """Drop a column from a table's schema."""
 
     field_name: tuple[str, ...]
     if_exists: bool = False

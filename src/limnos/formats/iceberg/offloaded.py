@@ -41,7 +41,7 @@ OUTLINE = (
 
 
 class CommitBody(msgspec.Struct):
-    """The body of a commit."""
+    """The JSON body of a commit request, as a worker process decodes it."""
 
     requirements: list[object] = []
     updates: list[object] = []

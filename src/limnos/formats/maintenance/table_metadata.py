@@ -20,7 +20,7 @@ BRANCH: Final = "branch"
 
 
 class Snapshot(msgspec.Struct, rename="kebab", frozen=True):
-    """A snapshot of a table."""
+    """A snapshot of a table, with the fields that maintenance needs."""
 
     snapshot_id: int
     timestamp_ms: int = 0

@@ -120,7 +120,7 @@ class QueryResponseBody:
 
 
 def status_word(failure: Failure | None) -> str:
-    """Return the status in the body."""
+    """Return `success`, `timeout` or `fatal`, the status that AsterixDB's clients read."""
     if failure is None:
         return "success"
     return "timeout" if isinstance(failure, RequestEnded) and failure.late else "fatal"

@@ -52,7 +52,7 @@ async def catalogs_list(request: Request, ctx: Context) -> Response:
 
 
 async def catalog_create(request: Request, ctx: Context, body: CatalogCreate) -> Response:
-    """Create a catalog."""
+    """Create a catalog, which the caller then owns. 409 if the name is taken."""
     (metalake,) = names_of(request)
     node = await catalogs.catalog_create(
         ctx,
@@ -113,7 +113,7 @@ async def _test_response(test: Awaitable[None], sentence: str) -> Response:
 
 
 async def catalog_load(request: Request, ctx: Context) -> Response:
-    """Return one catalog."""
+    """Return a catalog; its secrets are masked or left out."""
     metalake, name = names_of(request)
     return ok(catalog=dto.catalog(await ctx.read(RequestScope(metalake, name), catalogs.catalog_load)))
 

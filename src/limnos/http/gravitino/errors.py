@@ -75,7 +75,7 @@ _BY_KIND: tuple[tuple[type[LimnosError], int, int, str], ...] = (
 
 
 def error_response(failure: LimnosError | InvalidName) -> Response:
-    """Return the response for an error."""
+    """Build Gravitino's JSON body and status for an error."""
     error = hidden_metalake(failure)
     status, _, _ = classify(error)
     headers: tuple[tuple[bytes, bytes], ...] = ()

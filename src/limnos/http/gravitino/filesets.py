@@ -59,7 +59,7 @@ _LEAF = NamespaceObjectRoutes(Kind.FILESET, dto.fileset)
 
 
 async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate) -> Response:
-    """Create a fileset."""
+    """Create a fileset, and its directories unless it is external. 409 if the name is taken."""
     place, kind = place_of(request), (body.type or "managed").lower()
     path = await place.path(ctx, body.name)
     if kind not in _TYPES:
@@ -85,7 +85,7 @@ async def fileset_drop(request: Request, ctx: Context) -> Response:
 
 
 async def file_location(request: Request, ctx: Context) -> Response:
-    """Return the location of a file of a fileset."""
+    """Return the full location of a file, from its path within the fileset."""
     place, _ = object_path_of(request)
     path, sub_path, location = await _parse_file_path(request, ctx)
     fileset_location = await filesets.fileset_location(ctx, place.scope, path=path, sub_path=sub_path, name=location)

@@ -61,7 +61,7 @@ async def functions_list(request: Request, ctx: Context) -> Response:
 
 
 async def function_register(request: Request, ctx: Context, *, body: FunctionRegister) -> Response:
-    """Register a function."""
+    """Register a function with its definitions. 409 if the name is taken."""
     place = place_of(request)
     path = await place.path(ctx, body.name)
     function = Function(body.function_type, body.deterministic, tuple(body.definitions))

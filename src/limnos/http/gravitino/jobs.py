@@ -80,7 +80,7 @@ def _text(value: object, key: str) -> str:
 
 
 async def template_load(request: Request, ctx: Context) -> Response:
-    """Return one template."""
+    """Return a job template by its name."""
     metalake, name = names_of(request)
     node = await ctx.read(RequestScope(metalake), lambda request_view: job_templates.template_find(request_view, name))
     return ok(jobTemplate=dto.job_template(node))
@@ -118,7 +118,7 @@ async def job_run(request: Request, ctx: Context, *, body: JobRun) -> Response:
 
 
 async def job_load(request: Request, ctx: Context) -> Response:
-    """Return one job."""
+    """Return a job with its status, by its id."""
     metalake, uuid = names_of(request)
     view = await jobs.job_load(ctx, metalake=metalake, uuid=uuid)
     return ok(job=_job(view or await runs.run_load(ctx, metalake=metalake, uuid=uuid)))

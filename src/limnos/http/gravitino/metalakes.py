@@ -38,7 +38,7 @@ async def metalakes_list(_request: Request, ctx: Context) -> Response:
 
 
 async def metalake_create(_request: Request, ctx: Context, body: MetalakeCreate) -> Response:
-    """Create a metalake."""
+    """Create a metalake, which the caller then owns. 409 if the name is taken."""
     node = await metalakes.metalake_create(
         ctx, name=body.name, comment=body.comment, properties=check_properties(body.properties)
     )
@@ -46,7 +46,7 @@ async def metalake_create(_request: Request, ctx: Context, body: MetalakeCreate)
 
 
 async def metalake_load(request: Request, ctx: Context) -> Response:
-    """Return one metalake."""
+    """Return a metalake to any of its users."""
     (name,) = names_of(request)
     return ok(metalake=dto.metalake(await ctx.read(RequestScope(name), metalakes.metalake_load)))
 

@@ -72,7 +72,7 @@ class AddUri(VariedUpdate, frozen=True, tag="addUri"):
 
 
 class RemoveUri(VariedUpdate, frozen=True, tag="removeUri"):
-    """A URI to remove."""
+    """The change that removes a model version's URI by its name."""
 
     uri_name: str
 
@@ -153,7 +153,7 @@ async def _uri(request: Request, ctx: Context, *, is_alias: bool) -> Response:
 
 
 async def version_uri(request: Request, ctx: Context) -> Response:
-    """Return a URI of a version."""
+    """Return the URI with a name of a model version; without a name, the default one."""
     return await _uri(request, ctx, is_alias=False)
 
 

@@ -68,7 +68,7 @@ _POLICY = MetalakeObjectRoutes(Kind.POLICY, dto.policy)
 
 
 async def policy_create(request: Request, ctx: Context, *, body: PolicyCreate) -> Response:
-    """Create a policy."""
+    """Create a policy, which the caller then owns. 409 if the name is taken."""
     (metalake,) = names_of(request)
     policy_request = PolicyRequest(body.policy_type, body.content, body.comment, enabled=body.enabled is not False)
     return _POLICY.told(await policies.policy_create(ctx, metalake=metalake, name=body.name, request=policy_request))

@@ -46,7 +46,7 @@ async def roles_list(request: Request, ctx: Context) -> Response:
 
 
 async def role_create(request: Request, ctx: Context, body: RoleCreate) -> Response:
-    """Create a role."""
+    """Create a role, with its privileges on objects. 409 if the name is taken."""
     (metalake,) = names_of(request)
     rules = await roles.role_create(
         ctx,
@@ -59,7 +59,7 @@ async def role_create(request: Request, ctx: Context, body: RoleCreate) -> Respo
 
 
 async def role_load(request: Request, ctx: Context) -> Response:
-    """Return one role."""
+    """Return a role with its privileges on each object."""
     metalake, name = names_of(request)
     rules = await ctx.read(RequestScope(metalake), lambda request_view: roles.role_load(request_view, name))
     return ok(role=await role_json(ctx, rules))

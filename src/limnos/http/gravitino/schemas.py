@@ -164,7 +164,7 @@ def _source_schema(schema: source_schemas.FederatedSchema, name: str) -> dict[st
 
 
 async def schema_load(request: Request, ctx: Context) -> Response:
-    """Return one schema."""
+    """Return a schema with its comment and properties."""
     metalake, catalog, name = names_of(request)
 
     def read(request_view: RequestView) -> dict[str, object] | tuple[CatalogDirectory, Levels] | SourceLookup:

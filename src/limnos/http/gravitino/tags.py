@@ -55,7 +55,7 @@ _TAG = MetalakeObjectRoutes(Kind.TAG, dto.tag)
 
 
 async def tag_create(request: Request, ctx: Context, *, body: TagCreate) -> Response:
-    """Create a tag."""
+    """Create a tag, which the caller then owns. 409 if the name is taken."""
     (metalake,) = names_of(request)
     record = tag_record(body.comment, body.properties or {}, allowed_values=body.allowed_values)
     return _TAG.told(

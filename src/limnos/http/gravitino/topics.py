@@ -66,7 +66,7 @@ async def topics_list(request: Request, ctx: Context) -> Response:
 
 
 async def topic_create(request: Request, ctx: Context, *, body: TopicCreate) -> Response:
-    """Create a topic."""
+    """Create a topic in the external system behind the catalog. 409 if the name is taken."""
     place, properties = place_of(request), check_properties(body.properties)
     path, sourced = await place.find(ctx, body.name)
     if sourced:
@@ -78,7 +78,7 @@ async def topic_create(request: Request, ctx: Context, *, body: TopicCreate) -> 
 
 
 async def topic_load(request: Request, ctx: Context) -> Response:
-    """Return one topic."""
+    """Return a topic with its comment and properties."""
     place, name = object_path_of(request)
 
     def read(request_view: RequestView) -> Node | SourceLookup:

@@ -156,7 +156,7 @@ async def views_list(request: Request, ctx: Context) -> Response:
 
 
 async def view_load(request: Request, ctx: Context) -> Response:
-    """Return one view."""
+    """Return a view with its text in each dialect."""
     metalake, catalog, schema, name = names_of(request)
 
     def read(request_view: RequestView) -> Json | tuple[_ViewSchemaPath, SourceLookup]:
@@ -174,7 +174,7 @@ async def view_load(request: Request, ctx: Context) -> Response:
 
 
 async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Response:
-    """Create a view."""
+    """Create a view with its text in one or more dialects. 409 if the name is taken."""
     place = await _view_schema_of(request, ctx)
     properties = check_properties(body.properties) | ({} if body.comment is None else {COMMENT: body.comment})
     version = place.version(body, now_ms=ctx.services.store.time.now_ms())

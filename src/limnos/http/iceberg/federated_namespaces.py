@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 async def namespaces_list(request: Request, ctx: Context) -> Response:
-    """List namespaces."""
+    """List the namespaces of the source below `parent`, as far as the caller may see them."""
     scope, _ = split_path(request, ctx, 0)
     parent, _ = iceberg.decode_parent(request.query_raw("parent") or b"")
     call = RestCall(f"GET {NAMESPACES}", parent, query=page_of(request))
@@ -81,7 +81,7 @@ async def namespace_exists(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_drop(request: Request, ctx: Context) -> Response:
-    """Drop a namespace."""
+    """Drop an empty namespace in the source."""
     scope, thing = _one_namespace(request, ctx, action=Action.NAMESPACE_DROP)
     await federation.forward_drop(
         ctx, scope, thing=thing, call=RestCall(f"DELETE {NAMESPACE}", thing.path, taken="empty")

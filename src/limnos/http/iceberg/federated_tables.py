@@ -165,7 +165,7 @@ async def table_unregister(request: Request, ctx: Context) -> Response:
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:
-    """Rename a table."""
+    """Rename a table in the source; its grants and tags move along."""
     return await federated_object_rename(request, ctx, kind=Kind.TABLE, endpoint="POST /tables/rename")
 
 

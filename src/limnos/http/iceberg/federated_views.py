@@ -49,7 +49,7 @@ async def views_list(request: Request, ctx: Context) -> Response:
 
 
 async def view_create(request: Request, ctx: Context) -> Response:
-    """Create a view."""
+    """Create a view in the source, which the caller then owns here."""
     data = await request.body()
     name = new_view_name(request, request.glance(data, NewTableName).name)
     return await _make_view(
@@ -76,7 +76,7 @@ async def _make_view(request: Request, ctx: Context, *, name: str, sent: dict[st
 
 
 async def view_load(request: Request, ctx: Context) -> Response:
-    """Load a view."""
+    """Load a view from the source."""
     leaf = federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_LOAD)
     call = leaf.call(f"GET {VIEW}")
     return _view(call, await federation.forward_request(ctx, leaf.scope, thing=leaf.thing, call=call))
@@ -95,7 +95,7 @@ async def view_exists(request: Request, ctx: Context) -> Response:
 
 
 async def view_replace(request: Request, ctx: Context) -> Response:
-    """Replace a view."""
+    """Replace the metadata of a view in the source."""
     leaf = federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_ALTER)
     passed_fields, path = passed_fields_of(request, await request.body(), names=COMMIT), leaf.thing.path
     sent = {**passed_fields, "identifier": {"namespace": path[:-1], "name": path[-1]}}
@@ -104,12 +104,12 @@ async def view_replace(request: Request, ctx: Context) -> Response:
 
 
 async def view_drop(request: Request, ctx: Context) -> Response:
-    """Drop a view."""
+    """Drop a view in the source."""
     leaf = federated_object_of(request, ctx, kind=Kind.VIEW, action=Action.VIEW_DROP)
     await federation.forward_drop(ctx, leaf.scope, thing=leaf.thing, call=leaf.call(f"DELETE {VIEW}"))
     return no_content()
 
 
 async def view_rename(request: Request, ctx: Context) -> Response:
-    """Rename a view."""
+    """Rename a view in the source; its grants and tags move along."""
     return await federated_object_rename(request, ctx, kind=Kind.VIEW, endpoint="POST /views/rename")

@@ -110,7 +110,7 @@ def load_response(document: MetadataDocument, etag: bytes, *, end: TableResponse
 
 
 def commit_response(document: MetadataDocument) -> Response:
-    """Return a CommitTableResponse."""
+    """Build Iceberg's CommitTableResponse: the new metadata and its location."""
     location = msgspec.json.encode(document.metadata_location)
     body = b"".join((b'{"metadata-location":', location, b',"metadata":', document.body, b"}"))
     return Response(200, body, (JSON, (b"etag", etag_of(document, "all", end=PLAIN_ENDS[""]))))

@@ -92,7 +92,7 @@ async def views_list(request: Request, ctx: Context) -> Response:
 
 
 async def view_create(request: Request, ctx: Context) -> Response:
-    """Create a view."""
+    """Create a view, and write its first metadata file. 409 if the name is taken."""
     scope, params = split_path(request, ctx, 1)
     data = await request.body()
     if len(data) > REQUEST_BYTES_MAX:
@@ -118,7 +118,7 @@ async def view_register(request: Request, ctx: Context) -> Response:
 
 
 async def view_load(request: Request, ctx: Context) -> Response:
-    """Load a view."""
+    """Load a view's metadata and its location."""
     scope, params = split_path(request, ctx, 2)
     namespace, name, through = levels_of(params[0]), name_of(params[1]), referencing_views_of(request)
     return _load_response(
@@ -175,7 +175,7 @@ async def _reload_view(
 
 
 async def view_drop(request: Request, ctx: Context) -> Response:
-    """Drop a view."""
+    """Drop a view; its metadata files stay."""
     scope, params = split_path(request, ctx, 2)
     await views.view_drop(ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]))
     return no_content()

@@ -167,7 +167,7 @@ async def schema_metadata_update(request: Request, where: Where) -> Response:
 
 
 async def field_metadata_update(request: Request, where: Where) -> Response:
-    """Change the metadata of fields, and return it."""
+    """Set or remove keys in the metadata of fields, and return the resulting metadata."""
     body = request.decode(await body_of(request), UpdateFields)
     rows = find_rows(request, where, body=body)
     if not body.updates:
@@ -210,7 +210,7 @@ async def columns_alter(request: Request, where: Where) -> Response:
 
 
 async def columns_drop(request: Request, where: Where) -> Response:
-    """Drop columns."""
+    """Drop columns by their paths, as one new version of the table."""
     body = request.decode(await body_of(request), DropColumns)
     rows = find_rows(request, where, body=body)
     if not body.columns:

@@ -172,7 +172,7 @@ async def index_stats(request: Request, where: Where) -> Response:
 
 
 async def index_drop(request: Request, where: Where) -> Response:
-    """Drop an index."""
+    """Drop an index by its name, as one new version of the table."""
     body = request.decode(await body_of(request), BranchBody)
     rows = find_rows(request, where, body=body)
     question = questions.DropIndex("", {}, name=_name_of(request))

@@ -65,7 +65,7 @@ class FullTextQueryBody(msgspec.Struct):
 
 
 class QueryBody(IdentifiedBody):
-    """The body of a query."""
+    """The JSON body of a vector search, full-text search or scan."""
 
     vector: list[float | list[float]] | QueryVectors | None = None
     k: int | None = None

@@ -80,7 +80,7 @@ async def tag_version(request: Request, ctx: Context) -> Response:
 
 
 async def tag_create(request: Request, ctx: Context) -> Response:
-    """Create a tag."""
+    """Create a tag for a version of the table. 409 if the name is taken."""
     return await _put(request, ctx, replaces=False)
 
 
@@ -126,7 +126,7 @@ def _encode_branch(branch: BranchReference) -> dict[str, object]:
 
 
 async def branch_create(request: Request, ctx: Context) -> Response:
-    """Create a branch."""
+    """Create a branch from a version of the table. 409 if the name is taken."""
     body = request.decode(await body_of(request), CreateBranch)
     place = place_of(request, ctx, body=body)
     target = ReferenceTarget(body.from_version, body.from_branch or "")

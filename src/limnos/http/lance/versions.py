@@ -102,7 +102,7 @@ def _window(request: Request) -> VersionWindow:
 
 
 def encode_version(version: VersionView) -> dict[str, object]:
-    """Encode a version."""
+    """Encode a version as the protocol's JSON."""
     known = {"manifest_size": version.size, "e_tag": version.e_tag, "timestamp_millis": version.at_ms}
     body: dict[str, object] = {"version": version.version, "manifest_path": version.path}
     body |= {key: value for key, value in known.items() if value is not None}
@@ -129,7 +129,7 @@ async def versions_delete(request: Request, ctx: Context) -> Response:
 
 
 async def version_describe(request: Request, ctx: Context) -> Response:
-    """Return one version."""
+    """Return a version's number, time, manifest and metadata."""
     body = request.decode(await body_of(request), DescribeVersion)
     place = place_of(request, ctx, body=body)
     view = await lance_versions.version_describe(

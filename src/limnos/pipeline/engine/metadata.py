@@ -85,14 +85,14 @@ class SortField(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class PartitionSpec(msgspec.Struct, frozen=True, rename="kebab"):
-    """A partition spec."""
+    """An Iceberg partition spec: its id, and its fields with source column and transform."""
 
     spec_id: int = 0
     fields: tuple[PartitionField, ...] = ()
 
 
 class TableSortOrder(msgspec.Struct, frozen=True, rename="kebab"):
-    """A sort order."""
+    """An Iceberg sort order: its id, and its fields in order."""
 
     order_id: int = 0
     fields: tuple[SortField, ...] = ()

@@ -44,7 +44,7 @@ def end_reason_of(errors: list[BaseException]) -> EndReason:
     return EndReason.CODE
 
 
-def missing_grants(client: Client, work: AttemptWork, names: Iterable[str]) -> str:
+def missing_grants(client: Client, work: AttemptWork, *, names: Iterable[str]) -> str:
     """Return the missing grants for these steps as text; empty if none is missing or the server cannot tell."""
     steps = {step.name: step for step in work.steps}
     written = [table for name in names for table in tables_of(work.pipeline, steps[name])]
@@ -59,7 +59,7 @@ def missing_grants(client: Client, work: AttemptWork, names: Iterable[str]) -> s
 
 
 def explain_failure(
-    client: Client, work: AttemptWork, step: StepDeclaration, *, outcomes: Mapping[str, StepOutcome], error: StepError
+    client: Client, work: AttemptWork, *, step: StepDeclaration, outcomes: Mapping[str, StepOutcome], error: StepError
 ) -> StepError:
     """Return a clearer error if a table of the step was dropped or renamed; Spark only reports missing files."""
     if not isinstance(error, StepFailed):

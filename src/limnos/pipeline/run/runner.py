@@ -96,7 +96,7 @@ class AttemptRunner:
                 ended = self._end(
                     "held",
                     EndReason.DENIED,
-                    message=f"{error.message}{missing_grants(self.client, self.work, self._steps)}. {self._how_to_publish()}",
+                    message=f"{error.message}{missing_grants(self.client, self.work, names=self._steps)}. {self._how_to_publish()}",
                 )
             except NoSpaceError as error:
                 ended = self._end(
@@ -171,7 +171,7 @@ class AttemptRunner:
             raise
         except StepError as failure:
             self.stop.check()  # a cancelled step has not failed
-            explained = explain_failure(self.client, self.work, step, outcomes=self._outcomes, error=failure)
+            explained = explain_failure(self.client, self.work, step=step, outcomes=self._outcomes, error=failure)
             self._record(name, "failed", message=explained.message)
             self._tell(name, "failed", began=began, message=explained.message)
             raise explained from failure
@@ -347,7 +347,7 @@ class AttemptRunner:
         if why is EndReason.AWAY:
             return self._away(next(iter(failed.values())))
         if why in (EndReason.CODE, EndReason.DENIED, EndReason.MOVED) and (
-            grants := missing_grants(self.client, self.work, failed)
+            grants := missing_grants(self.client, self.work, names=failed)
         ):
             # A table that is no longer visible is reported as missing.
             why, words = EndReason.DENIED, words + grants

@@ -126,7 +126,7 @@ class SourceConnectors:
         return connector.connector
 
     def close(self) -> None:
-        """Close all connectors."""
+        """Close the connections to all external systems."""
         while self._open:
             self._open.popitem()[1].connector.close()
 

@@ -1,6 +1,6 @@
 """Registering tables: a metadata file that exists becomes a table, or replaces the metadata of one.
 
-May import what `tables` may import. The rule of a new table's place and metadata stays in `tables`.
+May import the rooms below and `tables`. Must not know any wire format. `tables` has the rules of new metadata.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ async def table_register(
         return request_view.permit(TableReplace(node, after, current.version, removed, paths), decision)
 
     if replaced is None:
-        return await insert_table(ctx, scope, decide, (*namespace, name)), place.catalog
+        return await insert_table(ctx, scope, decide=decide, path=(*namespace, name)), place.catalog
     return await ctx.write(scope, decide_again, table_replace), place.catalog
 
 

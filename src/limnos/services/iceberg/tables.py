@@ -1,7 +1,8 @@
-"""Iceberg tables: build a new table's metadata, stage it, write its file, and register an existing metadata file.
+"""Iceberg tables: build a new table's metadata, stage it, and write its file.
 
 May import the rooms below and `formats.iceberg`. Must not know any wire format. Operations on tables of any format
-(find, load, list, drop, move) are in `services.catalog.tables`; commits are in `services.iceberg.commits`.
+(find, load, list, drop, move) are in `services.catalog.tables`; commits are in `services.iceberg.commits`, and
+registered metadata files in `services.iceberg.registrations`.
 """
 
 from __future__ import annotations
@@ -230,12 +231,12 @@ async def table_make(
 
     async with ctx.services.files.written(document.metadata_location, data, catalog.properties, first=True):
         first = draft.command(name, document, data_paths=paths)
-        metadata_document = await insert_table(ctx, scope, decide, (*namespace, name), first=first)
+        metadata_document = await insert_table(ctx, scope, decide=decide, path=(*namespace, name), first=first)
     return metadata_document, catalog
 
 
 async def insert_table(
-    ctx: Context, scope: RequestScope, decide: Callable[[RequestView], Permit[TableCreate]], path: Levels, *,
+    ctx: Context, scope: RequestScope, *, decide: Callable[[RequestView], Permit[TableCreate]], path: Levels,
     first: Permit[TableCreate] | None = None,
 ) -> MetadataDocument:  # fmt: skip
     """Insert the table. A taken name is reported with the whole path."""

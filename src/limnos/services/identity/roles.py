@@ -61,7 +61,7 @@ class RoleCreate(msgspec.Struct, frozen=True):
 
 
 class RoleDrop(msgspec.Struct, frozen=True):
-    """Drop a role."""
+    """Drop a role with its rules and assignments."""
 
     role: RoleEntity
 

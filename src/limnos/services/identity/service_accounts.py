@@ -43,7 +43,7 @@ _OVER: Final = (
 
 
 class SecretCreate(msgspec.Struct, frozen=True):
-    """Create a secret for a service account."""
+    """Add a secret to a service account, beside its active ones."""
 
     user: str
     secret_hash: bytes

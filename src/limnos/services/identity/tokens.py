@@ -50,7 +50,7 @@ class TokenCreate(msgspec.Struct, frozen=True):
 
 
 class TokenRevoke(msgspec.Struct, frozen=True):
-    """Revoke a token."""
+    """Revoke a token, so that no request accepts it any more."""
 
     token: Token
 

@@ -31,7 +31,7 @@ MetalakeObjectRecord = TagRecord | PolicyRecord | JobTemplateRecord
 
 
 class MetalakeObjectCreate(msgspec.Struct, frozen=True):
-    """Create a metalake object."""
+    """Create an object that lies directly in a metalake: a tag, policy, role or job template."""
 
     metalake: Node
     kind: Kind
@@ -41,7 +41,7 @@ class MetalakeObjectCreate(msgspec.Struct, frozen=True):
 
 
 class MetalakeObjectAlter(msgspec.Struct, frozen=True):
-    """Change its name, comment or properties."""
+    """Change the name, comment or properties of a metalake object."""
 
     node: Node
     edits: PropertyEdits
@@ -103,7 +103,7 @@ def metalake_object_exists_error(kind: Kind, name: str, *, metalake: str) -> Alr
 
 
 def metalake_object_insert(tx: Tx, permit: Permit[MetalakeObjectCreate]) -> Node:
-    """Insert it with its owner."""
+    """Insert a metalake object, and make the caller its owner."""
     command = permit.command
     if not tx.nodes.is_alive(command.metalake.id):
         tx.stale()
@@ -114,7 +114,7 @@ def metalake_object_insert(tx: Tx, permit: Permit[MetalakeObjectCreate]) -> Node
 
 
 async def metalake_object_alter(ctx: Context, *, metalake: str, kind: Kind, name: str, edits: PropertyEdits) -> Node:
-    """Rename it, or change its comment or properties.
+    """Rename a metalake object, or change its comment or properties.
 
     Raises NotFound, AlreadyExists, InvalidName, NotInUse, PermissionDenied.
     """
@@ -147,5 +147,5 @@ async def metalake_object_drop(ctx: Context, *, metalake: str, kind: Kind, name:
 
 
 def metalake_object_delete(tx: Tx, permit: Permit[MetalakeObjectDrop]) -> None:
-    """Drop it. Its attachments are removed later, since its id is never reused."""
+    """Drop a metalake object. Its attachments are removed later, since its id is never reused."""
     tx.nodes.drop(tx.nodes.confirm(permit.command.node))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class NamespaceObjectCreate(msgspec.Struct, frozen=True):
-    """Create an object in a namespace."""
+    """Create a model, function or other object of one row, in a namespace."""
 
     namespace: Node
     kind: Kind
@@ -146,7 +146,7 @@ def namespace_object_exists_error(path: Levels, kind: Kind) -> AlreadyExists:
 
 
 def namespace_object_insert(tx: Tx, permit: Permit[NamespaceObjectCreate]) -> Node:
-    """Insert the object with its owner."""
+    """Insert an object in its namespace, and make the caller its owner."""
     command = permit.command
     return tx.nodes.create(
         kind=command.kind, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
@@ -205,6 +205,6 @@ async def namespace_object_drop(
 
 
 def namespace_object_delete(tx: Tx, permit: Permit[NamespaceObjectDrop]) -> None:
-    """Drop the object."""
+    """Drop an object of a namespace, unless it is protected."""
     node = tx.nodes.confirm(permit.command.node)
     tx.nodes.drop(node, keep_ms=permit.command.keep_ms)

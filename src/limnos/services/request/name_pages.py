@@ -59,11 +59,11 @@ class NamePage(NamedTuple):
 
     @property
     def names(self) -> list[bytes]:
-        """All parts as one list."""
+        """Return the names of all cached pages as one list."""
         return list(itertools.chain.from_iterable(self.parts))
 
     def texts(self) -> list[str]:
-        """Return the names as text."""
+        """Return the names as JSON text, in pieces of the cached pages."""
         return msgspec.json.decode(b"[" + b",".join(self.names) + b"]", type=list[str])
 
 

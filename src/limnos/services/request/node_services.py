@@ -40,7 +40,7 @@ class AuditedRequest(Interface):
     has_changed: bool
 
     def origin(self) -> RequestOrigin:
-        """Return the origin of the request."""
+        """Return the method, path, client address and request id, for the audit."""
         ...
 
 

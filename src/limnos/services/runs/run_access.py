@@ -47,22 +47,22 @@ class RunOrJob(Protocol):
 
     @property
     def id(self) -> int:
-        """Its number."""
+        """The number of the run or job in the store."""
         ...
 
     @property
     def uuid(self) -> str:
-        """Its id in protocols."""
+        """The id of the run or job in protocols."""
         ...
 
     @property
     def template_id(self) -> int:
-        """The id of its template."""
+        """The id of the template or pipeline that was started."""
         ...
 
     @property
     def owner_id(self) -> int | None:
-        """The id of its owner."""
+        """The id of the user who started the run or job."""
         ...
 
 

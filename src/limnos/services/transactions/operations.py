@@ -88,7 +88,7 @@ class OperationStep(NamedTuple):
 
 
 class TransactionOperation(Protocol):
-    """One operation of a transaction."""
+    """One operation of a transaction: it decides, and names the objects that it changes."""
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
@@ -96,7 +96,7 @@ class TransactionOperation(Protocol):
         ...
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Decide, and note the effects. Raises what a single request would raise."""
+        """Decide on the operation, and note its effects for later operations. Raises the errors of a single request."""
         ...
 
 
@@ -108,7 +108,7 @@ class TableCommitOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The table."""
+        """Return the table that the commit changes."""
         return ((Kind.TABLE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
@@ -134,7 +134,7 @@ def table_commit_of(path: Levels, *, requirements: list[object], updates: list[o
 
 
 class TableCreateOperation(NamedTuple):
-    """Create a table."""
+    """Create a table from its metadata, within the transaction."""
 
     path: Levels
     request: TableRequest
@@ -167,7 +167,7 @@ class TableDropOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The table."""
+        """Return the table that is dropped."""
         return ((Kind.TABLE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
@@ -185,7 +185,7 @@ class TableMoveOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The table, and its new name."""
+        """Return the table under its old and its new name."""
         return ((Kind.TABLE, self.path), (Kind.TABLE, self.target))
 
     def look(self, request_view: TransactionView) -> OperationStep:
@@ -196,7 +196,7 @@ class TableMoveOperation(NamedTuple):
 
 
 class ViewCreateOperation(NamedTuple):
-    """Create a view."""
+    """Create a view from its metadata, within the transaction."""
 
     path: Levels
     request: ViewRequest
@@ -226,7 +226,7 @@ class ViewCommitOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The view."""
+        """Return the view that the commit changes."""
         return ((Kind.VIEW, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
@@ -242,13 +242,13 @@ class ViewCommitOperation(NamedTuple):
 
 
 class ViewDropOperation(NamedTuple):
-    """Drop a view."""
+    """Drop a view, within the transaction."""
 
     path: Levels
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The view."""
+        """Return the view that is dropped."""
         return ((Kind.VIEW, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
@@ -266,7 +266,7 @@ class ViewMoveOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The view, and its new name."""
+        """Return the view under its old and its new name."""
         return ((Kind.VIEW, self.path), (Kind.VIEW, self.target))
 
     def look(self, request_view: TransactionView) -> OperationStep:
@@ -304,7 +304,7 @@ class NamespaceDropOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The namespace."""
+        """Return the namespace that is dropped."""
         return ((Kind.NAMESPACE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
@@ -322,7 +322,7 @@ class NamespaceMoveOperation(NamedTuple):
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
-        """The namespace, and its new name."""
+        """Return the namespace under its old and its new name."""
         return ((Kind.NAMESPACE, self.path), (Kind.NAMESPACE, self.target))
 
     def look(self, request_view: TransactionView) -> OperationStep:

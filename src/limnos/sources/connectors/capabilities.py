@@ -120,7 +120,7 @@ class SupportsNamespaces(BaseCatalog, Protocol):
         ...
 
     def schema_exists(self, schema: Levels) -> bool:
-        """Return whether a schema exists."""
+        """Ask the source whether it has a schema. The caller's rights are not checked."""
         ...
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
@@ -149,7 +149,7 @@ class TableCatalog(BaseCatalog, Protocol):
         ...
 
     def table_exists(self, schema: Levels, table: str) -> bool:
-        """Return whether a table exists."""
+        """Ask the source whether it has a table. The caller's rights are not checked."""
         ...
 
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
@@ -189,7 +189,7 @@ class ViewCatalog(BaseCatalog, Protocol):
         ...
 
     def view_exists(self, schema: Levels, view: str) -> bool:
-        """Return whether a view exists."""
+        """Ask the source whether it has a view. The caller's rights are not checked."""
         ...
 
     def view_load(self, schema: Levels, view: str) -> GravitinoView:
@@ -239,7 +239,7 @@ class TopicCatalog(BaseCatalog, Protocol):
         ...
 
     def topic_exists(self, schema: str, topic: str) -> bool:
-        """Return whether a topic exists."""
+        """Ask the source whether it has a topic. The caller's rights are not checked."""
         ...
 
     def topic_load(self, schema: str, topic: str) -> SourceTopicInfo:

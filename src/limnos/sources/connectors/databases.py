@@ -130,14 +130,14 @@ class DatabaseSource(ABC):
             return self._has_schema(connection, single)
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
-        """Return a schema."""
+        """Read a schema's comment from the database. Raises NotFound."""
         single = _single(schema)
         with self._read_connection(f"Schema {preview_value(single)}") as connection:
             self._require_schema(connection, single)
             return self._schema_told(connection, single)
 
     def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
-        """Create a schema."""
+        """Run CREATE SCHEMA (MySQL: CREATE DATABASE). Raises AlreadyExists."""
         single = _single(schema)
         if properties:
             raise UnsupportedOperation("Schemas of this source have no properties: leave them out")

@@ -99,7 +99,7 @@ class RestSource:
         self._session.close()
 
     def endpoints(self) -> frozenset[str]:
-        """Return the endpoints of the source."""
+        """Return the endpoints that the source lists in its configuration."""
         return self._session.endpoints()
 
     def exchange(self, call: RestCall) -> RestReply:
@@ -195,7 +195,7 @@ class RestSource:
             raise _strange(repr(error)) from error
 
     def view_create(self, schema: Levels, view: str, *, definition: IcebergViewCreate) -> None:
-        """Create a view."""
+        """Create a view at the source by its REST call. Raises AlreadyExists."""
         body = {
             "name": view,
             "schema": definition.schema,
@@ -217,7 +217,7 @@ class RestSource:
         self._rename("view", source=(*schema, view), target=target)
 
     def view_drop(self, schema: Levels, view: str) -> None:
-        """Drop a view."""
+        """Drop a view at the source by its REST call. Raises NotFound."""
         self.exchange(RestCall(f"DELETE {VIEW}", schema, view, missing="view"))
 
     def _rename(self, kind: str, *, source: Levels, target: Levels) -> None:
@@ -252,7 +252,7 @@ class RestSource:
         )
 
     def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
-        """Create a table."""
+        """Create a table at the source by its REST call. Raises AlreadyExists."""
         iceberg_create = iceberg_create_of(definition)
         body = {
             "name": table, "schema": iceberg_create.schema, "partition-spec": iceberg_create.partition_spec, "write-order": iceberg_create.write_order,

@@ -84,7 +84,7 @@ class KafkaSource:
     # -- the schema ------------------------------------------------------------------------------------------------
 
     def schema_names(self, parent: Levels) -> list[str]:
-        """Return the one schema, if the cluster answers."""
+        """Return `default`, the only schema, if the cluster answers."""
         if parent:
             raise UnsupportedOperation("Schemas of this source do not nest")
         self.check()
@@ -96,7 +96,7 @@ class KafkaSource:
         return schema == (SCHEMA,)
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
-        """Return the one schema."""
+        """Return `default`, the only schema of a Kafka cluster. Raises NotFound for another name."""
         self.check()
         _require_schema(".".join(schema))
         return SourceSchemaInfo("The topics of the cluster", {})

@@ -162,7 +162,7 @@ class MetastoreSource:
         return True
 
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
-        """Return a table."""
+        """Read a table with its columns and partitioning from the Hive metastore. Raises NotFound."""
         with self._asking(_table(table), kind="table") as client:
             return source_table_of(_get_table(client, schema, table=table))
 

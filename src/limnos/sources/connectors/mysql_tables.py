@@ -60,7 +60,7 @@ class MysqlColumn:
     was: str | None = None
 
     def told(self) -> Json:
-        """Return it as Gravitino's JSON."""
+        """Encode the column as Gravitino's JSON."""
         kind = type_json(self.kind)
         fields: Json = {"name": self.name, "type": kind, "nullable": self.nullable, "autoIncrement": self.counts}
         if self.comment:
@@ -69,7 +69,10 @@ class MysqlColumn:
         return fields if default is None else {**fields, "defaultValue": default}
 
     def defined(self) -> str:
-        """Return its SQL definition. Raises UnsupportedOperation if that would lose a part of the column."""
+        """Return the column's definition for CREATE or ALTER TABLE.
+
+        Raises UnsupportedOperation if that would lose a part of the column.
+        """
         if self.checked or _KNOWN.fullmatch(self.extra) is None:
             raise UnsupportedOperation(
                 f"Column {preview_value(self.name)} has conditions or expressions of its own: change it with the source's own tools"

@@ -44,7 +44,7 @@ class DatabaseAlteration:
             self._do(change)
 
     def rename(self, name: str) -> None:
-        """Rename the table."""
+        """Run the database's statement that renames the table."""
         self._operations.rename_table(self._table, name, schema=self._schema)
 
     def _do(self, change: TableChange) -> None:
@@ -125,7 +125,7 @@ class DatabaseAlteration:
 
 
 def flat(path: tuple[str, ...]) -> str:
-    """Return the one name of a column. Raises BadRequest for a nested one."""
+    """Return the name of a column of the top level. Raises BadRequest for a nested one."""
     if len(path) != 1 or not path[0]:
         raise BadRequest("A column of a database is named by one part: it has no columns within it")
     return path[0]

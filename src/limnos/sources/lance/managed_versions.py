@@ -72,7 +72,7 @@ class ManagedVersions(LanceNamespace):
         return _call("list", request)
 
     def describe_table_version(self, request: Any) -> Json:  # type: ignore[override]  # noqa: ANN401 - as above
-        """Describe a version."""
+        """Return a version's manifest path, size and metadata."""
         return _call("describe", request)
 
     def create_table_version(self, request: Any) -> Json:  # type: ignore[override]  # noqa: ANN401 - as above

@@ -284,7 +284,7 @@ class AlterColumns(LanceQuestion, frozen=True, kw_only=True):
 
 
 class DropColumns(LanceQuestion, frozen=True, kw_only=True):
-    """Drop columns."""
+    """Drop columns by name, as one commit."""
 
     columns: list[str]
 
@@ -300,13 +300,13 @@ class CreateIndex(LanceQuestion, frozen=True, kw_only=True):
 
 
 class DropIndex(LanceQuestion, frozen=True, kw_only=True):
-    """Drop an index."""
+    """Drop an index by name, as one commit."""
 
     name: str
 
 
 class ListIndices(LanceQuestion, frozen=True):
-    """List all indices."""
+    """List the indices of a version, with their columns and types."""
 
 
 class LanceIndex(msgspec.Struct, frozen=True):

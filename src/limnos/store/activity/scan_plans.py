@@ -56,7 +56,7 @@ def plan_of(rows: list[Row]) -> ScanPlan | None:
 
 
 class ScanPlanWrites:
-    """Writes of scan plans."""
+    """Inserts and deletes the rows of scan plans and their tasks, inside a mutation."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx

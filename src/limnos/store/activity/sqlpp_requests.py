@@ -95,7 +95,7 @@ class RequestWrites:
         self.tx = tx
 
     def insert(self, row: StatementRequest) -> None:
-        """Insert a request."""
+        """Insert the row of a SQL++ request, before its execution begins."""
         self.tx.count(INSERT, msgspec.structs.asdict(row))
 
     def beat(self, holder: str, *, lease_ms: int) -> None:

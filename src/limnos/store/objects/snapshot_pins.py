@@ -65,7 +65,7 @@ def _holders(rows: Sequence[Row]) -> list[PinHolder]:
 
 
 class SnapshotPinWrites:
-    """Writes of snapshot pins."""
+    """Inserts, renews and deletes rows that pin snapshots, inside a mutation."""
 
     def __init__(self, tx: StoreTransaction) -> None:
         self.tx = tx

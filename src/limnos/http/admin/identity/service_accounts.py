@@ -37,7 +37,7 @@ async def secrets_list(request: Request, ctx: Context) -> Response:
 
 
 async def secret_create(request: Request, ctx: Context) -> Response:
-    """Create a secret."""
+    """Create a further secret of a service account. The response is the only one with its text."""
     (user,) = names_of(request)
     text = await request.body()
     body = Request.decode(text, SecretCreate) if text else SecretCreate()

@@ -41,7 +41,7 @@ async def tokens_list(request: Request, ctx: Context) -> Response:
 
 
 async def token_create(request: Request, ctx: Context) -> Response:
-    """Create a token."""
+    """Create an API token. The response is the only one with its text."""
     body = Request.decode(await request.body(), TokenCreate)
     token, text = await tokens.token_create(ctx, user=body.user, name=body.name or "", expires_in_s=body.expires_in_s)
     return json_response({**_encode(token), "token": text})

@@ -33,7 +33,7 @@ class SourceFailed(BadRequest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceReadRequest:
-    """A request to read a source."""
+    """The arguments for opening a source in one step: the state to read again, or that of the last publication."""
 
     spark: SparkSession
     source: DeclaredSource
