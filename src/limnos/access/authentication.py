@@ -176,7 +176,10 @@ def _parse_token(text: bytes) -> Credential:
 
 
 def accepted_trusts(*, access_enabled: bool, believes_basic: bool) -> frozenset[TokenTrust]:
-    """Return the trusts that count on a server. Tokens made under weaker rules than the server's own do not count."""
+    """Return the levels of trust whose tokens this server accepts.
+
+    Tokens made under weaker rules than the server's own do not count.
+    """
     counts = {TokenTrust.PROVEN}
     if believes_basic:
         counts.add(TokenTrust.BELIEVED)

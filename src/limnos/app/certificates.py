@@ -118,7 +118,9 @@ class CertificateReloader:
         log.info("certificate in use", ends=str(self._pair.ends), file=str(self._files[0]))
 
     def look(self) -> bool:
-        """Load the files if they have changed. Returns whether a new pair is in use.
+        """Load the certificate and key files again if they have changed.
+
+        Returns whether a new pair is in use.
 
         A pair that cannot be used leaves the old one in use.
         """

@@ -64,7 +64,7 @@ class _FailureCounts:
 
 
 class WebhookDeliveries(WorkPoller):
-    """The deliveries of this node."""
+    """Sends changes to webhooks on this node, while it holds the webhooks' leases."""
 
     works = "webhooks"
 

@@ -64,7 +64,7 @@ class EngineProcess:
         return ours
 
     def end(self) -> None:
-        """Kill the process and all that it started."""
+        """Kill the engine's process and all processes that it started."""
         self.control.close()
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.pid, signal.SIGKILL)

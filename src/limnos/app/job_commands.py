@@ -26,7 +26,7 @@ PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
 class JobNotRunnable(Exception):
-    """A job that cannot start. The message says why, and what to do."""
+    """A job cannot start. The message has the reason and what the user can do."""
 
 
 class JobSettings(NamedTuple):

@@ -106,7 +106,7 @@ class _ChildProcess(NamedTuple):
 
 
 def main() -> None:
-    """Keep one job, and report its end."""
+    """Run one job's command, and report its exit to the server process."""
     wire = Wire()
     work = msgspec.msgpack.decode(wire.receive()[0], type=JobCommand)
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)

@@ -61,7 +61,7 @@ def listen_together(settings: Settings, count: int) -> list[list[socket.socket]]
 
 
 def can_listen(settings: Settings) -> None:
-    """Check that the address can be bound. Raises CannotListen."""
+    """Check that the server can bind an address. Raises CannotListen."""
     _bind(*split_listen(settings.server.listen or DEFAULT_LISTEN)).close()
 
 

@@ -28,7 +28,7 @@ STEPS = Counter(
 
 
 class SearchIndexing(WorkPoller):
-    """The index of words, as far as this node fills it."""
+    """Fills the search index of words on this node."""
 
     works = "index of words"
 

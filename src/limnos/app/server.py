@@ -96,7 +96,7 @@ def check(settings: Settings) -> list[CannotStart]:
 
 
 def startup_notes(settings: Settings) -> list[str]:
-    """Return notes on what a started server would still lack, one sentence each."""
+    """Return notes on optional parts that a started server lacks, one sentence each."""
     return engine_notes(settings) if has_engine(settings) else []
 
 

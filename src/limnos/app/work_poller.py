@@ -22,7 +22,10 @@ POLL_S: Final = 2.0
 
 
 class WorkPoller(ABC):
-    """Works until it is cancelled. Running work is then cancelled, too, and awaited. `wake` makes it look at once."""
+    """Runs due work until the poller's task is cancelled.
+
+    Running work is then cancelled, too, and awaited. `wake` makes it look at once.
+    """
 
     works: ClassVar[str]
     """The kind of work, for the log."""

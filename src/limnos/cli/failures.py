@@ -44,7 +44,7 @@ class UsageError(Exception):
 
 
 class StoppedError(Exception):
-    """The command stops without doing what was requested. The message says why."""
+    """The command ends with a message, because it cannot do what was requested."""
 
     def __init__(self, message: str, *, code: str = "failed", hint: str | None = None) -> None:
         super().__init__(message)

@@ -76,7 +76,7 @@ def show_fields(fields: Row, *, shape: Format, hidden: Sequence[str] = ()) -> No
 
 
 def show_done(message: str, result: Row, *, shape: Format) -> None:
-    """Print that something was done."""
+    """Print a confirmation that the command changed something."""
     print(to_json(result) if shape == "json" else visible(message))
 
 

@@ -129,7 +129,7 @@ class UnexpectedAnswerError(ClientError):
 
 
 class UnavailableError(ClientError):
-    """No answer, or 429, 502, 503, 504.
+    """The server sent no answer, or 429, 502, 503 or 504.
 
     `sent`: the request may have reached the server. `retry_after_s` is the pause that the server asked for.
     """

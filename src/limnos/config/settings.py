@@ -194,7 +194,7 @@ class ViewSection(SettingsSection):
 
 
 class StoreSection(SettingsSection):
-    """How long the store keeps changes, dropped objects, runs and results."""
+    """How long the store keeps changes, dropped objects and runs."""
 
     change_retention_s: PositiveInt = Field(
         default=604_800, description="How long changes are kept for other nodes and readers of the feed, in seconds."
@@ -239,7 +239,7 @@ class EventsSection(SettingsSection):
 
 
 class SearchSection(SettingsSection):
-    """How the server searches for objects by name, column and comment."""
+    """Whether this node fills the search index of words."""
 
     words: bool = Field(
         default=True,

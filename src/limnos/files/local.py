@@ -60,7 +60,7 @@ class LocalFiles:
             raise file_errors.storage_error("write", location, error) from error
 
     def make_directory(self, location: str) -> None:
-        """Create a directory and its missing parents. No-op if it exists."""
+        """Create a directory with its missing parents. No-op if the directory exists."""
         try:
             _make(_path(location))
         except OSError as error:

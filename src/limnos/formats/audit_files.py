@@ -60,5 +60,5 @@ def begin_of(day: date) -> int:
 
 
 def next_day(day: date) -> date:
-    """Return the day after this one, as the position of the next file."""
+    """Return the day after `day`."""
     return day + timedelta(days=1)

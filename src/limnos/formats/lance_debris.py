@@ -42,7 +42,7 @@ class AgedFile(NamedTuple):
 
 
 class FilesByKind(NamedTuple):
-    """The files of a table, sorted by what may be done with them."""
+    """Old files of a Lance table that may be deleted, and the manifests that may reference these."""
 
     unowned: list[str]
     """Old files that can be deleted without a search: unfinished, staged or set aside."""

@@ -222,7 +222,7 @@ class AdmissionProtocol(HttpToolsProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """End a request: its body is complete."""
+        """Handle the end of a request, whose body is complete."""
         if self._wishes_to_upgrade:
             return
         self._unparsed_bytes = 0
@@ -237,7 +237,7 @@ class AdmissionProtocol(HttpToolsProtocol):
     # -- progress and timeouts ---------------------------------------------------------------------------------
 
     def step(self) -> ConnectionProgress:
-        """Return the progress of this connection, for `ClientTimeouts`."""
+        """Return the connection's phase and its progress, for `ClientTimeouts`."""
         return ConnectionProgress(self._now(), self._steps, self.transport.get_write_buffer_size())
 
     def _now(self) -> ConnectionPhase:

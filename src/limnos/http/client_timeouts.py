@@ -19,9 +19,9 @@ _SECONDS_MAX: Final = 1.0
 
 
 class ConnectionPhase(IntEnum):
-    """What a connection waits for.
+    """The event for which a connection waits.
 
-    `ANSWER`: the server, so the client has no limit. `TAKING`: that the client reads.
+    `ANSWER`: the server's response, so the client has no time limit. `TAKING`: that the client reads.
     """
 
     IDLE = 0
@@ -41,14 +41,14 @@ class ConnectionProgress(NamedTuple):
 
 
 class TimedConnection(Protocol):
-    """A connection that can be monitored."""
+    """A connection whose progress `ClientTimeouts` monitors."""
 
     def step(self) -> ConnectionProgress:
         """Return the connection's progress."""
         ...
 
     def overdue(self, phase: ConnectionPhase) -> None:
-        """End it: the client exceeded the limit of this phase."""
+        """Close the connection, because the client exceeded the time limit of this phase."""
         ...
 
 
@@ -76,7 +76,7 @@ class ClientTimeouts:
             loop.call_later(self._every, self._look, loop)
 
     def forget(self, connection: TimedConnection) -> None:
-        """Stop monitoring a connection that has ended."""
+        """Stop monitoring a connection that is closed."""
         self._seen.pop(connection, None)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -45,8 +45,9 @@ log = get_logger("limnos.http")
 
 
 class FreshnessCallback:
-    """A cached response that waits for the freshness gate, called back within the gate's own turn, without task or
-    future.
+    """A cached response that waits for the freshness gate.
+
+    The gate calls it directly, without a task or a future.
 
     It is a waiter of the gate, and is cancelled by the deadlines.
     """
@@ -66,7 +67,7 @@ class FreshnessCallback:
         self._done = False
 
     def done(self) -> bool:
-        """Return whether it no longer waits."""
+        """Return whether the callback has run or was cancelled."""
         return self._done
 
     def set_result(self, _: object) -> None:
@@ -74,11 +75,11 @@ class FreshnessCallback:
         self._end(holds=self._lane.application.kept.holds_after_gate(self._kept))
 
     def set_exception(self, _: Exception) -> None:
-        """Run the handler: it meets the failure of the gate itself, and answers it."""
+        """Run the handler. It reads the gate again, and answers that read's error."""
         self._end(holds=False)
 
     def cancel(self) -> None:
-        """Answer that the deadline has passed."""
+        """Send 503, because the request's deadline has passed."""
         self._done = True
         self._lane.application.deadlines.release(self)
         method, url, _ = self._key
@@ -306,7 +307,7 @@ class FastPathProtocol(AdmissionProtocol):
     def answer_afresh(
         self, exchange: FastPathExchange, method: str, url: bytes, keeping: CacheableRequest | None
     ) -> None:
-        """Have the application run the handler, without a task if it does not have to wait."""
+        """Run the application's handler for a request. A task is started only if the handler has to wait."""
         application = self.application
         path, _, query = url.partition(b"?")
         at_once = application.answers_at_once(method)
@@ -353,7 +354,7 @@ class FastPathProtocol(AdmissionProtocol):
         self._complete(exchange)
 
     def say_late(self, exchange: FastPathExchange, url: bytes, method: str) -> None:
-        """Answer that the deadline has passed."""
+        """Send 503, because the request's deadline has passed."""
         late = ServiceUnavailable(
             "The store did not answer in time, and nothing was changed: try again", retry_after_s=5
         )

@@ -27,7 +27,7 @@ ANSWER_S = 1.8
 
 
 async def live(_request: Request, _ctx: Context) -> Response:
-    """Report that the process serves."""
+    """Return 200 while the process serves requests."""
     return _health_response([_check("process")])
 
 

@@ -124,7 +124,7 @@ class Request:
         self._query: dict[str, bytes] | None = None
 
     def origin(self) -> RequestOrigin:
-        """Return its origin for the audit."""
+        """Return the request's method, path and client address, for the audit."""
         return origin_of(self.target, self.headers, peer=self.peer, credential=self.credential)
 
     def query_raw(self, name: str) -> bytes | None:

@@ -45,7 +45,7 @@ def audit_proof_of(request: Request) -> CachedAnswerProof:
 
 
 def audit_response(audit: AuditLines, request: Request, *, status: int, user: str | None, anonymous: bool) -> None:
-    """Record an answered request, if the audit wants it."""
+    """Record an answered request in the audit, if the settings include it."""
     failure, decided = request.failure, _distinct(request.decided or ())
     refused = status >= 400 and _is_refused(failure, decided, status=status)
     failed = status >= 400 and not isinstance(failure, NotFound)

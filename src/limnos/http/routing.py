@@ -113,7 +113,7 @@ class Router(Generic[H]):
         return (node.routes, tuple(params)) if node.routes else None
 
     def reach(self, segments: list[bytes]) -> int:
-        """Return how many leading segments match. The protocol with the most answers for an unknown path."""
+        """Return how many leading segments of a path match. The protocol with the most answers for an unknown path."""
         node = self.tree
         for count, segment in enumerate(segments):
             if node.rest:

@@ -49,12 +49,12 @@ class AuditedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
         return cls(decision.action, decision.target_id, decision.target_kind, decision.target, decision.factors)
 
     def decision(self, user: str, *, allowed: bool) -> Decision:
-        """Rebuild the decision, for rendering its message."""
+        """Rebuild the access decision, to render its message."""
         return Decision(allowed, self.action, self.object_id, self.name, user, self.factors, (), self.kind)
 
 
 class AuditContext(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The part of a request that its mutation's transaction stores beside the change."""
+    """The data of a request that its mutation stores in the change row, for the audit."""
 
     origin: RequestOrigin = RequestOrigin()
     rights: tuple[AuditedDecision, ...] = ()

@@ -16,7 +16,7 @@ class BrokenFrame(ValueError):
 
 
 def frame_message(message: bytes) -> bytes:
-    """Return the message with its length in front."""
+    """Return the message with its length as a prefix."""
     head = bytearray()
     left = len(message)
     while left > 0x7F:

@@ -32,7 +32,7 @@ def is_name(name: str) -> bool:
 
 
 class TokenTrust(StrEnum):
-    """The authentication of a token's maker. The words are stored."""
+    """How the user who made a token was authenticated. The values are stored."""
 
     OPEN = "open"
     """Access control was off: no right was required."""
@@ -46,7 +46,7 @@ class TokenTrust(StrEnum):
 
 
 class TokenPurpose(StrEnum):
-    """The use of a token: to sign in, or as a secret. The words are stored."""
+    """The use of a token: to sign in, or as a service account's secret. The values are stored."""
 
     API = "api"
     """A long-lived token that a user made."""

@@ -88,7 +88,7 @@ class PipelineRun(msgspec.Struct, frozen=True):
 
     @property
     def template_id(self) -> int:
-        """Its pipeline's id as a job template."""
+        """The id of the run's pipeline, under the name that jobs have for it."""
         return self.pipeline_id
 
     def is_held(self, now_ms: int) -> bool:

@@ -115,7 +115,7 @@ class DataverseName:
 
     @property
     def is_multi_part(self) -> bool:
-        """Whether it has more than one part."""
+        """Whether the name has more than one part."""
         return len(self.parts) > 1
 
     def __eq__(self, other: object) -> bool:

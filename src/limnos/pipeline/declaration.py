@@ -30,7 +30,7 @@ class SourcePosition(NamedTuple):
 
 
 class ParameterType(Enum):
-    """Types of a parameter. The values are the words of the file."""
+    """The types of a pipeline's parameter. The values are spelled as in the file."""
 
     STRING = "string"
     INT = "int"

@@ -77,7 +77,7 @@ class NodeSite:
 
 
 class Shape(ABC):
-    """The allowed content of one place in the file."""
+    """The allowed content of a node in the file."""
 
     word: str
     """The shape's name in messages and pages: "text", "a list of texts"."""

@@ -59,14 +59,14 @@ class AdlsAccount(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in the log."""
+        """The account's name in the log."""
         if self.program is not None:
             return f"program {self.program[1]}"
         return "the environment's program" if self.key is None else "an account's key"
 
     @property
     def endpoint(self) -> str | None:
-        """The host that is asked; None for Azure's."""
+        """The host of the account's service; None for Azure's default."""
         return self.host
 
     @property

@@ -66,7 +66,7 @@ class AwsRole(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in the log."""
+        """The role's name in the log."""
         return self.arn
 
     @property

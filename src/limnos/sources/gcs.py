@@ -50,7 +50,7 @@ class GcsAccount(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its name in the log."""
+        """The account's name in the log."""
         return self.email or "the environment's account"
 
     @property

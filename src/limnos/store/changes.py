@@ -21,7 +21,7 @@ _NO_HISTORY = 2**62
 
 
 class GateResult(NamedTuple):
-    """The result of a gate read; `NO_CHANGES` if nothing changed in any of its zones."""
+    """The result of a read by the freshness gate; `NO_CHANGES` if no zone has changes."""
 
     epoch: int
     clocks: tuple[ClockRow, ...]
@@ -38,8 +38,8 @@ _GATE_COLUMNS = (
 
 @cache
 def gate_text(zones: int) -> str:
-    """Return the gate's statement on SQLite for `zones` zones: each clock that differs, and the changes after the known
-    revision.
+    """Return the statement of the freshness gate on SQLite for `zones` zones: each changed clock, and the changes after
+    the known revision.
 
     Parameters: the epoch, then for each zone its id, its known revision, and the revision after which changes are
     wanted. One probe per zone costs a third less than a join. A row of another epoch has no zone.
@@ -72,7 +72,7 @@ GATE_POSTGRES = Sql(
 
 
 def gate_query_postgres(epoch: int, known: tuple[tuple[int, int], ...]) -> Query:
-    """Return the gate's query on PostgreSQL: one prepared statement for any number of zones."""
+    """Return the statement of the freshness gate on PostgreSQL: one prepared statement for any number of zones."""
     return GATE_POSTGRES, {
         "epoch": epoch,
         "zones": [zone for zone, _ in known],
@@ -82,7 +82,7 @@ def gate_query_postgres(epoch: int, known: tuple[tuple[int, int], ...]) -> Query
 
 
 def gate_result_of(rows: list[Row]) -> GateResult:
-    """Build the result from the gate's rows, in the order of each zone's revisions.
+    """Build the result of a gate read from its rows, in the order of each zone's revisions.
 
     A clock repeats for each of its changes.
     """

@@ -48,7 +48,7 @@ class StoreWriter(Protocol):
 
     @property
     def time(self) -> StoreClock:
-        """The clock that all nodes share."""
+        """The store's clock, which all nodes share."""
         ...
 
     async def submit(

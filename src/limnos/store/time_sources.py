@@ -33,7 +33,7 @@ class LocalTime:
 
 
 class StoreTime:
-    """The database's clock, as this node knows it."""
+    """The database's clock: its last reading, plus the time that has passed on this node since."""
 
     def __init__(self) -> None:
         self.offset_ms = 0

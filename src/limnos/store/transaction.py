@@ -93,5 +93,5 @@ class StoreTransaction:
         self.count(CLOCK_NEW, {"zone": zone})
 
     def stale(self) -> NoReturn:
-        """Raise StalePermit: something that the decision depended on has changed."""
+        """Raise StalePermit, because a fact that the decision depended on has changed."""
         raise StalePermit

@@ -9,6 +9,6 @@ number: int | None = None
 
 
 def set_worker_number(chosen: int) -> None:
-    """Set this process's number, from 1."""
+    """Set the number of this worker process in logs and metrics, from 1."""
     global number  # noqa: PLW0603 - one number per process is the point
     number = chosen

@@ -22,7 +22,9 @@ R = TypeVar("R")
 
 
 class CacheMiss(Exception):
-    """A reader lacks facts. They must be loaded before it can run again.
+    """A reader needs facts that are not cached, so they must be loaded before it runs again.
+
+    They must be loaded before it can run again.
 
     `wanted` maps each missing key to its zone. `goes_on` marks one part of a long read: many cache misses may follow,
     and other requests have their turn between them.

@@ -239,7 +239,7 @@ Cached blocks follow changes otherwise.
 
 
 def touches_value(change: ChangeRow, key: Key, value: Value) -> bool:
-    """Return whether a change touches a fact whose key the change does not name.
+    """Return whether a change affects a fact whose key the change does not name.
 
     For example, dropping a role touches the roles of every user who holds it.
     """

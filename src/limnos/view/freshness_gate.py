@@ -45,7 +45,7 @@ Zones = tuple[int, ...]
 
 
 class GateWaiter(Protocol):
-    """Receives the outcome of a gate read: a future, or an object that is to be called before anything else runs."""
+    """Receives the result of a gate read: a future, or an object that the gate calls directly."""
 
     def done(self) -> bool:
         """Return whether the waiter has gone, for example because the request was cancelled."""
@@ -105,7 +105,10 @@ class FreshnessGate(Protocol):
 
 
 class InlineFreshnessGate:
-    """The gate of a store that answers inline. Nothing can run between a read and the update of the view."""
+    """The freshness gate of a store that answers on the event loop, as SQLite does.
+
+    Nothing can run between a read and the update of the view.
+    """
 
     inline = True
 
@@ -162,7 +165,7 @@ class InlineFreshnessGate:
         return self.store.load(self.view.epoch, self.view.known((ROOT_ID,)), load)[1]
 
     async def find(self, query: Query) -> list[Row]:
-        """Run one query on the store."""
+        """Run one query on the store and return its rows."""
         return self.store.find(query)
 
 
@@ -193,7 +196,7 @@ def _advance(view: StoreView, moved: GateResult, request: KnownRevisions, chains
 
 
 class SharedFreshnessGate:
-    """The gate of a store that must be awaited.
+    """The freshness gate of a store that must be awaited, as PostgreSQL.
 
     One read is in flight; requests that arrive meanwhile share the next one.
     """
@@ -209,7 +212,7 @@ class SharedFreshnessGate:
         self._cold: dict[tuple[Key, ...], asyncio.Future[None]] = {}
 
     def ask_now(self, zones: Zones, reason: str) -> bool:
-        """Raise RuntimeError: this store must be awaited."""
+        """Raise RuntimeError, because this store cannot answer without waiting."""
         raise RuntimeError("this store must be awaited")
 
     async def ask(self, zones: Zones, reason: str) -> None:
@@ -298,7 +301,7 @@ class SharedFreshnessGate:
         return (await self.store.load_async(self.view.epoch, self.view.known((ROOT_ID,)), load))[1]
 
     async def find(self, query: Query) -> list[Row]:
-        """Run one query on the store."""
+        """Run one query on the store and await its rows."""
         return await self.store.find_async(query)
 
     async def _load_shared(self, keys: tuple[Key, ...], zones: Zones, requested: dict[Key, int]) -> None:

@@ -56,7 +56,7 @@ def name_key(parent_id: int, space: str, name: str) -> Key[int | None]:
 
 
 def node_key(node_id: int) -> Key[Node | None]:
-    """The node with this id, or None."""
+    """Return the key of the fact: the node with this id, or None."""
     return ("node", node_id)
 
 
@@ -126,7 +126,7 @@ def roles_key(principal_id: int) -> Key[tuple[int, ...]]:
 
 
 def role_key(metalake_id: int, name: str) -> Key[RoleEntity | None]:
-    """The role with this name, or None."""
+    """Return the key of the fact: the role with this name, or None."""
     return ("role", metalake_id, name)
 
 
@@ -180,7 +180,7 @@ def restrictions_key(zone: int) -> Key[CatalogRestrictions]:
 
 
 def token_key(token_id: int) -> Key[Token | None]:
-    """The token with this id, or None."""
+    """Return the key of the fact: the token with this id, or None."""
     return ("token", token_id)
 
 

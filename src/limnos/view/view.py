@@ -35,7 +35,7 @@ OFFERED_MAX: Final = 256
 
 
 class BrokenFeed(LimnosError):
-    """A clock moved without its change rows. Something other than this server wrote to the store."""
+    """A zone's clock moved without change rows: a program other than this server wrote to the store."""
 
     code = "broken-feed"
 
@@ -101,7 +101,7 @@ class StoreView:
         return {**self._old, **self._young}
 
     def known(self, zones: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-        """Return (zone, known revision) pairs, as the gate statement takes them."""
+        """Return pairs of a zone and its known revision, as the gate's statement takes them."""
         states = self.zones
         return tuple([(zone, states[zone].revision if zone in states else UNKNOWN) for zone in zones])
 

@@ -18,7 +18,7 @@ _OWNED = ("catalog", "namespace", "table", "view", "topic", "fileset", "model")
 
 
 def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
-    """Load an object and return its fields."""
+    """Load an object by its path, and return its fields for printing."""
     if kind == "metalake":
         metalake = client.metalakes.get(path)
         return {

@@ -70,7 +70,7 @@ class Catalogs(Resource[S]):
 
     @verb
     def enable(self, name: str) -> Flow[None]:
-        """Let a disabled catalog be used again. Only its owner or the metalake's may do so."""
+        """Mark a catalog as in use, so that requests for its objects are answered again."""
         yield request("PATCH", self.gravitino_url("catalogs", name), body={"inUse": True})
 
     @verb

@@ -69,7 +69,7 @@ class Metalakes(Resource[S]):
 
     @verb
     def enable(self, name: str) -> Flow[None]:
-        """Let a disabled metalake be used again. Only its owner may do so."""
+        """Mark a metalake as in use, so that requests for its objects are answered again."""
         yield request("PATCH", metalake_url(name), body={"inUse": True})
 
     @verb

@@ -12,7 +12,7 @@ from limnos.client.values import Parts
 
 
 class SearchMatch(msgspec.Struct, frozen=True):
-    """What of an object met a search: `where` is `name`, `path`, `id`, `column`, `comment` or `filter`."""
+    """The part of an object that matched a search: `where` is `name`, `path`, `id`, `column`, `comment` or `filter`."""
 
     where: str
     text: str

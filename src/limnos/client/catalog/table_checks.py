@@ -16,7 +16,7 @@ from limnos.names import display
 
 
 class TableChecks(Resource[S]):
-    """Checks that the files that tables name exist."""
+    """Calls that check whether the files that a table names exist."""
 
     __slots__ = ()
 

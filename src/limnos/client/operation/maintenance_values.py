@@ -43,7 +43,7 @@ class MaintenanceOperation(msgspec.Struct, frozen=True):
 
 
 class MaintenanceStatus(msgspec.Struct, frozen=True):
-    """What the server does of its own accord, and operations, newest first."""
+    """The maintenance that the server does by itself, and the operations, newest first."""
 
     assess: bool
     operations: tuple[MaintenanceOperation, ...]
@@ -99,7 +99,7 @@ class OrphanFiles(msgspec.Struct, frozen=True):
 
 
 class MaintenanceReport(msgspec.Struct, frozen=True):
-    """What one table needs, and why."""
+    """The maintenance that one table needs, with the reasons."""
 
     snapshots: int
     removable: int

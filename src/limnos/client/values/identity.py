@@ -56,7 +56,7 @@ class Role(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Owner(msgspec.Struct, frozen=True):
-    """Who owns an object; `type` is `user` or `group`."""
+    """The owner of an object; `type` is `user` or `group`."""
 
     name: str
     type: str
@@ -171,7 +171,7 @@ def _name(named: ObjectName | str | None) -> str:
 
 
 class Explanation(msgspec.Struct, frozen=True):
-    """A decision, and suggestions that would change it."""
+    """An access decision, with suggestions of grants that would change it."""
 
     decision: Decision
     suggestions: tuple[str, ...] = ()

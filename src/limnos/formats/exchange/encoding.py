@@ -25,7 +25,7 @@ FORMS: Final[tuple[Form, ...]] = ("proto", "json")
 
 
 def encode_records(records: Iterable[ExportRecord], form: Form) -> bytes:
-    """Encode records one after the other."""
+    """Encode records for a file: with their lengths as Protobuf, or one line of JSON each."""
     if form == "proto":
         return b"".join([frame_message(record.SerializeToString(deterministic=True)) for record in records])
     return b"".join([_line(record) for record in records])

@@ -219,14 +219,14 @@ def _column(field: _IcebergField) -> schema_pb2.Column:
 def role(
     role_id: int, name: str, *, record: bytes, audit_info: schema_pb2.AuditInfo, owner_id: int | None
 ) -> ExportRecord:
-    """A role, without its grants and members."""
+    """Encode a role for an export. Its grants and members are records of their own."""
     rest = records_pb2.RoleRecord.FromString(record)
     message = export_pb2.Role(id=role_id, name=name, audit_info=audit_info, version=version(), rest=rest)
     return ExportRecord(role=message, owner_id=owner_id or 0)
 
 
 def grant(role_id: int, object_id: int, *, privilege: str, allowed: bool) -> ExportRecord:
-    """One grant of a role."""
+    """Encode one rule of a role for an export."""
     return ExportRecord(
         grant=export_pb2.Grant(role_id=role_id, object_id=object_id, privilege=privilege, allowed=allowed)
     )

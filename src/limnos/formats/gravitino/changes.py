@@ -33,7 +33,7 @@ class FieldPosition(NamedTuple):
 
     @property
     def field(self) -> Json:
-        """The name of the sibling column after which the column is placed; None for the first position."""
+        """The field's JSON object in the list."""
         return self.fields[self.position]
 
 

@@ -125,7 +125,7 @@ def properties_of(metadata: Json) -> dict[str, str]:
 
 
 def property_of(metadata: Json, key: str) -> str | None:
-    """One property of the table; None if it is not set. The others are not checked."""
+    """Return one property of the table; None if it is not set. Other properties are not checked."""
     result = metadata.get("properties")
     if result is None:
         return None

@@ -74,7 +74,7 @@ class TopField(msgspec.Struct, frozen=True):
 
     @property
     def family(self) -> str:
-        """The type without its parameters."""
+        """The type's name without parameters, such as `decimal` for `decimal(10, 2)`."""
         return self.kind.partition("[")[0].partition("(")[0].strip()
 
 
@@ -240,7 +240,10 @@ def restrictions_json(bound: BoundRestrictions) -> Json:
 
 
 def nowhere_of(metadata: Json) -> str:
-    """Return the location that a restricted user sees for every file: nothing is there, and its name says why."""
+    """Return the location that restricted users get for every file of a table.
+
+    No file exists there, and the path's name tells the reason.
+    """
     scheme, sign, rest = text_at(metadata, "location", where=_HERE).partition("://")
     root = f"{scheme}://{rest.partition('/')[0]}" if sign else "file://"
     return f"{root}/{CLOSED_TO}/{optional_string_at(metadata, 'table-uuid', where=_HERE) or 'table'}"

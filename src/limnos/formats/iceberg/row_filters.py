@@ -40,7 +40,7 @@ class ConditionBudget:
         self.left = CONDITIONS_MAX
 
     def take(self) -> None:
-        """Count one condition. Raises BadRequest if there are too many."""
+        """Count one condition of a filter. Raises BadRequest if there are too many."""
         self.left -= 1
         if self.left < 0:
             raise BadRequest(f"{_HERE}: more than {CONDITIONS_MAX} conditions: write a shorter one")

@@ -125,7 +125,7 @@ class TextBudget:
         self.chars = TEXT_CHARS_MAX
 
     def takes(self, sql: str) -> bool:
-        """Return whether a text fits, and count it."""
+        """Return whether a text fits into the rest of the budget, and subtract the text's length."""
         if len(sql) > self.chars:
             return False
         self.chars -= len(sql)

@@ -74,13 +74,13 @@ class FilterLeaf(NamedTuple):
 
 
 class AndFilter(NamedTuple):
-    """Filters that must all hold."""
+    """A filter that holds for a row if all of its parts hold."""
 
     parts: tuple[ScanFilter, ...]
 
 
 class OrFilter(NamedTuple):
-    """Filters of which one must hold."""
+    """A filter that holds for a row if at least one of its parts holds."""
 
     parts: tuple[ScanFilter, ...]
 

@@ -62,7 +62,7 @@ def ok(**fields: object) -> Response:
 
 
 def compact(**fields: object) -> Json:
-    """Return the fields that have a value."""
+    """Return the fields without those whose value is None."""
     return {key: value for key, value in fields.items() if value is not None}
 
 

@@ -59,7 +59,7 @@ _LEAF = NamespaceObjectRoutes(Kind.FILESET, dto.fileset)
 
 
 async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate) -> Response:
-    """Create a fileset, and its directories unless it is external. 409 if the name is taken."""
+    """Create a fileset with its locations. 409 if the name is taken."""
     place, kind = place_of(request), (body.type or "managed").lower()
     path = await place.path(ctx, body.name)
     if kind not in _TYPES:

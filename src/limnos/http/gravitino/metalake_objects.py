@@ -90,7 +90,7 @@ class MetalakeObjectRoutes(NamedTuple):
         return ok(**{self.kind.word: self._on(attachment)})
 
     def told(self, node: Node) -> Response:
-        """Return a response with one object."""
+        """Build the response with one object."""
         return ok(**{self.kind.word: self.encode(node)})
 
     def _on(self, attachment: ObjectAttachment) -> dict[str, object]:

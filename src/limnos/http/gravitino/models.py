@@ -153,7 +153,7 @@ async def _uri(request: Request, ctx: Context, *, is_alias: bool) -> Response:
 
 
 async def version_uri(request: Request, ctx: Context) -> Response:
-    """Return the URI with a name of a model version; without a name, the default one."""
+    """Return one URI of a model version: that of the given name, else the default one."""
     return await _uri(request, ctx, is_alias=False)
 
 

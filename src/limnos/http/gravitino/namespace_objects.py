@@ -49,7 +49,7 @@ class SchemaPath(NamedTuple):
         return [self.metalake, self.catalog, self.schema]
 
     def levels(self, request_view: RequestView) -> Levels:
-        """Return its levels below the catalog. Raises InvalidName."""
+        """Return the levels of the schema below the catalog. Raises InvalidName."""
         return codec_of(request_view).split(self.schema)
 
     async def find(self, ctx: Context, name: str) -> tuple[Levels, bool]:
@@ -59,12 +59,12 @@ class SchemaPath(NamedTuple):
         )
 
     async def path(self, ctx: Context, name: str) -> Levels:
-        """Return the levels of an object in it."""
+        """Return the levels of an object in this schema, its name last."""
         return (*await ctx.read(self.scope, self.levels), name)
 
 
 def place_of(request: Request) -> SchemaPath:
-    """Return the schema that a request names. Raises InvalidName."""
+    """Return the schema that the request's path names. Raises InvalidName."""
     return SchemaPath(*names_of(request)[:3])
 
 
@@ -131,7 +131,7 @@ class NamespaceObjectRoutes(NamedTuple):
         )
 
     def told(self, node: Node) -> Response:
-        """Return a response with one object."""
+        """Build the response with one object."""
         return ok(**{self.kind.word: self.encode(node)})
 
 

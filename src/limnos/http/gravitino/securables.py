@@ -33,7 +33,7 @@ class PrivilegeBody(GravitinoRequestBody, frozen=True):
 
 
 class SecurableObject(GravitinoRequestBody, frozen=True):
-    """An object and the privileges on it."""
+    """The JSON of a securable object, with the privileges granted on it."""
 
     full_name: str
     type: str

@@ -38,7 +38,7 @@ class StatisticsDrop(GravitinoRequestBody, frozen=True):
 
 
 class PartitionUpdate(GravitinoRequestBody, frozen=True):
-    """Values by name, of one partition."""
+    """The new statistics of one partition, as values by name."""
 
     partition_name: str
     statistics: dict[str, object]
@@ -70,7 +70,7 @@ async def statistics_list(request: Request, ctx: Context) -> Response:
 
 
 async def statistics_update(request: Request, ctx: Context, *, body: StatisticsUpdate) -> Response:
-    """Write statistics of a table; its others stay."""
+    """Write statistics of a table. Statistics that the request does not name stay."""
     values = [("", name, value) for name, value in body.updates.items()]
     await statistics.statistics_update(ctx, object_of(request), values=values)
     return ok()

@@ -293,7 +293,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def partitions(request: Request, ctx: Context) -> Response:
-    """Answer that partitions are not supported, to a caller who may load the table (for a change: who may alter it)."""
+    """Refuse requests for partitions with 405. A caller without rights on the table gets 403 or 404 instead."""
     place, name = object_path_of(request)
     path, _ = await place.find(ctx, name)
     action = Action.TABLE_LOAD if request.method == "GET" else Action.TABLE_ALTER

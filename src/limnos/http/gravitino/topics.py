@@ -66,7 +66,7 @@ async def topics_list(request: Request, ctx: Context) -> Response:
 
 
 async def topic_create(request: Request, ctx: Context, *, body: TopicCreate) -> Response:
-    """Create a topic in the external system behind the catalog. 409 if the name is taken."""
+    """Create a topic, in the external system if the catalog has one. 409 if the name is taken."""
     place, properties = place_of(request), check_properties(body.properties)
     path, sourced = await place.find(ctx, body.name)
     if sourced:

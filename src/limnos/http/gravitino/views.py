@@ -76,7 +76,7 @@ class ViewCreate(ViewText, frozen=True, kw_only=True):
 
 
 class ReplaceView(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type", tag="replaceView"):  # fmt: skip
-    """A new text, with its columns and comment."""
+    """The change that replaces a view's text, columns and comment."""
 
     columns: tuple[dict[str, object], ...] = ()
     representations: tuple[ViewRepresentation, ...] = ()

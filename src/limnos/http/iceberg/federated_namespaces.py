@@ -81,7 +81,7 @@ async def namespace_exists(request: Request, ctx: Context) -> Response:
 
 
 async def namespace_drop(request: Request, ctx: Context) -> Response:
-    """Drop an empty namespace in the source."""
+    """Drop a namespace in the source."""
     scope, thing = _one_namespace(request, ctx, action=Action.NAMESPACE_DROP)
     await federation.forward_drop(
         ctx, scope, thing=thing, call=RestCall(f"DELETE {NAMESPACE}", thing.path, taken="empty")

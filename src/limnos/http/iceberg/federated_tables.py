@@ -156,7 +156,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def table_unregister(request: Request, ctx: Context) -> Response:
-    """Forget a table and keep its files."""
+    """Remove a table from the source's catalog, and keep its files."""
     leaf = federated_object_of(request, ctx, kind=Kind.TABLE, action=Action.TABLE_DROP)
     call = leaf.call(f"POST {TABLE}/unregister")
     return source_commit_response(

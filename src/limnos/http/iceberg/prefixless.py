@@ -33,7 +33,10 @@ def prefixless(routes: Sequence[Route[Handler]]) -> tuple[list[Route[Handler]], 
 
 
 async def write_refuse(request: Request, ctx: Context) -> NoReturn:
-    """Refuse a change. A caller who may use the default catalog gets its prefix. The body is not read."""
+    """Refuse a change without a catalog's prefix.
+
+    The message names the prefix of the default catalog to callers who may use that catalog.
+    """
     del request
     defaults = ctx.services.defaults
     scope = RequestScope(defaults.metalake, defaults.catalog)

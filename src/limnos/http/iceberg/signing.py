@@ -41,7 +41,7 @@ class SignRequest(msgspec.Struct, frozen=True):
 
 
 def is_signing_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
-    """Return whether a client wants signing, in a catalog that offers it."""
+    """Return whether the client asks for signed requests, and the catalog offers these."""
     header = request.headers.get(DELEGATION)
     return header is not None and b"remote-signing" in header.lower() and is_catalog_signing(ctx, catalog)
 

@@ -90,7 +90,7 @@ async def _signing_end(
 
 async def created_response(
     request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, document_and_catalog: tuple[MetadataDocument, CatalogRecord]) -> Response:  # fmt: skip
-    """Return a table that this request, or the request it repeats, has created."""
+    """Build the response for a table that this request, or the repeated request before it, created."""
     document, catalog = document_and_catalog
     plain = PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]
     end = await response_end(request, ctx, scope=scope, levels=levels, catalog=catalog, plain=plain, is_new=True)

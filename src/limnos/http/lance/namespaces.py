@@ -47,7 +47,9 @@ class NamespaceBody(IdentifiedBody):
 
 
 def word_of(text: str | None, words: tuple[str, ...], *, field: str) -> str:
-    """Parse a mode, in any case and with or without underscores; the default is the first of `words`.
+    """Parse one of `words`, in any case and with or without underscores.
+
+    The default is the first.
 
     Raises BadRequest.
     """

@@ -205,7 +205,7 @@ async def table_drop(request: Request, ctx: Context) -> Response:
 
 
 async def table_deregister(request: Request, ctx: Context) -> Response:
-    """Forget a table; its files stay."""
+    """Remove a table from the catalog; its files stay."""
     data = await body_of(request)
     body = request.decode(data, TableBody)
     place = place_of(request, ctx, body=body)

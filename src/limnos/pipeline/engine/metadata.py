@@ -61,7 +61,7 @@ class TableField(msgspec.Struct, frozen=True):
 
 
 class TableSchema(msgspec.Struct, frozen=True, rename="kebab"):
-    """A schema with its id."""
+    """An Iceberg schema, with its id and its columns."""
 
     fields: tuple[TableField, ...]
     schema_id: int = 0
@@ -76,7 +76,7 @@ class PartitionField(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class SortField(msgspec.Struct, frozen=True, rename="kebab"):
-    """One field of a sort order."""
+    """One field of a sort order: the column, its transform and the direction."""
 
     transform: str
     source_id: int = 0
@@ -174,7 +174,7 @@ def metadata_there(spark: SparkSession, table: Parts) -> TableMetadata:
 
 
 def is_classic(spark: SparkSession) -> bool:
-    """Return whether Spark runs in a JVM of this process, not behind Spark Connect."""
+    """Return whether Spark runs in a JVM of this process. False with Spark Connect."""
     try:
         return spark._jsparkSession is not None  # noqa: SLF001 - the door to Spark's own parser and plans
     except AttributeError:

@@ -30,7 +30,7 @@ _FRAME = re.compile(r"^(?:org|java|javax|scala|io|com)\.[\w.$]+(?:Exception|Erro
 
 
 def failure_of(error: BaseException) -> StepError:
-    """Return the StepError that an exception stands for."""
+    """Convert a Spark exception to a StepError."""
     if isinstance(error, StepError):
         return error
     if isinstance(error, (PermissionDenied, AuthenticationFailed)):

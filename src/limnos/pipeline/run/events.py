@@ -38,7 +38,7 @@ Listener = Callable[[RunEvent], None]
 
 
 def ignore_event(event: RunEvent) -> None:
-    """A listener that ignores all events."""
+    """Ignore an event. The default listener of a run."""
 
 
 class TaskProgress(Protocol):

@@ -36,7 +36,7 @@ class RunOutputs:
         return self.namespaces.union(self.uuids)
 
     def told(self) -> dict[str, object]:
-        """Return the form that the run's record keeps."""
+        """Encode the outputs for the run's record."""
         return {
             "uuids": [[list(table), uuid] for table, uuid in sorted(self.uuids.items())],
             "namespaces": [list(each) for each in sorted(self.namespaces)],

@@ -31,7 +31,7 @@ class RetryPolicy:
         self.stop = stop
 
     def on(self, call: Callable[[], T]) -> T:
-        """Call until there is an answer.
+        """Repeat a call until the server answers.
 
         Raises:
             NoSpaceError: At once, because waiting frees no space.

@@ -29,7 +29,7 @@ class StopSignal:
         self._reason: RunStopped | None = None
 
     def ask(self, why: EndReason, message: str) -> None:
-        """Ask to stop. A reason that was given before is kept."""
+        """Request a stop. The first reason stays."""
         with self._lock:
             if self._reason is None:
                 self._reason = RunStopped(why, message)
@@ -41,10 +41,10 @@ class StopSignal:
         return self._reason
 
     def check(self) -> None:
-        """Raise RunStopped if a stop was asked for."""
+        """Raise RunStopped if a stop was requested."""
         if self._reason is not None:
             raise RunStopped(self._reason.why, self._reason.message)
 
     def wait(self, seconds: float) -> bool:
-        """Wait for the given seconds or until a stop. Returns whether a stop was asked for."""
+        """Wait for a number of seconds, or until a stop is requested. Returns whether it was."""
         return self._asked.wait(seconds)

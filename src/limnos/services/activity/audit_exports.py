@@ -65,7 +65,7 @@ def export_days(ctx: Context, *, location: str | None, since: date | None, until
 
 
 def over_at(now_ms: int) -> date:
-    """Return the first day that is not over."""
+    """Return the first day whose audit may still grow."""
     return day_of(now_ms - SETTLED_MS)
 
 

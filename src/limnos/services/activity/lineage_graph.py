@@ -116,7 +116,7 @@ class _GraphStep(NamedTuple):
 
 
 async def graph_require_user(ctx: Context, metalake: str) -> None:
-    """Refuse a caller who may use no catalog, and so could see nothing. Raises PermissionDenied."""
+    """Refuse a caller who may use no catalog, and therefore sees no node of the graph. Raises PermissionDenied."""
     if not (await ctx.read(RequestScope(metalake), usable_catalogs_of)).catalogs:
         raise PermissionDenied(
             f"You may use no catalog of metalake {metalake}: lineage is told to who may load what it is about"

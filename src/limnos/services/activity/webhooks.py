@@ -183,7 +183,7 @@ async def webhooks_list(ctx: Context, metalake: str) -> list[WebhookStatus]:
 
 
 def count_revisions_behind(webhook: Webhook, clocks: dict[int, ZoneClock]) -> int:
-    """Return the number of revisions after a webhook's position."""
+    """Return how many revisions a webhook has not delivered yet."""
     zones = position_of(webhook.position).zones
     return sum(max(0, clocks[zone].revision - at) for zone, at in zones.items() if zone in clocks)
 

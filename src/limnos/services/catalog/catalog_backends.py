@@ -28,7 +28,10 @@ _PROVIDERS: Final[Mapping[str, str]] = {
 
 
 def check_backend(provider: str, properties: Mapping[str, str]) -> None:
-    """Refuse a backend that this server would ignore. Raises BadRequest, which names the provider to use instead."""
+    """Refuse a catalog backend that this server does not connect to.
+
+    Raises BadRequest, which names the provider to use instead.
+    """
     backend = properties.get(BACKEND, "").strip().lower()
     if provider != ICEBERG_PROVIDER or not backend:
         return

@@ -123,7 +123,7 @@ def no_plan(catalog: Node) -> NotFound:
 
 
 def nesting_begin(tx: Tx, permit: Permit[NestingBegin]) -> NestingProgress:
-    """Begin a plan, with its first batch."""
+    """Store a new migration plan, with the first batch of its names."""
     command = permit.command
     node = tx.nodes.confirm(command.step.catalog)
     migration = tx.nesting.read(node.id)

@@ -109,7 +109,7 @@ def views_list(request_view: RequestView, namespace: Levels, request: PageReques
 
 
 def writer_of(request_view: RequestView) -> int:
-    """Return the id of the user to record as the writer of a view's text; `NOBODY` if the caller is no user."""
+    """Return the id of the user who is recorded as the writer of a view's text."""
     return request_view.subject.user_id or NOBODY
 
 

@@ -52,7 +52,7 @@ IDLE_MS: Final = 86_400_000
 
 
 class ImportBegin(msgspec.Struct, frozen=True):
-    """Begin an import under a name that no metalake has."""
+    """Begin the import of a metalake under a name. `form` is the format of the file; `keeps`: ids stay as they are."""
 
     name: str
     form: str
@@ -119,7 +119,7 @@ def _require_free(request_view: RequestView, name: str) -> None:
 
 
 def import_insert(tx: Tx, permit: Permit[ImportBegin]) -> MetalakeImport:
-    """Insert the row of an import that begins, and mark its name as taken."""
+    """Insert the row of an import. Later batches write the imported objects."""
     command = permit.command
     return tx.imports.begin(command.name, form=command.form, keeps=command.keeps)
 

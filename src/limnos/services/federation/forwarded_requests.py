@@ -57,7 +57,7 @@ class SourceObjectRequest(NamedTuple):
 
 
 class VendingDecision(NamedTuple):
-    """The decision on what a caller may have of a table besides its metadata."""
+    """Whether a caller gets a table's credentials from the source."""
 
     origin: CatalogSource
     vends: bool

@@ -157,7 +157,7 @@ async def check_existence_probe(ctx: Context, source_lookup: SourceLookup) -> No
 
 
 async def is_in_source(ctx: Context, origin: CatalogSource, *, kind: Kind, path: Levels) -> bool:
-    """Ask the source whether it has an object."""
+    """Ask the external system whether an object exists."""
     if kind is Kind.NAMESPACE:
         return await ask_source(
             ctx, origin, of=with_schemas, question=lambda namespaces: namespaces.schema_exists(path)

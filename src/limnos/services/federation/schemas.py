@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class FederatedSchema(NamedTuple):
-    """A schema, and its placeholder node."""
+    """A schema of an external system, and its placeholder node."""
 
     told: SourceSchemaInfo
     node: Node | None
@@ -61,7 +61,7 @@ async def schemas_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
 
 
 async def schema_load(ctx: Context, source_lookup: SourceLookup) -> FederatedSchema:
-    """Return a schema after its decision. Raises NotFound."""
+    """Return a schema from the external system, once access is granted. Raises NotFound."""
     source = await ask_source(
         ctx,
         source_lookup.origin,

@@ -158,7 +158,7 @@ async def ask_source(
     question: Callable[[C], T],
     changes: bool = False,
 ) -> T:
-    """Ask the source behind a catalog. Raises as `SourceConnectors.ask`, and the errors of the source."""
+    """Call the external system behind a catalog. Raises as `SourceConnectors.ask`, and the errors of the source."""
     return await SOURCES.of(ctx.services).ask(origin, of, question=question, changes=changes)
 
 

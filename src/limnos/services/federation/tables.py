@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class FederatedTable(NamedTuple):
-    """A table, and its placeholder node."""
+    """A table of an external system, and its placeholder node."""
 
     told: SourceTableInfo
     node: Node | None
@@ -56,7 +56,7 @@ async def tables_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
 
 
 async def table_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTable:
-    """Return a table after its decision. Raises NotFound."""
+    """Return a table from the external system, once access is granted. Raises NotFound."""
     schema, name = source_lookup.path[:-1], source_lookup.path[-1]
     source = await ask_source(
         ctx, source_lookup.origin, of=with_tables, question=lambda catalog: catalog.table_load(schema, name)

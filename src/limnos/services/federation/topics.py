@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class FederatedTopic(NamedTuple):
-    """A topic, and its placeholder node."""
+    """A topic of an external system, and its placeholder node."""
 
     told: SourceTopicInfo
     node: Node | None
@@ -46,7 +46,7 @@ class FederatedTopic(NamedTuple):
 
     @property
     def comment(self) -> str | None:
-        """Its comment, from the placeholder node."""
+        """The topic's comment, which the placeholder node stores."""
         return None if self.node is None else cast("TopicRecord", self.node.record).comment
 
 
@@ -63,7 +63,7 @@ async def topics_list(ctx: Context, seen: VisibleSourceNames) -> list[str]:
 
 
 async def topic_load(ctx: Context, source_lookup: SourceLookup) -> FederatedTopic:
-    """Return a topic after its decision. Raises NotFound."""
+    """Return a topic from the external system, once access is granted. Raises NotFound."""
     schema, name = source_lookup.path
     source = await ask_source(
         ctx, source_lookup.origin, of=with_topics, question=lambda catalog: catalog.topic_load(schema, name)

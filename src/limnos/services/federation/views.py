@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class FederatedView(NamedTuple):
-    """A view, and its placeholder node."""
+    """A view of an external system, and its placeholder node."""
 
     told: GravitinoView
     node: Node | None
@@ -58,7 +58,7 @@ def find_source_view(request_view: RequestView, path: Levels, *, action: Action)
 
 
 async def view_load(ctx: Context, source_lookup: SourceLookup) -> FederatedView:
-    """Return a view after its decision. Raises NotFound, PermissionDenied."""
+    """Return a view from the external system, once access is granted. Raises NotFound, PermissionDenied."""
     await check_existence_probe(ctx, source_lookup)
     schema, name = source_lookup.path[:-1], source_lookup.path[-1]
     source = await ask_source(

@@ -111,7 +111,7 @@ class LostRace(Exception):
 
 
 class CommitBase(NamedTuple):
-    """The state that a commit is built on."""
+    """The document and storage from which a commit builds new metadata."""
 
     permit: Permit[None]
     table: Node

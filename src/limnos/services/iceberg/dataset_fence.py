@@ -52,7 +52,7 @@ class LockProof(NamedTuple):
 
 
 class LockRequirement(NamedTuple):
-    """The lock that a commit's transaction must verify."""
+    """The lock of a SQL++ dataset that a commit's transaction must verify."""
 
     proof: LockProof
     wish: LockRequest

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ScanQueue(Protocol):
-    """Gives turns to scans that hold files in memory."""
+    """Limits how many scans hold files in memory at once, fairly by user."""
 
     def turn(self, keys: tuple[tuple[str, str], ...]) -> AbstractAsyncContextManager[None]:
         """Return a context that waits for a turn and keeps it.

@@ -76,7 +76,7 @@ class ViewReplace(msgspec.Struct, frozen=True):
 
 
 class ViewReplaceBase(NamedTuple):
-    """The state that a replace is built on."""
+    """The document and storage from which a replace builds a view's new metadata."""
 
     permit: Permit[None]
     view: Node

@@ -33,7 +33,7 @@ async def access_explain(
     ctx: Context, *, metalake: str, user: str | None, action: Action, kind: Kind | None, path: tuple[str, ...],
     through: ViewChain = (),
 ) -> tuple[Decision, list[str]]:  # fmt: skip
-    """Explain an action on an object, for the caller or another user.
+    """Explain the decision on an action on an object, for the caller or another user.
 
     A missing object is explained as one without grants of its own. A caller who may know that it is missing is told so,
     instead of being advised to grant something on it.

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class UserSignIn(msgspec.Struct, frozen=True):
-    """Store what an issuer's token says of a user; `groups` is None if it names none."""
+    """Store the user and groups that an issuer's token states; `groups` is None if the token has none."""
 
     metalake_id: int
     user: str

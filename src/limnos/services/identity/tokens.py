@@ -92,7 +92,10 @@ async def tokens_visible(ctx: Context, user: str | None, *, everybody: bool = Fa
 def worth_of(
     ctx: Context, request_view: RequestView, *, user: str, by_server: bool = False
 ) -> tuple[TokenTrust, int | None]:
-    """Return a new token's trust and its root. A token never has more trust than the one that it was made with."""
+    """Return the trust and the root id of a new token.
+
+    A token never has more trust than the one that it was made with.
+    """
     own = None
     if ctx.credential.user is None:
         own = cast("Token", require_fact(request_view.view, token_key(ctx.credential.token_id), zone=ROOT_ID))

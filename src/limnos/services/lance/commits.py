@@ -42,7 +42,7 @@ C = TypeVar("C")
 
 
 class NewVersion(NamedTuple):
-    """A staged version that a client wants committed."""
+    """A staged version of a table, which a client asks the server to commit."""
 
     version: int
     path: str
@@ -53,9 +53,11 @@ class NewVersion(NamedTuple):
 
 
 class VersionCreate(msgspec.Struct, frozen=True):
-    """Commit a version to a managed table; manifests up to `settled` are in place.
+    """Commit a version to a table with managed versions.
 
-    `anew`: the branch's files were deleted, so its rows go.
+    Manifests of versions up to `settled` have their final names.
+
+    `anew`: the branch's files were deleted, so its older rows are deleted too.
     """
 
     table: Node
@@ -276,7 +278,7 @@ class FinalCheck:
         return request_view.permit(node, decision), request_view.document(node.id).location
 
     async def announce(self) -> None:
-        """Publish that the table's files changed."""
+        """Publish that files of the table changed, for the change feed and caches."""
         await self.submit(None, _write_announcement)
 
     async def submit(self, command: C, mutation: Callable[[Tx, Permit[tuple[Node, C]]], None]) -> None:

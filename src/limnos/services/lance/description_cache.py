@@ -35,7 +35,7 @@ DescriptionKey = tuple[str, tuple[str, ...]]
 
 
 class DirectorySnapshot(NamedTuple):
-    """A table's directory of manifests at one time."""
+    """The state of a table's directory of manifests at one time."""
 
     key: DescriptionKey
     directory: FileIdentity

@@ -54,7 +54,7 @@ class FolderTable(NamedTuple):
 
     @property
     def uri(self) -> str:
-        """The location as clients see it."""
+        """The table's location in the form that clients read."""
         return f"file://{self.location}" if is_local(self.location) else self.location
 
 
@@ -72,7 +72,7 @@ class FolderRequest:
         self.is_submitted = False
 
     def mark(self, is_submitted: bool) -> None:  # noqa: FBT001 - what it says is all it has
-        """Set whether the request may have changed anything."""
+        """Set whether the request may have changed files."""
         self.is_submitted = is_submitted
 
 
@@ -154,7 +154,10 @@ class FolderTables:
 
     @asynccontextmanager
     async def within(self, work: FolderRequest) -> AsyncIterator[None]:
-        """Limit a request's time. Raises ServiceUnavailable, or StateUnknown if something may have been changed."""
+        """Limit the time of a request.
+
+        Raises ServiceUnavailable, or StateUnknown if something may have been changed.
+        """
         try:
             async with asyncio.timeout(self.limits.seconds):
                 yield

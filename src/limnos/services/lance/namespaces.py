@@ -164,7 +164,10 @@ async def lance_namespace_drop(ctx: Context, scope: RequestScope, *, levels: Lev
 
 
 def namespace_empty(tx: Tx, permit: Permit[NamespaceEmpty]) -> None:
-    """Drop the objects in the namespace, the deepest first, then itself; then create it anew if the command says so."""
+    """Drop the objects in the namespace, the deepest first, then the namespace.
+
+    Create it again, empty, if the command asks for that.
+    """
     command = permit.command
     node = tx.nodes.confirm(command.namespace)
     below = tx.nodes.below(node.id, limit=BELOW_MAX + 1) if command.takes_all else []

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class BranchKeep(msgspec.Struct, frozen=True):
-    """Store the versions of a new branch of a managed table, in place of older rows of that name."""
+    """Store the versions of a new branch of a managed table. Older rows of a branch of that name are replaced."""
 
     branch: str
     versions: tuple[LanceVersion, ...]

@@ -45,7 +45,10 @@ class VersionReference(NamedTuple):
 
 
 class TableDescription(NamedTuple):
-    """A table, and what its files say. `is_declared` is None if the files were not read."""
+    """A table's description from the store, and `found` from its files.
+
+    `is_declared` is None if the files were not read.
+    """
 
     table: LanceTable
     is_declared: bool | None

@@ -127,7 +127,7 @@ class WorkerTask:
         self.is_begun = True
 
     def refused(self) -> None:
-        """Record that the task certainly changed nothing."""
+        """Record that the task certainly changed no file."""
         self.is_begun = False
         if self._settled is not None:
             self._mark(False)

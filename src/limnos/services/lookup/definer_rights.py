@@ -62,7 +62,7 @@ class _BrokenViewChain(Exception):
 
 
 def check_view_chain(through: ViewChain) -> ViewChain:
-    """Check that views can form such a chain. Raises BadRequest."""
+    """Check that a table may be read through this list of views. Raises BadRequest."""
     if len(through) > VIEWS_MAX:
         raise BadRequest(f"A chain of views has at most {VIEWS_MAX} links, not {len(through)}")
     for place, view in enumerate(through):

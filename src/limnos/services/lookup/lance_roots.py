@@ -38,7 +38,10 @@ def levels_within(request_view: RequestView, levels: Levels) -> Levels:
 
 
 def is_root_visible(request_view: RequestView) -> bool:
-    """Return whether the caller sees that schema, as one who may list the objects directly in the catalog."""
+    """Return whether the caller sees the schema that stands for the catalog's root.
+
+    Callers who may list the tables directly in the catalog do.
+    """
     name = (request_view.defaults.root_schema,)
     return (
         is_root_schema(request_view, name)
@@ -65,7 +68,10 @@ def root_schema_advice(request_view: RequestView) -> str:
 
 
 def require_own(request_view: RequestView, levels: Levels) -> None:
-    """Refuse to change that schema. Raises UnsupportedOperation; PermissionDenied if the caller may not see it."""
+    """Refuse to change the schema that stands for the catalog's root.
+
+    Raises UnsupportedOperation, or PermissionDenied if the caller may not see it.
+    """
     if is_root_schema(request_view, levels):
         request_view.require(Action.TABLE_LIST, request_view.settled.outer)
         raise UnsupportedOperation(root_schema_advice(request_view))

@@ -31,7 +31,7 @@ MetalakeObjectRecord = TagRecord | PolicyRecord | JobTemplateRecord
 
 
 class MetalakeObjectCreate(msgspec.Struct, frozen=True):
-    """Create an object that lies directly in a metalake: a tag, policy, role or job template."""
+    """Create a tag, policy or another object that lies directly in a metalake."""
 
     metalake: Node
     kind: Kind

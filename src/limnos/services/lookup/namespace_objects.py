@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 class NamespaceObjectCreate(msgspec.Struct, frozen=True):
-    """Create a model, function or other object of one row, in a namespace."""
+    """Create a model, function or another object that lies in a namespace."""
 
     namespace: Node
     kind: Kind
@@ -205,6 +205,6 @@ async def namespace_object_drop(
 
 
 def namespace_object_delete(tx: Tx, permit: Permit[NamespaceObjectDrop]) -> None:
-    """Drop an object of a namespace, unless it is protected."""
+    """Drop an object of a namespace. It stays in the trash for `keep_ms` milliseconds."""
     node = tx.nodes.confirm(permit.command.node)
     tx.nodes.drop(node, keep_ms=permit.command.keep_ms)

@@ -175,7 +175,7 @@ class FileOperations:
 
     @staticmethod
     def mark_now(location: str) -> FileIdentity | None:
-        """Return the identity of what is at a local path, without following links; None if there is nothing.
+        """Return the identity of the file at a local path, without following links; None if no file exists.
 
         Runs on the event loop.
         """

@@ -31,7 +31,7 @@ class RepeatedRequest(Exception):
 
 
 class IdempotentRequest:
-    """A request with an idempotency key, and what is stored of it when it is carried out."""
+    """A request with an idempotency key, and the outcome to store when it is executed."""
 
     __slots__ = ("answer", "fingerprint", "key", "lifetime_ms", "operation", "status")
 

@@ -59,11 +59,11 @@ class NamePage(NamedTuple):
 
     @property
     def names(self) -> list[bytes]:
-        """Return the names of all cached pages as one list."""
+        """Return the names of all parts as one list of JSON strings."""
         return list(itertools.chain.from_iterable(self.parts))
 
     def texts(self) -> list[str]:
-        """Return the names as JSON text, in pieces of the cached pages."""
+        """Return the names decoded from JSON."""
         return msgspec.json.decode(b"[" + b",".join(self.names) + b"]", type=list[str])
 
 

@@ -46,7 +46,7 @@ class WorkOffloader(Protocol):
 
 
 class InlineOffloader:
-    """Runs offloaded work at once, in this process."""
+    """Runs offloaded work directly, in this process."""
 
     async def do(self, name: str, *parts: bytes, caller: str = "") -> list[bytes]:
         """Run an offloaded function in this process. Raises what the function raises."""

@@ -62,7 +62,7 @@ class RunOrJob(Protocol):
 
     @property
     def owner_id(self) -> int | None:
-        """The id of the user who started the run or job."""
+        """The id of the owner of the run or job."""
         ...
 
 

@@ -35,7 +35,7 @@ def caller_of(request_view: RequestView) -> RunViewer:
 async def runs_list(
     ctx: Context, *, metalake: str, pipeline: str | None, state: str, before: int, limit: int
 ) -> tuple[list[RunView], int | None]:
-    """Return runs that the caller sees, newest first.
+    """Return the runs that the caller may see, newest first.
 
     Args:
         ctx: The request.

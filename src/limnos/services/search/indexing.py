@@ -40,7 +40,10 @@ PARSED_AT_ONCE: Final = 10
 
 
 async def index_step(services: NodeServices) -> int:
-    """Index the next part of each zone that is behind. Returns how many of them still lack what was known before."""
+    """Index the next part of each zone with changes that are not indexed.
+
+    Returns how many zones still have such changes.
+    """
     behind = await services.gate.look_up(partial(zones_behind_read, limit=ZONES_AT_ONCE))
     left = [await _index_zone(services, progress) for progress in behind]
     return sum(left) + (len(behind) == ZONES_AT_ONCE)

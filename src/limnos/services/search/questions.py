@@ -54,7 +54,7 @@ class SearchQuestion(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The words as one name."""
+        """The words joined as one name."""
         return " ".join(self.words)
 
     @property

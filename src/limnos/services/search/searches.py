@@ -56,8 +56,9 @@ TIER_PATH, TIER_NAME, TIER_START, TIER_WORDS, TIER_COLUMNS, TIER_COMMENT = range
 
 
 class SearchMatch(NamedTuple):
-    """What of an object met the question: `id`, `path`, `name`, `above`, `column`, `comment` or `filter`, and its
-    text.
+    """The part of an object that matched the search, with its text.
+
+    The part is `id`, `path`, `name`, `above`, `column`, `comment` or `filter`.
     """
 
     where: str

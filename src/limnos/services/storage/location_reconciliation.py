@@ -262,7 +262,7 @@ class ConflictSweep(NamedTuple):
     open_places: list[RegisteredLocation]
 
     def take(self, tx: Tx, page: Iterable[RegisteredLocation]) -> None:
-        """Process one page of locations."""
+        """Compare one page of registered locations, and record conflicts."""
         for place in page:
             while self.open_places and not place.location.startswith(self.open_places[-1].location):
                 self.open_places.pop()

@@ -181,7 +181,7 @@ def _is_mounted(root: str) -> bool:
 
 
 class TablePurge:
-    """One running purge: where it may delete, and what it has deleted."""
+    """A running purge of one table: the locations in which it may delete, and the deleted files."""
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ class TableFiles:
         self._keys = tuple([f"{place_key(each)}/" for each in self._places])
 
     def covers(self, location: str) -> bool:
-        """Return whether a file lies in the table's locations, and where the server may look."""
+        """Return whether a file lies in the table's locations and in those that the server may read."""
         try:
             return place_key(location).startswith(self._keys) and self._place.allowed.covers(location)
         except BadRequest:

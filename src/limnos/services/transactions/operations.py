@@ -112,7 +112,7 @@ class TableCommitOperation(NamedTuple):
         return ((Kind.TABLE, self.path),)
 
     def look(self, request_view: TransactionView) -> OperationStep:
-        """Find the table, or decide on creating it."""
+        """Find the table and decide on the commit. For a missing table, decide on its creation."""
         if iceberg_requirements.is_create(self.change.requirements):
             try:
                 return _decide_table_create(request_view, self.path, self.change)

@@ -131,7 +131,7 @@ async def keys_rotate(ctx: Context) -> tuple[KeyInventory, int]:
 
 
 def keys_of_server(ctx: Context) -> SealingKeys:
-    """Return the keys with which this server can decrypt secrets, with their ids."""
+    """Return the keys that encrypt and decrypt secrets on this server."""
     return ctx.services.defaults.storages.keys
 
 

@@ -257,7 +257,7 @@ async def trash_forget(ctx: Context, scope: RequestScope, *, dropped_id: int) ->
 
 
 def trash_forget_run(tx: Tx, permit: Permit[TrashForget]) -> bool:
-    """Remove it. Returns whether it was still in the trash."""
+    """Delete a dropped object from the trash for good. Returns whether the trash still had it."""
     locations_release(tx, permit.command.dropped_id, claimant_id=tx.actor_id)
     return tx.trash.forget(permit.command.dropped_id)
 
@@ -305,9 +305,9 @@ def _name_taken_error(kind: Kind, path: Levels) -> AlreadyExists:
 
 
 def trash_restore_run(tx: Tx, permit: Permit[TrashRestore]) -> tuple[int, int] | None:
-    """Restore the object and its contents.
+    """Restore a dropped object with its contents.
 
-    Returns how many of these were restored and left; None if it is gone from the trash.
+    Returns the numbers of restored and of skipped contents, or None if the trash no longer has the object.
     """
     command = permit.command
     into = tx.nodes.confirm(command.into)

@@ -77,7 +77,7 @@ class VendedCredentials(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """A short text that distinguishes these credentials from others for the same table."""
+        """A short text that distinguishes credentials of one table by their rights and their end."""
         rights = ("r" if self.rights.reads else "") + ("w" if self.rights.writes else "")
         return f"{rights}{self.credentials.expires_ms}"
 
@@ -96,7 +96,7 @@ class CredentialVendor:
         self._wanted: dict[tuple[str, FileRights, str], tuple[CatalogStorage, CredentialRequest | None]] = {}
 
     def wanted(self, opened: TableFileAccess) -> CredentialRequest | None:
-        """Return the request for a table's files, cached while the catalog's storage is unchanged.
+        """Return the request to STS for a table's files, cached while the catalog's storage is unchanged.
 
         Raises as `credential_request_of` does.
         """

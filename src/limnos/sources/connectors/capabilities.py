@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class SourceSchemaInfo(NamedTuple):
-    """A schema as its source describes it."""
+    """A schema as read from an external system."""
 
     comment: str | None
     properties: dict[str, str]
@@ -64,7 +64,7 @@ class RestCall(NamedTuple):
 
 
 class RestReply(NamedTuple):
-    """A successful answer; 304 counts as one."""
+    """A response of a REST catalog with a status of success; 304 counts as success."""
 
     status: int
     etag: str | None
@@ -90,7 +90,7 @@ class SourceTableInfo(NamedTuple):
 
 
 class SourceTopicInfo(NamedTuple):
-    """A topic as its source describes it. Topics have no comments in a source."""
+    """A topic as read from an external system. Topics have no comments in a source."""
 
     properties: dict[str, str]
 
@@ -251,7 +251,7 @@ class TopicCatalog(BaseCatalog, Protocol):
         ...
 
     def topic_alter(self, schema: str, topic: str, *, sets: Mapping[str, str], removes: Sequence[str]) -> None:
-        """Change its properties, all or none. Raises NotFound, BadRequest."""
+        """Change a topic's properties, all or none. Raises NotFound, BadRequest."""
         ...
 
     def topic_drop(self, schema: str, topic: str) -> None:

@@ -130,7 +130,7 @@ class DatabaseSource(ABC):
             return self._has_schema(connection, single)
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
-        """Read a schema's comment from the database. Raises NotFound."""
+        """Read a schema and its comment from the database. Raises NotFound."""
         single = _single(schema)
         with self._read_connection(f"Schema {preview_value(single)}") as connection:
             self._require_schema(connection, single)

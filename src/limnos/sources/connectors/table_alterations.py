@@ -132,7 +132,7 @@ def flat(path: tuple[str, ...]) -> str:
 
 
 def refuse(change: TableChange) -> None:
-    """Check that a database supports a change. Raises UnsupportedOperation."""
+    """Refuse a change that the database does not support. Raises UnsupportedOperation."""
     if isinstance(change, gravitino_tables.SetTableProperty | gravitino_tables.RemoveTableProperty):
         raise UnsupportedOperation(
             "Tables of this source have no properties: say what a comment can say in the comment"

@@ -40,7 +40,7 @@ class BodyCutShort(BadRequest):
 
 
 class BodyPieces:
-    """The body of a question, received piece by piece."""
+    """The body of a request to a Lance worker, received in pieces."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire

@@ -38,7 +38,7 @@ _RETRIES: Final = 20
 
 
 class DirectoryManifest:
-    """The index of one directory. It is read anew each time, because others write to it."""
+    """The index of one Lance directory. It is read anew each time, because others write to it."""
 
     def __init__(self, root: str, options: Mapping[str, str]) -> None:
         self._at = f"{root}/{MANIFEST}"

@@ -35,7 +35,7 @@ class DirectoryRequests:
         self._directory = directory
 
     def create_namespace(self, request: Any) -> Fields:  # noqa: ANN401 - requests are Lance's own types
-        """Create a namespace in the directory's manifest. Raises AlreadyExists."""
+        """Create a namespace in the directory. Raises AlreadyExists."""
         levels, properties = _levels(request), dict(request.properties or {})
         mode = _word(request.mode, ("create", "existok", "overwrite"), field="mode")
         if not levels:

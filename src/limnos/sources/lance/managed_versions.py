@@ -59,7 +59,7 @@ class ManagedVersions(LanceNamespace):
         )  # fmt: skip
 
     def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
-        """Return the table's location: it is declared already."""
+        """Return the location of the table, which the server has declared before."""
         del request
         return DeclareTableResponse(location=self._location, managed_versioning=True, storage_options=self._options)
 
@@ -72,7 +72,7 @@ class ManagedVersions(LanceNamespace):
         return _call("list", request)
 
     def describe_table_version(self, request: Any) -> Json:  # type: ignore[override]  # noqa: ANN401 - as above
-        """Return a version's manifest path, size and metadata."""
+        """Return the description of one version by its number."""
         return _call("describe", request)
 
     def create_table_version(self, request: Any) -> Json:  # type: ignore[override]  # noqa: ANN401 - as above

@@ -306,7 +306,7 @@ class DropIndex(LanceQuestion, frozen=True, kw_only=True):
 
 
 class ListIndices(LanceQuestion, frozen=True):
-    """List the indices of a version, with their columns and types."""
+    """List the indices of a table at one version."""
 
 
 class LanceIndex(msgspec.Struct, frozen=True):

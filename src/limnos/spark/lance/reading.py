@@ -72,7 +72,7 @@ def columns_of(files: LanceTableFiles, options: LanceOptions) -> StructType:
 
 
 class LanceReader(DataSourceReader):
-    """Reads one version of a table."""
+    """Reads the rows of one version of a Lance table."""
 
     def __init__(self, files: LanceTableFiles, schema: StructType) -> None:
         self._files = files

@@ -84,7 +84,7 @@ def _require_right(client: Client, options: LanceOptions) -> None:
 
 
 class LanceWriter(DataSourceArrowWriter):
-    """Appends to a table, or replaces its rows."""
+    """Appends rows to a Lance table, or replaces its rows."""
 
     def __init__(self, home: ServerAccess, options: LanceOptions, *, schema: StructType, overwrite: bool) -> None:
         self._target = target = target_of(home, options)

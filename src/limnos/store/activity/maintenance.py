@@ -159,7 +159,7 @@ class FindingRow(NamedTuple):
 
 
 class CheckpointRow(NamedTuple):
-    """The snapshot of a source that a reader has read last, and when it said so."""
+    """The snapshot of a source that a reader read last, and the time of its report."""
 
     reader_id: int
     source: str

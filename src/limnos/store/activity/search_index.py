@@ -31,7 +31,7 @@ class IndexedText(NamedTuple):
 
 
 class ZoneProgress(NamedTuple):
-    """How far a zone is indexed.
+    """How far a zone is indexed for searches.
 
     `revision` and `epoch` are None if it never was. `scan_after` is not None while all its objects are read anew.
     """

@@ -132,7 +132,7 @@ class MutationJob:
 
 
 class MutationQueue(deque[MutationJob]):
-    """The jobs that wait for the next batch."""
+    """Mutations that wait for the next transaction of the store."""
 
     pause_s = 0.001
 

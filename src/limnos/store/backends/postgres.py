@@ -222,7 +222,7 @@ class PostgresStore:
         self._readers.distrust()
 
     async def gate_async(self, epoch: int, known: KnownRevisions) -> GateResult:
-        """Read the changes after the known revisions, in one statement on the gate's own connection."""
+        """Read the changes after the known revisions, in one statement on the freshness gate's own connection."""
         self.statements += 1
         return gate_result_of(await self._readers.gate(*gate_query_postgres(epoch, known)))
 

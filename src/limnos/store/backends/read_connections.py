@@ -98,7 +98,7 @@ async def _in_snapshot(read: Callable[[ReadConnection], Awaitable[T]], reader: R
 
 
 class ReadConnections:
-    """The gate's connection and those of the loads."""
+    """The connection of the freshness gate, and the connections for loads."""
 
     def __init__(self, url: str, *, connections_max: int, silence_s: float, time_of: StoreTime) -> None:
         self.url = url
@@ -111,7 +111,7 @@ class ReadConnections:
         self._trusted_after = 0.0
 
     async def gate(self, statement: Sql, params: Params) -> list[Row]:
-        """Run the gate's query on the gate's connection.
+        """Run the freshness gate's statement on its own connection.
 
         It takes milliseconds, so a short deadline detects a silent connection.
         """

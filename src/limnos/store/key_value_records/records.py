@@ -80,7 +80,7 @@ def id_of(record: ExportRecord) -> int:
 
 
 class RecordReader:
-    """Reads from one snapshot."""
+    """Reads records from one snapshot of the store."""
 
     def __init__(self, pairs: KeyValueReader) -> None:
         self._pairs = pairs
@@ -136,7 +136,7 @@ class RecordReader:
         return lake
 
     def hanging(self, object_id: int) -> Iterator[ExportRecord]:
-        """Yield the records that belong to an object."""
+        """Yield the records that belong to an object, such as its grants, tags and versions."""
         for sort in range(len(_SORTS)):
             for _, value in self._pairs.scan(_HANGING + bytes([sort]) + _encode_id(object_id)):
                 yield ExportRecord.FromString(value)
@@ -244,7 +244,7 @@ class RecordWrites(RecordReader):
         self._pairs.delete(_OBJECT + _encode_id(object_id))
 
     def hang(self, record: ExportRecord) -> None:
-        """Append a record that belongs to an object. Raises NotFound if the object does not exist."""
+        """Append a record to those that belong to an object. Raises NotFound if the object does not exist."""
         word = record.WhichOneof("record") or ""
         message = getattr(record, word)
         owner = getattr(message, _OWNERS[word])

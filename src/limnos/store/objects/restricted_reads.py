@@ -107,7 +107,7 @@ class RestrictedReadWrites:
         return ended
 
     def known(self) -> set[str]:
-        """Return the directories that have readers."""
+        """Return the directories of rewritten files that have readers."""
         return {row[0] for row in self.tx.rows(KNOWN, {})}
 
 

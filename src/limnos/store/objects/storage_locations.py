@@ -256,7 +256,7 @@ class LocationWrites:
         self.tx.count(MOVED, {"id": owner_id, "place_kind": int(kind), "place": location})
 
     def end(self, owner_id: int, *, state: LocationState, claimant_id: int | None) -> None:
-        """Record that an object is dropped for good, and the state of its files.
+        """Record that an object is dropped for good, and whether its files stay.
 
         `claimant_id` is who may take over its location; None means its owner, else the user who dropped it.
         """
@@ -284,7 +284,7 @@ class LocationWrites:
         return (owners[0][0] if owners else 0), [row[0] for row in self.tx.rows(DELETING_OF_OWNER, params)]
 
     def release_one(self, place: RegisteredLocation) -> bool:
-        """Record in the row that an object is dropped for good. Returns False if the row said so before."""
+        """Record that an object is dropped for good. Returns False if its row says so already."""
         return self.tx.count(RELEASE_ONE, self._row(place) | {"now": self.tx.now_ms}) > 0
 
     def free_one(self, place: RegisteredLocation) -> bool:
@@ -331,7 +331,7 @@ class LocationWrites:
         return bool(self.tx.rows(UNSETTLED, {}))
 
     def settled(self) -> None:
-        """Record that the register is filled."""
+        """Record that the register of locations is complete."""
         self.tx.count(SETTLED, {})
 
     def page(self, after: tuple[str, int, int], *, limit: int) -> list[RegisteredLocation]:

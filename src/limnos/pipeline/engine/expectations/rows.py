@@ -129,7 +129,7 @@ class StagedRows:
 
 
 class RuleCounts:
-    """Counts that a write fills. Read the findings after the write."""
+    """Counts of broken rows, which the write of the table fills. Read the findings after the write."""
 
     def __init__(self, flags: RuleFlags, observation: Observation | None) -> None:
         self._flags = flags

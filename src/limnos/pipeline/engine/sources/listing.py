@@ -35,7 +35,10 @@ _SECRET = re.compile(r"//[^/@]*@")
 
 
 def locate_path(request: SourceReadRequest, path: str) -> str:
-    """Return the path for Spark: URLs and absolute paths unchanged, others below the pipeline's directory."""
+    """Return a source's path for Spark.
+
+    URLs and absolute paths are unchanged; others are below the pipeline's directory.
+    """
     if not path.strip():
         raise request.failed("its path is empty: write a URL, or a path from the pipeline's file.")
     if _SCHEME.match(path) or path.startswith("/") or request.directory is None:

@@ -81,7 +81,7 @@ class PerKeyQueue:
 
 
 class QueueTurn:
-    """A turn in one queue, for `async with`."""
+    """A place in one queue. `async with` waits for it and gives it back."""
 
     __slots__ = ("_lines", "_number")
 

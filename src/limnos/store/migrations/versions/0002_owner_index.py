@@ -17,5 +17,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Create it again."""
+    """Create the dropped index again."""
     op.create_index("owner_principal", "owner", ["principal_id"])

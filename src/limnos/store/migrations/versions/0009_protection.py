@@ -22,5 +22,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it; nothing is protected any more."""
+    """Drop the table of protection; no object is protected any more."""
     protection.drop(op.get_bind())

@@ -22,5 +22,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it; nothing is restricted any more."""
+    """Drop the table of restrictions; no object is restricted any more."""
     restriction.drop(op.get_bind())

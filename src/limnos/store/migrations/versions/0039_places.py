@@ -47,5 +47,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop it. Locations of each kind are then checked separately."""
+    """Drop the register of storage locations. Locations of each kind are then checked separately."""
     place.drop(op.get_bind())

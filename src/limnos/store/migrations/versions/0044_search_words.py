@@ -38,7 +38,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Drop them."""
+    """Drop the tables of the search index."""
     bind = op.get_bind()
     if bind.dialect.name == "sqlite":
         op.execute("DROP TABLE search_words")
