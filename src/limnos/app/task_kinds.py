@@ -154,8 +154,8 @@ async def _check_orphans(work: TaskContext, payload: OperationPayload) -> TaskOu
 
 
 async def _remove_orphans(work: TaskContext, payload: OrphanPosition) -> TaskOutcome:
-    told_next, result = await remove_run(work, payload)
-    return TaskOutcome(result, msgspec.json.encode(told_next).decode())
+    next_payload, result = await remove_run(work, payload)
+    return TaskOutcome(result, msgspec.json.encode(next_payload).decode())
 
 
 async def _export_audit(work: TaskContext, payload: AuditExport) -> TaskOutcome:
