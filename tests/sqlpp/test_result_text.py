@@ -15,7 +15,6 @@ from limnos.sqlpp.result_text import (
     adm_text,
     csv_text,
     lossless_json_text,
-    real_text,
     tagged_line,
 )
 from limnos.sqlpp.values.model import (
@@ -24,7 +23,6 @@ from limnos.sqlpp.values.model import (
     Date,
     DateTime,
     DayTimeDuration,
-    Float,
     Integer,
     Interval,
     SmallInt,
@@ -56,19 +54,6 @@ ID = uuid.UUID(int=1)
 def test_adm_keeps_types(value: Value, text: str) -> None:
     """Values that JSON lacks are calls of their constructors."""
     assert adm_text(value).startswith(text)
-
-
-@pytest.mark.parametrize(
-    "number,text",
-    [
-        (0.0, "0.0"), (-0.0, "-0.0"), (0.001, "0.001"), (0.0001, "1.0E-4"), (9999999.0, "9999999.0"), (1e7, "1.0E7"),
-        (123456789.5, "1.234567895E8"), (-2.5e-20, "-2.5E-20"), (Float(2.1), "2.1"), (Float(1e10), "1.0E10"),
-        (math.inf, "INF"), (math.nan, "NaN"),
-    ],
-)  # fmt: skip
-def test_numbers_are_written_as_java_does(number: float, text: str) -> None:
-    """Single-precision numbers have the digits that identify them."""
-    assert real_text(number) == text
 
 
 def test_lossless_json_names_types() -> None:

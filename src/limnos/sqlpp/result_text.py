@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final, Literal, cast, get_args
 
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.functions.types import json_text, text_of
-from limnos.sqlpp.values.model import MISSING, Bag, DateTime, Float, Interval, Time, Value, type_name
+from limnos.sqlpp.values.model import MISSING, Bag, DateTime, Interval, Time, Value, type_name
 from limnos.sqlpp.values.tagged import from_tagged_json, to_tagged_json
+from limnos.sqlpp.values.text import real_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 ResultFormat = Literal["json", "lossless-json", "adm", "csv", "csv-header"]
 RESULT_FORMATS: Final[tuple[ResultFormat, ...]] = get_args(ResultFormat)
 NO_ROW: Final = 4000
-_PLAIN_MIN, _PLAIN_MAX = 1e-3, 1e7
 _WIDTHS: Final[Mapping[str, str]] = {"tinyint": "int8", "smallint": "int16", "integer": "int32", "bigint": "int64"}
 _QUOTED: Final = ("date", "time", "datetime", "duration", "year-month-duration", "day-time-duration", "uuid")
 
@@ -141,25 +141,3 @@ def _csv_string(text: str) -> str:
 
 def _is_array(value: Value) -> bool:
     return type_name(value) == "array"
-
-
-def real_text(value: float) -> str:
-    """A number as Java writes it: with a power of ten from 10,000,000 on and below 0.001."""
-    if not math.isfinite(value):
-        return text_of(value)
-    digits = _shortest_single(value) if isinstance(value, Float) else float.__repr__(float(value))
-    if value == 0 or _PLAIN_MIN <= abs(value) < _PLAIN_MAX:
-        return digits if "e" not in digits else f"{float(digits):f}"
-    mantissa, _, exponent = f"{float(digits):.17e}".partition("e")
-    sign = "-" if mantissa.startswith("-") else ""
-    significant = digits.lower().lstrip("-").partition("e")[0].replace(".", "").strip("0") or "0"
-    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{int(exponent)}"
-
-
-def _shortest_single(value: float) -> str:
-    """The shortest digits that give the same single-precision number."""
-    for places in range(1, 10):
-        digits = f"{value:.{places}g}"
-        if Float(float(digits)) == value:
-            return float.__repr__(float(digits))
-    return float.__repr__(float(value))

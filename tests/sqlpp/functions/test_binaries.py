@@ -11,6 +11,11 @@ from tests.sqlpp.evaluation import value
 @pytest.mark.parametrize(
     "text,expected",
     [
+        ("[find_binary(hex('aabbccddaa'), hex('aa')), find_binary(hex('aabb'), hex('aa'), 1), find_binary(hex('aa'), hex(''))]", (0, -1, 0)),
+        ("[find_binary(hex('aabb'), hex('bb'), -1), find_binary(hex('aabb'), 1)]", (1, None)),
+        ("sha1_hex('asterix')", "35BC6C28BCA27FBECC144761D32D09986876438F"),
+        ("sha1_base64('asterix')", "NbxsKLyif77MFEdh0y0JmGh2Q48="),
+        ("[sha1_hex(1), sha1_base64(1)]", (None, None)),
         ("parse_binary('ABCDEF0123456789', 'hex')", bytes.fromhex("ABCDEF0123456789")),
         ("parse_binary('qw==', 'base64')", b"\xab"),
         ("parse_binary('xyz', 'hex')", None),
@@ -30,7 +35,7 @@ from tests.sqlpp.evaluation import value
         ("binary_concat([parse_binary('AA', 'hex'), 'x'])", None),
         ("binary_concat('x')", None),
     ],
-)
+)  # fmt: skip
 def test_value(text: str, expected: Value) -> None:
     """Text in two bases, lengths, parts."""
     assert value(text) == expected

@@ -28,6 +28,22 @@ from tests.sqlpp.evaluation import value
         ("object_remove_fields({'a': 1, 'b': 2}, ['a', 'x'])", {"b": 2}),
         ("object_rename({'a': 1, 'b': 2}, 'a', 'c')", {"c": 1, "b": 2}),
         ("object_rename({'a': 1, 'b': 2}, 'a', 'b')", None),
+        ("object_rename({'a': 1, 'b': 2}, 'c', 'b')", {"a": 1, "b": 2}),
+        ("[object_concat(), object_concat([]), object_concat({'a': 1}), object_concat(1)]", (None, None, {"a": 1}, None)),
+        ("object_concat([{'a': 1, 'b': 2}, {'a': 3}])", {"a": 3, "b": 2}),
+        ("[object_concat([null]), object_concat([missing]) is missing]", (None, True)),
+        ("object_concat_strict([{'a': 1}, {'a': 3}])", {"a": 3}),
+        ("object_transform({'x': {'a': 3}}, {'x': {'a': 1, 'b': 2}, 'y': 1})", {"x": {"a": 3, "b": 2}, "y": 1}),
+        ("`closed-object-constructor`('a', 1, 'b', missing)", {"a": 1}),
+        ("open_object_constructor('a', 1, 2, 3)", None),
+        ("field_access_by_index({'a': 1, 'b': 2}, 1)", 2),
+        ("field_access_by_index({'a': 1}, 1)", MISSING),
+        ("field_access_by_index(1, 0)", None),
+        ("get_object_field_value({'a': 1}, 'a')", 1),
+        ("get_object_field_value({'a': 1}, 'b')", MISSING),
+        ("get_object_field_value({'a': 1}, 1)", None),
+        ("pairs({'a': {'b': [1, 2]}, 'c': 4})", (("a", {"b": (1, 2)}), ("b", (1, 2)), ("b", 1), ("b", 2), ("c", 4))),
+        ("[pairs([1, {'a': 3}]), pairs({}), pairs('x'), pairs(missing) is missing]", ((("a", 3),), (), None, True)),
         ("object_replace({'a': 1, 'b': 2}, 1, 9)", {"a": 9, "b": 2}),
         ("object_concat({'a': 1}, {'a': 2, 'b': 3})", {"a": 2, "b": 3}),
         ("object_concat({'a': 1}, 2)", None),
@@ -41,7 +57,7 @@ from tests.sqlpp.evaluation import value
         ("(null).b", None),
         ("(5).b", MISSING),
     ],
-)
+)  # fmt: skip
 def test_value(text: str, expected: Value) -> None:
     """The value; what is no object gives NULL."""
     assert value(text) == expected

@@ -6,7 +6,20 @@ import uuid
 
 import pytest
 
-from limnos.sqlpp.values.model import MISSING, Bag, Float, Integer, SmallInt, TinyInt, Value, type_name
+from limnos.sqlpp.values.model import (
+    MISSING,
+    Bag,
+    Date,
+    DateTime,
+    Duration,
+    Float,
+    Integer,
+    SmallInt,
+    Time,
+    TinyInt,
+    Value,
+    type_name,
+)
 from tests.sqlpp.evaluation import value
 
 
@@ -21,7 +34,30 @@ from tests.sqlpp.evaluation import value
         ("double('d')", None),
         ("to_bigint(float('1e30'))", 9223372036854775807),
         ("to_bigint(double('-INF'))", -9223372036854775808),
-        ("to_bigint(double('NaN'))", None),
+        ("to_bigint(double('NaN'))", 0),
+        (
+            "[tinyint(999), smallint(-99999), integer(double('INF')), bigint('-INF')]",
+            (127, -32768, 2147483647, -(1 << 63)),
+        ),
+        (
+            "[tinyint('80.75'), tinyint('-8.5e1'), tinyint('999'), bigint('99999999999999999999'), bigint('')]",
+            (80, -85, None, None, None),
+        ),
+        ("string(hex('0001'))", "AAE="),
+        ("[date('31-12-2020', 'DD-MM-YYYY'), date('x', 'DD'), date(1, 'DD')]", (Date(18627), None, None)),
+        (
+            "[time('58-57-10', 'ss-mm-hh'), datetime('31-12-2020 01', 'DD-MM-YYYY hh')]",
+            (Time(39_478_000), DateTime(18627 * 86_400_000 + 3_600_000)),
+        ),
+        ("datetime(time('00:00:01'))", DateTime(1000)),
+        (
+            "[duration(year_month_duration('P1Y')), duration(day_time_duration('PT1S')), duration(1)]",
+            (Duration(12, 0), Duration(0, 1000), None),
+        ),
+        (
+            "[duration('P4S'), duration('+P1D'), duration('-P1D')]",
+            (Duration(0, 4000), Duration(0, 86_400_000), Duration(0, -86_400_000)),
+        ),
         ("to_string([1])", None),
         ("to_string({})", None),
         ("to_string(float('2.1'))", "2.1"),
@@ -74,7 +110,8 @@ from tests.sqlpp.evaluation import value
         ("to_boolean('')", False),
         ("to_boolean(0)", False),
         ("to_boolean('x')", True),
-        ("boolean('TRUE')", True),
+        ("boolean('TRUE')", None),
+        ("boolean(' true ')", True),
         ("boolean('x')", None),
         ("to_array(1)", (1,)),
         ("to_array([1])", (1,)),

@@ -1,7 +1,8 @@
-r"""`||` and LIKE, by hand-written vectors."""
+r"""`||`, LIKE and the text of numbers, by hand-written vectors."""
 
 from __future__ import annotations
 
+import math
 import sys
 
 import pytest
@@ -9,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from limnos.sqlpp import SqlppError
-from limnos.sqlpp.values.model import MISSING, Value
-from limnos.sqlpp.values.text import concatenate, like
+from limnos.sqlpp.values.model import MISSING, Float, Value
+from limnos.sqlpp.values.text import concatenate, like, real_text
 
 M, N = MISSING, None
 
@@ -109,3 +110,16 @@ def test_no_pattern_takes_long() -> None:
 
     assert found is False
     assert steps < 400 * 60 * 10
+
+
+@pytest.mark.parametrize(
+    "number,text",
+    [
+        (0.0, "0.0"), (-0.0, "-0.0"), (0.001, "0.001"), (0.0001, "1.0E-4"), (9999999.0, "9999999.0"), (1e7, "1.0E7"),
+        (123456789.5, "1.234567895E8"), (-2.5e-20, "-2.5E-20"), (Float(2.1), "2.1"), (Float(1e10), "1.0E10"),
+        (math.inf, "INF"), (math.nan, "NaN"),
+    ],
+)  # fmt: skip
+def test_numbers_are_written_as_java_does(number: float, text: str) -> None:
+    """Single-precision numbers have the digits that identify them."""
+    assert real_text(number) == text

@@ -19,7 +19,7 @@ from limnos.sqlpp.functions.numbers import number
 from limnos.sqlpp.functions.table import Function, aggregate, scalar
 from limnos.sqlpp.values import comparison
 from limnos.sqlpp.values.arithmetic import add
-from limnos.sqlpp.values.model import Value, is_unknown, type_name
+from limnos.sqlpp.values.model import MISSING, Value, is_unknown, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -129,43 +129,43 @@ def _stray_error(function: str, values: list[Value], *, stray: Value) -> SqlppEr
     return SqlppError(INCOMPATIBLE, f"Type incompatibility: function agg-{function} {text}")
 
 
-def variance_of_sample(values: list[Value]) -> Value:
-    """The sample variance; NULL for one value."""
-    moments = _moments(values, function="var_samp")
+def variance_of_sample(values: list[Value], *, function: str = "var_samp") -> float | None:
+    """The sample variance; None for one value. `function` is the name that an error has."""
+    moments = _moments(values, function=function)
     return None if moments is None or moments[0] < 2 else moments[1][0] / (moments[0] - 1)
 
 
-def variance_of_population(values: list[Value]) -> Value:
-    """The population variance."""
-    moments = _moments(values, function="var_pop")
+def variance_of_population(values: list[Value], *, function: str = "var_pop") -> float | None:
+    """The population variance. `function` is the name that an error has."""
+    moments = _moments(values, function=function)
     return None if moments is None else moments[1][0] / moments[0]
 
 
 def deviation_of_sample(values: list[Value]) -> Value:
     """The sample standard deviation."""
-    variance = variance_of_sample(values)
-    return math.sqrt(variance) if isinstance(variance, float) else None
+    variance = variance_of_sample(values, function="stddev_samp")
+    return None if variance is None else math.sqrt(variance)
 
 
 def deviation_of_population(values: list[Value]) -> Value:
     """The population standard deviation."""
-    variance = variance_of_population(values)
-    return math.sqrt(variance) if isinstance(variance, float) else None
+    variance = variance_of_population(values, function="stddev_pop")
+    return None if variance is None else math.sqrt(variance)
 
 
 def skewness(values: list[Value]) -> Value:
-    """The third standardised moment."""
+    """The third standardised moment; NULL for fewer than three values."""
     moments = _moments(values, function="skewness")
-    if moments is None or moments[1][0] == 0:
+    if moments is None or moments[0] < 3 or moments[1][0] == 0:
         return None
     size, (second, third, _) = moments
     return float(math.sqrt(size) * third / second**1.5)
 
 
 def kurtosis(values: list[Value]) -> Value:
-    """The excess kurtosis: the fourth standardised moment minus 3."""
+    """The excess kurtosis: the fourth standardised moment minus 3; NULL for fewer than three values."""
     moments = _moments(values, function="kurtosis")
-    if moments is None or moments[1][0] == 0:
+    if moments is None or moments[0] < 3 or moments[1][0] == 0:
         return None
     size, (second, _, fourth) = moments
     return size * fourth / second**2 - 3
@@ -215,7 +215,9 @@ def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ..
 
     def over_array(value: Value) -> Value:
         elements = items(value)
-        return None if elements is None else work(_known(elements))
+        if elements is None:
+            return 0 if name == "countn" else MISSING if value is MISSING else None
+        return work(_known(elements))
 
     def strictly(value: Value) -> Value:
         elements = items(value)
@@ -224,9 +226,13 @@ def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ..
         return strict_work(list(elements))
 
     spelled = (name, *more)
-    scalar(*(f"{form}_{one}" for form in ("array", "coll") for one in spelled), least=1, cost=cost, stray=stray)(
-        over_array
-    )
+    scalar(
+        *(f"{form}_{one}" for form in ("array", "coll") for one in spelled),
+        least=1,
+        cost=cost,
+        stray=stray,
+        strict=False,
+    )(over_array)
     scalar(*(f"strict_{one}" for one in spelled), least=1, cost=cost, stray=stray)(strictly)
 
 

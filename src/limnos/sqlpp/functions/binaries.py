@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.functions.collections import items
-from limnos.sqlpp.functions.costs import character_cost
+from limnos.sqlpp.functions.costs import character_cost, product_cost
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import scalar
 
@@ -82,3 +83,30 @@ def _register_reader(name: str) -> None:
 
 _register_reader("hex")
 _register_reader("base64")
+
+
+def _digest(value: Value) -> bytes | None:
+    return hashlib.sha1(value.encode(), usedforsecurity=False).digest() if isinstance(value, str) else None
+
+
+@scalar("sha1_hex", least=1, cost=character_cost)
+def sha1_hex(value: Value) -> Value:
+    """The SHA-1 digest of a string's UTF-8, in base 16."""
+    digest = _digest(value)
+    return None if digest is None else digest.hex().upper()
+
+
+@scalar("sha1_base64", least=1, cost=character_cost)
+def sha1_base64(value: Value) -> Value:
+    """The SHA-1 digest of a string's UTF-8, in base 64."""
+    digest = _digest(value)
+    return None if digest is None else base64.b64encode(digest).decode()
+
+
+@scalar("find_binary", least=2, most=3, cost=product_cost)
+def find_binary(value: Value, part: Value, *first: Value) -> Value:
+    """The offset of the first occurrence of a part, from an offset on; -1 without one."""
+    start = whole(first[0]) if first else 0
+    if not isinstance(value, bytes) or not isinstance(part, bytes) or start is None:
+        return None
+    return value.find(part, max(start, 0))

@@ -285,3 +285,16 @@ def bit_set(value: Value, positions: Value) -> Value:
 def bit_clear(value: Value, positions: Value) -> Value:
     """Clear bits, counted from 1."""
     return _change_bits(value, positions, sets=False)
+
+
+@scalar("from_base", least=2, cost=linear_cost)
+def from_base(text: Value, base: Value) -> Value:
+    """The bigint that a text has in a base from 2 to 36; NULL for another text or number."""
+    known = whole(base)
+    if not isinstance(text, str) or known is None or not 2 <= known <= 36 or not text.isalnum() or len(text) > 64:
+        return None
+    try:
+        number = int(text, known)
+    except ValueError:
+        return None
+    return number if number < 1 << 63 else None

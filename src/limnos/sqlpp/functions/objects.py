@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.costs import compare_cost, linear_cost
+from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
 from limnos.sqlpp.values.model import MISSING, Value, object_of
 
@@ -106,14 +107,22 @@ def _without(value: dict[str, Value], path: tuple[str, ...]) -> dict[str, Value]
 @scalar("object_rename", least=3, cost=linear_cost)
 def rename(value: Value, old: Value, new: Value) -> Value:
     """Rename a field; NULL if another field has the new name."""
-    if not (isinstance(value, dict) and isinstance(old, str) and isinstance(new, str)) or (new != old and new in value):
+    if not (isinstance(value, dict) and isinstance(old, str) and isinstance(new, str)):
+        return None
+    if old in value and new != old and new in value:
         return None
     return {new if key == old else key: item for key, item in value.items()}
 
 
-@scalar("object_concat", "record_concat", least=2, most=ANY_NUMBER, cost=linear_cost)
+@scalar("object_concat", "record_concat", "object_concat_strict", least=0, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
-    """The fields of all objects; the last of several with the same name wins."""
+    """The fields of all objects, or of all in an array; the last of several with the same name wins."""
+    if len(values) == 1 and (listed := items(values[0])) is not None:
+        values = tuple(listed)
+        if MISSING in values:
+            return MISSING
+    if not values:
+        return None
     fields: dict[str, Value] = {}
     for value in values:
         if not isinstance(value, dict):
@@ -122,7 +131,7 @@ def concat(*values: Value) -> Value:
     return fields
 
 
-@scalar("object_merge", "record_merge", least=2, cost=linear_cost)
+@scalar("object_merge", "record_merge", "object_transform", least=2, cost=linear_cost)
 def merge(value: Value, other: Value) -> Value:
     """The fields of both objects. The first object's value wins, and nested objects are merged."""
     if not isinstance(value, dict) or not isinstance(other, dict):
@@ -161,3 +170,48 @@ def add_fields(value: Value, added: Value) -> Value:
             return None
         more.append((name, one.get("value", MISSING)))
     return object_of([*value.items(), *more])
+
+
+@scalar(
+    "closed_object_constructor", "open_object_constructor", least=0, most=ANY_NUMBER, strict=False, cost=linear_cost
+)
+def construct(*parts: Value) -> Value:
+    """An object of names and values that alternate; NULL if a name is no string."""
+    named = [(name, value) for name, value in zip(parts[::2], parts[1::2], strict=False) if isinstance(name, str)]
+    return object_of(named) if len(named) * 2 == len(parts) else None
+
+
+@scalar("field_access_by_index", least=2, cost=linear_cost)
+def field_by_index(value: Value, at: Value) -> Value:
+    """The value of a field by its position, counted from 0; MISSING beyond the last."""
+    place = whole(at)
+    if not isinstance(value, dict) or place is None or place < 0:
+        return None
+    return tuple(value.values())[place] if place < len(value) else MISSING
+
+
+@scalar("get_object_field_value", least=2, cost=linear_cost)
+def field_value(value: Value, name: Value) -> Value:
+    """The value of a field; MISSING without such a field."""
+    return value.get(name, MISSING) if isinstance(value, dict) and isinstance(name, str) else None
+
+
+@scalar("pairs", least=1, cost=linear_cost)
+def nested_pairs(value: Value) -> Value:
+    """The name and the value of each field, at any depth; the items of a field's collection have its name.
+
+    NULL for a value that is neither an object nor a collection.
+    """
+    if not isinstance(value, dict) and items(value) is None:
+        return None
+    found: list[Value] = []
+    waiting: list[tuple[str | None, Value]] = [(None, value)]
+    while waiting:
+        name, one = waiting.pop()
+        if name is not None:
+            found.append((name, one))
+        if isinstance(one, dict):
+            waiting.extend(reversed(one.items()))
+        else:
+            waiting.extend((name, item) for item in reversed(items(one) or ()))
+    return tuple(found)

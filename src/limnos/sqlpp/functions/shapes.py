@@ -25,6 +25,7 @@ from limnos.sqlpp.values.model import (
     Value,
     type_of_shape,
 )
+from limnos.sqlpp.values.text import real_text
 
 _REAL = r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?[dDfF]?"
 _PAIR = rf"{_REAL}\s*,\s*{_REAL}"
@@ -52,10 +53,10 @@ def shape_of(text: str, kind: type[Shape]) -> Value:
 def shape_text(value: Shape) -> str:
     """The text of a shape, which `shape_of` reads."""
     if isinstance(value, (Point, Point3D)):
-        return ",".join(map(repr, value.coordinates))
+        return ",".join(map(real_text, value.coordinates))
     pairs = zip(value.coordinates[::2], value.coordinates[1::2], strict=False)
-    text = " ".join(f"{x!r},{y!r}" for x, y in pairs)
-    return f"{text} {value.coordinates[2]!r}" if isinstance(value, Circle) else text
+    text = " ".join(f"{real_text(x)},{real_text(y)}" for x, y in pairs)
+    return f"{text} {real_text(value.coordinates[2])}" if isinstance(value, Circle) else text
 
 
 def shape_items(value: Shape) -> tuple[Value, ...]:

@@ -6,14 +6,16 @@ limited.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions.collections import items
-from limnos.sqlpp.functions.costs import match_cost
+from limnos.sqlpp.functions.costs import linear_cost, match_cost, unit_cost
 from limnos.sqlpp.functions.numbers import number, whole
 from limnos.sqlpp.functions.table import scalar
+from limnos.sqlpp.values.model import Float, Integer
 from limnos.sqlpp.values.order import key
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 STEPS_MAX: Final = 1_000_000
 """Largest product of two lengths for which an edit distance is computed."""
+_FAR: Final = Integer((1 << 31) - 1)
+"""The distance that a check tells beyond its limit."""
 
 
 def _parts(value: Value) -> Sequence[object] | None:
@@ -37,15 +41,25 @@ def _distance(left: Value, right: Value) -> int | None:
     one, other = _parts(left), _parts(right)
     if one is None or other is None or isinstance(left, str) != isinstance(right, str):
         return None
+    return _fewest_edits(one, other)
+
+
+def _fewest_edits(one: Sequence[object], other: Sequence[object], *, is_part: bool = False) -> int:
+    """The edit distance of two sequences, or with `is_part` of the second and the nearest part of the first.
+
+    Raises SqlppError for sequences that are too long.
+    """
     if len(one) * len(other) > STEPS_MAX:
         raise compilation(f"edit_distance() of values with more than {STEPS_MAX} pairs of places takes too long")
     before = list(range(len(other) + 1))
+    nearest = before[-1]
     for at, first in enumerate(one, 1):
-        row = [at]
+        row = [0 if is_part else at]
         for place, second in enumerate(other, 1):
             row.append(min(row[-1] + 1, before[place] + 1, before[place - 1] + (first != second)))
         before = row
-    return before[-1]
+        nearest = min(nearest, before[-1])
+    return nearest if is_part else before[-1]
 
 
 @scalar("edit_distance", least=2, cost=match_cost)
@@ -56,33 +70,99 @@ def edit_distance(left: Value, right: Value) -> Value:
 
 @scalar("edit_distance_check", least=3, cost=match_cost)
 def edit_distance_check(left: Value, right: Value, most: Value) -> Value:
-    """Whether the edit distance is at most `most`, and the distance (0 if it is larger)."""
+    """Whether the edit distance is at most `most`, and the distance (the largest integer if it is larger)."""
     limit, distance = whole(most), _distance(left, right)
     if limit is None or distance is None:
         return None
-    return (True, distance) if distance <= limit else (False, 0)
+    return (True, distance) if distance <= limit else (False, _FAR)
+
+
+@scalar("edit_distance_contains", least=3, cost=match_cost)
+def edit_distance_contains(text: Value, pattern: Value, most: Value) -> Value:
+    """Whether a part of a text or array is within an edit distance, and the smallest distance of a part."""
+    limit, one, other = whole(most), _parts(text), _parts(pattern)
+    if limit is None or one is None or other is None or isinstance(text, str) != isinstance(pattern, str):
+        return None
+    distance = _fewest_edits(one, other, is_part=True)
+    return (True, distance) if distance <= limit else (False, _FAR)
+
+
+@scalar("edit_distance_list_is_filterable", least=2, cost=linear_cost)
+def is_filterable_list(value: Value, most: Value) -> Value:
+    """Whether lists within an edit distance must share an item."""
+    elements, limit = items(value), whole(most)
+    return None if elements is None or limit is None else len(elements) > limit
+
+
+@scalar("edit_distance_string_is_filterable", least=4, cost=linear_cost)
+def is_filterable_string(value: Value, most: Value, gram: Value, padded: Value) -> Value:
+    """Whether strings within an edit distance must share a gram of a length."""
+    limit, size = whole(most), whole(gram)
+    if not isinstance(value, str) or limit is None or size is None or not isinstance(padded, bool):
+        return None
+    grams = len(value) + (size - 1 if padded else 1 - size)
+    return bool(value) and grams > limit * size
+
+
+def _lowered_key(item: Value) -> object:
+    return key(item.lower() if isinstance(item, str) else item)
 
 
 def _jaccard(left: Value, right: Value) -> float | None:
-    """The size of the intersection divided by that of the union, as multisets."""
+    """The size of the intersection divided by that of the union, as multisets; strings without regard to case."""
     one, other = items(left), items(right)
     if one is None or other is None:
         return None
-    first, second = Counter(map(key, one)), Counter(map(key, other))
+    first, second = Counter(map(_lowered_key, one)), Counter(map(_lowered_key, other))
     together = sum((first | second).values())
-    return sum((first & second).values()) / together if together else 0.0
+    return Float(sum((first & second).values()) / together if together else 0.0)
 
 
-@scalar("similarity_jaccard", least=2, cost=match_cost)
+@scalar("similarity_jaccard", "similarity_jaccard_sorted", least=2, cost=match_cost)
 def similarity_jaccard(left: Value, right: Value) -> Value:
     """Jaccard's similarity of two arrays or multisets, from 0 to 1."""
     return _jaccard(left, right)
 
 
-@scalar("similarity_jaccard_check", least=3, cost=match_cost)
+@scalar("similarity_jaccard_check", "similarity_jaccard_sorted_check", least=3, cost=match_cost)
 def similarity_jaccard_check(left: Value, right: Value, least: Value) -> Value:
     """Whether the similarity is at least `least`, and the similarity (0 if it is smaller)."""
     limit, jaccard = number(least), _jaccard(left, right)
     if limit is None or jaccard is None:
         return None
-    return (True, jaccard) if jaccard >= limit else (False, 0.0)
+    return (True, jaccard) if jaccard >= Float(limit) else (False, Float(0))
+
+
+@scalar("prefix_len_jaccard", least=2, cost=unit_cost)
+def prefix_length(length: Value, least: Value) -> Value:
+    """How many first items of a sorted list suffice to find lists of at least this similarity."""
+    count, limit = whole(length), number(least)
+    if count is None or limit is None or not math.isfinite(limit):
+        return None
+    return Integer(count - math.ceil(Float(Float(limit) * count)) + 1)
+
+
+def _prefix_jaccard(arguments: Sequence[Value]) -> tuple[float, float] | None:
+    """The similarity of two lists with the lengths of what they are the prefixes of, and the least similarity."""
+    length, left, other_length, right, _, least = arguments
+    one, other, sizes, limit = items(left), items(right), (whole(length), whole(other_length)), number(least)
+    if one is None or other is None or sizes[0] is None or sizes[1] is None or limit is None:
+        return None
+    shared = sum((Counter(map(_lowered_key, one)) & Counter(map(_lowered_key, other))).values())
+    together = sizes[0] + sizes[1] - shared
+    jaccard = Float(shared / together if together > 0 else 0.0)
+    return (jaccard, Float(limit)) if jaccard >= Float(limit) else (Float(0), Float(limit))
+
+
+@scalar("similarity_jaccard_prefix", least=6, cost=match_cost)
+def similarity_jaccard_prefix(*arguments: Value) -> Value:
+    """Jaccard's similarity of two lists from their lengths and prefixes; 0 if it is smaller than the least."""
+    found = _prefix_jaccard(arguments)
+    return None if found is None else found[0]
+
+
+@scalar("similarity_jaccard_prefix_check", least=6, cost=match_cost)
+def similarity_jaccard_prefix_check(*arguments: Value) -> Value:
+    """Whether the similarity is at least the least, and the similarity (0 if it is smaller)."""
+    found = _prefix_jaccard(arguments)
+    return None if found is None else (found[0] >= found[1], found[0])

@@ -186,12 +186,4 @@ def from_codepoints(values: Value) -> Value:
     return "".join(map(chr, known)) if len(known) == len(points) else None
 
 
-@scalar("word_tokens", least=1, cost=character_cost)
-def word_tokens(value: Value) -> Value:
-    """The words of a string in lower case: runs of letters and digits."""
-    if not isinstance(value, str):
-        return None
-    return tuple("".join(char if char.isalnum() else " " for char in value.lower()).split())
-
-
 _of_two("string_equal", str.__eq__)

@@ -33,7 +33,7 @@ _DATE = re.compile(r"(-?\d{4})(-?)(\d\d)\2(\d\d)", re.ASCII)
 _TIME = re.compile(r"(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 _COMPACT_TIME = re.compile(r"(\d\d)(\d\d)(\d\d)(\d{0,9})(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 _DURATION = re.compile(
-    r"(-)?P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(?:T(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})(?:\.(\d{1,3}))?S)?)?",
+    r"([+-])?P(?:(\d{1,9})Y)?(?:(\d{1,9})M)?(?:(\d{1,9})D)?(?:T?(?:(\d{1,9})H)?(?:(\d{1,9})M)?(?:(\d{1,9})(?:\.(\d{1,3}))?S)?)?",
     re.ASCII,
 )
 
@@ -108,13 +108,13 @@ def datetime_of(text: str) -> DateTime | None:
 
 
 def duration_of(text: str) -> Duration | None:
-    """Parse `P1Y2M3DT4H5M6.789S`; None if it is malformed."""
+    """Parse `P1Y2M3DT4H5M6.789S`; None if it is malformed. The `T` may be absent."""
     match = _DURATION.fullmatch(text)
     if match is None or text[-1] in "PT":
         return None
     years, months, days, hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:7])
     ms = ((days * 24 + hours) * 60 + minutes) * 60_000 + seconds * 1000 + int((match[8] or "").ljust(3, "0"))
-    sign = -1 if match[1] else 1
+    sign = -1 if match[1] == "-" else 1
     return Duration(sign * (years * 12 + months), sign * ms)
 
 
@@ -284,14 +284,21 @@ def week_of_year(value: Value, start: Value = 1) -> Value:
 
 
 def _weekday(value: Value) -> int | None:
-    """The number of a weekday, with Sunday as 0."""
+    """The number of a weekday, given by its name, the first three letters of it or a number, with Sunday as 0."""
     if isinstance(value, str):
-        return WEEKDAYS.index(value.lower()) if value.lower() in WEEKDAYS else None
+        names = (number for number, name in enumerate(WEEKDAYS) if value.lower() in (name, name[:3]))
+        return next(names, None)
     number = whole(value)
     return None if number is None or not 1 <= number <= len(WEEKDAYS) else number - 1
 
 
-_of_day("day_of_week", lambda days: (days + 4) % 7 + 1)
+@scalar("day_of_week", least=1, most=2, cost=character_cost)
+def day_of_week(value: Value, start: Value = 1) -> Value:
+    """The number of a weekday, counted from 1 for Sunday or for the day that a week starts with."""
+    days, first = _day(value), _weekday(start)
+    return None if days is None or first is None else (days + 4 - first) % 7 + 1
+
+
 _of_day("day_of_year", lambda days: days - days_of(civil(days)[0], 1, day=1) + 1)
 _of_day("quarter_of_year", lambda days: (civil(days)[1] + 2) // 3)
 _of_day("get_date_from_datetime", Date)
@@ -311,38 +318,15 @@ def join_date_time(date: Value, time: Value) -> Value:
     return DateTime(date.days * DAY_MS + time.ms) if isinstance(date, Date) and isinstance(time, Time) else None
 
 
-@scalar("unix_time_from_datetime_in_ms", least=1, cost=character_cost)
-def unix_ms(value: Value) -> Value:
-    """Milliseconds since 1970."""
-    return value.ms if isinstance(value, DateTime) else None
-
-
-@scalar("unix_time_from_datetime_in_secs", least=1, cost=character_cost)
-def unix_seconds(value: Value) -> Value:
-    """Seconds since 1970."""
-    return value.ms // 1000 if isinstance(value, DateTime) else None
-
-
-@scalar("datetime_from_unix_time_in_ms", least=1, cost=character_cost)
-def from_unix_ms(value: Value) -> Value:
-    """The datetime of milliseconds since 1970."""
-    return _moment(whole(value), 1)
-
-
-@scalar("datetime_from_unix_time_in_secs", least=1, cost=character_cost)
-def from_unix_seconds(value: Value) -> Value:
-    """The datetime of seconds since 1970."""
-    return _moment(whole(value), 1000)
-
-
 @scalar("date_from_unix_time_in_days", least=1, cost=character_cost)
 def from_unix_days(value: Value) -> Value:
     """The date of days since 1970."""
-    time = _moment(whole(value), DAY_MS)
+    time = datetime_of_unix_ms(whole(value), DAY_MS)
     return None if time is None else Date(time.ms // DAY_MS)
 
 
-def _moment(count: int | None, unit_ms: int) -> DateTime | None:
+def datetime_of_unix_ms(count: int | None, unit_ms: int) -> DateTime | None:
+    """The datetime of a number of units since 1970; None beyond the calendar's years."""
     edge = days_of(YEAR_MAX, 12, day=31) * DAY_MS
     return DateTime(count * unit_ms) if count is not None and abs(count) <= edge // unit_ms else None
 

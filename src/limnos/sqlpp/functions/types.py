@@ -6,13 +6,14 @@ May import the table and `values`. Must not know plans. A `to_…` function conv
 
 from __future__ import annotations
 
+import base64
 import json
 import math
 import re
 import uuid
 from typing import TYPE_CHECKING
 
-from limnos.sqlpp.functions import shapes, times
+from limnos.sqlpp.functions import formats, shapes, times
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.costs import character_cost, print_cost, unit_cost
 from limnos.sqlpp.functions.numbers import number
@@ -26,6 +27,7 @@ from limnos.sqlpp.values.model import (
     Date,
     DateTime,
     DayTimeDuration,
+    Duration,
     Float,
     Integer,
     Interval,
@@ -41,11 +43,11 @@ from limnos.sqlpp.values.model import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_WHOLE = re.compile(r"([+-]?\d{1,19})(?:i(8|16|32|64))?", re.ASCII)
+_WHOLE = re.compile(r"([+-]?\d{1,400})(?:i(8|16|32|64))?", re.ASCII)
 _REAL = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,4})?|[+-]?INF|NaN", re.ASCII)
+_NUMERAL = re.compile(r"[+-]?(?:\d.*|\..*|INF)|NaN", re.ASCII)
 _SUFFIXED = re.compile(r"([^fFdD]*\d\.?)[fFdD]", re.ASCII)
 _TEXT_MAX = 400
-_WIDEST = float(1 << 63)
 
 _MADE: dict[TypeName, Callable[[int], int]] = {
     "tinyint": TinyInt,
@@ -172,23 +174,28 @@ def real_of(text: str) -> float | None:
 def whole_of(value: Value, kind: TypeName) -> Value:
     """An integer of a type, from text, which may end in `i8` and so on, or from a number.
 
-    A double is truncated, and beyond a bigint becomes the nearest bigint. NULL if the result does not fit.
+    A double is truncated, and NaN is 0. A number beyond the type becomes the nearest integer of it; the text of such an
+    integer gives NULL.
     """
-    result: int | None = None
-    edge = 1 << (WIDTHS[kind] - 1)
     if isinstance(value, str):
-        read = _WHOLE.fullmatch(value.strip())
-        result = None if read is None or int(read[2] or WIDTHS[kind]) != WIDTHS[kind] else int(read[1])
-    elif isinstance(value, bool):
-        result = int(value)
-    elif isinstance(value, float) and not math.isnan(value):
-        result = int(max(-_WIDEST, min(value, _WIDEST)))
-        result = min(result, (1 << 63) - 1)
-    else:
-        current = number(value)
-        if current is not None and math.isfinite(current):
-            result = int(current)
-    return None if result is None or not -edge <= result < edge else _MADE[kind](result)
+        return _whole_of_text(value.strip(), kind)
+    current = int(value) if isinstance(value, bool) else number(value)
+    if current is None:
+        return None
+    edge = 1 << (WIDTHS[kind] - 1)
+    bounded = 0 if math.isnan(current) else max(-edge, min(current, edge - 1))
+    return _MADE[kind](int(bounded))
+
+
+def _whole_of_text(text: str, kind: TypeName) -> Value:
+    """An integer from its text; from that of a double as from the double."""
+    read = _WHOLE.fullmatch(text)
+    if read is None:
+        real = real_of(text) if _NUMERAL.fullmatch(text) else None
+        return None if real is None else whole_of(real, kind)
+    number, edge = int(read[1]), 1 << (WIDTHS[kind] - 1)
+    is_own = int(read[2] or WIDTHS[kind]) == WIDTHS[kind]
+    return _MADE[kind](number) if is_own and -edge <= number < edge else None
 
 
 def _real(value: Value) -> float | None:
@@ -223,13 +230,15 @@ def to_number(value: Value) -> Value:
     """A number from text, a boolean, or a number."""
     if number(value) is not None:
         return value
-    whole = whole_of(value, "bigint")
+    whole = None if isinstance(value, str) and _WHOLE.fullmatch(value.strip()) is None else whole_of(value, "bigint")
     return _real(value) if whole is None else whole
 
 
 @scalar("to_string", "to_str", "tostring", "tostr", "string", least=1, cost=print_cost)
 def to_string(value: Value) -> Value:
-    """The text of a value; NULL for an object or a collection."""
+    """The text of a value, that of a binary in base 64; NULL for an object or a collection."""
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
     return None if isinstance(value, dict) or items(value) is not None else text_of(value)
 
 
@@ -243,9 +252,9 @@ def to_boolean(value: Value) -> Value:
 
 @scalar("boolean", least=1, cost=character_cost)
 def boolean(value: Value) -> Value:
-    """A boolean from `true` or `false` in any case, or from a number."""
+    """A boolean from `true` or `false`, or from a number."""
     if isinstance(value, str):
-        return {"true": True, "false": False}.get(value.strip().lower())
+        return {"true": True, "false": False}.get(value.strip())
     return to_boolean(value) if isinstance(value, (bool, int, float)) else None
 
 
@@ -301,9 +310,11 @@ def _day_time(text: str) -> Value:
     return DayTimeDuration(duration.ms) if duration is not None and not duration.months else None
 
 
-@scalar("time", least=1, cost=character_cost)
-def time(value: Value) -> Value:
-    """A time from text, or the time of day of a datetime."""
+@scalar("time", least=1, most=2, cost=character_cost)
+def time(value: Value, *pattern: Value) -> Value:
+    """A time from text, or the time of day of a datetime; with a pattern from text alone."""
+    if pattern:
+        return formats.parse_time(value, pattern[0])
     if isinstance(value, str):
         return times.time_of(value.strip())
     if isinstance(value, DateTime):
@@ -311,14 +322,28 @@ def time(value: Value) -> Value:
     return value if isinstance(value, Time) else None
 
 
-_from_text("duration", times.duration_of, kind="duration")
+@scalar("duration", least=1, cost=character_cost)
+def duration(value: Value) -> Value:
+    """A duration from text, or from a duration of years and months or of days and times."""
+    match value:
+        case str():
+            return times.duration_of(value.strip())
+        case YearMonthDuration(months):
+            return Duration(months, 0)
+        case DayTimeDuration(ms):
+            return Duration(0, ms)
+    return value if isinstance(value, Duration) else None
+
+
 _from_text("year_month_duration", _year_month, kind="year-month-duration")
 _from_text("day_time_duration", _day_time, kind="day-time-duration")
 
 
-@scalar("date", least=1, cost=character_cost)
-def date(value: Value) -> Value:
-    """A date from text or a datetime."""
+@scalar("date", least=1, most=2, cost=character_cost)
+def date(value: Value, *pattern: Value) -> Value:
+    """A date from text or a datetime; with a pattern from text alone."""
+    if pattern:
+        return formats.parse_date(value, pattern[0])
     if isinstance(value, str):
         return times.date_of(value.strip())
     if isinstance(value, DateTime):
@@ -326,13 +351,17 @@ def date(value: Value) -> Value:
     return value if isinstance(value, Date) else None
 
 
-@scalar("datetime", least=1, cost=character_cost)
-def datetime(value: Value) -> Value:
-    """A datetime from text or a date (midnight)."""
+@scalar("datetime", least=1, most=2, cost=character_cost)
+def datetime(value: Value, *pattern: Value) -> Value:
+    """A datetime from text, a date (midnight) or a time of 1970-01-01; with a pattern from text alone."""
+    if pattern:
+        return formats.parse_datetime(value, pattern[0])
     if isinstance(value, str):
         return times.datetime_of(value.strip())
     if isinstance(value, Date):
         return DateTime(value.days * times.DAY_MS)
+    if isinstance(value, Time):
+        return DateTime(value.ms)
     return value if isinstance(value, DateTime) else None
 
 

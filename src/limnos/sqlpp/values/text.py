@@ -1,4 +1,4 @@
-r"""String operators: `||` and LIKE.
+r"""String operators, `||` and LIKE, and the text of numbers.
 
 May import `model` and `errors`. Must not use regular expressions for users' patterns: matching takes time proportional
 to the lengths of text and pattern, whatever the pattern.
@@ -6,10 +6,15 @@ to the lengths of text and pattern, whatever the pattern.
 
 from __future__ import annotations
 
+import math
+from typing import Final
+
 from limnos.sqlpp.errors import SqlppError
-from limnos.sqlpp.values.model import MISSING, MissingType, Value, is_unknown
+from limnos.sqlpp.values.model import MISSING, Float, MissingType, Value, is_unknown
 
 INVALID_PATTERN = 46
+_PLAIN_MIN: Final = 1e-3
+_PLAIN_MAX: Final = 1e7
 
 _ANY, _ONE = object(), object()
 
@@ -63,3 +68,27 @@ def _matches(text: str, parts: list[object]) -> bool:
         else:
             return False
     return all(rest is _ANY for rest in parts[part:])
+
+
+def real_text(value: float) -> str:
+    """A number as Java writes it: with a power of ten from 10,000,000 on and below 0.001."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "INF" if value > 0 else "-INF"
+    digits = _shortest_single(value) if isinstance(value, Float) else float.__repr__(float(value))
+    if value == 0 or _PLAIN_MIN <= abs(value) < _PLAIN_MAX:
+        return digits if "e" not in digits else f"{float(digits):f}"
+    mantissa, _, exponent = f"{float(digits):.17e}".partition("e")
+    sign = "-" if mantissa.startswith("-") else ""
+    significant = digits.lower().lstrip("-").partition("e")[0].replace(".", "").strip("0") or "0"
+    return f"{sign}{significant[0]}.{significant[1:] or '0'}E{int(exponent)}"
+
+
+def _shortest_single(value: float) -> str:
+    """The shortest digits that give the same single-precision number."""
+    for places in range(1, 10):
+        digits = f"{value:.{places}g}"
+        if Float(float(digits)) == value:
+            return float.__repr__(float(digits))
+    return float.__repr__(float(value))

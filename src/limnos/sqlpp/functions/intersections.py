@@ -1,0 +1,50 @@
+"""Whether two shapes have a point in common.
+
+May import the table and `values`. Must not know plans. GEOS computes with points, lines and polygons; a circle is its
+centre and a distance, so that no polygon stands for it. Shapes that touch intersect.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.sqlpp.functions.costs import unbounded_cost
+from limnos.sqlpp.functions.table import scalar
+from limnos.sqlpp.values.model import Circle, Line, Point, Polygon, Rectangle, Value
+
+if TYPE_CHECKING:
+    from shapely.geometry.base import BaseGeometry
+
+Plane = Point | Line | Rectangle | Circle | Polygon
+
+
+@scalar("spatial_intersect", least=2, cost=unbounded_cost)
+def spatial_intersect(one: Value, other: Value) -> Value:
+    """Whether two shapes of the plane have a point in common."""
+    if not isinstance(one, Plane) or not isinstance(other, Plane):
+        return None
+    reach = _radius(one) + _radius(other)
+    first, second = _geometry(one), _geometry(other)
+    return bool(first.distance(second) <= reach) if reach else bool(first.intersects(second))
+
+
+def _radius(shape: Plane) -> float:
+    return shape.coordinates[2] if isinstance(shape, Circle) else 0.0
+
+
+def _geometry(shape: Plane) -> BaseGeometry:
+    """A shape as GEOS has it; the centre of a circle."""
+    from shapely import geometry  # noqa: PLC0415 - takes a second, and few servers compute with shapes
+
+    known = shape.coordinates
+    pairs = list(zip(known[::2], known[1::2], strict=False))
+    match shape:
+        case Point():
+            return geometry.Point(known)
+        case Circle():
+            return geometry.Point(known[:2])
+        case Line():
+            return geometry.LineString(pairs)
+        case Rectangle():
+            return geometry.box(*known)
+    return geometry.Polygon(pairs)

@@ -1,0 +1,45 @@
+"""Values from JSON texts.
+
+May import the table and `values`. Must not know plans. An integer that is no bigint becomes a double.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NoReturn
+
+from limnos.sqlpp.functions.costs import unbounded_cost
+from limnos.sqlpp.functions.table import scalar
+from limnos.sqlpp.values.model import object_of
+
+if TYPE_CHECKING:
+    from limnos.sqlpp.values.model import Value
+
+
+@scalar("parse_json", least=1, cost=unbounded_cost)
+def parse_json(text: Value) -> Value:
+    """The value of a JSON text; NULL if it is malformed or nested too deep."""
+    if not isinstance(text, str):
+        return None
+    try:
+        return _value(json.loads(text, object_pairs_hook=object_of, parse_constant=_refuse, parse_int=_whole))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _value(parsed: object) -> Value:
+    """A parsed value whose arrays are tuples."""
+    if isinstance(parsed, list):
+        return tuple(map(_value, parsed))
+    if isinstance(parsed, dict):
+        return {name: _value(item) for name, item in parsed.items()}
+    return parsed if isinstance(parsed, (bool, int, float, str)) else None
+
+
+def _whole(digits: str) -> int | float:
+    number = int(digits)
+    return number if -(1 << 63) <= number < 1 << 63 else float(number)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON")

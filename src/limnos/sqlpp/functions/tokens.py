@@ -1,0 +1,114 @@
+"""Words and grams of strings, their hashes, and the search for words.
+
+May import the table and `values`. Must not know plans. Words are runs of letters and digits. Letters are compared in
+lower case, each by itself, as AsterixDB's tokenizers do. A hash of a token is an `integer`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.functions.collections import items
+from limnos.sqlpp.functions.costs import character_cost, product_cost
+from limnos.sqlpp.functions.numbers import whole
+from limnos.sqlpp.functions.strings import require_length
+from limnos.sqlpp.functions.table import scalar
+from limnos.sqlpp.values.model import Integer, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+NO_PHRASE: Final = 1010
+_WORD: Final = re.compile(r"[^\W_]+")
+_GOLDEN_RATIO: Final = 0x9E3779B9
+_MODES: Final = {"any": any, "all": all, "disjunctive": any, "conjunctive": all}
+
+
+def _lowered(text: str) -> str:
+    return "".join(character.lower()[:1] for character in text)
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(_WORD.findall(_lowered(text)))
+
+
+@scalar("word_tokens", least=1, cost=character_cost)
+def word_tokens(value: Value) -> Value:
+    """The words of a string in lower case: runs of letters and digits."""
+    return _words(value) if isinstance(value, str) else None
+
+
+def _grams(value: Value, length: Value, padded: Value) -> tuple[str, ...] | None:
+    """All parts of a length, in lower case; `padded` adds those that begin before the text or end after it."""
+    size = whole(length)
+    if not isinstance(value, str) or size is None or size < 1 or not isinstance(padded, bool):
+        return None
+    require_length(len(value) * size)
+    text = _lowered(value)
+    if padded:
+        text = "#" * (size - 1) + text + "$" * (size - 1)
+    return tuple(text[at : at + size] for at in range(len(text) - size + 1))
+
+
+@scalar("gram_tokens", least=3, cost=product_cost)
+def gram_tokens(value: Value, length: Value, padded: Value) -> Value:
+    """The grams of a string: all parts of a length, in lower case."""
+    return _grams(value, length, padded)
+
+
+def _hash(token: str, occurrence: int) -> Integer:
+    number = _GOLDEN_RATIO
+    for character in token:
+        number = ((number ^ ord(character)) * _GOLDEN_RATIO) & 0xFFFFFFFF
+    number = (number + occurrence) & 0xFFFFFFFF
+    return Integer(number - (1 << 32) if number >> 31 else number)
+
+
+def _hashes(tokens: Iterable[str] | None, *, counts: bool) -> Value:
+    """The hashes of tokens; with `counts` a token that occurs again has another hash."""
+    if tokens is None:
+        return None
+    seen: Counter[str] = Counter()
+    hashes = []
+    for token in tokens:
+        seen[token] += 1
+        hashes.append(_hash(token, seen[token] if counts else 1))
+    return tuple(hashes)
+
+
+def _register_hashes(prefix: str, *, counts: bool) -> None:
+    def of_words(value: Value) -> Value:
+        return _hashes(_words(value) if isinstance(value, str) else None, counts=counts)
+
+    def of_grams(value: Value, length: Value, padded: Value) -> Value:
+        return _hashes(_grams(value, length, padded), counts=counts)
+
+    scalar(f"{prefix}_word_tokens", least=1, cost=character_cost)(of_words)
+    scalar(f"{prefix}_gram_tokens", least=3, cost=product_cost)(of_grams)
+
+
+_register_hashes("hashed", counts=False)
+_register_hashes("counthashed", counts=True)
+
+
+@scalar("ftcontains", least=2, most=3, cost=character_cost)
+def contains_words(value: Value, wanted: Value, options: Value = None) -> Value:
+    """Whether a text has a word, or all words of a collection; with the mode `any` one of them suffices.
+
+    Raises SqlppError for a phrase.
+    """
+    words = (wanted,) if isinstance(wanted, str) else items(wanted)
+    chosen = options if isinstance(options, dict) else {}
+    mode = chosen.get("mode", "all")
+    if not isinstance(value, str) or words is None or not isinstance(mode, str) or mode.lower() not in _MODES:
+        return None
+    texts = [_lowered(word) for word in words if isinstance(word, str)]
+    if any(len(_words(text)) > 1 for text in texts):
+        raise SqlppError(
+            NO_PHRASE, "Phrase search in Full-text is not yet supported. Only one keyword per expression is permitted"
+        )
+    held = frozenset(_words(value))
+    return _MODES[mode.lower()](text in held for text in texts) if len(texts) == len(words) else None

@@ -1,0 +1,40 @@
+"""Shapes that have a point in common, by hand-written vectors."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp.values.model import MISSING, Value
+from tests.sqlpp.evaluation import value
+
+
+@pytest.mark.parametrize(
+    "one, other, expected",
+    [
+        ("point('1,2')", "point('1,2')", True),
+        ("point('1,2')", "point('1,3')", False),
+        ("point('0,1')", "circle('0,0 1')", True),
+        ("point('0,1.1')", "circle('0,0 1')", False),
+        ("point('1,1')", "line('0,0 2,2')", True),
+        ("point('1,1.5')", "line('0,0 2,2')", False),
+        ("point('2,1')", "rectangle('0,0 2,2')", True),
+        ("point('1,1')", "polygon('0,0 4,0 0,4')", True),
+        ("point('3,3')", "polygon('0,0 4,0 0,4')", False),
+        ("circle('0,0 1')", "circle('2,0 1')", True),
+        ("circle('0,0 1')", "circle('2.1,0 1')", False),
+        ("circle('2,2 1')", "rectangle('0,0 1,1')", False),
+        ("circle('2,2 1.5')", "rectangle('0,0 1,1')", True),
+        ("circle('5,5 1')", "rectangle('0,0 9,9')", True),
+        ("line('0,0 2,2')", "line('0,2 2,0')", True),
+        ("line('0,0 2,2')", "polygon('3,0 4,0 4,1')", False),
+        ("rectangle('0,0 1,1')", "polygon('1,1 2,1 1,2')", True),
+        ("point('1,2')", "1", None),
+        ("point('1,2')", "point3d('1,2,3')", None),
+        ("missing", "point('1,2')", MISSING),
+        ("null", "point('1,2')", None),
+    ],
+)
+def test_spatial_intersect(one: str, other: str, expected: Value) -> None:
+    """Shapes that touch intersect; the order of the arguments does not matter."""
+    assert value(f"spatial_intersect({one}, {other})") is expected
+    assert value(f"`spatial-intersect`({other}, {one})") is expected

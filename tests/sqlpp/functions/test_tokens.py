@@ -1,0 +1,62 @@
+"""Words and grams of strings, by hand-written vectors and those of AsterixDB's tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.values.model import MISSING, Value, type_name
+from tests.sqlpp.evaluation import value
+
+
+@pytest.mark.parametrize(
+    "text, expected",
+    [
+        ("word_tokens('Hello World, I like_it!')", ("hello", "world", "i", "like", "it")),
+        ("word_tokens('ΩΣ')", ("ωσ",)),
+        ("word_tokens(1)", None),
+        ("gram_tokens('Jürg', 3, false)", ("jür", "ürg")),
+        ("gram_tokens('ab', 3, true)", ("##a", "#ab", "ab$", "b$$")),
+        ("gram_tokens('ab', 3, false)", ()),
+        ("gram_tokens('ab', 0, false)", None),
+        ("gram_tokens('ab', 2, 'x')", None),
+        ("hashed_gram_tokens('Gen', 3, false)", (-898179210,)),
+        ("hashed_word_tokens('Hello I i')", (868875244, 442128209, 442128209)),
+        ("counthashed_word_tokens('Hello I i')", (868875244, 442128209, 442128210)),
+        ("counthashed_gram_tokens('gen', 3, false)", (-898179210,)),
+        ("hashed_word_tokens(missing)", MISSING),
+        ("hashed_word_tokens(1)", None),
+        ("ftcontains('the Object of a database', 'object')", True),
+        ("ftcontains('the Object of a database', ['object', 'system'], {'mode': 'any'})", True),
+        ("ftcontains('the Object of a database', {{'object', 'system'}}, {'mode': 'all'})", False),
+        ("ftcontains('the Object of a database', ['object', 'database'])", True),
+        ("ftcontains('objects', 'object')", False),
+        ("ftcontains(1, 'object')", None),
+        ("ftcontains('a', [1])", None),
+        ("ftcontains('a', 'a', {'mode': 'none'})", None),
+    ],
+)
+def test_value(text: str, expected: Value) -> None:
+    """Letters in lower case; hashes as AsterixDB computes them."""
+    assert value(text) == expected
+
+
+def test_hashes_are_integers() -> None:
+    """Of 32 bits."""
+    found = value("hashed_word_tokens('a')")
+
+    assert isinstance(found, tuple)
+    assert [type_name(one) for one in found] == ["integer"]
+
+
+def test_too_many_grams() -> None:
+    """The length of the result is bounded before it is made."""
+    with pytest.raises(SqlppError, match="longer than"):
+        value("gram_tokens(repeat('a', 10000), 10000, true)")
+
+
+def test_a_phrase_is_refused() -> None:
+    """A word is expected, as in AsterixDB."""
+    with pytest.raises(SqlppError, match="Phrase search") as told:
+        value("ftcontains('a b', ['a b'])")
+    assert told.value.number == 1010
