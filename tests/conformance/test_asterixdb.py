@@ -142,6 +142,8 @@ def test_expected_errors_are_met_in_their_order(tmp_path: Path) -> None:
         ("Invalid thing (in line 3, at column 4)", "ASX0046: Invalid thing", True),
         ("Syntax error: In line 2", "ASX1001: Syntax error", True),
         ("no code", "ASX1001: Syntax error", False),
+        ("no dataset x in dataverse {0} (in line 1, at column 2)", "ASX1077: no dataset x in dataverse a.b", True),
+        ("no dataset x in dataverse {0}", "ASX1077: no dataset y in dataverse a", False),
     ],
 )
 def test_errors_are_compared_by_code_or_text(expected: str, found: str, same: bool) -> None:

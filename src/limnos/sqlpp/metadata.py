@@ -25,7 +25,7 @@ from limnos.sqlpp.stored import BUILT_IN
 from limnos.sqlpp.values.model import Bag
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from limnos.sqlpp.values.model import Value
 
@@ -46,6 +46,8 @@ _KEYS: Final = {
 """The datasets of the metadata, with their keys."""
 METADATA_DATASETS: Final = tuple(_KEYS)
 Fields = dict[str, "Value"]
+_WIDTHS: Final = {"tinyint": "int8", "smallint": "int16", "integer": "int32", "bigint": "int64"}
+"""The names of integer types in the records of indexes."""
 
 
 class MetadataObject(msgspec.Struct, frozen=True, array_like=True):
@@ -254,17 +256,45 @@ def _index_records(one: MetadataObject) -> Iterator[Fields]:
         if isinstance(each, tree.CreatePrimaryIndex):
             yield _index(path, name, structure="BTREE", keys=(), primary=False, at=at)
             continue
-        fields = tuple(path for field in each.fields for path in _search_key(field))
-        yield _index(path, name, structure=each.kind.upper(), keys=fields, primary=False, at=at, enforced=each.enforced)
+        fields = [field for field in each.fields if isinstance(field, tree.IndexField)]
+        if len(fields) == len(each.fields):
+            keys, structure, more = tuple(field.path for field in fields), each.kind.upper(), _own_types_of(fields)
+        else:
+            keys, structure, more = (), "ARRAY", _array_keys(each)
+        record = _index(path, name, structure=structure, keys=keys, primary=False, at=at, enforced=each.enforced)
+        yield {**record, **more}
 
 
-def _search_key(field: tree.IndexField | tree.UnnestField) -> Iterator[tuple[str, ...]]:
-    if isinstance(field, tree.IndexField):
-        yield field.path
-        return
-    before = tuple(name for array in field.arrays for name in array)
-    for each in field.fields:
-        yield (*before, *each.path)
+def _own_types_of(fields: Sequence[tree.IndexField]) -> Fields:
+    """The types that an index's fields have, if one has a type."""
+    if not any(field.type for field in fields):
+        return {}
+    return {"SearchKeyType": tuple(_key_type(field.type) for field in fields)}
+
+
+def _array_keys(statement: tree.CreateIndex) -> Fields:
+    """The elements of an index of arrays: paths, and arrays with the covered fields of their items."""
+    elements: list[Value] = []
+    types: list[tuple[Value, ...]] = []
+    for field in statement.fields:
+        if isinstance(field, tree.IndexField):
+            elements.append((field.path,))
+            types.append((_key_type(field.type),))
+            continue
+        element: Fields = {"UnnestList": field.arrays}
+        covered = tuple(each.path for each in field.fields if each.path)
+        elements.append({**element, "ProjectList": covered} if covered else element)
+        types.append(tuple(_key_type(each.type) for each in field.fields))
+    keys: Fields = {"SearchKeyElements": tuple(elements)}
+    return {**keys, "SearchKeyType": tuple(types)} if any(any(each) for each in types) else keys
+
+
+def _key_type(type_: tree.TypeExpression | None) -> str | None:
+    """The name of a key's type as AsterixDB's metadata has it."""
+    if not isinstance(type_, tree.NamedType):
+        return None
+    name = _type_name(type_, "")
+    return _WIDTHS.get(name, name)
 
 
 def _index(

@@ -65,7 +65,7 @@ def test_sums_and_means_are_wide(text: str, expected: Value) -> None:
 )
 def test_a_sum_beyond_bigint_is_refused(text: str, number: int) -> None:
     """A sum that no bigint holds is an error that names the function."""
-    with pytest.raises(SqlppError, match="in sum") as told:
+    with pytest.raises(SqlppError, match="in agg-sum") as told:
         value(text)
 
     assert told.value.number == number

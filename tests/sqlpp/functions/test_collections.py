@@ -12,6 +12,11 @@ from tests.sqlpp.evaluation import value
 @pytest.mark.parametrize(
     "text,expected",
     [
+        (
+            "[subset_collection([1, 2, 3], 1, 5), subset_collection([1], 0, 1), subset_collection([1], 3, 1)]",
+            ((2, 3), (1,), ()),
+        ),
+        ("[subset_collection(1, 0, 1), subset_collection([1], -1, 1)]", (None, None)),
         ("array_length([1, 2])", 2),
         ("array_move([0, 1, 2, 3, 4, 5], 1, 3)", (0, 2, 3, 1, 4, 5)),
         ("array_move([0, 1, 2, 3, 4, 5], -1, -3)", (0, 1, 2, 5, 3, 4)),

@@ -110,6 +110,11 @@ from tests.sqlpp.evaluation import value
         ("to_boolean('')", False),
         ("to_boolean(0)", False),
         ("to_boolean('x')", True),
+        (
+            "[to_boolean([]), to_boolean([0]), to_boolean({}), to_boolean(date('2017-06-30'))]",
+            (False, True, False, None),
+        ),
+        ("is_temporal(interval(date('2013-01-01'), date('2013-01-02')))", True),
         ("boolean('TRUE')", None),
         ("boolean(' true ')", True),
         ("boolean('x')", None),

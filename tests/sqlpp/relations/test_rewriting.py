@@ -18,6 +18,7 @@ select value o.id from orders o where o.id = 9007199254740993.0 or o.price = o.i
 select value o.price < o.id from orders o
 select value [o.id / o.n, o.id div o.n, o.id mod o.n, o.price / o.n, -o.n, o.price * 2 - 1] from orders o where o.id < 10
 select value o.id from orders o where not (o.done and o.price > 0)
+select value [o.id = 'x', o.id != 'x'] from orders o
 select value [o.done or o.c > 1, o.done and o.c > 1, not o.done] from orders o
 select value o.n in [3, 2.0, 7] from orders o
 select value o.c in [1, null] from orders o where o.c is known

@@ -18,6 +18,7 @@ from limnos.sqlpp.binder.grouping_sets import group_keys, sets_of
 from limnos.sqlpp.binder.scope import VariableScope
 from limnos.sqlpp.binder.windows import WindowBinder
 from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.functions import normalize_name
 from limnos.sqlpp.tree_walk import children, outline
 
 if TYPE_CHECKING:
@@ -147,12 +148,12 @@ class QueryBinder(WindowBinder):
         """Bind a term of FROM.
 
         It sees the terms before it. The source of a JOIN does not see the term that it is joined to, but the condition
-        does. AT counts from 1 in the first term and in a JOIN, and from 0 in a later term and in UNNEST, which are
-        evaluated for each row (docs/reference/sqlpp-decisions.md).
+        does. AT counts from 1 in the first term and in a JOIN. It counts from 0 in a later term and in UNNEST, which
+        are evaluated for each row, and over the numbers of range() (docs/reference/sqlpp-decisions.md).
         """
         before = rows.scope
         left: list[int] = []
-        first = 0 if rows.everything else 1
+        first = 0 if rows.everything or _is_range(node.source) else 1
         yield self.source_of(node.at, "scan", node=node, rows=rows, left=left, sees=before, first=first)
         for link in node.links:
             if isinstance(link, tree.Unnest):
@@ -371,3 +372,7 @@ class QueryBinder(WindowBinder):
             for one in node.projections
             if one.name and one.value is not None and not one.every and scope.find(one.name) is None
         }
+
+
+def _is_range(node: tree.Expression) -> bool:
+    return isinstance(node, tree.Call) and normalize_name(node.function.last) == "range"

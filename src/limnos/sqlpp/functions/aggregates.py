@@ -45,7 +45,7 @@ def total(values: list[Value]) -> Value:
     for value in values:
         known = number(value)
         if known is not None:
-            result = add(result, int(known) if isinstance(known, int) else float(known), function="sum")
+            result = add(result, int(known) if isinstance(known, int) else float(known), function="agg-sum")
     return result
 
 

@@ -389,3 +389,12 @@ def star(value: Value) -> Value:
     return object_of(
         (name, tuple(item.get(name) if isinstance(item, dict) else None for item in elements)) for name in names
     )
+
+
+@scalar("subset_collection", least=3, cost=linear_cost)
+def subset(value: Value, start: Value, count: Value) -> Value:
+    """So many items of an array from an offset on."""
+    elements, first, number_of = items(value), whole(start), whole(count)
+    if elements is None or first is None or number_of is None or first < 0:
+        return None
+    return tuple(elements[first : first + max(number_of, 0)])

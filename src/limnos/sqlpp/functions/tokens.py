@@ -46,7 +46,9 @@ def _grams(value: Value, length: Value, padded: Value) -> tuple[str, ...] | None
     size = whole(length)
     if not isinstance(value, str) or size is None or size < 1 or not isinstance(padded, bool):
         return None
-    require_length(len(value) * size)
+    if not padded and size > len(value):
+        return ()
+    require_length((len(value) + size) * size)
     text = _lowered(value)
     if padded:
         text = "#" * (size - 1) + text + "$" * (size - 1)

@@ -77,7 +77,7 @@ _register_type_test("date", "date")
 _register_type_test("time", "time")
 _register_type_test("datetime", "datetime", also=("is_timestamp", "istimestamp"))
 _register_type_test("duration", *DURATIONS)
-_register_type_test("temporal", *DURATIONS, "date", "time", "datetime", also=("istemporal",))
+_register_type_test("temporal", *DURATIONS, "date", "time", "datetime", "interval", also=("istemporal",))
 _register_type_test(
     "atomic",
     *NUMERIC,
@@ -244,10 +244,11 @@ def to_string(value: Value) -> Value:
 
 @scalar("to_boolean", "to_bool", "toboolean", "tobool", least=1, cost=character_cost)
 def to_boolean(value: Value) -> Value:
-    """False for false, zero, NaN and empty values; else true."""
+    """False for false, zero, NaN and empty values, else true; NULL for other types."""
     if isinstance(value, float) and math.isnan(value):
         return False
-    return bool(value) if isinstance(value, (bool, int, float, str, tuple, dict)) else True
+    is_collection = items(value) is not None
+    return bool(value) if is_collection or isinstance(value, (bool, int, float, str, dict)) else None
 
 
 @scalar("boolean", least=1, cost=character_cost)

@@ -65,8 +65,12 @@ def of_type(shape: Shape, *types: str) -> CellShape:
 def compare_shapes(left: Shape, right: Shape, *, by: str) -> CellShape:
     """The result of a comparison operator."""
     one, other = cell(left), cell(right)
-    if "null" in (one.type, other.type) or _family(one) != _family(other):
+    if "null" in (one.type, other.type) or (_family(one) != _family(other) and by not in ("=", "!=")):
         return null(missing=any_of(missing_of(one), missing_of(other)))
+    if _family(one) != _family(other):
+        if unknown_of(one) is not False or unknown_of(other) is not False:
+            raise UntranslatableExpression("the equality of two types of values that may be NULL")
+        return truth(LiteralTerm(by == "!=", "boolean"), one, other)
     if by not in ("=", "!=") and one.type not in ORDERED:
         raise UntranslatableExpression(f"the order of values of type {one.type}")
     return truth(_compare_cells(one, other, by=by), one, other)

@@ -1,8 +1,8 @@
 """Comparison operators, whose result is true, false, NULL or MISSING.
 
-May import `model` and `order`. Must not order values that cannot be compared: values of two types, except numbers, give
-NULL. So does `<` between arrays, multisets, objects and durations, which only have `=`. MISSING on either side gives
-MISSING, else NULL gives NULL.
+May import `model` and `order`. Must not order values that cannot be compared: values of two types, except numbers, are
+unequal and give NULL for `<`. So does `<` between arrays, multisets, objects and durations, which only have `=`.
+MISSING on either side gives MISSING, else NULL gives NULL.
 
 `=` compares arrays and objects deeply. Two that differ in comparable values are unequal, whatever else is unknown in
 them. If nothing differs and something is unknown, the result is unknown.
@@ -34,7 +34,7 @@ def equal(left: Value, right: Value) -> Truth:
     result: Truth = True
     while waiting:
         one, other = waiting.pop()
-        unknown = _unknown(one, other)
+        unknown = MISSING if one is MISSING or other is MISSING else None if one is None or other is None else False
         if unknown is False:
             inside = _inside(one, other)
             if inside is None:
@@ -53,11 +53,11 @@ def _inside(left: Value, right: Value) -> list[tuple[Value, Value]] | None:
         left, right = tuple(sorted(left, key=key)), tuple(sorted(right, key=key))
     if type(left) is tuple and type(right) is tuple:
         return list(zip(left, right, strict=True)) if len(left) == len(right) else None
-    return [] if key(left) == key(right) else None
+    return [] if _family(left) == _family(right) and key(left) == key(right) else None
 
 
 def _unknown(left: Value, right: Value) -> MissingType | Literal[False] | None:
-    """MISSING or NULL if two values cannot be compared; False if they can."""
+    """MISSING or NULL if two values have no order; False if they have."""
     if left is MISSING or right is MISSING:
         return MISSING
     if left is None or right is None or _family(left) != _family(right):

@@ -29,6 +29,7 @@ from limnos.services.sqlpp.definitions.dataverse_objects import (
 )
 from limnos.services.sqlpp.definitions.dataverses import default_dataverse_make
 from limnos.services.sqlpp.definitions.files import check_file_source
+from limnos.services.sqlpp.definitions.index_rules import check_index
 from limnos.services.sqlpp.definitions.types import inline_type
 from limnos.services.sqlpp.locks.exclusive_access import dataset_exclude_writers
 from limnos.services.sqlpp.requests.errors import (
@@ -267,6 +268,8 @@ async def index_create(session: StatementSession, statement: tree.CreateIndex | 
     path = session.whole(statement.dataset)
     name = index_name(statement, path[-1])
     check_name(name, statement.at)
+    if isinstance(statement, tree.CreateIndex):
+        check_index(statement)
     whole = msgspec.structs.replace(statement, name=name)
 
     def decide(request_view: RequestView) -> Permit[DatasetAlter]:

@@ -1,0 +1,37 @@
+"""Which combinations of keys and options an index may have.
+
+May import `sqlpp`. Must not know datasets: what follows from the type of a dataset's objects is not checked here.
+"""
+
+from __future__ import annotations
+
+from limnos.sqlpp import tree
+from limnos.sqlpp.errors import SqlppError, compilation
+
+INCOMPATIBLE_INDEX = 1155
+
+
+def check_index(statement: tree.CreateIndex) -> None:
+    """Raise SqlppError (ASX1079, ASX1155) for a combination that AsterixDB refuses."""
+    arrays = [field for field in statement.fields if isinstance(field, tree.UnnestField)]
+    if arrays:
+        _check_arrays(statement, arrays)
+    if statement.cast is not None and (arrays or statement.kind != "btree"):
+        raise compilation("CAST modifier is only allowed for B-Tree indexes", statement.at)
+    if statement.cast is not None and statement.enforced:
+        raise compilation("CAST modifier cannot be specified together with ENFORCED", statement.at)
+    typed = [field.type is not None for field in statement.fields if isinstance(field, tree.IndexField)]
+    typed += [field.type is not None for array in arrays for field in array.fields]
+    if any(typed) and not all(typed):
+        raise compilation("Typed keys cannot be combined with untyped keys in the index definition.", statement.at)
+
+
+def _check_arrays(statement: tree.CreateIndex, arrays: list[tree.UnnestField]) -> None:
+    if statement.enforced or statement.kind != "btree":
+        raise SqlppError(INCOMPATIBLE_INDEX, "Incompatible index type ARRAY", statement.at)
+    if len(arrays) > 1:
+        raise compilation(
+            "Cannot create composite index with multiple array fields using different arrays", statement.at
+        )
+    if statement.unknown != "exclude":
+        raise compilation("Array indexes must specify EXCLUDE UNKNOWN KEY", statement.at)

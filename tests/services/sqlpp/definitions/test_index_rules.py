@@ -1,0 +1,46 @@
+"""Combinations of keys and options of an index."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.services.sqlpp.definitions.index_rules import check_index
+from limnos.sqlpp import parse
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.tree import CreateIndex
+
+
+def index(text: str) -> CreateIndex:
+    """The statement that creates an index of these fields."""
+    (parsed,) = parse(f"create index i on d{text}")
+    assert isinstance(parsed.statement, CreateIndex)
+    return parsed.statement
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("(unnest a select x)", "Array indexes must specify EXCLUDE UNKNOWN KEY"),
+        ("(unnest a) include unknown key", "Array indexes must specify EXCLUDE UNKNOWN KEY"),
+        ("(unnest a, unnest b) exclude unknown key", "multiple array fields"),
+        ("(unnest a select x: string) enforced exclude unknown key", "Incompatible index type ARRAY"),
+        ("(unnest a: string) exclude unknown key cast (default null)", "CAST modifier is only allowed for B-Tree"),
+        ("(a: string) type ngram(3) cast (default null)", "CAST modifier is only allowed for B-Tree"),
+        ("(a: int?) enforced cast (default null)", "CAST modifier cannot be"),
+        ("(a, b: int)", "Typed keys cannot be combined"),
+        ("(a, unnest b: int) exclude unknown key", "Typed keys cannot be combined"),
+    ],
+)
+def test_refused_combinations(text: str, message: str) -> None:
+    """As AsterixDB refuses them."""
+    with pytest.raises(SqlppError, match=message):
+        check_index(index(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["(a, b)", "(a: int, b: string) enforced", "(a: int) cast (default null)", "(a, unnest b select c, d) exclude unknown key"],
+)  # fmt: skip
+def test_other_combinations(text: str) -> None:
+    """They are accepted."""
+    check_index(index(text))
