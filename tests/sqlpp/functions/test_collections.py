@@ -12,6 +12,17 @@ from tests.sqlpp.evaluation import value
 @pytest.mark.parametrize(
     "text,expected",
     [
+        ("array_put([3, 2], 9, 9, 3)", (3, 2, 9, 9)),
+        ("array_put([3, 2], null, 5)", None),
+        ("[array_range(1, 13, 0), array_range(1, 4, 2)]", ((), (1, 3))),
+        ("array_intersect([3, 'a', null], ['a', null])", ("a",)),
+        ("array_distinct([19, missing, 7, null])", (19, None, 7)),
+        ("array_binary_search([{'id': 1, 'x': 4}, {'id': 2, 'x': 2}, {'id': 3, 'x': 9}], {'id': 2, 'x': 2})", 1),
+        (
+            "[array_binary_search([1, 2, 2, 2, 3], 2), array_binary_search([1, 3], 2), array_binary_search([], 2)]",
+            (1, -1, -1),
+        ),
+        ("[array_binary_search({{1}}, 1), array_move({{1, 2}}, 0, 1), array_swap({{1, 2}}, 0, 1)]", (None, None, None)),
         (
             "[subset_collection([1, 2, 3], 1, 5), subset_collection([1], 0, 1), subset_collection([1], 3, 1)]",
             ((2, 3), (1,), ()),
@@ -77,7 +88,7 @@ from tests.sqlpp.evaluation import value
         ("array_range(1, 4)", (1, 2, 3)),
         ("array_range(0, 10, 5)", (0, 5)),
         ("array_range(3, 0, -1)", (3, 2, 1)),
-        ("array_range(0, 5, 0)", None),
+        ("array_range(0, 5, 0)", ()),
         ("range(1, 3)", (1, 2, 3)),
         ("array_slice([1, 2, 3, 4], 1, 3)", (2, 3)),
         ("array_slice([1, 2, 3, 4], -2)", (3, 4)),

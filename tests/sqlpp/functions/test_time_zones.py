@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.sqlpp.values.model import MISSING, Value, type_name
+from limnos.sqlpp.values.model import MISSING, Value
 from tests.sqlpp.evaluation import value
 
 
@@ -40,9 +40,3 @@ from tests.sqlpp.evaluation import value
 def test_value(text: str, expected: Value) -> None:
     """Offsets and names of zones."""
     assert value(text) == expected
-
-
-@pytest.mark.parametrize("kind", ["date", "time", "datetime"])
-def test_the_present(kind: str) -> None:
-    """A value of the type, and never a part of a cached plan."""
-    assert type_name(value(f"current_{kind}_immediate()")) == kind

@@ -8,7 +8,6 @@ array and a multiset for a multiset.
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.errors import compilation
@@ -116,9 +115,11 @@ def position(value: Value, target: Value) -> Value:
 
 @scalar("array_distinct", least=1, cost=compare_cost)
 def array_distinct(value: Value) -> Value:
-    """Each item once."""
+    """Each item once; MISSING is NULL in a collection."""
     elements = items(value)
-    return None if elements is None else as_collection_like(value, distinct(elements))
+    if elements is None:
+        return None
+    return as_collection_like(value, distinct([None if item is MISSING else item for item in elements]))
 
 
 @scalar("array_reverse", least=1, cost=linear_cost)
@@ -180,11 +181,10 @@ def put(value: Value, *more: Value) -> Value:
     elements = items(value)
     if unknown is not True or elements is None:
         return None if unknown is True else unknown
-    results = list(elements)
-    for one in more:
-        if not is_unknown(one) and not any(comparison.equal(item, one) is True for item in results):
-            results.append(one)
-    return as_collection_like(value, results)
+    if any(one is None for one in more):
+        return None
+    added = [one for one in more if not any(comparison.equal(item, one) is True for item in elements)]
+    return as_collection_like(value, (*elements, *added))
 
 
 @scalar("array_remove", least=2, most=ANY_NUMBER, cost=match_cost)
@@ -226,12 +226,14 @@ def repeat(value: Value, count: Value) -> Value:
 
 @scalar("array_range", least=2, most=3, cost=range_cost)
 def array_range(start: Value, end: Value, step: Value = 1) -> Value:
-    """Numbers from `start` to `end`, which is excluded."""
+    """Numbers from `start` to `end`, which is excluded; none for steps of 0."""
     first, last, by = number(start), number(end), number(step)
     if first is None or last is None or by is None:
         return None
-    if by == 0 or not all(map(math.isfinite, (first, last, by))):
+    if not all(map(math.isfinite, (first, last, by))):
         return None
+    if by == 0:
+        return ()
     _require_item_count(max(0, int((last - first) / by)))
     elements: list[Value] = []
     value = first
@@ -288,13 +290,14 @@ def union(*values: Value) -> Value:
 
 @scalar("array_intersect", least=2, most=ANY_NUMBER, cost=compare_cost)
 def intersect(*values: Value) -> Value:
-    """The distinct items that all collections contain."""
+    """The distinct items that all collections contain; NULL and MISSING are left out."""
     sets = _sets(values)
     elements = items(values[0])
     if sets is None or elements is None:
         return None
     return as_collection_like(
-        values[0], [item for item in distinct(elements) if all(key(item) in one for one in sets[1:])]
+        values[0],
+        [item for item in distinct(elements) if not is_unknown(item) and all(key(item) in one for one in sets[1:])],
     )
 
 
@@ -334,11 +337,11 @@ def odd_difference(*values: Value) -> Value:
 
 
 def _moving(name: str, work: Callable[[list[Value], tuple[int, int]], None]) -> None:
-    """Register a function of a collection and two positions; a negative position counts from the end."""
+    """Register a function of an array and two positions; a negative position counts from the end."""
 
     def run(value: Value, *expected: Value) -> Value:
         elements, places = items(value), tuple(map(whole, expected))
-        if elements is None or None in places:
+        if elements is None or isinstance(value, Bag) or None in places:
             return None
         one, other = (place + len(elements) if place < 0 else place for place in places if place is not None)
         if not (0 <= one < len(elements) and 0 <= other < len(elements)):
@@ -365,12 +368,20 @@ _moving("array_swap", _swap)
 
 @scalar("array_binary_search", least=2, cost=compare_cost)
 def binary_search(value: Value, target: Value) -> Value:
-    """The first position of a value in a sorted array; -1 if it is absent."""
+    """The first position of a value in a sorted array; -1 if it is absent. NULL for a multiset."""
     elements = items(value)
-    if elements is None:
+    if elements is None or isinstance(value, Bag):
         return None
-    at = bisect_left(elements, key(target), key=key)
-    return at if at < len(elements) and key(elements[at]) == key(target) else -1
+    target_key, low, high = key(target), 0, len(elements)
+    while low < high:
+        middle = (low + high - 1) // 2
+        current = key(elements[middle])
+        if current == target_key:
+            while middle and key(elements[middle - 1]) == target_key:
+                middle -= 1
+            return middle
+        low, high = (middle + 1, high) if current < target_key else (low, middle)
+    return -1
 
 
 @scalar("array_star", least=1, cost=quadratic_cost)

@@ -177,8 +177,8 @@ def add_fields(value: Value, added: Value) -> Value:
 )
 def construct(*parts: Value) -> Value:
     """An object of names and values that alternate; NULL if a name is no string."""
-    named = [(name, value) for name, value in zip(parts[::2], parts[1::2], strict=False) if isinstance(name, str)]
-    return object_of(named) if len(named) * 2 == len(parts) else None
+    fields = [(name, value) for name, value in zip(parts[::2], parts[1::2], strict=False) if isinstance(name, str)]
+    return object_of(fields) if len(fields) * 2 == len(parts) else None
 
 
 @scalar("field_access_by_index", least=2, cost=linear_cost)
@@ -204,14 +204,14 @@ def nested_pairs(value: Value) -> Value:
     """
     if not isinstance(value, dict) and items(value) is None:
         return None
-    found: list[Value] = []
+    named: list[Value] = []
     waiting: list[tuple[str | None, Value]] = [(None, value)]
     while waiting:
         name, one = waiting.pop()
         if name is not None:
-            found.append((name, one))
+            named.append((name, one))
         if isinstance(one, dict):
             waiting.extend(reversed(one.items()))
         else:
             waiting.extend((name, item) for item in reversed(items(one) or ()))
-    return tuple(found)
+    return tuple(named)

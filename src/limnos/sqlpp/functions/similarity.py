@@ -157,12 +157,12 @@ def _prefix_jaccard(arguments: Sequence[Value]) -> tuple[float, float] | None:
 @scalar("similarity_jaccard_prefix", least=6, cost=match_cost)
 def similarity_jaccard_prefix(*arguments: Value) -> Value:
     """Jaccard's similarity of two lists from their lengths and prefixes; 0 if it is smaller than the least."""
-    found = _prefix_jaccard(arguments)
-    return None if found is None else found[0]
+    result = _prefix_jaccard(arguments)
+    return None if result is None else result[0]
 
 
 @scalar("similarity_jaccard_prefix_check", least=6, cost=match_cost)
 def similarity_jaccard_prefix_check(*arguments: Value) -> Value:
     """Whether the similarity is at least the least, and the similarity (0 if it is smaller)."""
-    found = _prefix_jaccard(arguments)
-    return None if found is None else (found[0] >= found[1], found[0])
+    result = _prefix_jaccard(arguments)
+    return None if result is None else (result[0] >= result[1], result[0])

@@ -1,4 +1,4 @@
-"""Times of time zones, and the present moment.
+"""Times of time zones, and comparisons of durations.
 
 May import the table, `times` and `values`. Must not know plans. A time zone is an offset such as `+08:00` or a name
 such as `Asia/Tokyo`. The result is NULL for another text, and for years that the calendar of time zones lacks.
@@ -7,7 +7,6 @@ such as `Asia/Tokyo`. The result is NULL for another text, and for years that th
 from __future__ import annotations
 
 import re
-import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -16,7 +15,7 @@ from limnos.sqlpp.functions.costs import character_cost, unbounded_cost, unit_co
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import scalar
 from limnos.sqlpp.functions.times import DAY_MS, datetime_of_unix_ms, time_text
-from limnos.sqlpp.values.model import Date, DateTime, DayTimeDuration, Duration, Time, Value, YearMonthDuration
+from limnos.sqlpp.values.model import DateTime, DayTimeDuration, Duration, Time, Value, YearMonthDuration
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,15 +90,6 @@ def _register_to_unix(name: str, unit_ms: int) -> None:
 for _unit, _unit_ms in (("ms", 1), ("secs", 1000)):
     _register_from_unix(f"datetime_from_unix_time_in_{_unit}", _unit_ms)
     _register_to_unix(f"unix_time_from_datetime_in_{_unit}", _unit_ms)
-
-
-def _now() -> DateTime:
-    return DateTime(time.time_ns() // 1_000_000)
-
-
-scalar("current_datetime_immediate", least=0, settled=False, cost=unit_cost)(_now)
-scalar("current_date_immediate", least=0, settled=False, cost=unit_cost)(lambda: Date(_now().ms // DAY_MS))
-scalar("current_time_immediate", least=0, settled=False, cost=unit_cost)(lambda: Time(_now().ms % DAY_MS))
 
 
 def _months(value: Value) -> int | None:

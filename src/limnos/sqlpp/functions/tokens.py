@@ -41,7 +41,7 @@ def word_tokens(value: Value) -> Value:
     return _words(value) if isinstance(value, str) else None
 
 
-def _grams(value: Value, length: Value, padded: Value) -> tuple[str, ...] | None:
+def _grams(value: Value, length: Value, *, padded: Value) -> tuple[str, ...] | None:
     """All parts of a length, in lower case; `padded` adds those that begin before the text or end after it."""
     size = whole(length)
     if not isinstance(value, str) or size is None or size < 1 or not isinstance(padded, bool):
@@ -58,7 +58,7 @@ def _grams(value: Value, length: Value, padded: Value) -> tuple[str, ...] | None
 @scalar("gram_tokens", least=3, cost=product_cost)
 def gram_tokens(value: Value, length: Value, padded: Value) -> Value:
     """The grams of a string: all parts of a length, in lower case."""
-    return _grams(value, length, padded)
+    return _grams(value, length, padded=padded)
 
 
 def _hash(token: str, occurrence: int) -> Integer:
@@ -85,8 +85,9 @@ def _register_hashes(prefix: str, *, counts: bool) -> None:
     def of_words(value: Value) -> Value:
         return _hashes(_words(value) if isinstance(value, str) else None, counts=counts)
 
-    def of_grams(value: Value, length: Value, padded: Value) -> Value:
-        return _hashes(_grams(value, length, padded), counts=counts)
+    def of_grams(value: Value, *options: Value) -> Value:
+        length, padded = options
+        return _hashes(_grams(value, length, padded=padded), counts=counts)
 
     scalar(f"{prefix}_word_tokens", least=1, cost=character_cost)(of_words)
     scalar(f"{prefix}_gram_tokens", least=3, cost=product_cost)(of_grams)
@@ -97,12 +98,12 @@ _register_hashes("counthashed", counts=True)
 
 
 @scalar("ftcontains", least=2, most=3, cost=character_cost)
-def contains_words(value: Value, wanted: Value, options: Value = None) -> Value:
+def contains_words(value: Value, target: Value, options: Value = None) -> Value:
     """Whether a text has a word, or all words of a collection; with the mode `any` one of them suffices.
 
     Raises SqlppError for a phrase.
     """
-    words = (wanted,) if isinstance(wanted, str) else items(wanted)
+    words = (target,) if isinstance(target, str) else items(target)
     chosen = options if isinstance(options, dict) else {}
     mode = chosen.get("mode", "all")
     if not isinstance(value, str) or words is None or not isinstance(mode, str) or mode.lower() not in _MODES:
@@ -112,5 +113,5 @@ def contains_words(value: Value, wanted: Value, options: Value = None) -> Value:
         raise SqlppError(
             NO_PHRASE, "Phrase search in Full-text is not yet supported. Only one keyword per expression is permitted"
         )
-    held = frozenset(_words(value))
-    return _MODES[mode.lower()](text in held for text in texts) if len(texts) == len(words) else None
+    own_words = frozenset(_words(value))
+    return _MODES[mode.lower()](text in own_words for text in texts) if len(texts) == len(words) else None

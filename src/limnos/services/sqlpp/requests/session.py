@@ -44,12 +44,12 @@ class StatementSession:
     def moment(self) -> Mapping[str, Value]:
         """The functions with values of the request itself, such as its time."""
         at = DateTime(self.now_ms)
-        return {
+        moments: dict[str, Value] = {
             "current_datetime": at,
             "current_date": Date(self.now_ms // DAY_MS),
             "current_time": Time(self.now_ms % DAY_MS),
-            "now": at,
         }
+        return {**moments, **{f"{name}_immediate": value for name, value in moments.items()}, "now": at}
 
     @property
     def seconds_left(self) -> float:
