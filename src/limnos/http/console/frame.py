@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from limnos.http.console.addresses import ObjectAddress, catalog_address
+from limnos.http.console.addresses import ObjectAddress, catalog_address, quote_path, segment_of
 from limnos.http.console.look import static_version
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.percent import quote
 from limnos.services.catalog.catalogs import catalogs_list
-from limnos.services.catalog.children import ChildrenRequest, children_list
+from limnos.services.catalog.children import ChildrenRequest
 from limnos.services.catalog.metalakes import metalakes_visible
 from limnos.services.request.request_scope import RequestScope
 
@@ -34,7 +34,7 @@ ICONS: Final = {
 """Icons of kinds."""
 
 
-class TreeItem(msgspec.Struct, frozen=True):
+class TreeItem(msgspec.Struct, frozen=True, gc=False):
     """An object in the tree. `branch` is the address of its children as a part; empty for a leaf."""
 
     name: str
@@ -139,25 +139,32 @@ async def _opened(page_request: PageRequest, address: ObjectAddress, *, at: Obje
     """Return an expanded tree item with its children; the child on the path to `at` is expanded, too."""
     item = item_of(page_request, address, is_current=address == at)
     try:
-        page = await children_list(
-            page_request.ctx, address.scope, parent=address.levels, request=ChildrenRequest(size=TREE_SIZE)
-        )
+        page = await page_request.children(address.scope, address.levels, request=ChildrenRequest(size=TREE_SIZE))
     except LimnosError:
         page = None
     depth = len(address.levels)
     children: list[TreeItem] = []
     next_on_path = None if depth >= len(at.levels) else _next_of(address, at=at)
+    prefix = quote_path((address.metalake, address.catalog, *address.levels))
     for child in () if page is None else page.children:
-        own = address.child(child.kind, child.name)
-        if next_on_path is not None and own == next_on_path:
-            children.append(await _item_on_path(page_request, own, at=at))
+        is_on_path = next_on_path is not None and (child.kind, child.name) == (next_on_path.kind, next_on_path.name)
+        if is_on_path and next_on_path is not None:
+            children.append(await _item_on_path(page_request, next_on_path, at=at))
             next_on_path = None
         else:
-            children.append(item_of(page_request, own))
+            children.append(_child_item(page_request.base, prefix, kind=child.kind, name=child.name))
     if next_on_path is not None:  # beyond the first page, or not listed
         children.insert(0, await _item_on_path(page_request, next_on_path, at=at))
     following = "" if page is None else following_of(page_request, address, page=page)
     return msgspec.structs.replace(item, is_open=True, children=tuple(children), following=following)
+
+
+def _child_item(base: str, prefix: str, *, kind: Kind, name: str) -> TreeItem:
+    """Return a child as a closed item. `prefix` is the quoted path of its parent."""
+    word = kind.word
+    path = f"{word}/{prefix}/{segment_of(name)}"
+    branch = f"{base}/branch/{path}" if kind is Kind.NAMESPACE else ""
+    return TreeItem(name, word, icon_of(word), f"{base}/o/{path}", branch)
 
 
 async def _item_on_path(page_request: PageRequest, address: ObjectAddress, *, at: ObjectAddress) -> TreeItem:
@@ -174,10 +181,10 @@ def _next_of(address: ObjectAddress, *, at: ObjectAddress) -> ObjectAddress:
 
 def item_of(page_request: PageRequest, address: ObjectAddress, *, is_current: bool = False) -> TreeItem:
     """Return an object as a closed item of the tree."""
-    word = address.kind.word
+    word, path = address.kind.word, address.path
     is_container = address.kind in (Kind.CATALOG, Kind.NAMESPACE)
-    branch = f"{page_request.base}/branch{address.path.removeprefix('/o')}" if is_container else ""
-    return TreeItem(address.name, word, icon_of(word), page_request.base + address.path, branch, is_current=is_current)
+    branch = f"{page_request.base}/branch{path.removeprefix('/o')}" if is_container else ""
+    return TreeItem(address.name, word, icon_of(word), page_request.base + path, branch, is_current=is_current)
 
 
 def icon_of(word: str) -> str:

@@ -63,7 +63,7 @@ def exact_time(at_ms: int | None) -> str:
     if at_ms is None:
         return ""
     try:
-        return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+        return f"{datetime.fromtimestamp(at_ms // 1000, UTC).isoformat(' ')[:19]} UTC"
     except (OverflowError, ValueError, OSError):
         return str(at_ms)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from limnos.http.console.addresses import quote_path
+from limnos.http.console.addresses import quote_path, segment_of
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, icon_of
 from limnos.http.console.look import render, static_version
@@ -27,7 +27,7 @@ from limnos.http.console.tabs import (
 )
 from limnos.model.kinds import Kind
 from limnos.names.percent import quote
-from limnos.services.catalog.children import ChildrenRequest, children_list
+from limnos.services.catalog.children import ChildrenRequest
 from limnos.services.governance.details import details_load
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ ROWS: Final = 100
 TABS: Final = {"contents": "Contents", "properties": "Properties"}
 
 
-class ChildRow(msgspec.Struct, frozen=True):
+class ChildRow(msgspec.Struct, frozen=True, gc=False):
     """A child of a namespace in the list."""
 
     name: str
@@ -111,24 +111,23 @@ def _chips(details: ObjectDetails) -> tuple[Chip, ...]:
 
 async def _contents(page_request: PageRequest, address: ObjectAddress) -> ContentsPart:
     after = child_after(page_request.request.query("after"))
-    page = await children_list(
-        page_request.ctx, address.scope, parent=address.levels, request=ChildrenRequest(after, ROWS)
-    )
+    page = await page_request.children(address.scope, address.levels, request=ChildrenRequest(after, ROWS))
     following = ""
     if page.following is not None:
         kind, name = page.following
         following = f"{page_request.base}{address.path}?after={kind.word}:{quote(name)}"
-    rows = tuple(_row(page_request, address, child=child) for child in page.children)
+    prefix = quote_path((address.metalake, address.catalog, *address.levels))
+    rows = tuple(_row(page_request.base, prefix, child=child) for child in page.children)
     return ContentsPart(
         page_request.base, static_version(), rows, following, page_request.now_ms, begins_inside=after is not None
     )
 
 
-def _row(page_request: PageRequest, address: ObjectAddress, *, child: ChildObject) -> ChildRow:
+def _row(base: str, prefix: str, *, child: ChildObject) -> ChildRow:
+    """Return a child as a row. `prefix` is the quoted path of its parent."""
     word = child.kind.word
-    where = (address.metalake, address.catalog, *address.levels, child.name)
     return ChildRow(
-        child.name, word.replace("_", " "), icon_of(word), f"{page_request.base}/o/{word}/{quote_path(where)}",
+        child.name, word.replace("_", " "), icon_of(word), f"{base}/o/{word}/{prefix}/{segment_of(child.name)}",
         "" if child.node is None else child.node.format, "" if child.owner is None else child.owner.name,
         child.comment or "", child.changed_at,
     )  # fmt: skip

@@ -13,6 +13,7 @@ from limnos.http.console.answers import redirect
 from limnos.model.errors import AuthenticationFailed, BadRequest, LimnosError
 from limnos.names.errors import InvalidName
 from limnos.names.percent import quote, unquote_form
+from limnos.services.catalog.children import children_list
 from limnos.services.identity.console_sessions import session_extend
 
 if TYPE_CHECKING:
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from limnos.http.console.site import ConsoleSite
     from limnos.http.request import Request
     from limnos.http.response import Response
+    from limnos.names.path import Levels
+    from limnos.services.catalog.children import ChildrenPage, ChildrenRequest
     from limnos.services.request.context import Context
+    from limnos.services.request.request_scope import RequestScope
 
     PageHandler = Callable[["PageRequest"], Awaitable[Response]]
     ErrorPage = Callable[["PageRequest", LimnosError | InvalidName], Awaitable[Response]]
@@ -47,13 +51,22 @@ class ConsoleRoute(NamedTuple):
 class PageRequest:
     """A request for a page of the console. `user` is empty without a session."""
 
-    __slots__ = ("ctx", "request", "site", "user")
+    __slots__ = ("_children", "ctx", "request", "site", "user")
 
     def __init__(self, request: Request, ctx: Context, *, site: ConsoleSite) -> None:
         self.request = request
         self.ctx = ctx
         self.site = site
         self.user = ""
+        self._children: dict[tuple[RequestScope, Levels, ChildrenRequest], ChildrenPage] = {}
+
+    async def children(self, scope: RequestScope, parent: Levels, *, request: ChildrenRequest) -> ChildrenPage:
+        """Return a page of children; the tree and the list of one page share a read. Raises as `children_list`."""
+        key = (scope, parent, request)
+        page = self._children.get(key)
+        if page is None:
+            page = self._children[key] = await children_list(self.ctx, scope, parent=parent, request=request)
+        return page
 
     @property
     def base(self) -> str:

@@ -14,7 +14,7 @@ COLUMNS_MAX: Final = 1_000
 DEPTH_MAX: Final = 30
 
 
-class FieldPart(msgspec.Struct, frozen=True):
+class FieldPart(msgspec.Struct, frozen=True, gc=False):
     """A field of a struct."""
 
     id: int
@@ -106,7 +106,7 @@ class MetadataPart(msgspec.Struct, frozen=True, rename="kebab"):
         return SchemaPart() if lines is None else lines
 
 
-class ColumnLine(msgspec.Struct, frozen=True):
+class ColumnLine(msgspec.Struct, frozen=True, gc=False):
     """A column for display; `depth` is 0 for a column of the table, more for a field inside one."""
 
     number: str
@@ -148,18 +148,20 @@ def type_text(value: object, *, depth: int = 0) -> str:
 def column_lines(schema: SchemaPart, tags: dict[int, list[str]]) -> tuple[list[ColumnLine], int]:
     """Return the columns with those inside them, at most `COLUMNS_MAX`, and how many there are."""
     lines: list[ColumnLine] = []
+    no_tags: list[str] = []
     keys, count = frozenset(schema.identifier_field_ids), 0
     waiting = [(field, str(number), 0) for number, field in reversed(list(enumerate(schema.fields, 1)))]
     while waiting:
         field, number, depth = waiting.pop()
         count += 1
         if count <= COLUMNS_MAX:
+            kind = field.type
             line = ColumnLine(
-                number, field.id, field.name, type_text(field.type), field.required, field.id in keys, field.doc or "",
-                tags.get(field.id, []), depth,
+                number, field.id, field.name, kind if isinstance(kind, str) else type_text(kind), field.required, field.id in keys, field.doc or "",
+                tags.get(field.id, no_tags), depth,
             )  # fmt: skip
             lines.append(line)
-        if depth < DEPTH_MAX:
+        if depth < DEPTH_MAX and not isinstance(field.type, str):
             waiting += [(each, "", depth + 1) for each in reversed(_fields_inside(field.type))]
     return lines, count
 
