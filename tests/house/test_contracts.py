@@ -57,6 +57,11 @@ PLANTED = {
         "import limnos.http.admin.identity.users",
         "limnos.http.admin.identity",
     ),
+    "console-packages": (
+        "http/console/lineage/planted.py",
+        "import limnos.http.console.pipelines.runs",
+        "limnos.http.console.pipelines",
+    ),
     "store-packages": ("store/objects/planted.py", "import limnos.store.backends.sqlite", "limnos.store.backends"),
     "client-packages": ("client/catalog/planted.py", "import limnos.client.identity.users", "limnos.client.identity"),
     "cli-packages": ("cli/catalog/planted.py", "import limnos.cli.identity.users", "limnos.cli.identity"),
