@@ -105,3 +105,24 @@ def test_no_private_word_comes_back() -> None:
 def test_a_private_word_is_seen() -> None:
     """A name and a comment with a private word fail."""
     assert len(list(words.private("a.py", "scene = 1  # the deeds\n"))) == 2
+
+
+def test_prose_uses_the_words_of_the_field() -> None:
+    """No docstring, comment or page uses a private word. Decision records keep the words of their time."""
+    complaints = [each for file in FILES for each in words.private_prose(file.path, words.prose_of_source(file))]
+    for page in PAGES:
+        if page.parent.name != "decisions":
+            complaints += words.private_prose(page.name, words.prose_of_page(page.read_text(encoding="utf-8")))
+
+    assert complaints == []
+
+
+def test_private_prose_is_seen() -> None:
+    """A docstring, a comment and a page with a private word fail; a name, code and an exception pass."""
+    file = source('"""What was told."""\ntold = 1  # the lane\nx = "door"\n')
+    page = "`told` and limnos_cold_reads\n```\ndoor\n```\na cold read\n"
+
+    assert len(list(words.private_prose("a", words.prose_of_source(file)))) == 2
+    assert list(words.private_prose("b", words.prose_of_page(page))) == [
+        "b:5: cold is a word of ours alone; say not cached"
+    ]

@@ -6,7 +6,9 @@ A class is a noun, and stands for one thing. Words that only this code base had 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
@@ -108,6 +110,24 @@ PRIVATE: Final[Mapping[str, str]] = {
     "telling": "visibility, change publishing",
 }
 """Words that only this code base had, and those of the field."""
+IN_PROSE: Final[Mapping[str, str]] = {
+    "cold": "not cached",
+    "door": "connection, route",
+    "guarded": "under admission control",
+    "joint": "coalesced",
+    "lane": "fast path",
+    "lasting": "response cache",
+    "parties": "commit groups",
+    "told": "reported, shown, distinguished",
+}
+"""Words that are fine as parts of other names, and not in docstrings, comments and pages."""
+PHRASES: Final[Mapping[str, str]] = {
+    "with one lane": "RFC 9106 calls a thread of Argon2 so",
+    "limnos_cold_reads": "the name of a metric",
+    "server.lane": "the name of a setting",
+    "outcome    told": "a column that the command prints",
+}
+"""Where those words stay, and why."""
 PROSE: Final = ("out of sight", "limnos.chores", "limnos_chores", "chore_processes", '_chores"', "CHORE_MEMORY", "log.")
 """Where those words stay: an idiom, and names that logs, metrics, settings and processes have on the wire."""
 
@@ -178,3 +198,33 @@ def private(path: str, text: str) -> Iterator[str]:
         for word in re.findall(r"[A-Za-z]+", line):
             if (better := PRIVATE.get(word.lower())) is not None and not any(each in line for each in PROSE):
                 yield f"{path}:{number}: {word} is a word of ours alone; say {better}"
+
+
+def private_prose(path: str, lines: Iterable[tuple[int, str]]) -> Iterator[str]:
+    """Complain of private words in lines of prose. Code between back quotes is left out."""
+    for number, line in lines:
+        if any(each in line for each in PHRASES):
+            continue
+        for word in re.findall(r"[A-Za-z]+", re.sub(r"`[^`]*`", "", line)):
+            if (better := IN_PROSE.get(word.lower())) is not None:
+                yield f"{path}:{number}: {word} is a word of ours alone; say {better}"
+
+
+def prose_of_source(file: SourceFile) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a module's comments and docstrings, those of attributes too, with their numbers."""
+    for token in tokenize.generate_tokens(io.StringIO(file.text).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+    for node in ast.walk(file.tree):
+        match node:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                yield from enumerate(text.splitlines(), node.lineno)
+
+
+def prose_of_page(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a page outside of blocks of code, with their numbers."""
+    within = False
+    for number, line in enumerate(text.splitlines(), 1):
+        within ^= line.lstrip().startswith("```")
+        if not within:
+            yield number, line

@@ -284,7 +284,7 @@ class AllOf(Rule):
 
 @dataclass(frozen=True, slots=True, init=False)
 class AnyOf(Rule):
-    """At least one part is true. The first part is the ordinary way."""
+    """A rule that holds if at least one of its parts holds. The first part is the usual reason."""
 
     parts: tuple[Rule, ...]
     flat: bool = field(compare=False, repr=False)

@@ -44,7 +44,9 @@ DELIVERIES = Counter(
     "limnos_webhook_deliveries_total", "Requests to webhooks from this node, by outcome.", ("outcome",)
 )
 BEHIND = Gauge(
-    "limnos_webhook_behind", "Revisions that a webhook held by this node was not told yet, by its id.", ("webhook",)
+    "limnos_webhook_behind",
+    "Revisions that this node has not delivered to a webhook yet, by the webhook's id.",
+    ("webhook",),
 )
 
 
@@ -96,7 +98,7 @@ class WebhookDeliveries(WorkPoller):
             with suppress(LimnosError, asyncio.CancelledError):
                 await self.services.store.submit(self._permit, lambda tx: tx.webhooks.release(webhook.id, self.holder))
             raise
-        except Exception as error:  # noqa: BLE001 - told by the webhook, tried again
+        except Exception as error:  # noqa: BLE001 - stored in the webhook, tried again
             with suppress(LimnosError):  # otherwise the lease expires by itself
                 await self._failed(webhook, error, tries)
         finally:

@@ -68,7 +68,7 @@ class EngineFiles:
                 return await asyncio.shield(self.begin())
         except TimeoutError:
             raise EngineUnavailable(_NOT_READY.format(self._progress()), retry_after_s=RETRY_S) from None
-        except Exception:  # noqa: BLE001 - whatever it was is told by `_settle`
+        except Exception:  # noqa: BLE001 - `_settle` reports every error
             raise EngineUnavailable(_NOT_READY.format(self._failure), retry_after_s=RETRY_S) from None
 
     def begin(self) -> asyncio.Future[SparkFiles]:

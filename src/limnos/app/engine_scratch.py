@@ -21,7 +21,7 @@ WORK: Final = "work"
 
 
 class ScratchDirectory:
-    """One engine's scratch directory. Raises OSError if it cannot be created, and leaves nothing then."""
+    """The scratch directory of one engine. Raises OSError if it cannot be created, and leaves nothing then."""
 
     def __init__(self) -> None:
         self._home = Path(tempfile.mkdtemp(prefix=PREFIX))

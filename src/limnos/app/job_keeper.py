@@ -178,7 +178,7 @@ def _become(
         die_with_parent()
         _confine(work)
         os.execve(work.argv[0], work.argv, work.environment)  # noqa: S606 - no shell: a program that the settings allow
-    except BaseException as error:  # noqa: BLE001 - told by the parent
+    except BaseException as error:  # noqa: BLE001 - the parent reports it
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         os.write(failure, f"{text}: {work.argv[0]}".encode()[:1000])
     finally:

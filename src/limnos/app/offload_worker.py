@@ -41,7 +41,7 @@ def _run(name: str, parts: list[bytes]) -> list[bytes]:
         return [b"refused", b"bad-request", b"The JSON is nested too deeply; make it flatter"]
     except MemoryError:
         return [b"refused", b"bad-request", b"This takes more memory than a request may have; make it smaller"]
-    except Exception as error:  # noqa: BLE001 - told to whoever asked, who logs it
+    except Exception as error:  # noqa: BLE001 - sent to the caller, which logs it
         return [b"failed", json.dumps(f"{type(error).__name__}: {error}").encode()]
 
 

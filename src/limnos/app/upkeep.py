@@ -164,7 +164,7 @@ class Upkeep:
             return True
         try:
             outcome = await kind.runner(self._work(task, kind), task.payload)
-        except Exception as error:  # noqa: BLE001 - told by the task, tried again
+        except Exception as error:  # noqa: BLE001 - stored in the task, tried again
             await self._failed(task, kind, error)
         else:
             TASKS[task.kind, "done"] += 1

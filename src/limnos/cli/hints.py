@@ -31,7 +31,7 @@ _NAMED = re.compile(
 """The start of messages that name a missing or invalid object."""
 
 _DECISION = re.compile(r"perform operation '(\w+)' on metadata '(.+?)': ", re.DOTALL)
-"""The place of the decision in a refusal over Iceberg REST, which has no separate field for it."""
+"""The position of the decision in a refusal over Iceberg REST, which has no separate field for it."""
 
 _LEVELS = re.compile(r"(?:Namespace|Table|View) (?:does not exist|already exists): \S+$")
 """Messages of Iceberg REST that name the levels but not the catalog."""
@@ -43,7 +43,7 @@ _BOTH = re.compile(r" is both a namespace and a (\w+); say which one")
 """The message about a path with two meanings."""
 
 _LAIN_IN = re.compile(r" lay in .+\(id (\d+)\)")
-"""The place in a message that names the object to restore first."""
+"""The part of a message that names the object to restore first."""
 
 NO_COLUMN = " has no column "
 """The part of a message that says that the table exists but the column does not."""

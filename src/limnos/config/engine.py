@@ -105,5 +105,5 @@ class EngineSection(SettingsSection):
         description="Statements that the engine works on at once; others wait. No user's take the last place.",
     )
     idle_s: PositiveFloat = Field(
-        default=600.0, description="How long the engine stays when nothing is asked of it, in seconds."
+        default=600.0, description="How long the engine stays without a statement, in seconds."
     )

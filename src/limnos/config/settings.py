@@ -82,7 +82,7 @@ class DatabaseSection(SettingsSection):
     )
     silence_s: PositiveFloat = Field(
         default=1.5,
-        description="PostgreSQL may be silent for so many seconds before it is asked whether it still works, on a fresh connection.",
+        description="How many seconds PostgreSQL may be silent before the server checks on a new connection whether it still works.",
     )
 
 

@@ -1,6 +1,6 @@
 """Reads ADM, AsterixDB's text of values: JSON with suffixes of numbers, constructors such as `date("…")`, and `{{ }}`.
 
-May import `sqlpp`. Must not know files. Constructors are SQL++'s own functions. A text that ends within a value is told
+May import `sqlpp`. Must not know files. Constructors are SQL++'s own functions. A text that ends within a value is kept
 apart from a wrong one, because a value may go on in the next line.
 """
 

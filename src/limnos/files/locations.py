@@ -88,7 +88,7 @@ def parse(location: str) -> ParsedLocation:
 def normalise(location: str) -> str:
     """Return the normal form of a location: `file:///a/b`, `s3://bucket/key`, without a slash at the end.
 
-    Equal results are the same place. Raises BadRequest as `parse` does.
+    Equal results are the same storage location. Raises BadRequest as `parse` does.
     """
     return str(parse(location))
 
@@ -97,7 +97,7 @@ def normalise(location: str) -> str:
 def place_key(location: str) -> str:
     """Return the key of a location in the register of storage locations. Raises BadRequest as `parse` does.
 
-    Two locations that some reader takes for the same place have the same key. Beyond `normalise`, a bucket or host is
+    Two locations that some reader takes for the same have the same key. Beyond `normalise`, a bucket or host is
     lower case, repeated slashes in an object's key are one, and percent signs are decoded. A key is only compared,
     never opened.
     """

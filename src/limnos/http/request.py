@@ -241,7 +241,7 @@ class Request:
     def decode(data: bytes, shape: type[T]) -> T:
         """Decode JSON into a type.
 
-        Raises BadRequest with the reason and the place, also for a long body of more than CONTAINERS_MAX arrays and
+        Raises BadRequest with the reason and the position, also for a long body of more than CONTAINERS_MAX arrays and
         objects or VALUES_MAX values.
         """
         if len(data) > SHORT_BODY_BYTES and _is_costly(data):

@@ -2,7 +2,7 @@
 
 May import the standard library alone. Pure. Holds no keys and knows no properties. Code that talks to an external
 system checks here whether a value still has an encrypted secret. The spelling has no character that is special in URLs,
-so an encrypted password inside a URL keeps its place.
+so an encrypted password inside a URL keeps its position.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ Reason = Literal[
     "not-nested",  # several parts where the catalog has one level of namespaces
     "part-too-long",
     "reserved-name",
-    "separator-in-part",  # the part could not be told from two parts
+    "separator-in-part",  # the part could not be distinguished from two parts
     "separator-taken",  # stored names hold the separator
     "too-few-parts",
     "too-many-parts",

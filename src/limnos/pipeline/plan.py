@@ -57,7 +57,7 @@ class CheckResult:
     reads: Mapping[str, StepReads] | None = None
     levels: tuple[tuple[StepDeclaration, ...], ...] = ()
     found: Mapping[Parts, TableLookup] | None = None
-    """What the server says of each table. None: no server was asked."""
+    """What the server says of each table. None: without a server."""
     missing: tuple[MissingRight, ...] = ()
     catalogs: frozenset[str] = frozenset()
     """The metalake's catalogs that the caller may see."""

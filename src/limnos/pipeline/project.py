@@ -148,7 +148,7 @@ class Project:
 
 def load(path: str | Path) -> Project:
     """Read a pipeline from a file. Raises InvalidPipeline with all problems of the file."""
-    from limnos.pipeline.file import load as load_file  # noqa: PLC0415  (PyYAML is asked for only here)
+    from limnos.pipeline.file import load as load_file  # noqa: PLC0415  (only this function needs PyYAML)
 
     path = Path(path)
     return Project(load_file(path), path.parent.absolute(), path.absolute())

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     V_co = TypeVar("V_co", default=Any, covariant=True)
 
     class Key(tuple[Any, ...], Generic[V_co]):
-        """A fact's key, with the type of its value; the functions below are the only places that make one."""
+        """A fact's key, with the type of its value; only the functions below make keys."""
 
         __slots__ = ()
 

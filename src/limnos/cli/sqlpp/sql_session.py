@@ -122,7 +122,7 @@ class SqlSession:
                 answer = client.sqlpp.run(
                     text, dataverse=self.dataverse, client_context_id=own_id, timeout_s=self.timeout_s
                 )
-            except BaseException as error:  # noqa: BLE001 - whoever waits is told
+            except BaseException as error:  # noqa: BLE001 - the waiting caller gets it
                 future.set_exception(error)
             else:
                 future.set_result(answer)

@@ -46,7 +46,7 @@ PREVIOUS_VERSIONS_MAX_DEFAULT = 100
 DELETE_AFTER_COMMIT = "write.metadata.delete-after-commit.enabled"
 METADATA_PATH = "write.metadata.path"
 DATA_PATHS = ("write.data.path", "write.object-storage.path", "write.folder-storage.path")
-"""Properties that send writers of data files to another place than the table's location."""
+"""Properties that send writers of data files to another location than the table's."""
 _DATA_PATHS = frozenset(DATA_PATHS)
 METADATA_CODEC = "write.metadata.compression-codec"
 

@@ -223,7 +223,7 @@ async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> 
 
 
 async def table_alter(request: Request, ctx: Context, *, body: TableUpdates) -> Response:
-    """Change a table: rename it, which stands alone, or change columns and properties, all at once."""
+    """Rename a table, or change its columns and properties in one commit. A rename excludes other changes."""
     place, name = object_path_of(request)
     path, sourced = await place.find(ctx, name)
     renames = [each for each in body.updates if isinstance(each, RenameTable)]

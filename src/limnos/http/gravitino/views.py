@@ -188,7 +188,7 @@ async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Respo
 
 
 async def view_alter(request: Request, ctx: Context, body: ViewUpdates) -> Response:
-    """Change a view: rename it, which stands alone, or change its text and properties, all at once."""
+    """Rename a view, or change its text and properties in one commit. A rename excludes other changes."""
     place, name = await _view_schema_of(request, ctx), names_of(request)[-1]
     renames = [each.new_name for each in body.updates if isinstance(each, RenameUpdate)]
     if renames and len(body.updates) > 1:

@@ -176,7 +176,7 @@ def metadata_there(spark: SparkSession, table: Parts) -> TableMetadata:
 def is_classic(spark: SparkSession) -> bool:
     """Return whether Spark runs in a JVM of this process. False with Spark Connect."""
     try:
-        return spark._jsparkSession is not None  # noqa: SLF001 - the door to Spark's own parser and plans
+        return spark._jsparkSession is not None  # noqa: SLF001 - the way to Spark's own parser and plans
     except AttributeError:
         return False
 

@@ -187,7 +187,7 @@ class _StepExecution:
         return self.branches[-1], None if known is None else known.schema
 
     def _added(self, written: WriteResult) -> DataFrame | None:
-        """Return the rows that the write added, if they can be told from older rows; else None."""
+        """Return the rows that the write added, if they can be distinguished from older rows; else None."""
         branch = self.branches[0]
         name = engine.render_spark(branch.table)
         mode = self.step.write.mode

@@ -81,7 +81,7 @@ _TOLERATED = RecordKey(RowShare(), "Share of the rows that may break it.", "tole
 _STRICT = Choice(("fail", "warn"))
 _ROW_ACTION = RecordKey(
     Choice(tuple(one.value for one in ExpectationAction)),
-    "What becomes of rows that break it: the run fails, they are left out (drop), kept in `<table>__quarantine`, or told.",
+    "What becomes of rows that break it: the run fails, they are left out (drop), kept in `<table>__quarantine`, or only reported.",
     "action: quarantine",
     default="fail",
 )

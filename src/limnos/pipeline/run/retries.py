@@ -35,7 +35,7 @@ class RetryPolicy:
 
         Raises:
             NoSpaceError: At once, because waiting frees no space.
-            RunStopped: The run was asked to stop while waiting.
+            RunStopped: A stop of the run was requested while waiting.
             UnavailableError: The server was away for too long. ServerError and StepAway are retried and raised
                 likewise.
         """

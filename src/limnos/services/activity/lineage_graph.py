@@ -49,7 +49,7 @@ GraphPlace = tuple[int, int, str]
 A table has 0 and "".
 """
 WHOLE: Final = (EVERY_FIELD, "")
-"""The rest of a place that means a whole table."""
+"""The rest of a graph position that means a whole table."""
 
 
 class LineageStatement(NamedTuple):
@@ -106,7 +106,7 @@ class GraphQuery(NamedTuple):
 
 
 class _GraphStep(NamedTuple):
-    """An edge from a place to the next one, in the direction of the walk."""
+    """An edge from a graph position to the next one, in the direction of the walk."""
 
     here: GraphPlace
     there: GraphPlace
@@ -251,7 +251,7 @@ class _GraphWalk:
         return step
 
     def _add(self, steps: Sequence[_GraphStep], visible_objects: VisibleObjects) -> set[GraphPlace]:
-        """Add steps. Returns the places from which the walk continues: visible, directly reached and new."""
+        """Add steps. Returns the positions from which the walk continues: visible, directly reached and new."""
         onward: set[GraphPlace] = set()
         for step in steps:
             self.steps.setdefault(step.here, []).append(step)
@@ -279,7 +279,7 @@ def _place(node_id: int, field: LineageField) -> GraphPlace:
 def _queried_place(
     at: Iterable[GraphPlace], end: GraphPlace, *, names: Callable[[GraphPlace], str]
 ) -> list[GraphPlace]:
-    """Return the places of the walk that match one end of a column pair."""
+    """Return the positions of the walk that match one end of a column pair."""
     return [
         place
         for place in at
@@ -348,7 +348,7 @@ class _GraphPicture:
         return (place[0], *WHOLE) if is_hidden else place
 
     def _vertex(self, place: GraphPlace) -> LineageVertex | None:
-        """Return the vertex of a place; None if the object no longer exists."""
+        """Return the vertex of a graph position; None if the object no longer exists."""
         spot = self._spot(place)
         known = self.vertices.get(spot)
         if known is not None:

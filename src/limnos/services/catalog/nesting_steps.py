@@ -95,7 +95,7 @@ class NestingEnd(msgspec.Struct, frozen=True):
 
 
 class NestingProgress(NamedTuple):
-    """The progress of a migration: the number of names, and how many are renamed, at their path, and left unchanged."""
+    """The progress of a migration of names."""
 
     migration: NameMigration
     total: int

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class DatasetGuard(NamedTuple):
-    """A guarded table: its path, its catalog, its storage form, and whether the caller owns it."""
+    """A table behind the fence: its path, its catalog, its storage form, and whether the caller owns it."""
 
     path: Levels
     catalog_id: int

@@ -35,8 +35,8 @@ async def access_explain(
 ) -> tuple[Decision, list[str]]:  # fmt: skip
     """Explain the decision on an action on an object, for the caller or another user.
 
-    A missing object is explained as one without grants of its own. A caller who may know that it is missing is told so,
-    instead of being advised to grant something on it.
+    A missing object is explained as one without grants of its own. A caller who may know that it is missing
+    gets that as the reason, and no advice to grant something on it.
 
     Args:
         ctx: The request.

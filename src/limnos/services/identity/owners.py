@@ -40,7 +40,7 @@ async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str)
     """
 
     def read(request_view: RequestView) -> Principal | None:
-        if kind is not Kind.METALAKE:  # the owner of a disabled metalake is asked for in order to enable it again
+        if kind is not Kind.METALAKE:  # clients load the owner of a disabled metalake before they enable it again
             request_view.require_in_metalake_use()
         codec = codec_of(request_view)
         target = target_require(request_view, kind, full_name, codec, Action.OWNER_LOAD)

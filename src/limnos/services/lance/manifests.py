@@ -201,7 +201,7 @@ class BranchManifests:
         return manifests_of(await self._names())
 
     async def _names(self) -> list[str]:
-        """Return the names of the files in the directory; a local disk is not asked for details of each."""
+        """Return the names of the files in the directory; on a local disk no file's details are read."""
         names: list[str] = []
 
         def note(entries: list[str]) -> Sequence[str]:

@@ -3,7 +3,7 @@ present.
 
 May import the rooms below. A change is visible to a caller who may load its object where it is now, or where it was
 when it was dropped. Each end of a move is visible to callers who may see that end. So nobody learns the name of a
-hidden container, and callers who saw the object at its old place learn that it is gone.
+hidden container, and callers who saw the object at its old path learn that it is gone.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class _ChangePublisher:
         return None if above is None else (ChainLink(change.node_id, change.kind, name), *above)
 
     def _sees(self, chain: SecurableChain) -> bool:
-        """Return whether the caller may load the first object of the chain at its present place; cached for each
+        """Return whether the caller may load the first object of the chain at its present path; cached for each
         object.
         """
         is_found = self.seen.get(chain[0].id)
@@ -201,7 +201,7 @@ class _ChangePublisher:
         return is_found
 
     def _sees_at(self, end: SecurableChain, chain: SecurableChain | None) -> bool:
-        """Return whether the caller may load the object at another place than its present one."""
+        """Return whether the caller may load the object at another path than its present one."""
         if end == chain:
             return self._sees(end)
         return self.request_view.decide_for(self.request_view.user, Action.METADATA_LOAD, end).allowed

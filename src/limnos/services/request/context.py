@@ -62,7 +62,7 @@ class Context:
         """Run a reader on a request view that is true at some moment after this call.
 
         The reader decides only in zones that its own freshness gate covered, and only if all facts known of them come
-        from one snapshot. Otherwise the gate is asked again (rule 2).
+        from one snapshot. Otherwise the freshness gate is read again (rule 2).
 
         Args:
             scope: The scope of the request view.

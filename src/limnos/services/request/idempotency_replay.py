@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 C = TypeVar("C")
 GRACE_MS = 300_000
-"""An outcome is kept this much longer than clients are told, since a repetition may already be under way."""
+"""An outcome is kept this much longer than the configuration states, since a repetition may already be under way."""
 
 
 class DecisionReached(Exception):

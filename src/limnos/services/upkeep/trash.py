@@ -188,7 +188,7 @@ async def trash_restore(
         ctx: The request.
         scope: The catalog.
         dropped_id: The id of the dropped object.
-        to: The levels of its new name; None for its former place.
+        to: The levels of its new name; None for its former path.
         contents: Whether the objects dropped in a namespace are restored with it; of several with one name, the one
             dropped last.
 

@@ -118,7 +118,7 @@ async def request_sign(
         opened = await ctx.read(scope, look)
         keys = await _keys_for(ctx, opened)
         if is_vending(opened.place.catalog.properties):
-            await ctx.read(scope, look)  # the rights may have changed while STS was asked
+            await ctx.read(scope, look)  # the rights may have changed during the call of STS
     except LimnosError:
         SIGNED["refused",] += 1
         raise

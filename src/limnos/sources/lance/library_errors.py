@@ -1,6 +1,6 @@
 """Maps errors of Lance's library to the server's errors.
 
-May import `model`. Must not know requests. The library's errors can only be told apart by their texts. Paths of its
+May import `model`. Must not know requests. The library's errors can only be distinguished by their texts. Paths of its
 source files are removed from messages.
 """
 

@@ -255,7 +255,7 @@ def finding_counts_read() -> Load[dict[str, int]]:
 
 
 def checkpoints_of(source: str, *, since_ms: int) -> Load[list[CheckpointRow]]:
-    """Read what live readers have read of a source, by its path below the metalake, as told since a time."""
+    """Read what live readers have read of a source, by its path below the metalake, as reported since a time."""
     return [CheckpointRow(*row) for row in (yield CHECKPOINTS_OF, {"source": source, "since": since_ms})]
 
 

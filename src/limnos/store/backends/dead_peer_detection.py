@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 log = get_logger("limnos.store")
 SILENT = Counter("limnos_silent_connections_total", "Connections to the database that went silent and were cut.", ())
 UNKNOWN_STATE_S = 10.0
-"""How long a statement may run if the database cannot be asked about it, in seconds."""
+"""How long a statement may run if the database does not report its state, in seconds."""
 
 
 class MonitoredConnection:
@@ -104,7 +104,7 @@ class DeadPeerDetector:
         sent = {line: line.since for line in silent}
         try:
             at_work: set[tuple[int, object]] | None = await self._at_work()
-        except Exception as error:  # noqa: BLE001 - it cannot be asked: `UNKNOWN_STATE_S` decides
+        except Exception as error:  # noqa: BLE001 - its state is unknown: `UNKNOWN_STATE_S` decides
             log.warning("the database can't be asked about a silent connection", error=str(error) or repr(error))
             at_work = None
         now = time.monotonic()

@@ -409,7 +409,7 @@ class NodeWrites:
         return number
 
     def is_below(self, node_id: int, ancestor_id: int) -> bool:
-        """Return whether the node is the ancestor or lies below it. A move to such a place would make a cycle."""
+        """Return whether the node is the ancestor or lies below it. Such a move would make a cycle."""
         while node_id:
             if node_id == ancestor_id:
                 return True

@@ -49,7 +49,7 @@ class PreviewTab(msgspec.Struct, frozen=True):
 
 
 async def preview_tab(page_request: PageRequest, address: ObjectAddress) -> PreviewTab:
-    """Read the first rows of a table. A refusal or a failure of storage is told on the page."""
+    """Read the first rows of a table. A refusal or a failure of storage is shown on the page."""
     try:
         preview = await table_preview(
             page_request.ctx, address.scope, path=address.levels, preview_request=PreviewRequest(ROWS)

@@ -100,7 +100,7 @@ def files_frame(request: SourceReadRequest, files: Files) -> SourceRead:
 
 
 def have_files_changed(request: SourceReadRequest, files: Files) -> bool:
-    """Return whether files were changed, added or removed since `asked.pinned` was taken."""
+    """Return whether files were changed, added or removed since `request.pinned` was taken."""
     before = read(request.pinned.fingerprint) if request.pinned else None
     if before is None:
         return True

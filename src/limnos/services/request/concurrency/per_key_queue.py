@@ -81,7 +81,7 @@ class PerKeyQueue:
 
 
 class QueueTurn:
-    """A place in one queue. `async with` waits for it and gives it back."""
+    """A turn in one queue. `async with` waits for it and releases it."""
 
     __slots__ = ("_lines", "_number")
 
