@@ -53,7 +53,7 @@ OBJECTS = [{"fullName": "main.a", "type": "SCHEMA", "privileges": RULES}]
 PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
 ROLES = {"roleNames": ["hands"]}
 READ_ONLY = {
-    "issue-token", "sign-request", "check-storage", "report-metrics", "plan-scan", "load-tasks", "cancel-plan", "test-new-catalog", "test-catalog", "explain-access", "lance-describe-namespace", "lance-namespace-exists", "lance-describe-table", "lance-table-exists", "lance-list-table-versions", "lance-describe-table-version", "lance-list-table-tags", "lance-get-table-tag-version", "lance-list-table-branches",
+    "issue-token", "sign-request", "check-storage", "report-metrics", "plan-scan", "load-tasks", "cancel-plan", "test-new-catalog", "test-catalog", "explain-access", "what-if-access", "lance-describe-namespace", "lance-namespace-exists", "lance-describe-table", "lance-table-exists", "lance-list-table-versions", "lance-describe-table-version", "lance-list-table-tags", "lance-get-table-tag-version", "lance-list-table-branches",
     "lance-insert-into-table", "lance-count-table-rows", "lance-query-table", "lance-explain-table-query-plan", "lance-analyze-table-query-plan",
     "lance-merge-insert-into-table", "lance-update-table", "lance-delete-from-table", "lance-restore-table", "lance-update-table-schema-metadata", "lance-update-field-metadata",
     "lance-alter-table-add-columns", "lance-alter-table-alter-columns", "lance-alter-table-drop-columns", "lance-get-table-stats", "lance-create-table-index",

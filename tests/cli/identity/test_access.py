@@ -8,6 +8,7 @@ from limnos.access.actions import Action
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer
 
+ACCESS = "/api/limnos/v1/metalakes/lake/access"
 EXPLAIN = "/api/limnos/v1/metalakes/lake/access/explain"
 ALLOWED = {"decision": {"allowed": True, "action": "table_load"}, "suggestions": []}
 REFUSED = {"decision": {"allowed": False, "action": "table_load"}, "suggestions": []}
@@ -96,3 +97,58 @@ def test_explain_shows_the_reasons(fake: FakeServer, limnos: Run) -> None:
         "role": "r",
         "group": "staff",
     }
+
+
+def test_holders_are_listed_over_all_pages(fake: FakeServer, limnos: Run) -> None:
+    """Each user is a row with levels, roles and restrictions; pages are followed to the end."""
+    why = [
+        {"kind": "allow", "privilege": "SELECT_TABLE", "role": "readers", "object": {"kind": "table", "name": "m.r.t"}}
+    ]
+    ana = {"user": "ana", "enabled": False, "may": {"read": why}, "restrictions": []}
+    eve = {
+        "user": "eve",
+        "may": {"read": why, "drop": [{"kind": "owner", "object": {"kind": "table", "name": "m.r.t"}}]},
+        "restrictions": [{"name": "eu", "object": {"kind": "table", "name": "m.r.t"}}],
+    }
+    page = {"kind": "table", "asked": ["read", "drop"]}
+    first = f"{ACCESS}/holders?path=m.r.t&limit=1000"
+    fake.on("GET", first, {**page, "holders": [ana], "after": "ana"})
+    fake.on("GET", f"{ACCESS}/holders?path=m.r.t&after=ana&limit=1000", {**page, "holders": [eve]})
+
+    done = limnos("access", "holders", "m.r.t")
+
+    assert done.result == [
+        {"user": "ana (disabled)", "may": "read", "through": "readers", "restricted": ""},
+        {"user": "eve", "may": "read, drop", "through": "readers, owner of m.r.t", "restricted": "eu"},
+    ]
+
+
+def test_reach_is_listed_or_counted(fake: FakeServer, limnos: Run) -> None:
+    """Objects with what may be done to them, or with a flag their numbers."""
+    found = {
+        "user": "ana", "counts": {"read": {"table": 2}}, "objects": [{"kind": "table", "path": ["m", "t"], "may": ["read"]}],
+    }  # fmt: skip
+    for limit in (1, 1000):
+        fake.on("GET", f"{ACCESS}/reach?path=m&limit={limit}", found)
+
+    assert limnos("access", "reach", "m").result == [{"path": "m.t", "kind": "table", "may": "read"}]
+    assert limnos("access", "reach", "m", "--counts").result == [{"level": "read", "kind": "table", "objects": 2}]
+
+
+@pytest.mark.parametrize(
+    "words,change",
+    [
+        (("grant", "select_table", "--on", "m.r.t", "--kind", "table", "--to", "readers"), "grant"),
+        (("revoke", "role", "readers", "--from", "ana"), "unassign"),
+    ],
+)
+def test_what_if_asks_and_changes_nothing(fake: FakeServer, limnos: Run, words: tuple[str, ...], change: str) -> None:
+    """With `--what-if` a grant or revoke sends the question alone."""
+    line = {"level": "read", "kind": "table", "gains": True, "users": 2, "objects": 3}
+    fake.on("POST", f"{ACCESS}/what-if", {"users": 2, "gaining": 2, "lines": [line]})
+
+    done = limnos(*words, "--what-if")
+
+    assert isinstance(done.result, dict)
+    assert done.result["lines"] == [line]
+    assert [each.body["change"] for each in fake.asked] == [change]  # type: ignore[index]

@@ -393,6 +393,27 @@ def _explanations() -> Iterator[RefusalCase]:
         route, "another's, of no catalog", "lake", body={**question, "path": ["none", "a", "t"], "user": "dummy"}
     )
     yield case(route, "of no metalake", "nolake", body=question)
+    for name in ("holders", "rules", "reach"):
+        asked = f"GET {LAKE}/access/{name}"
+        path = "main.there" if name == "reach" else "main.there.t"
+        more = "&user=dummy" if name == "reach" else ""
+        yield case(asked, "of an object", "lake", query=f"?path={path}{more}")
+        yield case(asked, "of nothing", "lake", query=f"?path=main.gone&kind=namespace{more}")
+        yield case(asked, "of no catalog", "lake", query=f"?path=none.a&kind=namespace{more}")
+        yield case(asked, "of no metalake", "nolake", query=f"?path={path}{more}")
+    yield case(f"GET {LAKE}/access/reach", "one's own", "lake", query="?path=main.there")
+    change = {
+        "change": "grant",
+        "role": "of dummy",
+        "kind": "table",
+        "path": ["main", "there", "t"],
+        "privileges": [{"name": "select_table"}],
+    }
+    route = f"POST {LAKE}/access/what-if"
+    yield case(route, "of a grant", "lake", body=change)
+    yield case(route, "of a grant on nothing", "lake", body={**change, "path": ["main", "there", "gone"]})
+    yield case(route, "of roles", "lake", body={"change": "assign", "roles": ["of dummy"], "user": "dummy"})
+    yield case(route, "of no metalake", "nolake", body=change)
 
 
 def _tokens(node: DriverNode, who: str) -> Iterator[RefusalCase]:

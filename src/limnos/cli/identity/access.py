@@ -1,10 +1,11 @@
-"""`access explain`: why an action is allowed or refused.
+"""`access explain | holders | reach`: why an action is allowed or refused, who holds access, what a user reaches.
 
 May import `client`, this room and the words of `access`. The server returns the reasons; this module formats them.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Annotated, Literal
 
 import msgspec
@@ -12,8 +13,10 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import ExitCode, UsageError
-from limnos.cli.output import Row, show_done, show_rows, visible
+from limnos.cli.output import Format, Row, show_done, show_rows, visible
+from limnos.client.identity.access import AccessConsequence, AccessHolder
 from limnos.client.values import Decision, Explanation
+from limnos.names import display
 
 app = App(name="access")
 ExplainedKind = Literal[
@@ -63,6 +66,122 @@ def explain(
     else:
         _print(explanation)
     return int(ExitCode.OK if explanation.decision.allowed else ExitCode.REFUSED)
+
+
+@app.command
+def holders(
+    path: str | None = None,
+    /,
+    *,
+    action: Annotated[str | None, Parameter(help="One action instead of all levels, as `table_load`.")] = None,
+    kind: Annotated[ExplainedKind | None, Parameter(help="What PATH is, when it is not plain.")] = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """List the users with access to an object: at which levels, and through which role or ownership.
+
+    The levels are read, write, create, drop and grant. It takes the right to grant on the object.
+
+    Parameters
+    ----------
+    path
+        The object, such as `main.raw.nyc.flights`; by default the metalake.
+    """
+    rows: list[Row] = []
+    after: str | None = None
+    with common.client() as client:
+        while True:
+            page = client.access.holders(path or (), kind=kind, action=action, after=after, limit=1_000)
+            rows += [_holder_row(each) for each in page.holders]
+            after = page.after
+            if after is None:
+                break
+    if not page.enforced:
+        _note("access control is off: every request is allowed")
+    show_rows(rows, ["user", "may", "through", "restricted"], shape=common.shape, empty="nobody has access")
+
+
+def _holder_row(holder: AccessHolder) -> Row:
+    through = dict.fromkeys(
+        factor.role or f"{factor.kind} of {factor.object_name}"
+        for factors in holder.may.values()
+        for factor in factors
+        if factor.role or factor.kind == "owner"
+    )
+    return {
+        "user": holder.user if holder.enabled else f"{holder.user} (disabled)",
+        "may": ", ".join(holder.may),
+        "through": ", ".join(through),
+        "restricted": ", ".join(each.name for each in holder.restrictions),
+    }
+
+
+@app.command
+def reach(
+    path: str | None = None,
+    /,
+    *,
+    for_: Annotated[str | None, Parameter(name="--for", help="Another user, for who may manage grants.")] = None,
+    kind: Annotated[Literal["metalake", "catalog", "namespace"] | None, Parameter(help="What PATH is.")] = None,
+    counts: Annotated[bool, Parameter(name="--counts", help="Numbers by level and kind alone.", negative=())] = False,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """List the objects that you, or another user, may read, write, create in, drop or grant on.
+
+    Parameters
+    ----------
+    path
+        A catalog or namespace, such as `main.raw`; by default the metalake.
+    """
+    rows: list[Row] = []
+    after: str | None = None
+    with common.client() as client:
+        while True:
+            page = client.access.reach(path or (), user=for_, kind=kind, after=after, limit=1 if counts else 1_000)
+            rows += [
+                {"path": display.render(each.path), "kind": each.kind, "may": ", ".join(each.may)}
+                for each in page.objects
+            ]
+            after = page.after
+            if after is None or counts:
+                break
+    if counts:
+        rows = [
+            {"level": level, "kind": kind, "objects": count}
+            for level, by_kind in page.counts.items()
+            for kind, count in by_kind.items()
+        ]
+    if page.bounded:
+        _note(f"only the first {page.looked} objects were looked at: name a catalog or namespace")
+    if page.hidden:
+        _note(f"{page.hidden} objects are counted only: you may not see them")
+    columns = ["level", "kind", "objects"] if counts else ["path", "kind", "may"]
+    show_rows(rows, columns, shape=common.shape, empty="nothing may be done there")
+
+
+def _note(text: str) -> None:
+    print(visible(text), file=sys.stderr)
+
+
+def show_consequence(consequence: AccessConsequence, *, shape: Format) -> None:
+    """Print the consequence of a change of rights, in numbers."""
+    rows: list[Row] = [
+        {
+            "change": "gain" if each.gains else "lose",
+            "level": each.level,
+            "kind": each.kind,
+            "users": each.users,
+            "objects": each.objects,
+        }
+        for each in consequence.lines
+    ]
+    if shape == "json":
+        show_done("", msgspec.to_builtins(consequence), shape="json")
+        return
+    print(f"{consequence.gaining} users would gain and {consequence.losing} would lose access; nothing was changed")
+    if consequence.bounded:
+        print("there are more users or objects than were looked at: the numbers are the least")
+    if rows:
+        show_rows(rows, ["change", "level", "kind", "users", "objects"], shape="table")
 
 
 def _list_actions(common: CommonFlags) -> None:

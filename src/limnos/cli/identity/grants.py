@@ -15,12 +15,16 @@ from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import UsageError
+from limnos.cli.identity.access import show_consequence
 from limnos.cli.output import show_done
 from limnos.client import Client
 from limnos.model.privileges import ALIASES, Privilege
 
 OnFlag = Annotated[str | None, Parameter(help="The object, as `main.raw.nyc`; what lies below it is included.")]
 OnMetalakeFlag = Annotated[bool, Parameter(negative="", help="The whole metalake instead of an object in it.")]
+WhatIfFlag = Annotated[
+    bool, Parameter(name="--what-if", negative="", help="Show who would gain or lose what, and change nothing.")
+]
 DenyFlag = Annotated[bool, Parameter(negative="", help="DenyFlag instead of allow; a denial beats every allowance.")]
 
 _EXAMPLES = "write 'limnos {0} role ROLE {1} USER', or 'limnos {0} select_table --on main.raw.nyc {1} ROLE'"
@@ -38,6 +42,7 @@ class _GrantCommand:
     on_metalake: bool
     kind: str | None
     deny: bool
+    is_question: bool = False
 
     @property
     def preposition(self) -> str:
@@ -52,6 +57,7 @@ def grant(
     on_metalake: OnMetalakeFlag = False,
     kind: KindFlag = None,
     deny: DenyFlag = False,
+    what_if: WhatIfFlag = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Grant a role to a user or group, or privileges on an object to a role.
@@ -65,7 +71,15 @@ def grant(
     """
     _carry_out(
         _GrantCommand(
-            verb="grant", names=what, holder=to, group=to_group, on=on, on_metalake=on_metalake, kind=kind, deny=deny
+            verb="grant",
+            names=what,
+            holder=to,
+            group=to_group,
+            on=on,
+            on_metalake=on_metalake,
+            kind=kind,
+            deny=deny,
+            is_question=what_if,
         ),
         common,
     )
@@ -81,6 +95,7 @@ def revoke(
     on_metalake: OnMetalakeFlag = False,
     kind: KindFlag = None,
     deny: Annotated[bool, Parameter(negative="", help="Take back a denial.")] = False,
+    what_if: WhatIfFlag = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Revoke a role from a user or group, or privileges on an object from a role.
@@ -102,6 +117,7 @@ def revoke(
             on_metalake=on_metalake,
             kind=kind,
             deny=deny,
+            is_question=what_if,
         ),
         common,
     )
@@ -113,6 +129,11 @@ def _carry_out(wish: _GrantCommand, common: CommonFlags) -> None:
     if wish.names[0] == "role":
         _check_roles(wish)
         with common.client() as client:
+            if wish.is_question:
+                roles, gives = wish.names[1:], wish.verb == "grant"
+                consequence = client.access.what_if_assigned(roles, user=wish.holder, group=wish.group, assigns=gives)
+                show_consequence(consequence, shape=common.shape)
+                return
             _hand_roles(client, wish)
         message, result = _told_roles(wish)
     else:
@@ -121,6 +142,14 @@ def _carry_out(wish: _GrantCommand, common: CommonFlags) -> None:
         with common.client() as client:
             kind = "metalake" if wish.on_metalake else wish.kind or client.objects.kind(wish.on or "")
             target = common.metalake if wish.on_metalake else wish.on or ""
+            if wish.is_question:
+                path = () if wish.on_metalake else target
+                consequence = client.access.what_if_granted(
+                    wish.holder or "", privileges, path, kind=kind, grants=wish.verb == "grant",
+                    condition="deny" if wish.deny else "allow",
+                )  # fmt: skip
+                show_consequence(consequence, shape=common.shape)
+                return
             _change_role(client, wish, privileges, target=target, kind=kind)
         message, result = _told_privileges(wish, privileges, target=target, kind=kind)
     show_done(message, result, shape=common.shape)

@@ -1,21 +1,136 @@
-"""Calls that explain access decisions (own API).
+"""Calls that explain access: decisions, holders, a user's reach, and consequences of changes (own API).
 
 May import `names` and this room.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+import msgspec
 
 from limnos.client.errors import ArgumentError
 from limnos.client.flow import Flow, Resource, S, call, verb
 from limnos.client.paths import parts_of
-from limnos.client.values import Explanation, Parts
+from limnos.client.values import Explanation, Factor, Parts
 from limnos.names import display
 
 
+class ObjectInfo(msgspec.Struct, frozen=True):
+    """An object by kind and full name."""
+
+    kind: str
+    name: str
+
+
+class HolderRestriction(msgspec.Struct, frozen=True):
+    """A read restriction that applies to a user, and the object it is set on."""
+
+    name: str
+    object: ObjectInfo
+
+
+class AccessHolder(msgspec.Struct, frozen=True):
+    """A user with access: the reasons by level or action, and the read restrictions that apply."""
+
+    user: str
+    enabled: bool = True
+    may: Mapping[str, tuple[Factor, ...]] = {}
+    restrictions: tuple[HolderRestriction, ...] = ()
+
+
+class HoldersPage(msgspec.Struct, frozen=True):
+    """A page of holders. `asked` are the levels or the action; `after` begins the next page, None at the end."""
+
+    kind: str
+    asked: tuple[str, ...]
+    holders: tuple[AccessHolder, ...]
+    after: str | None = None
+    enforced: bool = True
+
+
+class AccessOwner(msgspec.Struct, frozen=True):
+    """An owner of an object or of one above it."""
+
+    kind: str
+    name: str
+    object: ObjectInfo
+    inherited: bool = False
+
+
+class AccessRule(msgspec.Struct, frozen=True):
+    """A rule of a role on an object or above it, and how many users and groups hold the role directly."""
+
+    role: str
+    privilege: str
+    condition: str
+    object: ObjectInfo
+    inherited: bool = False
+    users: int = 0
+    groups: int = 0
+
+
+class AccessRules(msgspec.Struct, frozen=True):
+    """The owners and a page of the rules that decide on an object."""
+
+    kind: str
+    owners: tuple[AccessOwner, ...] = ()
+    rules: tuple[AccessRule, ...] = ()
+    hidden_rules: int = 0
+    after: int | None = None
+    enforced: bool = True
+
+
+class ReachedObject(msgspec.Struct, frozen=True):
+    """An object that a user reaches, with the user's levels; `restricted` if read restrictions apply."""
+
+    kind: str
+    path: Parts
+    may: tuple[str, ...] = ()
+    restricted: bool = False
+
+
+class AccessReach(msgspec.Struct, frozen=True):
+    """What a user reaches below an object: numbers by level and kind, and a page of objects by path.
+
+    The caller may not load `hidden` objects, which are counted only. `bounded`: there are more objects than were
+    looked at.
+    """
+
+    user: str
+    counts: Mapping[str, Mapping[str, int]] = {}
+    objects: tuple[ReachedObject, ...] = ()
+    after: str | None = None
+    looked: int = 0
+    hidden: int = 0
+    bounded: bool = False
+    enforced: bool = True
+
+
+class ConsequenceLine(msgspec.Struct, frozen=True):
+    """How many users gain, or lose, a level on how many objects of a kind."""
+
+    level: str
+    kind: str
+    gains: bool
+    users: int
+    objects: int
+
+
+class AccessConsequence(msgspec.Struct, frozen=True):
+    """The consequence of a change of rights: the users it concerns, those who gain or lose, and numbers by level."""
+
+    users: int = 0
+    gaining: int = 0
+    losing: int = 0
+    objects: int = 0
+    lines: tuple[ConsequenceLine, ...] = ()
+    bounded: bool = False
+    enforced: bool = True
+
+
 class Access(Resource[S]):
-    """Explanations of access decisions."""
+    """Questions about access: decisions, holders, reach, and consequences of changes."""
 
     __slots__ = ()
 
@@ -34,6 +149,59 @@ class Access(Resource[S]):
         if through:
             body["through"] = [_below(view, parts[:1]) for view in through]
         return call("POST", self.own_url("access", "explain"), answer=Explanation, body=body)
+
+    @verb
+    def holders(
+        self, path: str | Sequence[str] = (), *, kind: str | None = None, action: str | None = None,
+        after: str | None = None, limit: int = 100,
+    ) -> Flow[HoldersPage]:  # fmt: skip
+        """Return a page of the users with access to an object, by level, or of those who may take one action."""
+        query = {**_object_query(path, kind), "action": action, "after": after, "limit": str(limit)}
+        return (yield from call("GET", self.own_url("access", "holders"), answer=HoldersPage, query=query))
+
+    @verb
+    def rules(
+        self, path: str | Sequence[str] = (), *, kind: str | None = None, after: int = 0, limit: int = 100
+    ) -> Flow[AccessRules]:
+        """Return the owners and a page of the rules that decide on an object, its own first."""
+        query = {**_object_query(path, kind), "after": str(after), "limit": str(limit)}
+        return (yield from call("GET", self.own_url("access", "rules"), answer=AccessRules, query=query))
+
+    @verb
+    def reach(
+        self, path: str | Sequence[str] = (), *, user: str | None = None, kind: str | None = None,
+        after: str | None = None, limit: int = 100,
+    ) -> Flow[AccessReach]:  # fmt: skip
+        """Return what a user, by default the caller, may do below a metalake, catalog or namespace."""
+        query = {**_object_query(path, kind), "user": user, "after": after, "limit": str(limit)}
+        return (yield from call("GET", self.own_url("access", "reach"), answer=AccessReach, query=query))
+
+    @verb
+    def what_if_granted(
+        self, role: str, privileges: Sequence[str], path: str | Sequence[str] = (), *, kind: str, grants: bool = True,
+        condition: str = "allow",
+    ) -> Flow[AccessConsequence]:  # fmt: skip
+        """Return what granting privileges on an object to a role, or revoking them, would do. It changes nothing."""
+        body = {
+            "change": "grant" if grants else "revoke", "role": role, "kind": kind,
+            "path": parts_of(path, least=0) if path else (),
+            "privileges": [{"name": each, "condition": condition} for each in privileges],
+        }  # fmt: skip
+        return call("POST", self.own_url("access", "what-if"), answer=AccessConsequence, body=body)
+
+    @verb
+    def what_if_assigned(
+        self, roles: Sequence[str], *, user: str | None = None, group: str | None = None, assigns: bool = True
+    ) -> Flow[AccessConsequence]:
+        """Return what assigning roles to a user or group, or revoking them, would do. It changes nothing."""
+        change = "assign" if assigns else "unassign"
+        body = {"change": change, "roles": list(roles), "user": user, "group": group}
+        return call("POST", self.own_url("access", "what-if"), answer=AccessConsequence, body=body)
+
+
+def _object_query(path: str | Sequence[str], kind: str | None) -> dict[str, str | None]:
+    parts = parts_of(path, least=0) if path else ()
+    return {"path": display.render(parts) if parts else None, "kind": kind}
 
 
 def _below(view: str | Sequence[str], catalog: Parts) -> Parts:

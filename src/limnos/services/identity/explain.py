@@ -55,13 +55,14 @@ async def access_explain(
         BadRequest: The action, kind and path do not fit together.
     """
     expected = kind or _kind_for(action, path, metalake)
-    _require_fit(action, expected, path, metalake)
+    require_kind(action, expected)
+    require_path(expected, path, metalake)
     if through and action not in DEFINER_ACTIONS:
         raise BadRequest(f"Views lend {' and '.join(DEFINER_ACTIONS)} alone, not {action.word}")
 
     def read(request_view: RequestView) -> tuple[Decision, list[str]]:
         request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])  # a stranger learns only this
-        chain = _chain(request_view, expected, path)
+        chain = chain_to(request_view, expected, path)
         if user is not None and user != request_view.user:
             request_view.require(Action.EXPLAIN_OTHERS, chain)
         decision = request_view.decide_for(user or request_view.user, action, chain)
@@ -69,9 +70,14 @@ async def access_explain(
             decision = explain_through(request_view, LoadTarget(expected, path[1:], action, action), through, decision)
         return decision, _missing(request_view, action, chain) or suggest(decision)
 
-    named = bool(path) and _is_in_tree(expected)
+    return await ctx.read(await scope_of(ctx, metalake, kind=expected, path=path), read)
+
+
+async def scope_of(ctx: Context, metalake: str, *, kind: Kind, path: tuple[str, ...]) -> RequestScope:
+    """Return the scope of an object: its catalog if that exists, else the metalake. Raises NotFound."""
+    named = bool(path) and _is_in_tree(kind)
     known = named and await ctx.read(RequestScope(metalake), lambda request_view: _has_catalog(request_view, path[0]))
-    return await ctx.read(RequestScope(metalake, path[0] if known else None), read)
+    return RequestScope(metalake, path[0] if known else None)
 
 
 def _is_in_tree(kind: Kind) -> bool:
@@ -109,20 +115,16 @@ def _kind_of_name(action: Action, name: str, metalake: str) -> Kind:
     return Kind.METALAKE if Kind.METALAKE in action.kinds and name == metalake else Kind.CATALOG
 
 
-def _require_fit(action: Action, kind: Kind, path: tuple[str, ...], metalake: str) -> None:
-    """Refuse a kind to which the action does not apply, and a path that cannot name such an object.
-
-    Raises BadRequest.
-    """
-    require_kind(action, kind)
+def require_path(kind: Kind, path: tuple[str, ...], metalake: str) -> None:
+    """Refuse a path that cannot name an object of a kind. Raises BadRequest."""
     if kind is Kind.METALAKE and path not in {(), (metalake,)}:
-        raise BadRequest(f"Action {action.word} is done to the metalake {metalake}: leave the path out")
+        raise BadRequest(f"The object is the metalake {metalake}: leave the path out")
     if kind is Kind.METALAKE or _is_in_tree(kind) or len(path) == 1:
         return
     raise BadRequest(f"A {kind.word.replace('_', ' ')} lies in the metalake itself: give its name alone")
 
 
-def _chain(request_view: RequestView, kind: Kind, path: tuple[str, ...]) -> SecurableChain:
+def chain_to(request_view: RequestView, kind: Kind, path: tuple[str, ...]) -> SecurableChain:
     """Return the chain of a path that begins with the catalog's name; missing objects are absent links."""
     if kind is Kind.METALAKE:
         return request_view.settled.outer[-1:]

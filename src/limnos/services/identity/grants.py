@@ -33,6 +33,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:
+    from limnos.model.decisions import Decision
     from limnos.model.permits import Permit
     from limnos.services.request.context import Context
     from limnos.services.request.request_view import RequestView
@@ -179,17 +180,32 @@ async def privileges_grant(
     check_privilege_requests((wish,))
 
     def decide(request_view: RequestView) -> Permit[RulesChange]:
-        request_view.require_in_metalake_use()
-        codec = codec_of(request_view)
-        grants = _bind_privileges(
-            target_require(request_view, wish.kind, wish.full_name, codec, Action.PRIVILEGE_GRANT), wish
-        )
-        decision = request_view.require(Action.PRIVILEGE_GRANT, grants.target.chain)
-        entity = role_require(request_view, role)
-        command = RulesChange(entity, grants.target.node, grants.grants, grants_them)
+        _, command, decision = rules_decide(request_view, role, wish, grants_them=grants_them)
         return request_view.permit(command, decision, zone=request_view.metalake.id)
 
-    return await ctx.write(scope_for(metalake, wish.kind, wish.full_name), decide, rules_change)
+    return await ctx.write(grant_scope(metalake, wish), decide, rules_change)
+
+
+def grant_scope(metalake: str, wish: PrivilegeRequest) -> RequestScope:
+    """Return the scope of the object of a privilege request."""
+    return scope_for(metalake, wish.kind, wish.full_name)
+
+
+def rules_decide(
+    request_view: RequestView, role: str, wish: PrivilegeRequest, *, grants_them: bool
+) -> tuple[SecurableTarget, RulesChange, Decision]:
+    """Decide on a change of a role's privileges on an object, and return the object, the change and the decision.
+
+    Raises NotFound, IllegalPrivilege, PermissionDenied.
+    """
+    request_view.require_in_metalake_use()
+    codec = codec_of(request_view)
+    grants = _bind_privileges(
+        target_require(request_view, wish.kind, wish.full_name, codec, Action.PRIVILEGE_GRANT), wish
+    )
+    decision = request_view.require(Action.PRIVILEGE_GRANT, grants.target.chain)
+    entity = role_require(request_view, role)
+    return grants.target, RulesChange(entity, grants.target.node, grants.grants, grants_them), decision
 
 
 def _refuse_opposite(tx: Tx, role: RoleEntity, grants: tuple[Grant, ...]) -> None:
@@ -268,13 +284,23 @@ async def roles_give(
         raise BadRequest(f"{len(roles)} roles in one request are more than the {NAMES_MAX} that are taken at once")
 
     def decide(request_view: RequestView) -> Permit[RolesChange]:
-        request_view.require_in_use()
-        decision = request_view.require(Action.ROLE_ASSIGN, request_view.settled.outer)
-        principal = principal_require(request_view, kind, name)
-        entities = tuple(for_each(roles, lambda role: _known_role(request_view, role)))
-        return request_view.permit(RolesChange(principal, entities, gives), decision)
+        return request_view.permit(*roles_decide(request_view, kind, name, roles=roles, gives=gives))
 
     return await ctx.write(RequestScope(metalake), decide, roles_change)
+
+
+def roles_decide(
+    request_view: RequestView, kind: Kind, name: str, *, roles: tuple[str, ...], gives: bool
+) -> tuple[RolesChange, Decision]:
+    """Decide on assigning or revoking roles, and return the change and the decision.
+
+    Raises NotFound, IllegalRole, PermissionDenied.
+    """
+    request_view.require_in_use()
+    decision = request_view.require(Action.ROLE_ASSIGN, request_view.settled.outer)
+    principal = principal_require(request_view, kind, name)
+    entities = tuple(for_each(roles, lambda role: _known_role(request_view, role)))
+    return RolesChange(principal, entities, gives), decision
 
 
 def _known_role(request_view: RequestView, name: str) -> RoleEntity:

@@ -7,6 +7,8 @@ import pytest
 from tests.http.driver import API, OWN, DriverNode, grant
 
 EXPLAIN = f"{OWN}/metalakes/lake/access/explain"
+ACCESS = f"{OWN}/metalakes/lake/access"
+ICEBERG = "/iceberg/v1/lake.main"
 SCHEMAS = f"{API}/lake/catalogs/main/schemas"
 
 
@@ -94,3 +96,81 @@ def test_metalake_is_meant_by_an_empty_path(node: DriverNode) -> None:
 def test_bad_questions_are_400(node: DriverNode, question: object) -> None:
     """An unknown action, one that is not done to such an object, or a malformed path is 400."""
     assert node.post(EXPLAIN, question).status == 400
+
+
+def _reader(node: DriverNode) -> str:
+    """Make namespace `a` with a table that ana reads. Returns ana's role."""
+    node.done("POST", f"{ICEBERG}/namespaces", {"namespace": ["a"]})
+    node.done("POST", f"{ICEBERG}/namespaces/a/tables", {"name": "t", "schema": {"type": "struct", "fields": []}})
+    grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    grant(node, "ana", "use_schema", kind="schema", on="main.a")
+    return grant(node, "ana", "select_table", kind="table", on="main.a.t")
+
+
+def test_holders_and_rules_are_listed(node: DriverNode) -> None:
+    """A grant manager sees who reads a table and through which rules; a reader does not."""
+    role = _reader(node)
+
+    found = node.done("GET", f"{ACCESS}/holders?path=main.a.t&limit=1")
+    rest = node.done("GET", f"{ACCESS}/holders?path=main.a.t&after={found['after']}&action=table_scan")
+    rules = node.done("GET", f"{ACCESS}/rules?path=main.a.t")
+
+    assert [each["user"] for each in found["holders"]] == ["admin"]
+    assert found["asked"] == ["read", "write", "drop", "grant"]
+    (ana,) = rest["holders"]
+    assert {each["role"] for each in ana["may"]["table_scan"]} >= {role}
+    assert {(each["role"], each["privilege"], each["inherited"]) for each in rules["rules"]} >= {
+        (role, "SELECT_TABLE", False)
+    }
+    for name in ("holders", "rules"):
+        assert node.ask("GET", f"{ACCESS}/{name}?path=main.a.t", user="ana").status == 403
+
+
+def test_reach_counts_and_lists(node: DriverNode) -> None:
+    """Users ask what they may do themselves; what others may, grant managers ask."""
+    _reader(node)
+
+    own = node.done("GET", f"{ACCESS}/reach?path=main.a", user="ana")
+
+    assert own["counts"] == {"read": {"namespace": 1, "table": 1}}
+    assert [each["path"] for each in own["objects"]] == [["main", "a"], ["main", "a", "t"]]
+    assert node.done("GET", f"{ACCESS}/reach?path=main.a&user=ana")["counts"] == own["counts"]
+    assert node.ask("GET", f"{ACCESS}/reach?path=main&user=admin", user="ana").status == 403
+
+
+def test_what_if_tells_numbers_and_changes_nothing(node: DriverNode) -> None:
+    """A revoke's consequence is told before it; afterwards ana still reads."""
+    role = _reader(node)
+    body = {
+        "change": "revoke", "role": role, "kind": "table", "path": ["main", "a", "t"],
+        "privileges": [{"name": "select_table"}],
+    }  # fmt: skip
+
+    told = node.done("POST", f"{ACCESS}/what-if", body)
+
+    assert told["lines"] == [{"level": "read", "kind": "table", "gains": False, "users": 1, "objects": 1}]
+    assert node.done("GET", f"{ACCESS}/reach?path=main.a", user="ana")["counts"]["read"]["table"] == 1
+    assert node.ask("POST", f"{ACCESS}/what-if", body, user="ana").status == 403
+    assigned = {"change": "unassign", "roles": [role], "user": "ana"}
+    assert node.done("POST", f"{ACCESS}/what-if", assigned)["losing"] == 1
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["?path=main&limit=0", "?path=main&limit=9999", "?kind=hat", "?path=main.a.t&action=fly", "?path=a&kind=metalake"],
+)
+def test_senseless_questions_are_refused(node: DriverNode, query: str) -> None:
+    """Numbers, kinds and actions that do not exist are the caller's mistake."""
+    assert node.ask("GET", f"{ACCESS}/holders{query}").status == 400
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"change": "grant"}, {"change": "hat"}, {"change": "assign", "roles": []},
+        {"change": "assign", "roles": ["r"], "user": "ana", "group": "g"},
+    ],
+)  # fmt: skip
+def test_senseless_changes_are_refused(node: DriverNode, body: dict[str, object]) -> None:
+    """A change needs a role, an object and privileges, or roles and one holder."""
+    assert node.ask("POST", f"{ACCESS}/what-if", body).status == 400

@@ -1,27 +1,36 @@
-"""Explanations: the decision that a request would get, all its reasons, and what would change it.
+"""Questions about access: why a decision is made, who holds access, what a user reaches, what a change would do.
 
 May import `names`, `model`, `services`, `access` and this package. Knows no rule.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, Literal
 
 from limnos.access.action_words import parse_action
 from limnos.http.admin.bodies import AdminRequestBody, names_of
+from limnos.http.admin.numbers import number_of
 from limnos.http.refusals import decision_json, unescape_percent
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.routing import Route
+from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind, KindGroup
+from limnos.model.privileges import Privilege, parse_condition, parse_privilege
+from limnos.names import display
 from limnos.names.parts import check_levels
+from limnos.services.identity import access_consequences, access_holders, access_reach
+from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.explain import access_explain
 from limnos.services.lookup.definer_rights import check_view_chain
 from limnos.services.lookup.securables import parse_kind
 
 if TYPE_CHECKING:
     from limnos.http.route_targets import Handler
+    from limnos.services.identity.access_consequences import Consequence
     from limnos.services.request.context import Context
+
+LIMIT: Final = 100
 
 
 class ExplainRequest(AdminRequestBody, frozen=True):
@@ -63,6 +72,200 @@ def _parse_kind(text: str) -> Kind:
 
 _PRINCIPALS = {kind.word: kind for kind in Kind if kind.form is KindGroup.PRINCIPAL}
 
+
+async def holders(request: Request, ctx: Context) -> Response:
+    """Return users with access to an object, by name: for each level, or for one `action`, the reasons."""
+    action, after = request.query("action"), request.query("after") or ""
+    page = await access_holders.access_holders(
+        ctx,
+        _question(request),
+        request=access_holders.HoldersRequest(
+            parse_action(action) if action else None, after, _limit(request, access_holders.PAGE_MAX)
+        ),
+    )
+    return json_response(
+        {
+            "kind": page.kind.word,
+            "asked": page.asked,
+            "holders": [
+                {
+                    "user": each.user,
+                    "enabled": each.is_enabled,
+                    "may": {name: [factor.as_json() for factor in why] for name, why in each.reasons.items()},
+                    "restrictions": [
+                        {"name": name, "object": {"kind": kind.word, "name": on}}
+                        for name, kind, on in each.restrictions
+                    ],
+                }
+                for each in page.holders
+            ],
+            "after": page.following,
+            "enforced": page.is_enforced,
+        }
+    )
+
+
+async def rules(request: Request, ctx: Context) -> Response:
+    """Return the owners and rules that decide on an object, the object's own first, then those above it."""
+    text = request.query("after") or "0"
+    after = number_of(text)
+    if after is None:
+        raise BadRequest(f"after is the number that the page before answered, not '{text[:20]}'")
+    page = await access_holders.access_rules(
+        ctx, _question(request), after=after, limit=_limit(request, access_holders.PAGE_MAX)
+    )
+    return json_response(
+        {
+            "kind": page.kind.word,
+            "owners": [
+                {
+                    "kind": each.kind.word,
+                    "name": each.name,
+                    "object": {"kind": each.object_kind.word, "name": each.object_name},
+                    "inherited": each.is_inherited,
+                }
+                for each in page.owners
+            ],
+            "rules": [
+                {
+                    "role": each.role,
+                    "privilege": Privilege(each.privilege).name,
+                    "condition": "allow" if each.is_allowed else "deny",
+                    "object": {"kind": each.kind.word, "name": each.object_name},
+                    "inherited": each.is_inherited,
+                    "users": each.users,
+                    "groups": each.groups,
+                }
+                for each in page.rules
+            ],
+            "hidden_rules": page.hidden_rules,
+            "after": page.following,
+            "enforced": page.is_enforced,
+        }
+    )
+
+
+async def reach(request: Request, ctx: Context) -> Response:
+    """Return what a user, by default the caller, may do below an object: counts, and objects by path."""
+    after = request.query("after")
+    found = await access_reach.access_reach(
+        ctx,
+        _question(request),
+        request=access_reach.ReachRequest(
+            request.query("user") or None,
+            tuple(display.parse(after)) if after else (),
+            _limit(request, access_reach.PAGE_MAX),
+        ),
+    )
+    return json_response(
+        {
+            "user": found.user,
+            "counts": {
+                level: {kind.word: count for kind, count in sorted(by_kind.items())}
+                for level, by_kind in found.counts.items()
+            },
+            "objects": [
+                {"kind": each.kind.word, "path": each.path, "may": each.levels, "restricted": each.is_restricted}
+                for each in found.objects
+            ],
+            "after": None if found.following is None else display.render(found.following),
+            "looked": found.looked,
+            "hidden": found.hidden,
+            "bounded": found.is_bounded,
+            "enforced": found.is_enforced,
+        }
+    )
+
+
+class PrivilegeBody(AdminRequestBody, frozen=True):
+    """A privilege, allowed or denied."""
+
+    name: str
+    condition: str = "allow"
+
+
+class WhatIfRequest(AdminRequestBody, frozen=True):
+    """The question what a change of rights would do.
+
+    `grant` and `revoke` change the `privileges` of a `role` on the object of `kind` and `path`. `assign` and `unassign`
+    change the `roles` of a `user` or a `group`.
+    """
+
+    change: Literal["grant", "revoke", "assign", "unassign"]
+    role: str | None = None
+    kind: str | None = None
+    path: tuple[str, ...] = ()
+    privileges: tuple[PrivilegeBody, ...] = ()
+    user: str | None = None
+    group: str | None = None
+    roles: tuple[str, ...] = ()
+
+
+async def what_if(request: Request, ctx: Context) -> Response:
+    """Return how many users would gain or lose which level on how many objects. It changes nothing."""
+    (metalake,) = names_of(request)
+    body = Request.decode(await request.body(), WhatIfRequest)
+    if body.change in ("grant", "revoke"):
+        return json_response(_consequence(await _privileges_consequence(ctx, metalake, body)))
+    if not body.roles or (body.user is None) is (body.group is None):
+        raise BadRequest("Name the roles, and the user or the group")
+    kind, name = (Kind.USER, body.user) if body.user is not None else (Kind.GROUP, body.group or "")
+    question = access_consequences.RolesQuestion(metalake, kind, name, body.roles, body.change == "assign")
+    return json_response(_consequence(await access_consequences.roles_consequence(ctx, question)))
+
+
+async def _privileges_consequence(ctx: Context, metalake: str, body: WhatIfRequest) -> Consequence:
+    if body.role is None or body.kind is None or not body.privileges:
+        raise BadRequest("Name the role, the kind and path of the object, and the privileges")
+    privileges = tuple((parse_privilege(each.name), parse_condition(each.condition)) for each in body.privileges)
+    on = AccessQuestion(metalake, parse_kind(body.kind), check_levels(body.path))
+    wish = await access_consequences.privilege_request_at(ctx, on, privileges=privileges)
+    question = access_consequences.RulesQuestion(metalake, body.role, wish, body.change == "grant")
+    return await access_consequences.rules_consequence(ctx, question)
+
+
+def _consequence(found: Consequence) -> dict[str, object]:
+    return {
+        "users": found.users,
+        "gaining": found.gaining,
+        "losing": found.losing,
+        "objects": found.objects,
+        "lines": [
+            {
+                "level": each.level,
+                "kind": each.kind.word,
+                "gains": each.gains,
+                "users": each.users,
+                "objects": each.objects,
+            }
+            for each in found.lines
+        ],
+        "bounded": found.is_bounded,
+        "enforced": found.is_enforced,
+    }
+
+
+def _question(request: Request) -> AccessQuestion:
+    (metalake,) = names_of(request)
+    path, kind = request.query("path"), request.query("kind")
+    return AccessQuestion(metalake, _parse_kind(kind) if kind else None, tuple(display.parse(path)) if path else ())
+
+
+def _limit(request: Request, most: int) -> int:
+    text = request.query("limit") or str(LIMIT)
+    limit = number_of(text, most)
+    if not limit:
+        raise BadRequest(f"limit is a number from 1 to {most}, not '{text[:20]}'")
+    return limit
+
+
+_ACCESS: Final = "/api/limnos/v1/metalakes/{m}/access"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("POST", "/api/limnos/v1/metalakes/{m}/access/explain", explain, "explain-access"),
-)
+    Route("POST", f"{_ACCESS}/explain", explain, "explain-access"),
+    Route(
+        "GET", f"{_ACCESS}/holders", holders, "list-access-holders", query=("path", "kind", "action", "after", "limit")
+    ),
+    Route("GET", f"{_ACCESS}/rules", rules, "list-access-rules", query=("path", "kind", "after", "limit")),
+    Route("GET", f"{_ACCESS}/reach", reach, "list-access-reach", query=("path", "kind", "user", "after", "limit")),
+    Route("POST", f"{_ACCESS}/what-if", what_if, "what-if-access"),
+)  # fmt: skip

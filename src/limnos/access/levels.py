@@ -1,0 +1,85 @@
+"""Access levels: read, write, create, drop and grant, each as the actions that it means on a kind of object.
+
+May import `model` and this room. Pure. Questions about many users or objects are answered per level, because people
+compare levels over kinds. A request is still decided by its own action.
+"""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+from limnos.access.actions import Action, actions_named
+from limnos.access.policy import POLICY
+from limnos.access.rules import HoldsRoleRule, MemberRule, PrivilegeRule, SelfRule, ServiceAdminRule
+from limnos.model.kinds import METALAKE_OBJECTS, NAMESPACE_OBJECTS, Kind
+from limnos.model.privileges import Privilege
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+LEVELS: Final = ("read", "write", "create", "drop", "grant")
+"""The levels, in the order in which they are shown."""
+_KINDS: Final = (*NAMESPACE_OBJECTS, *(kind for kind in METALAKE_OBJECTS if kind.is_node))
+_CREATES: Final = tuple(
+    action for action in Action if Kind.NAMESPACE in action.kinds and action.word.endswith("_create")
+)
+
+
+def _named(verb: str) -> dict[Kind, tuple[Action, ...]]:
+    return {kind: (action,) for kind, action in actions_named(verb, *_KINDS).items()}
+
+
+_READ: Final = _named("load") | {
+    Kind.METALAKE: (Action.METALAKE_LOAD,),
+    Kind.CATALOG: (Action.CATALOG_LOAD,),
+    Kind.NAMESPACE: (Action.NAMESPACE_LOAD,),
+    Kind.ROLE: (Action.ROLE_LOAD,),
+    Kind.TABLE: (Action.TABLE_SCAN,),
+    Kind.FILESET: (Action.FILESET_READ,),
+}
+_WRITE: Final = _named("alter") | {
+    Kind.METALAKE: (Action.METALAKE_ALTER,),
+    Kind.CATALOG: (Action.CATALOG_ALTER,),
+    Kind.NAMESPACE: (Action.NAMESPACE_ALTER,),
+    Kind.TABLE: (Action.TABLE_COMMIT,),
+}
+_CREATE: Final = {
+    Kind.METALAKE: (Action.CATALOG_CREATE,),
+    Kind.CATALOG: (Action.NAMESPACE_CREATE,),
+    Kind.NAMESPACE: _CREATES,
+}
+_DROP: Final = _named("drop") | {
+    Kind.METALAKE: (Action.METALAKE_DROP,),
+    Kind.CATALOG: (Action.CATALOG_DROP,),
+    Kind.NAMESPACE: (Action.NAMESPACE_DROP,),
+    Kind.ROLE: (Action.ROLE_DROP,),
+}
+_GRANT: Final = dict.fromkeys(sorted(Action.PRIVILEGE_GRANT.kinds), (Action.PRIVILEGE_GRANT,))
+_TABLE: Final[Mapping[str, Mapping[Kind, tuple[Action, ...]]]] = MappingProxyType(
+    dict(zip(LEVELS, (_READ, _WRITE, _CREATE, _DROP, _GRANT), strict=True))
+)
+_USES: Final = frozenset({Privilege.USE_CATALOG, Privilege.USE_SCHEMA})
+_FOR_EVERYBODY: Final = (MemberRule, SelfRule, HoldsRoleRule, ServiceAdminRule)
+_BY_KIND: Final = {kind: {level: table[kind] for level, table in _TABLE.items() if kind in table} for kind in Kind}
+
+
+def levels_of(kind: Kind) -> Mapping[str, tuple[Action, ...]]:
+    """Return the levels of a kind, each with its actions. A user who may take one of them has the level."""
+    return _BY_KIND[kind]
+
+
+def deciding_privileges(actions: Iterable[Action], kind: Kind) -> frozenset[Privilege] | None:
+    """Return the privileges of which a user needs one for any of these actions, unless they own an object.
+
+    The privileges to use a catalog or namespace count only where they suffice by themselves. None if membership, or
+    the user's own name or role, may suffice, so that every user has to be looked at.
+    """
+    privileges: set[Privilege] = set()
+    for action in actions:
+        leaves = tuple(POLICY[action].leaves(kind))
+        if any(isinstance(leaf, _FOR_EVERYBODY) for leaf in leaves):
+            return None
+        own = {leaf.privilege for leaf in leaves if isinstance(leaf, PrivilegeRule)}
+        privileges |= own if own <= _USES or kind in (Kind.CATALOG, Kind.NAMESPACE) else own - _USES
+    return frozenset(privileges)

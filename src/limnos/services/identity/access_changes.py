@@ -1,0 +1,144 @@
+"""Classes of users and objects for the comparison of rights before and after a change.
+
+May import the rooms below and `identity.access_subtrees`. Pure but for giving other requests their turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.access.decide import is_allowed
+from limnos.access.levels import levels_of
+from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions
+from limnos.model.principals import HeldRole, RoleRules, Subject
+from limnos.services.identity.access_objects import roles_of
+from limnos.store.identity.access_facts import HeldRoleRow
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from limnos.model.decisions import SecurableChain
+    from limnos.services.identity.access_subtrees import SubtreeFacts
+    from limnos.store.identity.access_facts import RuleRow, UserRow
+
+CLASSED_AT_ONCE: Final = 1_000
+
+
+class ObjectClass(NamedTuple):
+    """Objects about which every affected user is decided alike: the chain of one of them, and their number."""
+
+    chain: SecurableChain
+    size: int
+
+
+class UserClass(NamedTuple):
+    """Users who are decided alike: one of them, their number, and their roles before and after the change."""
+
+    user: UserRow
+    size: int
+    before: frozenset[int]
+    after: frozenset[int]
+
+    def subject(self, rules: Mapping[int, list[RuleRow]], chain: SecurableChain, *, is_after: bool) -> Subject:
+        """Return a subject with the roles before or after the change, and their rules on one chain."""
+        roles = self.after if is_after else self.before
+        rows = [row for link in chain for row in rules.get(link.id, ()) if row.role_id in roles]
+        found = roles_of(rows)
+        held = [HeldRole(found.get(each) or RoleRules.of(each, ""), None) for each in roles]
+        return Subject.of(self.user.id, self.user.name, groups=[each for each, _ in self.user.groups], roles=held)
+
+
+class AffectedUsers:
+    """The users whom a change concerns, in classes. `principals` are the owners and restricted principals."""
+
+    def __init__(self, principals: Collection[int]) -> None:
+        self.principals = frozenset(principals)
+        self.is_bounded = False
+        self.roles: set[int] = set()
+        self.own: set[int] = set()
+        self._rows: list[UserRow] = []
+        self._change: tuple[frozenset[int], bool, str | None] | None = None
+
+    def add(self, row: UserRow) -> None:
+        """Add a user."""
+        self._rows.append(row)
+        self.roles.update(each.role_id for each in row.roles)
+        self.own.update(group_id for group_id, _ in row.groups)
+        if row.id in self.principals:
+            self.own.add(row.id)
+
+    def change(self, roles: Collection[int], *, gives: bool, group: str | None) -> None:
+        """Let the users have other roles after the change, directly or through a group."""
+        self._change = frozenset(roles), gives, group
+        if gives:
+            self.roles.update(roles)
+
+    def classes(self) -> list[UserClass]:
+        """Return the classes of the users."""
+        found: dict[object, UserClass] = {}
+        for row in self._rows:
+            before = frozenset(each.role_id for each in row.roles)
+            after = before if self._change is None else self._after(row.roles)
+            key = (before, after, row.groups, row.id if row.id in self.principals else 0)
+            known = found.get(key)
+            found[key] = UserClass(row, 1, before, after) if known is None else known._replace(size=known.size + 1)
+        return list(found.values())
+
+    def _after(self, held: tuple[HeldRoleRow, ...]) -> frozenset[int]:
+        if self._change is None:
+            return frozenset(each.role_id for each in held)
+        roles, gives, group = self._change
+        if gives:
+            return frozenset(each.role_id for each in held) | roles
+        return frozenset(each.role_id for each in held if each.role_id not in roles or each.group != group)
+
+
+async def classes_of(
+    facts: SubtreeFacts, after_rules: Mapping[int, list[RuleRow]], *, users: AffectedUsers
+) -> list[ObjectClass]:
+    """Return the objects in classes: of the same kind, with the same rules, owner and restrictions up the chain.
+
+    Only roles and owners that an affected user has are compared.
+    """
+    numbers: dict[object, int] = {}
+    by_id: dict[int, int] = {}
+    roles = users.roles
+
+    def number_of(chain: SecurableChain) -> int:
+        link = chain[0]
+        if link.id in by_id:
+            return by_id[link.id]
+        above = number_of(chain[1:]) if len(chain) > 1 else 0
+        own = tuple(
+            tuple([(row.role_id, row.privilege, row.allowed) for row in rules.get(link.id, ()) if row.role_id in roles])
+            for rules in (facts.rules, after_rules)
+        )
+        owner = facts.owners.get(link.id)
+        key = (
+            link.kind, above, own, owner if owner in users.own else 0, link.id if link.id in facts.restrictions else 0
+        )  # fmt: skip
+        by_id[link.id] = numbers.setdefault(key, len(numbers) + 1)
+        return by_id[link.id]
+
+    classes: dict[int, ObjectClass] = {}
+    for position, each in enumerate(facts.objects):
+        if position % CLASSED_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        number = number_of(each.chain)
+        known = classes.get(number)
+        classes[number] = ObjectClass(each.chain, 1) if known is None else known._replace(size=known.size + 1)
+    return list(classes.values())
+
+
+def decided_levels(subject: Subject, chain: SecurableChain, facts: SubtreeFacts) -> frozenset[str]:
+    """Return the levels that a subject has on an object."""
+    binding = binding_restrictions(subject, chain, by_object=facts.restrictions, owner_of=facts.owner_of, active=None)
+    return frozenset(
+        level
+        for level, actions in levels_of(chain[0].kind).items()
+        if any(
+            is_allowed(subject, action, chain, facts.owner_of) and not (binding and action in RESTRICTED_ACTIONS)
+            for action in actions
+        )
+    )

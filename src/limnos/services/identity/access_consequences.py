@@ -1,0 +1,291 @@
+"""Consequences of a change of rights, in numbers, before it is made: who gains or loses which level on how much.
+
+May import the rooms below, `identity.grants` and this package's modules of access. Must not know any wire format. It
+reads only. Who may make the change may ask. Users with the same roles are decided together, and so are objects with
+the same rules, owners and containers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.access.levels import LEVELS
+from limnos.model.decisions import ChainLink
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind, ZoneKind
+from limnos.names.fullname import FullName, render_quoted
+from limnos.names.logical import LogicalCodec
+from limnos.services.identity.access_changes import AffectedUsers, ObjectClass, classes_of, decided_levels
+from limnos.services.identity.access_subtrees import SubtreeFacts
+from limnos.services.identity.explain import scope_of
+from limnos.services.identity.grants import (
+    PrivilegeRequest,
+    check_privilege_requests,
+    grant_scope,
+    roles_decide,
+    rules_decide,
+)
+from limnos.services.request.name_codecs import codec_of
+from limnos.services.request.request_scope import RequestScope
+from limnos.store.identity.access_facts import RuleRow, UserRange, users_read
+from limnos.store.identity.roles import role_part_read
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from limnos.model.decisions import SecurableChain
+    from limnos.model.entities import Grant, Principal, RoleEntity
+    from limnos.model.privileges import GrantCondition, Privilege
+    from limnos.services.identity.access_objects import AccessQuestion
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.ancestry import Ancestry
+    from limnos.store.identity.access_facts import UserRow
+
+USERS_MAX: Final = 20_000
+USERS_AT_ONCE: Final = 250
+PAIRS_MAX: Final = 20_000
+"""Pairs of a class of users and a class of objects that are decided about."""
+PAIRS_AT_ONCE: Final = 25
+
+
+class RulesQuestion(NamedTuple):
+    """The change that grants privileges on an object to a role, or revokes them."""
+
+    metalake: str
+    role: str
+    wish: PrivilegeRequest
+    grants_them: bool
+
+
+class RolesQuestion(NamedTuple):
+    """The change that assigns roles to a user or group, or revokes them."""
+
+    metalake: str
+    kind: Kind
+    name: str
+    roles: tuple[str, ...]
+    gives: bool
+
+
+async def privilege_request_at(
+    ctx: Context, question: AccessQuestion, *, privileges: tuple[tuple[Privilege, GrantCondition], ...]
+) -> PrivilegeRequest:
+    """Return the privilege request for the object at a path, in the spelling of its catalog. Raises BadRequest."""
+    kind, path = question.kind or Kind.TABLE, question.path
+    if kind in (Kind.METALAKE, Kind.CATALOG) or kind.home is not ZoneKind.CATALOG:
+        name = path[0] if path else question.metalake
+        return PrivilegeRequest(kind, _catalog_name(name) if kind is Kind.CATALOG else name, privileges)
+    if len(path) < 2:
+        raise BadRequest(f"A {kind.word} has a path of its catalog and name")
+    levels, leaf = (path[1:], None) if kind is Kind.NAMESPACE else (path[1:-1], path[-1])
+
+    def spell(request_view: RequestView) -> str:
+        return render_quoted(FullName(path[0], levels, leaf), codec=codec_of(request_view))
+
+    scope = await scope_of(ctx, question.metalake, kind=kind, path=path)
+    return PrivilegeRequest(kind, await ctx.read(scope, spell), privileges)
+
+
+def _catalog_name(name: str) -> str:
+    return render_quoted(FullName(name), codec=LogicalCodec())
+
+
+class ConsequenceLine(NamedTuple):
+    """How many users gain, or lose, a level on objects of a kind, and on how many objects at least one user does."""
+
+    level: str
+    kind: Kind
+    gains: bool
+    users: int
+    objects: int
+
+
+class Consequence(NamedTuple):
+    """The consequence of a change.
+
+    `users` is the number of users whom the change concerns, `gaining` and `losing` those who gain or lose a level.
+    `objects` were looked at. `is_bounded` tells that more users or objects exist, or that classes were left out.
+    """
+
+    users: int
+    gaining: int
+    losing: int
+    objects: int
+    lines: tuple[ConsequenceLine, ...]
+    is_bounded: bool
+    is_enforced: bool
+
+
+async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequence:
+    """Return the consequence of a change of a role's privileges on an object.
+
+    Raises NotFound, IllegalPrivilege, PermissionDenied, as the change does.
+    """
+    wish = question.wish
+    check_privilege_requests((wish,))
+
+    def read(request_view: RequestView) -> tuple[SecurableChain, RoleEntity, tuple[Grant, ...], int, bool]:
+        target, command, _ = rules_decide(request_view, question.role, wish, grants_them=question.grants_them)
+        enforced = request_view.rules.access_enabled
+        return target.chain, command.role, command.grants, request_view.metalake.id, enforced
+
+    scope = grant_scope(question.metalake, wish)
+    chain, role, grants, metalake_id, is_enforced = await ctx.read(scope, read)
+    facts = SubtreeFacts(with_rules=True)
+    await facts.walk(ctx, (chain,))
+    own = facts.rules.get(chain[0].id, [])
+    after = _rules_after(own, role, grants=grants, grants_them=question.grants_them)
+    users = await _users(ctx, UserRange(metalake_id, "", USERS_AT_ONCE, ((role.id,), ())), facts=facts)
+    await ctx.read(scope, read)  # the right to ask holds after the facts were read
+    return await _compared(
+        facts, users, changed_rules={chain[0].id: after} if after != own else {}, is_enforced=is_enforced
+    )
+
+
+def _rules_after(
+    own: list[RuleRow], role: RoleEntity, *, grants: tuple[Grant, ...], grants_them: bool
+) -> list[RuleRow]:
+    """Return the rules of an object after a change."""
+    rows = [RuleRow(each.object_id, role.id, role.name, each.privilege, each.allowed) for each in grants]
+    if not grants_them:
+        return [row for row in own if row not in rows]
+    standing = {(row.role_id, row.privilege) for row in own}
+    return [*own, *(row for row in rows if (row.role_id, row.privilege) not in standing)]
+
+
+async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequence:
+    """Return the consequence of assigning or revoking roles. Raises NotFound, IllegalRole, PermissionDenied."""
+    if not question.roles:
+        raise BadRequest("Name the roles")
+
+    def read(request_view: RequestView) -> tuple[Principal, tuple[RoleEntity, ...], SecurableChain, bool]:
+        command, _ = roles_decide(
+            request_view, question.kind, question.name, roles=question.roles, gives=question.gives
+        )
+        outer = request_view.settled.outer
+        return command.principal, command.roles, outer, request_view.rules.access_enabled
+
+    scope = RequestScope(question.metalake)
+    principal, roles, outer, is_enforced = await ctx.read(scope, read)
+    facts = SubtreeFacts(with_rules=True)
+    ids = {role.id for role in roles}
+    await facts.walk(ctx, await _roots(ctx, roles, outer=outer))
+    chosen = UserRange(outer[-1].id, "", USERS_AT_ONCE, ((), (principal.id,)))
+    users = await _users(ctx, chosen, facts=facts, extra=ids)
+    users.change(ids, gives=question.gives, group=principal.name if principal.kind is Kind.GROUP else None)
+    await ctx.read(scope, read)  # the right to ask holds after the facts were read
+    return await _compared(facts, users, changed_rules={}, is_enforced=is_enforced)
+
+
+async def _roots(ctx: Context, roles: tuple[RoleEntity, ...], *, outer: SecurableChain) -> list[SecurableChain]:
+    """Return the chains of the objects on which roles have rules, without those below another of them."""
+    chains: dict[int, SecurableChain] = {}
+    for role in roles:
+        after, goes_on = 0, True
+        while goes_on:
+            grants, nodes, goes_on = await ctx.look_up(partial(role_part_read, role.id, after))
+            if grants:
+                after = grants[-1].object_id
+            for grant in grants:
+                chain = _chain_in(nodes, grant.object_id, outer=outer)
+                if chain is not None:
+                    chains[grant.object_id] = chain
+            await asyncio.sleep(0)
+    return [chain for chain in chains.values() if not any(link.id in chains for link in chain[1:])]
+
+
+def _chain_in(nodes: Ancestry, object_id: int, *, outer: SecurableChain) -> SecurableChain | None:
+    """Return the chain of an object from its ancestry; None for a dropped object."""
+    if object_id == outer[-1].id:
+        return outer[-1:]
+    links: list[ChainLink] = []
+    at = object_id
+    while at in nodes and at != outer[-1].id:
+        parent, kind, name = nodes[at]
+        links.append(ChainLink(at, kind, name))
+        at = parent
+    return (*links, outer[-1]) if at == outer[-1].id else None
+
+
+async def _users(ctx: Context, users: UserRange, *, facts: SubtreeFacts, extra: Collection[int] = ()) -> AffectedUsers:
+    """Read the users of a range, each with the roles and groups that matter to the objects."""
+    roles = {row.role_id for rows in facts.rules.values() for row in rows} | set(extra)
+    named = {
+        each
+        for restrictions in facts.restrictions.values()
+        for restriction in restrictions
+        for each in (*restriction.terms.to, *restriction.terms.unless)
+    }
+    principals = set(facts.owners.values()) | named
+    affected = AffectedUsers(principals)
+    count, part = 0, users
+    while True:
+        rows: list[UserRow] = await ctx.look_up(partial(users_read, part, roles=roles | named, groups=principals))
+        for row in rows:
+            affected.add(row)
+        count += len(rows)
+        if len(rows) < part.limit:
+            return affected
+        if count >= USERS_MAX:
+            affected.is_bounded = True
+            return affected
+        part = part._replace(after=rows[-1].name)
+        await asyncio.sleep(0)
+
+
+class _Tally:
+    """Counts users and objects by level, kind and direction."""
+
+    def __init__(self) -> None:
+        self.users: dict[tuple[str, Kind, bool], set[int]] = {}
+        self.objects: dict[tuple[str, Kind, bool], set[int]] = {}
+
+    def add(self, key: tuple[str, Kind, bool], *, users: int, objects: int) -> None:
+        """Count a class of users and a class of objects, by their numbers."""
+        self.users.setdefault(key, set()).add(users)
+        self.objects.setdefault(key, set()).add(objects)
+
+
+async def _compared(
+    facts: SubtreeFacts, users: AffectedUsers, *, changed_rules: dict[int, list[RuleRow]], is_enforced: bool
+) -> Consequence:
+    """Decide before and after the change for each class of users and of objects, and add up."""
+    after_rules = facts.rules | changed_rules
+    objects = await classes_of(facts, after_rules, users=users)
+    tally, pairs, is_bounded = _Tally(), 0, facts.is_bounded or users.is_bounded
+    people = users.classes()
+    for number, group in enumerate(people):
+        for place, each in enumerate(objects):
+            if pairs >= PAIRS_MAX:
+                is_bounded = True
+                break
+            pairs += 1
+            if pairs % PAIRS_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            before = decided_levels(group.subject(facts.rules, each.chain, is_after=False), each.chain, facts)
+            after = decided_levels(group.subject(after_rules, each.chain, is_after=True), each.chain, facts)
+            for level in before ^ after:
+                tally.add((level, each.chain[0].kind, level in after), users=number, objects=place)
+    sizes = [group.size for group in people]
+    lines = _lines(tally, sizes=sizes, objects=objects)
+    gaining, losing = (
+        set().union(*(ids for key, ids in tally.users.items() if key[2] is gains)) for gains in (True, False)
+    )
+    return Consequence(
+        sum(sizes), sum(sizes[each] for each in gaining), sum(sizes[each] for each in losing), len(facts.objects), lines,
+        is_bounded, is_enforced,
+    )  # fmt: skip
+
+
+def _lines(tally: _Tally, *, sizes: list[int], objects: list[ObjectClass]) -> tuple[ConsequenceLine, ...]:
+    lines = [
+        ConsequenceLine(
+            level, kind, gains, sum(sizes[each] for each in classes),
+            sum(objects[each].size for each in tally.objects[level, kind, gains]),
+        )
+        for (level, kind, gains), classes in tally.users.items()
+    ]  # fmt: skip
+    return tuple(sorted(lines, key=lambda line: (not line.gains, LEVELS.index(line.level), line.kind)))

@@ -1,0 +1,283 @@
+"""Holders of access: which users may do what to an object and why, and the rules and owners that give it.
+
+May import the rooms below and `identity.access_objects`. Must not know any wire format. A page reads a bounded number
+of users, and its cost grows with them alone. Each page is true at one moment after the question.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action, require_kind
+from limnos.access.levels import deciding_privileges, levels_of
+from limnos.model.decisions import ChainLink, display_names
+from limnos.model.errors import BadRequest, ServiceUnavailable
+from limnos.model.kinds import Kind
+from limnos.services.identity.access_objects import object_access_read, require_asker, scope_of_question, target_of
+from limnos.store.identity.access_facts import UserRange, holder_counts_read, users_read
+from limnos.view.cache_miss import for_each
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.model.decisions import DecisionFactor, SecurableChain
+    from limnos.services.identity.access_objects import AccessQuestion, AccessTarget, ObjectAccess
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.identity.access_facts import UserRow
+    from limnos.store.sql import Load
+
+PAGE_MAX: Final = 1_000
+USERS_AT_ONCE: Final = 250
+"""Users that one read takes; other requests run between two reads."""
+LOOKED_MAX: Final = 10_000
+"""Users that one page looks at."""
+ATTEMPTS_MAX: Final = 5
+Wanted = dict[str, tuple[Action, ...]]
+
+
+class AccessHolder(NamedTuple):
+    """A user with access: why, by level or action, and the read restrictions that apply, by name and object."""
+
+    user: str
+    is_enabled: bool
+    reasons: Mapping[str, tuple[DecisionFactor, ...]]
+    restrictions: tuple[tuple[str, Kind, str], ...]
+
+
+class HoldersPage(NamedTuple):
+    """A page of holders. `following` is the name after which the next page begins; None at the end.
+
+    `asked` are the levels or the action that were looked at. `is_enforced` is False with access control off.
+    """
+
+    kind: Kind
+    asked: tuple[str, ...]
+    holders: list[AccessHolder]
+    following: str | None
+    is_enforced: bool
+
+
+class HoldersRequest(NamedTuple):
+    """A page of at most `limit` users after the name `after`, for one action or for all levels."""
+
+    action: Action | None = None
+    after: str = ""
+    limit: int = 100
+
+
+class AccessRule(NamedTuple):
+    """A rule on an object or above it: the role, and how many users and groups hold the role directly."""
+
+    role: str
+    privilege: int
+    is_allowed: bool
+    kind: Kind
+    object_name: str
+    is_inherited: bool
+    users: int
+    groups: int
+
+
+class AccessOwner(NamedTuple):
+    """An owner of an object or of one above it."""
+
+    kind: Kind
+    name: str
+    object_kind: Kind
+    object_name: str
+    is_inherited: bool
+
+
+class AccessRules(NamedTuple):
+    """The owners and rules that decide on an object, the object's own first; hidden roles are counted only."""
+
+    kind: Kind
+    owners: list[AccessOwner]
+    rules: list[AccessRule]
+    hidden_rules: int
+    following: int | None
+    is_enforced: bool
+
+
+class _Asked(NamedTuple):
+    target: AccessTarget
+    sees_roles: bool
+
+
+async def _ask(ctx: Context, question: AccessQuestion, *, scope: RequestScope) -> _Asked:
+    def read(request_view: RequestView) -> _Asked:
+        request_view.require_in_metalake_use()
+        target = target_of(request_view, question)
+        return _Asked(target, require_asker(request_view, target.chain))
+
+    return await ctx.read(scope, read)
+
+
+async def access_holders(ctx: Context, question: AccessQuestion, *, request: HoldersRequest) -> HoldersPage:
+    """Return users who may take an action on an object, or who have any level of access to it, by name.
+
+    Raises:
+        PermissionDenied: The caller neither manages grants there nor may grant on the object.
+        BadRequest: The action does not apply to the kind, or nobody has access to that kind of object.
+        ServiceUnavailable: The object was moved during each attempt.
+    """
+    for _ in range(ATTEMPTS_MAX):
+        scope = await scope_of_question(ctx, question)
+        asked = await _ask(ctx, question, scope=scope)
+        wanted = _wanted(asked.target.chain[0].kind, request.action)
+        page, roles = await _page(ctx, asked.target, wanted=wanted, request=request)
+        now = await _ask(ctx, question, scope=scope)
+        if now.target.chain != asked.target.chain:
+            continue
+        if now.sees_roles:
+            return page
+        seen = await _visible_roles(ctx, scope, roles=roles)
+        return page._replace(holders=[_without_roles(each, seen) for each in page.holders])
+    raise ServiceUnavailable("The object was moved while its holders were read: try again")
+
+
+def _wanted(kind: Kind, action: Action | None) -> Wanted:
+    if action is not None:
+        require_kind(action, kind)
+        return {action.word: (action,)}
+    levels = dict(levels_of(kind))
+    if not levels:
+        raise BadRequest(f"A {kind.word} has no levels of access: name an action")
+    return levels
+
+
+async def _page(
+    ctx: Context, target: AccessTarget, *, wanted: Wanted, request: HoldersRequest
+) -> tuple[HoldersPage, Mapping[str, int]]:
+    holders: list[AccessHolder] = []
+    roles: dict[str, int] = {}
+    after, looked = request.after, 0
+    following: str | None = None
+    while True:
+        access, users = await ctx.look_up(partial(_step_read, target, wanted=wanted, after=after))
+        roles |= {role.name: role.id for role in access.roles.values()}
+        for user in users:
+            holder = _holder(access, user, wanted=wanted)
+            if holder is not None:
+                holders.append(holder)
+                if len(holders) > request.limit:
+                    break
+        looked += len(users)
+        if len(holders) > request.limit:
+            holders.pop()
+            following = holders[-1].user
+            break
+        if len(users) < USERS_AT_ONCE:
+            break
+        after = users[-1].name
+        if looked >= LOOKED_MAX:
+            following = after
+            break
+        await asyncio.sleep(0)
+    kind = target.chain[0].kind
+    return HoldersPage(kind, tuple(wanted), holders, following, target.is_enforced), roles
+
+
+def _step_read(target: AccessTarget, *, wanted: Wanted, after: str) -> Load[tuple[ObjectAccess, list[UserRow]]]:
+    """Read the facts of an object and the next users who may have access, at one moment."""
+    access = yield from object_access_read(target)
+    privileges = deciding_privileges(
+        (action for actions in wanted.values() for action in actions), target.chain[0].kind
+    )
+    chosen: tuple[set[int], set[int]] | None = None
+    if privileges is not None:
+        roles = {row.role_id for row in access.rows if row.allowed and row.privilege in privileges}
+        chosen = roles, {row.principal_id for row in access.owners.values()}
+    users = UserRange(target.metalake_id, after, USERS_AT_ONCE, chosen)
+    rows = yield from users_read(users, roles=access.roles, groups=access.principals)
+    return access, rows
+
+
+def _holder(access: ObjectAccess, user: UserRow, *, wanted: Wanted) -> AccessHolder | None:
+    reasons = {name: why for name, actions in wanted.items() if (why := access.reasons(user, actions)) is not None}
+    if not reasons:
+        return None
+    restrictions: tuple[tuple[str, Kind, str], ...] = ()
+    if access.target.restrictions:
+        names = dict(zip((link.id for link in access.target.chain), display_names(access.target.chain), strict=True))
+        restrictions = tuple(
+            (each.name, link.kind, names[link.id]) for each, link in access.restrictions_of(access.subject_of(user))
+        )
+    return AccessHolder(user.name, user.is_enabled, reasons, restrictions)
+
+
+async def _visible_roles(ctx: Context, scope: RequestScope, *, roles: Mapping[str, int]) -> frozenset[str]:
+    """Return the names of those roles that the caller may load."""
+
+    def read(request_view: RequestView) -> frozenset[str]:
+        outer = request_view.settled.outer[-1:]
+        links = [ChainLink(role_id, Kind.ROLE, name) for name, role_id in roles.items()]
+        may = for_each(links, lambda link: request_view.decide(Action.ROLE_LOAD, (link, *outer)).allowed)
+        return frozenset(link.name for link, is_visible in zip(links, may, strict=True) if is_visible)
+
+    return await ctx.read(scope, read)
+
+
+def _without_roles(holder: AccessHolder, visible: frozenset[str]) -> AccessHolder:
+    """Return a holder without the names of hidden roles, and of the groups these come through."""
+    reasons = {
+        level: tuple(
+            each if each.role is None or each.role in visible else msgspec.structs.replace(each, role=None, group=None)
+            for each in factors
+        )
+        for level, factors in holder.reasons.items()
+    }
+    return holder._replace(reasons=reasons)
+
+
+async def access_rules(ctx: Context, question: AccessQuestion, *, after: int = 0, limit: int = 100) -> AccessRules:
+    """Return the owners and rules that decide on an object, the object's own first, then those above it.
+
+    Rules come in pages: `after` is the number of rules before the page. Raises as `access_holders`.
+    """
+    for _ in range(ATTEMPTS_MAX):
+        scope = await scope_of_question(ctx, question)
+        asked = await _ask(ctx, question, scope=scope)
+        access = await ctx.look_up(partial(object_access_read, asked.target))
+        now = await _ask(ctx, question, scope=scope)
+        if now.target.chain != asked.target.chain:
+            continue
+        visible: frozenset[str] | None = None
+        if not now.sees_roles:
+            visible = await _visible_roles(ctx, scope, roles={each.name: each.id for each in access.roles.values()})
+        return await _rules(ctx, access, visible=visible, after=after, limit=limit)
+    raise ServiceUnavailable("The object was moved while its rules were read: try again")
+
+
+async def _rules(
+    ctx: Context, access: ObjectAccess, *, visible: frozenset[str] | None, after: int, limit: int
+) -> AccessRules:
+    chain: SecurableChain = access.target.chain
+    place = {link.id: at for at, link in enumerate(chain) if link.id > 0}
+    names = display_names(chain)
+    owners = [
+        AccessOwner(row.kind, row.name, link.kind, names[at], at > 0)
+        for at, link in enumerate(chain)
+        if link.id > 0 and (row := access.owners.get(link.id)) is not None
+    ]
+    shown = [row for row in access.rows if visible is None or row.role in visible]
+    shown.sort(key=lambda row: (place[row.object_id], row.allowed, row.role, row.privilege))
+    page = shown[after : after + limit]
+    counts = await ctx.look_up(partial(holder_counts_read, {row.role_id for row in page}))
+    rules = [
+        AccessRule(
+            row.role, row.privilege, row.allowed, chain[place[row.object_id]].kind, names[place[row.object_id]],
+            place[row.object_id] > 0, counts.get(row.role_id, {}).get(Kind.USER, 0),
+            counts.get(row.role_id, {}).get(Kind.GROUP, 0),
+        )
+        for row in page
+    ]  # fmt: skip
+    following = after + limit if len(shown) > after + limit else None
+    hidden = len(access.rows) - len(shown)
+    return AccessRules(chain[0].kind, owners, rules, hidden, following, access.target.is_enforced)

@@ -1,0 +1,208 @@
+"""Access to one object by many users: the facts that decide, read from the store, and decisions made from them.
+
+May import the rooms below and `identity.explain`. Must not know any wire format. The policy is that of every request;
+only the facts are read for all users at once. Users with the same roles and groups share one decision.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.access.decide import decide, is_allowed
+from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
+from limnos.model.principals import HeldRole, RoleRules, Subject
+from limnos.model.privileges import Privilege
+from limnos.services.identity.explain import chain_to, require_path, scope_of
+from limnos.store.identity.access_facts import owners_read, role_names_read, rules_on_read
+from limnos.view.cache_miss import require_fact
+from limnos.view.keys import restrictions_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from limnos.model.decisions import ChainLink, DecisionFactor, SecurableChain
+    from limnos.model.restrictions import Restriction
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.identity.access_facts import OwnerRow, RuleRow, UserRow
+    from limnos.store.sql import Load
+
+_PRIVILEGES = {int(privilege): privilege for privilege in Privilege}
+
+
+class AccessQuestion(NamedTuple):
+    """The object of a question. `kind` None means the innermost kind of object that exists at the path."""
+
+    metalake: str
+    kind: Kind | None
+    path: tuple[str, ...]
+
+
+class AccessTarget(NamedTuple):
+    """The object as the caller's request view has it. Restrictions are those of its catalog, by object."""
+
+    scope: RequestScope
+    metalake_id: int
+    chain: SecurableChain
+    restrictions: Mapping[int, tuple[Restriction, ...]]
+    admins: frozenset[str]
+    is_enforced: bool
+
+    @property
+    def ids(self) -> frozenset[int]:
+        """The ids of the existing objects of the chain."""
+        return frozenset(link.id for link in self.chain if link.id > 0)
+
+
+async def scope_of_question(ctx: Context, question: AccessQuestion) -> RequestScope:
+    """Return the scope of a question's object. Raises BadRequest for a path that names no object of the kind."""
+    kind = question.kind or (Kind.METALAKE if not question.path else Kind.CATALOG)
+    if question.kind is not None:
+        require_path(question.kind, question.path, question.metalake)
+    return await scope_of(ctx, question.metalake, kind=kind, path=question.path)
+
+
+def target_of(request_view: RequestView, question: AccessQuestion) -> AccessTarget:
+    """Return the object of a question, also if it is missing. Raises PermissionDenied to strangers."""
+    request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
+    kind = question.kind or _kind_at(request_view, question.path)
+    chain = chain_to(request_view, kind, question.path)
+    restrictions: Mapping[int, tuple[Restriction, ...]] = {}
+    if request_view.settled.catalog is not None:
+        restrictions = require_fact(
+            request_view.view, restrictions_key(request_view.zone), zone=request_view.zone
+        ).by_object
+    rules = request_view.rules
+    return AccessTarget(
+        request_view.scope, request_view.metalake.id, chain, restrictions, frozenset(rules.service_admins),
+        rules.access_enabled,
+    )  # fmt: skip
+
+
+def _kind_at(request_view: RequestView, path: tuple[str, ...]) -> Kind:
+    """Return the kind of the object at a path; a table if there is none."""
+    if not path:
+        return Kind.METALAKE
+    if len(path) == 1:
+        return Kind.CATALOG
+    if request_view.settled.catalog is not None:
+        for kind in (*NAMESPACE_OBJECTS, Kind.NAMESPACE):
+            node, _ = request_view.find(path[1:], kind)
+            if node is not None and node.kind is kind:
+                return kind
+    return Kind.TABLE
+
+
+def require_asker(request_view: RequestView, chain: SecurableChain) -> bool:
+    """Check that the caller may ask who has access to an object: who manages grants, or may grant on it.
+
+    Returns whether the caller manages grants there, and so may see all names of roles. Raises PermissionDenied.
+    """
+    kind = chain[0].kind
+    if kind not in Action.EXPLAIN_OTHERS.kinds:
+        raise BadRequest(f"Nobody has access to a {kind.word.replace('_', ' ')} of its own")
+    if request_view.decide(Action.EXPLAIN_OTHERS, chain).allowed:
+        return True
+    if kind in Action.PRIVILEGE_GRANT.kinds and request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed:
+        return False
+    request_view.require(Action.EXPLAIN_OTHERS, chain)
+    return True
+
+
+class ObjectAccess:
+    """Decides for users on one object from stored rows, as `decide` does for a request."""
+
+    def __init__(
+        self, target: AccessTarget, *, rules: Iterable[RuleRow], owners: Iterable[OwnerRow], names: Mapping[int, str]
+    ) -> None:
+        self.target = target
+        self.rows = tuple(rules)
+        self.owners = {row.object_id: row for row in owners}
+        self.roles = roles_of(self.rows)
+        named = principals_named(target.chain, target.restrictions)
+        for role_id, name in names.items():
+            self.roles.setdefault(role_id, RoleRules.of(role_id, name))
+        self.principals = {row.principal_id for row in self.owners.values()} | (named - names.keys())
+        if target.chain[0].kind in (Kind.USER, Kind.GROUP):
+            self.principals.add(target.chain[0].id)
+        self._made: dict[object, tuple[DecisionFactor, ...] | None] = {}
+
+    def owner_of(self, link: ChainLink) -> int | None:
+        """Return the owner of a link's object."""
+        row = self.owners.get(link.id)
+        return None if row is None else row.principal_id
+
+    def subject_of(self, user: UserRow) -> Subject:
+        """Return a user as a subject with those roles and groups that matter to this object."""
+        held = [HeldRole(self.roles[row.role_id], row.group) for row in user.roles if row.role_id in self.roles]
+        return Subject.of(
+            user.id, user.name, groups=[each for each, _ in user.groups], group_names=[name for _, name in user.groups],
+            roles=held, service_admin=user.name in self.target.admins,
+        )  # fmt: skip
+
+    def reasons(self, user: UserRow, actions: tuple[Action, ...]) -> tuple[DecisionFactor, ...] | None:
+        """Return why a user may take one of some actions; None if the user may take none."""
+        key = (self._class_of(user), actions)
+        if key not in self._made:
+            self._made[key] = self._reasons(self.subject_of(user), actions)
+        return self._made[key]
+
+    def _class_of(self, user: UserRow) -> object:
+        own = user.id if user.id in self.principals else 0
+        return (user.roles, user.groups, own, user.name in self.target.admins)
+
+    def _reasons(self, subject: Subject, actions: tuple[Action, ...]) -> tuple[DecisionFactor, ...] | None:
+        chain = self.target.chain
+        for action in actions:
+            if not is_allowed(subject, action, chain, self.owner_of):
+                continue
+            if action in RESTRICTED_ACTIONS and self.restrictions_of(subject):
+                continue
+            return decide(subject, action, chain, self.owner_of).factors
+        return None
+
+    def restrictions_of(self, subject: Subject) -> tuple[tuple[Restriction, ChainLink], ...]:
+        """Return the read restrictions that apply to a subject, each with the object it is set on."""
+        chain, restrictions = self.target.chain, self.target.restrictions
+        if not restrictions:
+            return ()
+        binding = binding_restrictions(subject, chain, by_object=restrictions, owner_of=self.owner_of, active=None)
+        return tuple((each.restriction, chain[each.at]) for each in binding)
+
+
+def principals_named(chain: SecurableChain, restrictions: Mapping[int, tuple[Restriction, ...]]) -> set[int]:
+    """Return the ids of users, groups and roles that the restrictions on a chain name."""
+    return {
+        each
+        for link in chain
+        for restriction in restrictions.get(link.id, ())
+        for each in (*restriction.terms.to, *restriction.terms.unless)
+    }
+
+
+def roles_of(rows: Iterable[RuleRow]) -> dict[int, RoleRules]:
+    """Return roles by id with the rules of some rows."""
+    names: dict[int, str] = {}
+    pairs: dict[tuple[int, bool], list[tuple[Privilege, int]]] = {}
+    for row in rows:
+        names[row.role_id] = row.role
+        pairs.setdefault((row.role_id, row.allowed), []).append((_PRIVILEGES[row.privilege], row.object_id))
+    return {
+        role_id: RoleRules.of(role_id, name, allow=pairs.get((role_id, True), ()), deny=pairs.get((role_id, False), ()))
+        for role_id, name in names.items()
+    }
+
+
+def object_access_read(target: AccessTarget) -> Load[ObjectAccess]:
+    """Read the rules, owners and named roles that decide on an object."""
+    rules = yield from rules_on_read(target.ids)
+    owners = yield from owners_read(target.ids)
+    ids = principals_named(target.chain, target.restrictions)
+    if target.chain[0].kind is Kind.ROLE:
+        ids = ids | {target.chain[0].id}
+    names = (yield from role_names_read(ids)) if ids else {}
+    return ObjectAccess(target, rules=rules, owners=owners, names=names)

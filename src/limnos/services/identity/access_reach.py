@@ -1,0 +1,174 @@
+"""Reach of a user: the objects below an object on which the user has access, counted and listed by path.
+
+May import the rooms below and this package's modules of access. Must not know any wire format. The cost grows with the
+objects below. Objects with the same rules, owner and container share one decision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.access.decide import is_allowed
+from limnos.access.levels import LEVELS
+from limnos.access.restrictions import binding_restrictions
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import CONTAINERS
+from limnos.services.identity.access_changes import decided_levels
+from limnos.services.identity.access_objects import scope_of_question, target_of
+from limnos.services.identity.access_subtrees import SubtreeFacts, object_path
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.model.decisions import SecurableChain
+    from limnos.model.kinds import Kind
+    from limnos.model.principals import Subject
+    from limnos.services.identity.access_objects import AccessQuestion, AccessTarget
+    from limnos.services.identity.access_subtrees import SubtreeObject
+    from limnos.services.request.context import Context
+    from limnos.services.request.request_view import RequestView
+
+PAGE_MAX: Final = 1_000
+DECIDED_AT_ONCE: Final = 500
+"""Objects that are decided about before other requests have their turn."""
+
+
+class ReachedObject(NamedTuple):
+    """An object with its path from the catalog down, the user's levels, and whether rows or columns are restricted."""
+
+    kind: Kind
+    path: tuple[str, ...]
+    levels: tuple[str, ...]
+    is_restricted: bool
+
+
+class ReachRequest(NamedTuple):
+    """A page of at most `limit` objects after the path `after`, for a user, by default the caller."""
+
+    user: str | None = None
+    after: tuple[str, ...] = ()
+    limit: int = 100
+
+
+class Reach(NamedTuple):
+    """What a user may do below an object.
+
+    `counts` are the numbers of objects by level and kind. `hidden` objects are counted, but the caller may not load
+    them. `is_bounded` tells that there are further objects, which were not looked at.
+    """
+
+    user: str
+    counts: Mapping[str, Mapping[Kind, int]]
+    objects: list[ReachedObject]
+    following: tuple[str, ...] | None
+    looked: int
+    hidden: int
+    is_bounded: bool
+    is_enforced: bool
+
+
+class _Asked(NamedTuple):
+    target: AccessTarget
+    user: Subject
+    caller: Subject
+
+
+async def access_reach(ctx: Context, question: AccessQuestion, *, request: ReachRequest) -> Reach:
+    """Return what a user may do with an object and the objects below it.
+
+    Raises:
+        PermissionDenied: It is another user, and the caller does not manage grants there.
+        BadRequest: Nothing lies in that kind of object.
+    """
+    scope = await scope_of_question(ctx, question)
+
+    def read(request_view: RequestView) -> _Asked:
+        request_view.require_in_metalake_use()
+        target = target_of(request_view, question)
+        user = request.user or request_view.user
+        if target.chain[0].kind not in CONTAINERS:
+            raise BadRequest("Name a metalake, a catalog or a namespace: nothing lies below other objects")
+        if user != request_view.user:
+            request_view.require(Action.EXPLAIN_OTHERS, target.chain)
+        return _Asked(target, request_view.subject_of(user), request_view.subject_of(request_view.user))
+
+    asked = await ctx.read(scope, read)
+    facts = SubtreeFacts(with_rules=False)
+    roots = (asked.target.chain,) if asked.target.chain[0].id > 0 else ()
+    await facts.walk(ctx, roots)
+    await ctx.read(scope, read)  # the right to ask holds after the facts were read
+    return await _reach(asked, facts, request=request)
+
+
+async def _reach(asked: _Asked, facts: SubtreeFacts, *, request: ReachRequest) -> Reach:
+    own = SubtreeDecisions(asked.user, facts)
+    caller = own if asked.caller is asked.user else SubtreeDecisions(asked.caller, facts)
+    counts: dict[str, dict[Kind, int]] = {}
+    entries: list[ReachedObject] = []
+    hidden = 0
+    for number, each in enumerate(facts.objects):
+        if number % DECIDED_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        levels, is_restricted = own.levels(each)
+        if not levels:
+            continue
+        kind = each.chain[0].kind
+        for level in levels:
+            by_kind = counts.setdefault(level, {})
+            by_kind[kind] = by_kind.get(kind, 0) + 1
+        if asked.target.is_enforced and not caller.is_loaded(each):
+            hidden += 1
+        else:
+            entries.append(ReachedObject(kind, object_path(each.chain), levels, is_restricted))
+    entries.sort(key=lambda entry: (entry.path, entry.kind))
+    rest = [entry for entry in entries if entry.path > request.after] if request.after else entries
+    page = rest[: request.limit]
+    while len(page) < len(rest) and rest[len(page)].path == page[-1].path:  # objects of two kinds may have one path
+        page.append(rest[len(page)])
+    return Reach(
+        asked.user.user_name, counts, page, page[-1].path if len(page) < len(rest) else None, len(facts.objects), hidden,
+        facts.is_bounded, asked.target.is_enforced,
+    )  # fmt: skip
+
+
+class SubtreeDecisions:
+    """Decisions for one user on the objects of a subtree; objects that do not differ for the user share one."""
+
+    def __init__(self, subject: Subject, facts: SubtreeFacts) -> None:
+        self.subject = subject
+        self.facts = facts
+        self._sets = (*subject.allow_ids.values(), *subject.deny_ids.values())
+        self._touched: frozenset[int] = frozenset().union(*self._sets)
+        self._levels: dict[object, tuple[tuple[str, ...], bool]] = {}
+        self._loaded: dict[object, bool] = {}
+
+    def _class_of(self, each: SubtreeObject) -> object:
+        link, above = each.chain[0], each.chain[1] if len(each.chain) > 1 else each.chain[0]
+        own = tuple([link.id in ids for ids in self._sets]) if link.id in self._touched else ()
+        owner = each.owner_id if each.owner_id in self.subject.principal_ids else None
+        return (above.id, link.kind, own, owner, link.id if link.id in self.facts.restrictions else 0)
+
+    def levels(self, each: SubtreeObject) -> tuple[tuple[str, ...], bool]:
+        """Return the user's levels on an object, and whether a read restriction applies to the user."""
+        key = self._class_of(each)
+        if key not in self._levels:
+            self._levels[key] = self._decided(each.chain)
+        return self._levels[key]
+
+    def is_loaded(self, each: SubtreeObject) -> bool:
+        """Return whether the user may load an object."""
+        key = self._class_of(each)
+        if key not in self._loaded:
+            self._loaded[key] = is_allowed(self.subject, Action.METADATA_LOAD, each.chain, self.facts.owner_of)
+        return self._loaded[key]
+
+    def _decided(self, chain: SecurableChain) -> tuple[tuple[str, ...], bool]:
+        found = decided_levels(self.subject, chain, self.facts)
+        binding = bool(found) and bool(
+            binding_restrictions(
+                self.subject, chain, by_object=self.facts.restrictions, owner_of=self.facts.owner_of, active=None
+            )
+        )
+        return tuple(level for level in LEVELS if level in found), binding

@@ -1,0 +1,123 @@
+"""Objects below an object with the facts that decide about them: owners, rules and read restrictions.
+
+May import the rooms below. Must not know any wire format. Objects are read in parts, and other requests run between
+two parts, so a large subtree is not seen at one moment. `OBJECTS_MAX` bounds the walk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.decisions import ChainLink
+from limnos.model.kinds import CONTAINERS
+from limnos.store.identity.access_facts import children_read, owners_read, restrictions_on_read, rules_on_read
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from limnos.model.decisions import SecurableChain
+    from limnos.model.restrictions import Restriction
+    from limnos.services.request.context import Context
+    from limnos.store.identity.access_facts import RuleRow
+    from limnos.store.sql import Load
+
+OBJECTS_MAX: Final = 100_000
+AT_ONCE: Final = 500
+"""Objects that one read takes."""
+STATEMENTS_MAX: Final = 50
+
+
+class SubtreeObject(NamedTuple):
+    """An object of a subtree: its chain up to the metalake, and its own owner."""
+
+    chain: SecurableChain
+    owner_id: int | None
+
+
+class _Open(NamedTuple):
+    """A container whose children after a name space and name are not read yet."""
+
+    chain: SecurableChain
+    after: tuple[str, str] = ("", "")
+
+
+class SubtreeFacts:
+    """Objects of one or more subtrees, with all facts of these objects and of the objects above them.
+
+    `rules` are read if they are asked for. `is_bounded` tells that the walk ended at `OBJECTS_MAX`.
+    """
+
+    def __init__(self, *, with_rules: bool) -> None:
+        self.with_rules = with_rules
+        self.objects: list[SubtreeObject] = []
+        self.owners: dict[int, int] = {}
+        self.rules: dict[int, list[RuleRow]] = {}
+        self.restrictions: dict[int, tuple[Restriction, ...]] = {}
+        self.is_bounded = False
+
+    def owner_of(self, link: ChainLink) -> int | None:
+        """Return the owner of a link's object."""
+        return self.owners.get(link.id)
+
+    async def walk(self, ctx: Context, roots: Iterable[SecurableChain], *, objects_max: int = OBJECTS_MAX) -> None:
+        """Read the roots themselves, and everything below them."""
+        entry = list(roots)
+        for start in range(0, len(entry), AT_ONCE):
+            part = entry[start : start + AT_ONCE]
+            await ctx.look_up(partial(self._facts_read, {link.id for chain in part for link in chain if link.id > 0}))
+            self.objects += [SubtreeObject(chain, self.owners.get(chain[0].id)) for chain in part]
+            await asyncio.sleep(0)
+        opened = [_Open(chain) for chain in reversed(entry) if _may_hold(chain[0])]
+        while opened:
+            if len(self.objects) >= objects_max:
+                self.is_bounded = True
+                return
+            await ctx.look_up(partial(self._part_read, opened))
+            await asyncio.sleep(0)
+
+    def _facts_read(self, ids: Collection[int]) -> Load[None]:
+        for row in (yield from owners_read(ids)):
+            self.owners[row.object_id] = row.principal_id
+        yield from self._rules_read(ids)
+
+    def _rules_read(self, ids: Collection[int]) -> Load[None]:
+        """Read rules and restrictions of objects that were not read before."""
+        self.restrictions |= yield from restrictions_on_read(ids)
+        if self.with_rules:
+            for each in ids:
+                self.rules.pop(each, None)
+            for row in (yield from rules_on_read(ids)):
+                self.rules.setdefault(row.object_id, []).append(row)
+
+    def _part_read(self, opened: list[_Open]) -> Load[None]:
+        """Read the next children of open containers, about `AT_ONCE` of them."""
+        found: list[SubtreeObject] = []
+        statements = 0
+        while opened and len(found) < AT_ONCE and statements < STATEMENTS_MAX:
+            place = opened.pop()
+            limit = AT_ONCE - len(found)
+            rows = yield from children_read(place.chain[0].id, after=place.after, limit=limit)
+            statements += 1
+            if len(rows) == limit:
+                opened.append(_Open(place.chain, (rows[-1].space, rows[-1].name)))
+            for row in rows:
+                chain = (ChainLink(row.id, row.kind, row.name), *place.chain)
+                found.append(SubtreeObject(chain, row.owner_id))
+                if row.owner_id is not None:
+                    self.owners[row.id] = row.owner_id
+                if _may_hold(chain[0]):
+                    opened.append(_Open(chain))
+        if found:
+            yield from self._rules_read({each.chain[0].id for each in found})
+        self.objects += found
+
+
+def _may_hold(link: ChainLink) -> bool:
+    return link.id > 0 and link.kind in CONTAINERS
+
+
+def object_path(chain: SecurableChain) -> tuple[str, ...]:
+    """Return the path of an object below its metalake, the catalog first; of a metalake, nothing."""
+    return tuple(link.name for link in reversed(chain[:-1]))

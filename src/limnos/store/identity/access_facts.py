@@ -1,0 +1,215 @@
+"""Reads for questions about many users and objects: rules on objects, owners, and users with their roles and groups.
+
+May import `model` and the room's `sql`. Knows no rights. Every read is bounded by its caller. No cache holds these
+rows, because each is needed for one answer.
+"""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.model.kinds import KINDS, Kind
+from limnos.store.identity.restrictions import restriction_of
+from limnos.store.sql import Load, Row, Sql, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from limnos.model.restrictions import Restriction
+
+LISTS: Final = ("ids", "roles", "users", "principals")
+
+
+def _sql(text: str) -> Sql:
+    """Build a statement in which `{ids}`, `{roles}`, `{users}` and `{principals}` are JSON lists of numbers."""
+    return Sql(
+        text.format(
+            **{
+                name: f"SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:{name} AS json)) v"
+                for name in LISTS
+            }
+        ),
+        on_sqlite=text.format(**{name: f"SELECT value FROM json_each(:{name})" for name in LISTS}),
+    )
+
+
+RULES_ON = _sql(
+    "SELECT g.object_id, g.role_id, r.name, g.privilege, g.allowed FROM access_grant g"
+    " JOIN role r ON r.id = g.role_id AND r.deleted = 0 WHERE g.object_id IN ({ids})"
+    " ORDER BY g.object_id, g.role_id, g.privilege"
+)
+OWNERS = _sql(
+    "SELECT o.object_id, p.id, p.kind, p.name FROM owner o JOIN principal p ON p.id = o.principal_id AND p.deleted = 0"
+    " WHERE o.object_id IN ({ids})"
+)
+ROLE_NAMES = _sql("SELECT id, name FROM role WHERE id IN ({ids}) AND deleted = 0")
+_USER = f"SELECT u.id, u.name, u.enabled FROM principal u WHERE u.metalake_id = :metalake AND u.kind = {int(Kind.USER)}"
+_AFTER = " AND u.deleted = 0 AND u.name > :after"
+_ORDER = " ORDER BY u.name LIMIT :limit"
+EVERYBODY = Sql(f"{_USER}{_AFTER}{_ORDER}")
+HOLDING = _sql(
+    f"{_USER}{_AFTER} AND u.id IN ("
+    "SELECT m.principal_id FROM role_member m WHERE m.role_id IN ({roles})"
+    " UNION SELECT x.user_id FROM role_member m JOIN group_member x ON x.group_id = m.principal_id"
+    " WHERE m.role_id IN ({roles})"
+    " UNION {principals}"
+    " UNION SELECT x.user_id FROM group_member x WHERE x.group_id IN ({principals}))" + _ORDER
+)
+HELD = _sql(
+    "SELECT m.principal_id, m.role_id, 0, '' FROM role_member m WHERE m.principal_id IN ({users})"
+    " AND m.role_id IN ({roles})"
+    " UNION ALL SELECT x.user_id, m.role_id, g.id, g.name FROM group_member x"
+    " JOIN principal g ON g.id = x.group_id AND g.deleted = 0 JOIN role_member m ON m.principal_id = g.id"
+    " WHERE x.user_id IN ({users}) AND m.role_id IN ({roles}) ORDER BY 1, 3, 2"
+)
+MEMBERSHIPS = _sql(
+    "SELECT x.user_id, g.id, g.name FROM group_member x JOIN principal g ON g.id = x.group_id AND g.deleted = 0"
+    " WHERE x.user_id IN ({users}) AND x.group_id IN ({principals}) ORDER BY 1, 2"
+)
+RESTRICTIONS_ON = _sql(
+    "SELECT object_id, name, terms, set_by, set_at FROM restriction WHERE object_id IN ({ids}) ORDER BY object_id, name"
+)
+HOLDERS_COUNT = _sql(
+    "SELECT m.role_id, p.kind, count(*) FROM role_member m JOIN principal p ON p.id = m.principal_id AND p.deleted = 0"
+    " WHERE m.role_id IN ({roles}) GROUP BY m.role_id, p.kind"
+)
+CHILDREN = Sql(
+    "SELECT n.id, n.kind, n.name_space, n.name, o.principal_id FROM node n LEFT JOIN owner o ON o.object_id = n.id"
+    " WHERE n.parent_id = :parent AND n.deleted = 0 AND (n.name_space, n.name) > (:space, :name)"
+    " ORDER BY n.name_space, n.name LIMIT :limit"
+)
+
+
+class RuleRow(NamedTuple):
+    """A rule of a role on an object."""
+
+    object_id: int
+    role_id: int
+    role: str
+    privilege: int
+    allowed: bool
+
+
+class OwnerRow(NamedTuple):
+    """The owner of an object: a user or a group."""
+
+    object_id: int
+    principal_id: int
+    kind: Kind
+    name: str
+
+
+class HeldRoleRow(NamedTuple):
+    """A role of a user. `group` is the group it comes through, None if it is held directly."""
+
+    role_id: int
+    group: str | None
+
+
+class UserRow(NamedTuple):
+    """A user with those roles and groups that were asked for."""
+
+    id: int
+    name: str
+    is_enabled: bool
+    roles: tuple[HeldRoleRow, ...] = ()
+    groups: tuple[tuple[int, str], ...] = ()
+
+
+class UserRange(NamedTuple):
+    """Users of a metalake by name after `after`.
+
+    `roles` and `principals` choose users who hold one of the roles, or who are or are in one of the principals; None
+    chooses all users.
+    """
+
+    metalake_id: int
+    after: str
+    limit: int
+    chosen: tuple[Collection[int], Collection[int]] | None
+
+
+class ChildRow(NamedTuple):
+    """A live child of a container; `space` is the stored name space of its kind."""
+
+    id: int
+    kind: Kind
+    space: str
+    name: str
+    owner_id: int | None
+
+
+def _ids(ids: Iterable[int]) -> str:
+    return dumps(sorted(ids))
+
+
+def rules_on_read(object_ids: Collection[int]) -> Load[list[RuleRow]]:
+    """Read all rules on some objects, by object and role."""
+    rows = yield RULES_ON, {"ids": _ids(object_ids)}
+    return [RuleRow(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+
+
+def owners_read(object_ids: Collection[int]) -> Load[list[OwnerRow]]:
+    """Read the owners of some objects."""
+    rows = yield OWNERS, {"ids": _ids(object_ids)}
+    return [OwnerRow(row[0], row[1], KINDS[row[2]], row[3]) for row in rows]
+
+
+def role_names_read(role_ids: Collection[int]) -> Load[dict[int, str]]:
+    """Read the names of those of some ids that are roles."""
+    rows = yield ROLE_NAMES, {"ids": _ids(role_ids)}
+    return {row[0]: row[1] for row in rows}
+
+
+def users_read(users: UserRange, *, roles: Collection[int], groups: Collection[int]) -> Load[list[UserRow]]:
+    """Read users by name, each with those of `roles` they hold and those of `groups` they are in."""
+    params: dict[str, Value] = {"metalake": users.metalake_id, "after": users.after, "limit": users.limit}
+    if users.chosen is None:
+        rows = yield EVERYBODY, params
+    else:
+        params |= {"roles": _ids(users.chosen[0]), "principals": _ids(users.chosen[1])}
+        rows = yield HOLDING, params
+    return (yield from _with_roles(rows, roles=roles, groups=groups))
+
+
+def _with_roles(rows: list[Row], *, roles: Collection[int], groups: Collection[int]) -> Load[list[UserRow]]:
+    if not rows:
+        return []
+    users = _ids(row[0] for row in rows)
+    held: dict[int, list[HeldRoleRow]] = {}
+    member: dict[int, list[tuple[int, str]]] = {}
+    if roles:
+        for user_id, role_id, group_id, group in (yield HELD, {"users": users, "roles": _ids(roles)}):
+            held.setdefault(user_id, []).append(HeldRoleRow(role_id, group if group_id else None))
+    if groups:
+        for user_id, group_id, group in (yield MEMBERSHIPS, {"users": users, "principals": _ids(groups)}):
+            member.setdefault(user_id, []).append((group_id, group))
+    return [
+        UserRow(row[0], row[1], bool(row[2]), tuple(held.get(row[0], ())), tuple(member.get(row[0], ())))
+        for row in rows
+    ]
+
+
+def restrictions_on_read(object_ids: Collection[int]) -> Load[dict[int, tuple[Restriction, ...]]]:
+    """Read the read restrictions set on some objects."""
+    rows = yield RESTRICTIONS_ON, {"ids": _ids(object_ids)}
+    restrictions: dict[int, tuple[Restriction, ...]] = {}
+    for row in rows:
+        restrictions[row[0]] = (*restrictions.get(row[0], ()), restriction_of(row))
+    return restrictions
+
+
+def holder_counts_read(role_ids: Collection[int]) -> Load[dict[int, dict[Kind, int]]]:
+    """Read how many users, and how many groups, hold each of some roles directly."""
+    rows = yield HOLDERS_COUNT, {"roles": _ids(role_ids)}
+    counts: dict[int, dict[Kind, int]] = {}
+    for role_id, kind, count in rows:
+        counts.setdefault(role_id, {})[KINDS[kind]] = count
+    return counts
+
+
+def children_read(parent_id: int, *, after: tuple[str, str], limit: int) -> Load[list[ChildRow]]:
+    """Read the live children of a container after a name space and name, in the order of these."""
+    rows = yield CHILDREN, {"parent": parent_id, "space": after[0], "name": after[1], "limit": limit}
+    return [ChildRow(row[0], KINDS[row[1]], row[2], row[3], row[4]) for row in rows]

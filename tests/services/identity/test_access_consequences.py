@@ -1,0 +1,154 @@
+"""Consequences of changes of rights: the numbers are those that the change then has, and nothing is written."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from limnos.access.levels import levels_of
+from limnos.model.errors import NotFound, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.model.privileges import BINDS, GrantCondition, Privilege
+from limnos.services.identity.access_consequences import (
+    Consequence,
+    ConsequenceLine,
+    RolesQuestion,
+    RulesQuestion,
+    roles_consequence,
+    rules_consequence,
+)
+from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
+from tests.inprocess import ADMIN, LAKE
+from tests.services.conftest import ServiceDesk
+from tests.services.identity.drawn_rights import PEOPLE, draw_rights, fits_tables, may_any
+from tests.services.identity.test_access_reach import TREE
+
+States = set[tuple[str, str, Kind, tuple[str, ...]]]
+
+
+@pytest.fixture(autouse=True)
+def furnished(desk: ServiceDesk) -> None:
+    """A tree of namespaces and tables."""
+    for kind, path in TREE[1:]:
+        if kind is Kind.NAMESPACE:
+            desk.namespace(*path[1:])
+        else:
+            desk.table(*path[1:])
+
+
+def rules_question(role: str, kind: Kind, name: str, *privileges: Privilege, grants: bool = True) -> RulesQuestion:
+    """The question what a grant to a role changes."""
+    wish = PrivilegeRequest(kind, name, tuple((each, GrantCondition.ALLOW) for each in privileges))
+    return RulesQuestion(LAKE, role, wish, grants)
+
+
+def test_a_grant_tells_who_gains_what(desk: ServiceDesk) -> None:
+    """SELECT_TABLE on a namespace, to the role of a user of that namespace: reading of its three tables."""
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
+
+    question = rules_question("of ana", Kind.NAMESPACE, "main.a", Privilege.SELECT_TABLE)
+    found = desk.run(rules_consequence(desk.ctx(), question))
+
+    assert found.lines == (ConsequenceLine("read", Kind.TABLE, gains=True, users=1, objects=3),)
+    assert (found.users, found.gaining, found.losing, found.objects, found.is_bounded) == (1, 1, 0, 5, False)
+
+
+def test_a_grant_without_the_use_of_the_catalog_changes_nothing(desk: ServiceDesk) -> None:
+    """A privilege that cannot be used yet has no consequence, which the numbers show before it is granted."""
+    desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
+
+    question = rules_question("of ana", Kind.NAMESPACE, "main.a", Privilege.SELECT_TABLE)
+
+    assert desk.run(rules_consequence(desk.ctx(), question)).lines == ()
+
+
+def test_only_who_may_change_may_ask(desk: ServiceDesk) -> None:
+    """Readers of a table may neither grant on it nor ask what a grant would do; nor may role holders assign roles."""
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
+    for user in ("ana", "nobody"):
+        with pytest.raises(PermissionDenied):
+            desk.run(
+                rules_consequence(
+                    desk.ctx(user), rules_question("of ana", Kind.TABLE, "main.a.t", Privilege.MODIFY_TABLE)
+                )
+            )
+        with pytest.raises(PermissionDenied):
+            desk.run(roles_consequence(desk.ctx(user), RolesQuestion(LAKE, Kind.USER, "bob", ("of ana",), gives=True)))
+    with pytest.raises(NotFound):
+        desk.run(roles_consequence(desk.ctx(), RolesQuestion(LAKE, Kind.USER, "gone", ("of ana",), gives=True)))
+
+
+def test_asking_writes_nothing(desk: ServiceDesk) -> None:
+    """No clock moves when a consequence is asked for."""
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    before = desk.rows("SELECT zone, revision FROM clock ORDER BY zone")
+
+    desk.run(rules_consequence(desk.ctx(), rules_question("of ana", Kind.CATALOG, "main", Privilege.USE_SCHEMA)))
+    desk.run(roles_consequence(desk.ctx(), RolesQuestion(LAKE, Kind.USER, "bob", ("of ana",), gives=True)))
+
+    assert desk.rows("SELECT zone, revision FROM clock ORDER BY zone") == before
+
+
+def _states(desk: ServiceDesk) -> States:
+    """Every user's levels on every object, by each user's own decisions."""
+    return {
+        (user, level, kind, path)
+        for user in (ADMIN, *PEOPLE)
+        for kind, path in TREE
+        for level, actions in levels_of(kind).items()
+        if may_any(desk, user, actions, kind, path)
+    }
+
+
+def _expected(before: States, after: States) -> set[ConsequenceLine]:
+    lines = set()
+    for gains, part in ((True, after - before), (False, before - after)):
+        for level, kind in {(level, kind) for _, level, kind, _ in part}:
+            met = [each for each in part if each[1:3] == (level, kind)]
+            users, objects = len({each[0] for each in met}), len({each[3] for each in met})
+            lines.add(ConsequenceLine(level, kind, gains, users, objects))
+    return lines
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_numbers_are_those_of_the_change(desk: ServiceDesk, seed: int) -> None:
+    """Over drawn rights, the numbers asked for before drawn changes equal the differences that the changes make."""
+    drawn = random.Random(seed)
+    draw_rights(desk, drawn)
+    before = _states(desk)
+    for number in range(4):
+        found = _drawn_change(desk, drawn, assigns=number % 2 == 1)
+        after = _states(desk)
+        in_tree = {line for line in found.lines if line.kind is not Kind.METALAKE}
+
+        assert in_tree == _expected(before, after)
+        assert not found.is_bounded
+        before = after
+
+
+def _drawn_change(desk: ServiceDesk, drawn: random.Random, *, assigns: bool) -> Consequence:
+    """Ask for the consequence of a drawn change, and make the change."""
+    role, does = f"r{drawn.randrange(5)}", drawn.random() < 0.7
+    if assigns:
+        kind, name = drawn.choice([(Kind.USER, drawn.choice(PEOPLE)), (Kind.GROUP, "north")])
+        found = desk.run(roles_consequence(desk.ctx(), RolesQuestion(LAKE, kind, name, (role,), does)))
+        desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=kind, name=name, roles=(role,), gives=does))
+        return found
+    kind, name = drawn.choice([(Kind.CATALOG, "main"), (Kind.NAMESPACE, "main.a"), (Kind.TABLE, "main.a.t")])
+    standing = {
+        row[0]
+        for row in desk.rows(
+            "SELECT g.privilege FROM access_grant g JOIN role r ON r.id = g.role_id JOIN node n ON n.id = g.object_id"
+            " WHERE r.name = ? AND n.name = ? AND g.allowed = 0", role, name.rpartition(".")[2],
+        )
+    }  # fmt: skip
+    fitting = [each for each in Privilege if kind in BINDS[each] and fits_tables(each) and int(each) not in standing]
+    chosen = drawn.sample(fitting, 3)
+    question = RulesQuestion(
+        LAKE, role, PrivilegeRequest(kind, name, tuple((each, GrantCondition.ALLOW) for each in chosen)), does
+    )
+    found = desk.run(rules_consequence(desk.ctx(), question))
+    desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role=role, wish=question.wish, grants_them=does))
+    return found

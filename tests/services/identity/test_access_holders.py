@@ -1,0 +1,180 @@
+"""Holders of access: exactly the users whose requests would be allowed, with reasons, page by page, to who may ask."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from limnos.access.actions import Action
+from limnos.access.levels import LEVELS, levels_of
+from limnos.model.errors import BadRequest, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.services.identity import access_holders
+from limnos.services.identity.access_holders import AccessRules, HoldersPage, HoldersRequest
+from limnos.services.identity.access_objects import AccessQuestion
+from limnos.services.identity.owners import owner_set
+from tests.inprocess import ADMIN, LAKE
+from tests.services.conftest import ServiceDesk
+from tests.services.identity.drawn_rights import PEOPLE, draw_rights, may_any
+
+TABLE = ("main", "a", "t")
+
+
+def holders(
+    desk: ServiceDesk, path: tuple[str, ...] = TABLE, *, asks: str = ADMIN, kind: Kind | None = None,
+    action: Action | None = None, after: str = "", limit: int = 100,
+) -> HoldersPage:  # fmt: skip
+    """Ask for holders of access."""
+    request = HoldersRequest(action, after, limit)
+    question = AccessQuestion(LAKE, kind, path)
+    return desk.run(access_holders.access_holders(desk.ctx(asks), question, request=request))
+
+
+def rules(desk: ServiceDesk, path: tuple[str, ...] = TABLE, *, asks: str = ADMIN, after: int = 0) -> AccessRules:
+    """Ask for the rules that decide on an object."""
+    return desk.run(access_holders.access_rules(desk.ctx(asks), AccessQuestion(LAKE, None, path), after=after, limit=2))
+
+
+def give_reading(desk: ServiceDesk, user: str) -> None:
+    """Let a user read the table."""
+    desk.allow(user, Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    desk.allow(user, Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
+    desk.allow(user, Kind.TABLE, "main.a.t", Privilege.SELECT_TABLE)
+
+
+@pytest.fixture(autouse=True)
+def furnished(desk: ServiceDesk) -> None:
+    """A table."""
+    desk.namespace("a")
+    desk.table("a", "t")
+
+
+def test_a_holder_comes_with_the_grant_that_decides(desk: ServiceDesk) -> None:
+    """A reader's reasons are the ones of the explanation: privileges, objects and roles."""
+    give_reading(desk, "ana")
+
+    found = {each.user: each for each in holders(desk).holders}
+
+    assert set(found) == {"admin", "ana"}
+    assert set(found["ana"].reasons) == {"read"}
+    factors = {(each.privilege, each.object_name, each.role) for each in found["ana"].reasons["read"]}
+    assert factors == {
+        ("USE_CATALOG", "main", "of ana"), ("USE_SCHEMA", "main.a", "of ana"), ("SELECT_TABLE", "main.a.t", "of ana"),
+    }  # fmt: skip
+    assert {each.kind for each in found["admin"].reasons["drop"]} == {"owner"}
+
+
+def test_using_a_namespace_is_no_access_to_its_tables(desk: ServiceDesk) -> None:
+    """Users who may only use catalog and namespace hold these, and not the table."""
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA)
+
+    assert [each.user for each in holders(desk).holders] == ["admin"]
+    assert [each.user for each in holders(desk, TABLE[:2]).holders] == ["admin", "ana"]
+
+
+def test_pages_continue_by_name(desk: ServiceDesk) -> None:
+    """Pages hold each user once, whatever their size, and end."""
+    desk.users(*PEOPLE[2:])
+    for user in PEOPLE:
+        give_reading(desk, user)
+
+    seen: list[str] = []
+    after: str | None = ""
+    while after is not None:
+        page = holders(desk, after=after, limit=2)
+        assert 1 <= len(page.holders) <= 2
+        seen += [each.user for each in page.holders]
+        after = page.following
+
+    assert seen == ["admin", *PEOPLE]
+
+
+def test_one_action_may_be_asked_about(desk: ServiceDesk) -> None:
+    """With an action only its holders are listed, by that action's word."""
+    give_reading(desk, "ana")
+
+    page = holders(desk, action=Action.TABLE_DROP)
+
+    assert page.asked == ("table_drop",)
+    assert [each.user for each in page.holders] == ["admin"]
+    with pytest.raises(BadRequest, match="done to"):
+        holders(desk, action=Action.VIEW_DROP)
+
+
+def test_strangers_and_readers_may_not_ask(desk: ServiceDesk) -> None:
+    """Reading is not enough to learn who else reads; the table's owner and grant managers may ask."""
+    give_reading(desk, "ana")
+    for ask in (holders, rules):
+        with pytest.raises(PermissionDenied):
+            ask(desk, asks="ana")
+        with pytest.raises(PermissionDenied):
+            ask(desk, asks="nobody")
+
+    desk.allow("bob", Kind.CATALOG, "main", Privilege.MANAGE_GRANTS)
+
+    assert [each.user for each in holders(desk, asks="bob").holders] == ["admin", "ana"]
+    assert rules(desk, asks="bob").rules
+
+
+def test_owners_see_no_names_of_roles_that_they_may_not_load(desk: ServiceDesk) -> None:
+    """The owner of a table learns who reads it, but roles that the owner may not load have no name."""
+    give_reading(desk, "ana")
+    give_reading(desk, "bob")
+    desk.run(
+        owner_set(desk.ctx(), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.t", owner_kind=Kind.USER, owner="bob")
+    )
+
+    found = {each.user: each for each in holders(desk, asks="bob").holders}
+    shown = rules(desk, asks="bob")
+
+    assert {each.role for each in found["ana"].reasons["read"]} == {None}
+    assert "of bob" in {each.role for each in found["bob"].reasons["read"]}
+    assert {each.role for each in shown.rules} == {"of bob"}
+    assert shown.hidden_rules == 3
+
+
+def test_rules_tell_where_they_stand(desk: ServiceDesk) -> None:
+    """The object's own rules come first, then inherited ones, with the number of holders; owners of all levels."""
+    give_reading(desk, "ana")
+
+    first = rules(desk)
+    second = rules(desk, after=first.following or 0)
+
+    assert [(each.object_name, each.is_inherited, each.users, each.groups) for each in (*first.rules, *second.rules)] == [
+        ("main.a.t", False, 1, 0), ("main.a", True, 1, 0), ("main", True, 1, 0),
+    ]  # fmt: skip
+    assert second.following is None
+    assert [(each.name, each.object_kind, each.is_inherited) for each in first.owners] == [
+        ("admin", Kind.TABLE, False), ("admin", Kind.NAMESPACE, True), ("admin", Kind.CATALOG, True), ("admin", Kind.METALAKE, True),
+    ]  # fmt: skip
+
+
+def test_a_missing_object_is_asked_about_as_one_without_grants(desk: ServiceDesk) -> None:
+    """Of a table that does not exist, the holders are those of the namespace's rights."""
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
+
+    assert [each.user for each in holders(desk, ("main", "a", "gone"), kind=Kind.TABLE).holders] == ["admin", "ana"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_holders_are_exactly_the_users_whose_requests_are_allowed(desk: ServiceDesk, seed: int) -> None:
+    """Over drawn lakes, holders of each level and of drawn actions equal what each user's own decision says."""
+    drawn = random.Random(seed)
+    draw_rights(desk, drawn)
+    everybody = [ADMIN, *PEOPLE]
+
+    for kind, path in ((Kind.CATALOG, TABLE[:1]), (Kind.NAMESPACE, TABLE[:2]), (Kind.TABLE, TABLE)):
+        page = holders(desk, path, kind=kind)
+        found = {(each.user, level) for each in page.holders for level in each.reasons}
+        assert found == {
+            (user, level)
+            for level in LEVELS
+            for user in everybody
+            if may_any(desk, user, levels_of(kind).get(level, ()), kind, path)
+        }
+        for action in drawn.sample([each for each in Action if kind in each.kinds], 8):
+            one = {each.user for each in holders(desk, path, kind=kind, action=action).holders}
+            assert one == {user for user in everybody if may_any(desk, user, (action,), kind, path)}, action

@@ -1,0 +1,109 @@
+"""Reach of a user: what the user may do below an object, counted and listed, to the user and to grant managers."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from limnos.access.levels import levels_of
+from limnos.model.errors import BadRequest, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.services.identity.access_objects import AccessQuestion
+from limnos.services.identity.access_reach import Reach, ReachRequest, access_reach
+from tests.inprocess import ADMIN, LAKE
+from tests.services.conftest import ServiceDesk
+from tests.services.identity.drawn_rights import PEOPLE, draw_rights, may_any
+
+TREE = (
+    (Kind.CATALOG, ("main",)), (Kind.NAMESPACE, ("main", "a")), (Kind.TABLE, ("main", "a", "t")),
+    (Kind.TABLE, ("main", "a", "u")), (Kind.NAMESPACE, ("main", "a", "deep")), (Kind.TABLE, ("main", "a", "deep", "v")),
+    (Kind.NAMESPACE, ("main", "b")), (Kind.TABLE, ("main", "b", "w")),
+)  # fmt: skip
+
+
+def reach(
+    desk: ServiceDesk, path: tuple[str, ...] = ("main",), *, asks: str = ADMIN, user: str | None = None,
+    after: tuple[str, ...] = (), limit: int = 100, kind: Kind | None = None,
+) -> Reach:  # fmt: skip
+    """Ask for the reach of a user."""
+    request = ReachRequest(user, after, limit)
+    return desk.run(access_reach(desk.ctx(asks), AccessQuestion(LAKE, kind, path), request=request))
+
+
+@pytest.fixture(autouse=True)
+def furnished(desk: ServiceDesk) -> None:
+    """A tree of namespaces and tables."""
+    for kind, path in TREE[1:]:
+        if kind is Kind.NAMESPACE:
+            desk.namespace(*path[1:])
+        else:
+            desk.table(*path[1:])
+
+
+def test_counts_and_list_tell_what_a_reader_reaches(desk: ServiceDesk) -> None:
+    """A reader of one namespace reaches its tables and those of namespaces in it, and nothing beside it."""
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
+    desk.allow("ana", Kind.NAMESPACE, "main.a", Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
+
+    found = reach(desk, asks="ana")
+
+    assert found.counts == {"read": {Kind.CATALOG: 1, Kind.NAMESPACE: 2, Kind.TABLE: 3}}
+    assert [".".join(each.path) for each in found.objects] == [
+        "main", "main.a", "main.a.deep", "main.a.deep.v", "main.a.t", "main.a.u",
+    ]  # fmt: skip
+    assert (found.looked, found.hidden, found.is_bounded) == (8, 0, False)
+    assert reach(desk, user="ana").counts == found.counts
+
+
+def test_pages_continue_by_path(desk: ServiceDesk) -> None:
+    """Every page begins after the path at which the one before ended."""
+    seen = []
+    after: tuple[str, ...] | None = ()
+    while after is not None:
+        page = reach(desk, after=after, limit=3)
+        seen += [each.path for each in page.objects]
+        after = page.following
+
+    assert sorted(seen) == sorted(path for _, path in TREE)
+
+
+def test_others_reach_is_for_grant_managers(desk: ServiceDesk) -> None:
+    """Another user's reach takes the right to manage grants there; objects that the asker may not load have no name."""
+    desk.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
+    with pytest.raises(PermissionDenied):
+        reach(desk, asks="ana", user="bob")
+    with pytest.raises(PermissionDenied):
+        reach(desk, asks="nobody")
+
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.MANAGE_GRANTS, Privilege.USE_CATALOG)
+    found = reach(desk, asks="ana", user="bob")
+
+    assert found.counts["read"][Kind.TABLE] == 4
+    assert [each.path for each in found.objects] == [("main",)]
+    assert found.hidden == 7
+
+
+def test_nothing_lies_below_a_table(desk: ServiceDesk) -> None:
+    """The reach below a table, or below nothing, is refused or empty."""
+    with pytest.raises(BadRequest, match="below"):
+        reach(desk, ("main", "a", "t"))
+    assert reach(desk, ("main", "gone"), kind=Kind.NAMESPACE).objects == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_reach_equals_each_objects_own_decision(desk: ServiceDesk, seed: int) -> None:
+    """Over drawn rights, an object is reached at a level exactly if the user's own decision on it allows that."""
+    drawn = random.Random(seed)
+    draw_rights(desk, drawn)
+
+    for user in drawn.sample(PEOPLE, 3):
+        found = {(each.path, level) for each in reach(desk, user=user).objects for level in each.levels}
+        expected = {
+            (path, level)
+            for kind, path in TREE
+            for level, actions in levels_of(kind).items()
+            if may_any(desk, user, actions, kind, path)
+        }
+        assert found == expected
