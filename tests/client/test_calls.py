@@ -9,6 +9,7 @@ import pytest
 from limnos.client import ArgumentError, Client, DeniedError, NotFoundError
 from limnos.client.values import MoveResult, Privilege
 from limnos.names import InvalidName
+from tests.client.access_calls import ACCESS_CALLS
 from tests.client.fake import FakeServer
 from tests.client.label_calls import LABELS
 
@@ -416,6 +417,7 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         {"id": "j-1", "template": "load", "state": "failed", "user": "ana", "stdout": "hello"},
     ),
     *LABELS,
+    *ACCESS_CALLS,
     (
         "tag-owner",
         lambda c: c.owners.get("red", kind="tag"),
@@ -600,73 +602,6 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         f"{OWN}/metalakes/lake/access/explain",
         {"action": "catalog_create", "path": []},
         {"decision": {"allowed": False}, "suggestions": ["ask"]},
-    ),
-    (
-        "access-holders",
-        lambda c: c.access.holders("main.a.t", action="table_load", after="ana", limit=2),
-        "GET",
-        f"{OWN}/metalakes/lake/access/holders?path=main.a.t&action=table_load&after=ana&limit=2",
-        None,
-        {
-            "kind": "table",
-            "asked": ["table_load"],
-            "holders": [
-                {
-                    "user": "ben",
-                    "may": {"table_load": [{"kind": "allow", "privilege": "SELECT_TABLE", "role": "r"}]},
-                    "restrictions": [{"name": "eu", "object": {"kind": "table", "name": "main.a.t"}}],
-                }
-            ],
-        },
-    ),
-    (
-        "access-rules",
-        lambda c: c.access.rules("main", limit=5),
-        "GET",
-        f"{OWN}/metalakes/lake/access/rules?path=main&after=0&limit=5",
-        None,
-        {
-            "kind": "catalog",
-            "owners": [{"kind": "user", "name": "ana", "object": {"kind": "catalog", "name": "main"}}],
-            "rules": [
-                {
-                    "role": "r",
-                    "privilege": "USE_CATALOG",
-                    "condition": "allow",
-                    "object": {"kind": "catalog", "name": "main"},
-                }
-            ],
-        },
-    ),
-    (
-        "access-reach",
-        lambda c: c.access.reach("main.a", user="ben"),
-        "GET",
-        f"{OWN}/metalakes/lake/access/reach?path=main.a&user=ben&limit=100",
-        None,
-        {"user": "ben", "counts": {"read": {"table": 2}}, "objects": [{"kind": "table", "path": ["main", "a", "t"]}]},
-    ),
-    (
-        "what-if-granted",
-        lambda c: c.access.what_if_granted("r", ["select_table"], "main.a.t", kind="table", grants=False),
-        "POST",
-        f"{OWN}/metalakes/lake/access/what-if",
-        {
-            "change": "revoke",
-            "role": "r",
-            "kind": "table",
-            "path": ["main", "a", "t"],
-            "privileges": [{"name": "select_table", "condition": "allow"}],
-        },
-        {"users": 1, "lines": [{"level": "read", "kind": "table", "gains": False, "users": 1, "objects": 1}]},
-    ),
-    (
-        "what-if-assigned",
-        lambda c: c.access.what_if_assigned(["r"], group="g"),
-        "POST",
-        f"{OWN}/metalakes/lake/access/what-if",
-        {"change": "assign", "roles": ["r"], "group": "g"},
-        {"users": 3},
     ),
     ("version", lambda c: c.server.version(), "GET", "/api/version", None, {"version": {"version": "1.3.1"}}),
     ("configs", lambda c: c.server.configs(), "GET", "/configs", None, {"k": "v"}),

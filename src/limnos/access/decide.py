@@ -44,7 +44,7 @@ def decide(
     return _decision(case, action, _gaps(rule, case) + _holdings(rule, case), revision, allowed=False)
 
 
-def is_allowed(subject: Subject, action: Action, chain: SecurableChain, owner_of: OwnerOf) -> bool:
+def is_allowed(subject: Subject, action: Action, *, chain: SecurableChain, owner_of: OwnerOf) -> bool:
     """Return what `decide` would decide, without the reasons: for questions about many users and objects."""
     if not subject.member and action not in SERVER_ACTIONS:
         return False

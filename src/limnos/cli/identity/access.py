@@ -1,6 +1,7 @@
 """`access explain | holders | reach`: why an action is allowed or refused, who holds access, what a user reaches.
 
-May import `client`, this room and the words of `access`. The server returns the reasons; this module formats them.
+May import `client`, `names`, this room and the words of `access`. The server returns the reasons; this module formats
+them.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ def _carry_out(wish: _GrantCommand, common: CommonFlags) -> None:
             if wish.is_question:
                 path = () if wish.on_metalake else target
                 consequence = client.access.what_if_granted(
-                    wish.holder or "", privileges, path, kind=kind, grants=wish.verb == "grant",
+                    wish.holder or "", privileges, path=path, kind=kind, grants=wish.verb == "grant",
                     condition="deny" if wish.deny else "allow",
                 )  # fmt: skip
                 show_consequence(consequence, shape=common.shape)

@@ -178,7 +178,7 @@ class Access(Resource[S]):
 
     @verb
     def what_if_granted(
-        self, role: str, privileges: Sequence[str], path: str | Sequence[str] = (), *, kind: str, grants: bool = True,
+        self, role: str, privileges: Sequence[str], *, path: str | Sequence[str] = (), kind: str, grants: bool = True,
         condition: str = "allow",
     ) -> Flow[AccessConsequence]:  # fmt: skip
         """Return what granting privileges on an object to a role, or revoking them, would do. It changes nothing."""

@@ -44,9 +44,9 @@ class UserClass(NamedTuple):
         """Return a subject with the roles before or after the change, and their rules on one chain."""
         roles = self.after if is_after else self.before
         rows = [row for link in chain for row in rules.get(link.id, ()) if row.role_id in roles]
-        found = roles_of(rows)
-        held = [HeldRole(found.get(each) or RoleRules.of(each, ""), None) for each in roles]
-        return Subject.of(self.user.id, self.user.name, groups=[each for each, _ in self.user.groups], roles=held)
+        by_id = roles_of(rows)
+        held_roles = [HeldRole(by_id.get(each) or RoleRules.of(each, ""), None) for each in roles]
+        return Subject.of(self.user.id, self.user.name, groups=[each for each, _ in self.user.groups], roles=held_roles)
 
 
 class AffectedUsers:
@@ -76,22 +76,22 @@ class AffectedUsers:
 
     def classes(self) -> list[UserClass]:
         """Return the classes of the users."""
-        found: dict[object, UserClass] = {}
+        by_key: dict[object, UserClass] = {}
         for row in self._rows:
             before = frozenset(each.role_id for each in row.roles)
             after = before if self._change is None else self._after(row.roles)
             key = (before, after, row.groups, row.id if row.id in self.principals else 0)
-            known = found.get(key)
-            found[key] = UserClass(row, 1, before, after) if known is None else known._replace(size=known.size + 1)
-        return list(found.values())
+            known = by_key.get(key)
+            by_key[key] = UserClass(row, 1, before, after) if known is None else known._replace(size=known.size + 1)
+        return list(by_key.values())
 
-    def _after(self, held: tuple[HeldRoleRow, ...]) -> frozenset[int]:
+    def _after(self, rows: tuple[HeldRoleRow, ...]) -> frozenset[int]:
         if self._change is None:
-            return frozenset(each.role_id for each in held)
+            return frozenset(each.role_id for each in rows)
         roles, gives, group = self._change
         if gives:
-            return frozenset(each.role_id for each in held) | roles
-        return frozenset(each.role_id for each in held if each.role_id not in roles or each.group != group)
+            return frozenset(each.role_id for each in rows) | roles
+        return frozenset(each.role_id for each in rows if each.role_id not in roles or each.group != group)
 
 
 async def classes_of(
@@ -131,14 +131,15 @@ async def classes_of(
     return list(classes.values())
 
 
-def decided_levels(subject: Subject, chain: SecurableChain, facts: SubtreeFacts) -> frozenset[str]:
+def decided_levels(subject: Subject, chain: SecurableChain, *, facts: SubtreeFacts) -> frozenset[str]:
     """Return the levels that a subject has on an object."""
     binding = binding_restrictions(subject, chain, by_object=facts.restrictions, owner_of=facts.owner_of, active=None)
     return frozenset(
         level
         for level, actions in levels_of(chain[0].kind).items()
         if any(
-            is_allowed(subject, action, chain, facts.owner_of) and not (binding and action in RESTRICTED_ACTIONS)
+            is_allowed(subject, action, chain=chain, owner_of=facts.owner_of)
+            and not (binding and action in RESTRICTED_ACTIONS)
             for action in actions
         )
     )

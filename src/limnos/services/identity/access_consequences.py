@@ -128,7 +128,7 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
     check_privilege_requests((wish,))
 
     def read(request_view: RequestView) -> tuple[SecurableChain, RoleEntity, tuple[Grant, ...], int, bool]:
-        target, command, _ = rules_decide(request_view, question.role, wish, grants_them=question.grants_them)
+        target, command, _ = rules_decide(request_view, question.role, wish=wish, grants_them=question.grants_them)
         enforced = request_view.rules.access_enabled
         return target.chain, command.role, command.grants, request_view.metalake.id, enforced
 
@@ -163,7 +163,7 @@ async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequenc
 
     def read(request_view: RequestView) -> tuple[Principal, tuple[RoleEntity, ...], SecurableChain, bool]:
         command, _ = roles_decide(
-            request_view, question.kind, question.name, roles=question.roles, gives=question.gives
+            request_view, question.kind, name=question.name, roles=question.roles, gives=question.gives
         )
         outer = request_view.settled.outer
         return command.principal, command.roles, outer, request_view.rules.access_enabled
@@ -265,8 +265,8 @@ async def _compared(
             pairs += 1
             if pairs % PAIRS_AT_ONCE == 0:
                 await asyncio.sleep(0)
-            before = decided_levels(group.subject(facts.rules, each.chain, is_after=False), each.chain, facts)
-            after = decided_levels(group.subject(after_rules, each.chain, is_after=True), each.chain, facts)
+            before = decided_levels(group.subject(facts.rules, each.chain, is_after=False), each.chain, facts=facts)
+            after = decided_levels(group.subject(after_rules, each.chain, is_after=True), each.chain, facts=facts)
             for level in before ^ after:
                 tally.add((level, each.chain[0].kind, level in after), users=number, objects=place)
     sizes = [group.size for group in people]

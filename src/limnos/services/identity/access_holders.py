@@ -38,7 +38,7 @@ USERS_AT_ONCE: Final = 250
 LOOKED_MAX: Final = 10_000
 """Users that one page looks at."""
 ATTEMPTS_MAX: Final = 5
-Wanted = dict[str, tuple[Action, ...]]
+LevelActions = dict[str, tuple[Action, ...]]
 
 
 class AccessHolder(NamedTuple):
@@ -105,16 +105,16 @@ class AccessRules(NamedTuple):
     is_enforced: bool
 
 
-class _Asked(NamedTuple):
+class _AskerView(NamedTuple):
     target: AccessTarget
     sees_roles: bool
 
 
-async def _ask(ctx: Context, question: AccessQuestion, *, scope: RequestScope) -> _Asked:
-    def read(request_view: RequestView) -> _Asked:
+async def _ask(ctx: Context, question: AccessQuestion, *, scope: RequestScope) -> _AskerView:
+    def read(request_view: RequestView) -> _AskerView:
         request_view.require_in_metalake_use()
         target = target_of(request_view, question)
-        return _Asked(target, require_asker(request_view, target.chain))
+        return _AskerView(target, require_asker(request_view, target.chain))
 
     return await ctx.read(scope, read)
 
@@ -129,11 +129,11 @@ async def access_holders(ctx: Context, question: AccessQuestion, *, request: Hol
     """
     for _ in range(ATTEMPTS_MAX):
         scope = await scope_of_question(ctx, question)
-        asked = await _ask(ctx, question, scope=scope)
-        wanted = _wanted(asked.target.chain[0].kind, request.action)
-        page, roles = await _page(ctx, asked.target, wanted=wanted, request=request)
+        answer = await _ask(ctx, question, scope=scope)
+        levels = _levels(answer.target.chain[0].kind, request.action)
+        page, roles = await _page(ctx, answer.target, levels=levels, request=request)
         now = await _ask(ctx, question, scope=scope)
-        if now.target.chain != asked.target.chain:
+        if now.target.chain != answer.target.chain:
             continue
         if now.sees_roles:
             return page
@@ -142,7 +142,7 @@ async def access_holders(ctx: Context, question: AccessQuestion, *, request: Hol
     raise ServiceUnavailable("The object was moved while its holders were read: try again")
 
 
-def _wanted(kind: Kind, action: Action | None) -> Wanted:
+def _levels(kind: Kind, action: Action | None) -> LevelActions:
     if action is not None:
         require_kind(action, kind)
         return {action.word: (action,)}
@@ -153,17 +153,17 @@ def _wanted(kind: Kind, action: Action | None) -> Wanted:
 
 
 async def _page(
-    ctx: Context, target: AccessTarget, *, wanted: Wanted, request: HoldersRequest
+    ctx: Context, target: AccessTarget, *, levels: LevelActions, request: HoldersRequest
 ) -> tuple[HoldersPage, Mapping[str, int]]:
     holders: list[AccessHolder] = []
     roles: dict[str, int] = {}
     after, looked = request.after, 0
     following: str | None = None
     while True:
-        access, users = await ctx.look_up(partial(_step_read, target, wanted=wanted, after=after))
+        access, users = await ctx.look_up(partial(_step_read, target, levels=levels, after=after))
         roles |= {role.name: role.id for role in access.roles.values()}
         for user in users:
-            holder = _holder(access, user, wanted=wanted)
+            holder = _holder(access, user, levels=levels)
             if holder is not None:
                 holders.append(holder)
                 if len(holders) > request.limit:
@@ -181,14 +181,14 @@ async def _page(
             break
         await asyncio.sleep(0)
     kind = target.chain[0].kind
-    return HoldersPage(kind, tuple(wanted), holders, following, target.is_enforced), roles
+    return HoldersPage(kind, tuple(levels), holders, following, target.is_enforced), roles
 
 
-def _step_read(target: AccessTarget, *, wanted: Wanted, after: str) -> Load[tuple[ObjectAccess, list[UserRow]]]:
+def _step_read(target: AccessTarget, *, levels: LevelActions, after: str) -> Load[tuple[ObjectAccess, list[UserRow]]]:
     """Read the facts of an object and the next users who may have access, at one moment."""
     access = yield from object_access_read(target)
     privileges = deciding_privileges(
-        (action for actions in wanted.values() for action in actions), target.chain[0].kind
+        (action for actions in levels.values() for action in actions), target.chain[0].kind
     )
     chosen: tuple[set[int], set[int]] | None = None
     if privileges is not None:
@@ -199,8 +199,8 @@ def _step_read(target: AccessTarget, *, wanted: Wanted, after: str) -> Load[tupl
     return access, rows
 
 
-def _holder(access: ObjectAccess, user: UserRow, *, wanted: Wanted) -> AccessHolder | None:
-    reasons = {name: why for name, actions in wanted.items() if (why := access.reasons(user, actions)) is not None}
+def _holder(access: ObjectAccess, user: UserRow, *, levels: LevelActions) -> AccessHolder | None:
+    reasons = {name: why for name, actions in levels.items() if (why := access.reasons(user, actions)) is not None}
     if not reasons:
         return None
     restrictions: tuple[tuple[str, Kind, str], ...] = ()
@@ -243,10 +243,10 @@ async def access_rules(ctx: Context, question: AccessQuestion, *, after: int = 0
     """
     for _ in range(ATTEMPTS_MAX):
         scope = await scope_of_question(ctx, question)
-        asked = await _ask(ctx, question, scope=scope)
-        access = await ctx.look_up(partial(object_access_read, asked.target))
+        answer = await _ask(ctx, question, scope=scope)
+        access = await ctx.look_up(partial(object_access_read, answer.target))
         now = await _ask(ctx, question, scope=scope)
-        if now.target.chain != asked.target.chain:
+        if now.target.chain != answer.target.chain:
             continue
         visible: frozenset[str] | None = None
         if not now.sees_roles:
@@ -266,9 +266,9 @@ async def _rules(
         for at, link in enumerate(chain)
         if link.id > 0 and (row := access.owners.get(link.id)) is not None
     ]
-    shown = [row for row in access.rows if visible is None or row.role in visible]
-    shown.sort(key=lambda row: (place[row.object_id], row.allowed, row.role, row.privilege))
-    page = shown[after : after + limit]
+    visible_rows = [row for row in access.rows if visible is None or row.role in visible]
+    visible_rows.sort(key=lambda row: (place[row.object_id], row.allowed, row.role, row.privilege))
+    page = visible_rows[after : after + limit]
     counts = await ctx.look_up(partial(holder_counts_read, {row.role_id for row in page}))
     rules = [
         AccessRule(
@@ -278,6 +278,6 @@ async def _rules(
         )
         for row in page
     ]  # fmt: skip
-    following = after + limit if len(shown) > after + limit else None
-    hidden = len(access.rows) - len(shown)
+    following = after + limit if len(visible_rows) > after + limit else None
+    hidden = len(access.rows) - len(visible_rows)
     return AccessRules(chain[0].kind, owners, rules, hidden, following, access.target.is_enforced)

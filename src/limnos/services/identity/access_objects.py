@@ -62,7 +62,7 @@ async def scope_of_question(ctx: Context, question: AccessQuestion) -> RequestSc
     """Return the scope of a question's object. Raises BadRequest for a path that names no object of the kind."""
     kind = question.kind or (Kind.METALAKE if not question.path else Kind.CATALOG)
     if question.kind is not None:
-        require_path(question.kind, question.path, question.metalake)
+        require_path(question.kind, question.path, metalake=question.metalake)
     return await scope_of(ctx, question.metalake, kind=kind, path=question.path)
 
 
@@ -70,7 +70,7 @@ def target_of(request_view: RequestView, question: AccessQuestion) -> AccessTarg
     """Return the object of a question, also if it is missing. Raises PermissionDenied to strangers."""
     request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
     kind = question.kind or _kind_at(request_view, question.path)
-    chain = chain_to(request_view, kind, question.path)
+    chain = chain_to(request_view, kind, path=question.path)
     restrictions: Mapping[int, tuple[Restriction, ...]] = {}
     if request_view.settled.catalog is not None:
         restrictions = require_fact(
@@ -138,10 +138,10 @@ class ObjectAccess:
 
     def subject_of(self, user: UserRow) -> Subject:
         """Return a user as a subject with those roles and groups that matter to this object."""
-        held = [HeldRole(self.roles[row.role_id], row.group) for row in user.roles if row.role_id in self.roles]
+        roles = [HeldRole(self.roles[row.role_id], row.group) for row in user.roles if row.role_id in self.roles]
         return Subject.of(
             user.id, user.name, groups=[each for each, _ in user.groups], group_names=[name for _, name in user.groups],
-            roles=held, service_admin=user.name in self.target.admins,
+            roles=roles, service_admin=user.name in self.target.admins,
         )  # fmt: skip
 
     def reasons(self, user: UserRow, actions: tuple[Action, ...]) -> tuple[DecisionFactor, ...] | None:
@@ -158,7 +158,7 @@ class ObjectAccess:
     def _reasons(self, subject: Subject, actions: tuple[Action, ...]) -> tuple[DecisionFactor, ...] | None:
         chain = self.target.chain
         for action in actions:
-            if not is_allowed(subject, action, chain, self.owner_of):
+            if not is_allowed(subject, action, chain=chain, owner_of=self.owner_of):
                 continue
             if action in RESTRICTED_ACTIONS and self.restrictions_of(subject):
                 continue

@@ -56,7 +56,8 @@ class Reach(NamedTuple):
     """What a user may do below an object.
 
     `counts` are the numbers of objects by level and kind. `hidden` objects are counted, but the caller may not load
-    them. `is_bounded` tells that there are further objects, which were not looked at.
+    them. `looked` is how many objects were looked at, for callers who manage grants there; for others only how many
+    the user reaches, since they may not know of more. `is_bounded` tells that further objects were not looked at.
     """
 
     user: str
@@ -69,10 +70,11 @@ class Reach(NamedTuple):
     is_enforced: bool
 
 
-class _Asked(NamedTuple):
+class _ReachView(NamedTuple):
     target: AccessTarget
     user: Subject
     caller: Subject
+    is_manager: bool
 
 
 async def access_reach(ctx: Context, question: AccessQuestion, *, request: ReachRequest) -> Reach:
@@ -84,7 +86,7 @@ async def access_reach(ctx: Context, question: AccessQuestion, *, request: Reach
     """
     scope = await scope_of_question(ctx, question)
 
-    def read(request_view: RequestView) -> _Asked:
+    def read(request_view: RequestView) -> _ReachView:
         request_view.require_in_metalake_use()
         target = target_of(request_view, question)
         user = request.user or request_view.user
@@ -92,19 +94,20 @@ async def access_reach(ctx: Context, question: AccessQuestion, *, request: Reach
             raise BadRequest("Name a metalake, a catalog or a namespace: nothing lies below other objects")
         if user != request_view.user:
             request_view.require(Action.EXPLAIN_OTHERS, target.chain)
-        return _Asked(target, request_view.subject_of(user), request_view.subject_of(request_view.user))
+        is_manager = request_view.decide(Action.EXPLAIN_OTHERS, target.chain).allowed
+        return _ReachView(target, request_view.subject_of(user), request_view.subject_of(request_view.user), is_manager)
 
-    asked = await ctx.read(scope, read)
+    reach_view = await ctx.read(scope, read)
     facts = SubtreeFacts(with_rules=False)
-    roots = (asked.target.chain,) if asked.target.chain[0].id > 0 else ()
+    roots = (reach_view.target.chain,) if reach_view.target.chain[0].id > 0 else ()
     await facts.walk(ctx, roots)
     await ctx.read(scope, read)  # the right to ask holds after the facts were read
-    return await _reach(asked, facts, request=request)
+    return await _reach(reach_view, facts, request=request)
 
 
-async def _reach(asked: _Asked, facts: SubtreeFacts, *, request: ReachRequest) -> Reach:
-    own = SubtreeDecisions(asked.user, facts)
-    caller = own if asked.caller is asked.user else SubtreeDecisions(asked.caller, facts)
+async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachRequest) -> Reach:
+    own = SubtreeDecisions(reach_view.user, facts)
+    caller = own if reach_view.caller is reach_view.user else SubtreeDecisions(reach_view.caller, facts)
     counts: dict[str, dict[Kind, int]] = {}
     entries: list[ReachedObject] = []
     hidden = 0
@@ -118,7 +121,7 @@ async def _reach(asked: _Asked, facts: SubtreeFacts, *, request: ReachRequest) -
         for level in levels:
             by_kind = counts.setdefault(level, {})
             by_kind[kind] = by_kind.get(kind, 0) + 1
-        if asked.target.is_enforced and not caller.is_loaded(each):
+        if reach_view.target.is_enforced and not caller.is_loaded(each):
             hidden += 1
         else:
             entries.append(ReachedObject(kind, object_path(each.chain), levels, is_restricted))
@@ -128,8 +131,9 @@ async def _reach(asked: _Asked, facts: SubtreeFacts, *, request: ReachRequest) -
     while len(page) < len(rest) and rest[len(page)].path == page[-1].path:  # objects of two kinds may have one path
         page.append(rest[len(page)])
     return Reach(
-        asked.user.user_name, counts, page, page[-1].path if len(page) < len(rest) else None, len(facts.objects), hidden,
-        facts.is_bounded, asked.target.is_enforced,
+        reach_view.user.user_name, counts, page, page[-1].path if len(page) < len(rest) else None,
+        len(facts.objects) if reach_view.is_manager else len(entries) + hidden, hidden,
+        facts.is_bounded, reach_view.target.is_enforced,
     )  # fmt: skip
 
 
@@ -161,14 +165,16 @@ class SubtreeDecisions:
         """Return whether the user may load an object."""
         key = self._class_of(each)
         if key not in self._loaded:
-            self._loaded[key] = is_allowed(self.subject, Action.METADATA_LOAD, each.chain, self.facts.owner_of)
+            self._loaded[key] = is_allowed(
+                self.subject, Action.METADATA_LOAD, chain=each.chain, owner_of=self.facts.owner_of
+            )
         return self._loaded[key]
 
     def _decided(self, chain: SecurableChain) -> tuple[tuple[str, ...], bool]:
-        found = decided_levels(self.subject, chain, self.facts)
-        binding = bool(found) and bool(
+        levels = decided_levels(self.subject, chain, facts=self.facts)
+        binding = bool(levels) and bool(
             binding_restrictions(
                 self.subject, chain, by_object=self.facts.restrictions, owner_of=self.facts.owner_of, active=None
             )
         )
-        return tuple(level for level in LEVELS if level in found), binding
+        return tuple(level for level in LEVELS if level in levels), binding

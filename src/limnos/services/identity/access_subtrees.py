@@ -93,25 +93,25 @@ class SubtreeFacts:
 
     def _part_read(self, opened: list[_Open]) -> Load[None]:
         """Read the next children of open containers, about `AT_ONCE` of them."""
-        found: list[SubtreeObject] = []
+        children: list[SubtreeObject] = []
         statements = 0
-        while opened and len(found) < AT_ONCE and statements < STATEMENTS_MAX:
+        while opened and len(children) < AT_ONCE and statements < STATEMENTS_MAX:
             place = opened.pop()
-            limit = AT_ONCE - len(found)
+            limit = AT_ONCE - len(children)
             rows = yield from children_read(place.chain[0].id, after=place.after, limit=limit)
             statements += 1
             if len(rows) == limit:
                 opened.append(_Open(place.chain, (rows[-1].space, rows[-1].name)))
             for row in rows:
                 chain = (ChainLink(row.id, row.kind, row.name), *place.chain)
-                found.append(SubtreeObject(chain, row.owner_id))
+                children.append(SubtreeObject(chain, row.owner_id))
                 if row.owner_id is not None:
                     self.owners[row.id] = row.owner_id
                 if _may_hold(chain[0]):
                     opened.append(_Open(chain))
-        if found:
-            yield from self._rules_read({each.chain[0].id for each in found})
-        self.objects += found
+        if children:
+            yield from self._rules_read({each.chain[0].id for each in children})
+        self.objects += children
 
 
 def _may_hold(link: ChainLink) -> bool:

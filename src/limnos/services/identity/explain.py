@@ -56,13 +56,13 @@ async def access_explain(
     """
     expected = kind or _kind_for(action, path, metalake)
     require_kind(action, expected)
-    require_path(expected, path, metalake)
+    require_path(expected, path, metalake=metalake)
     if through and action not in DEFINER_ACTIONS:
         raise BadRequest(f"Views lend {' and '.join(DEFINER_ACTIONS)} alone, not {action.word}")
 
     def read(request_view: RequestView) -> tuple[Decision, list[str]]:
         request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])  # a stranger learns only this
-        chain = chain_to(request_view, expected, path)
+        chain = chain_to(request_view, expected, path=path)
         if user is not None and user != request_view.user:
             request_view.require(Action.EXPLAIN_OTHERS, chain)
         decision = request_view.decide_for(user or request_view.user, action, chain)
@@ -115,7 +115,7 @@ def _kind_of_name(action: Action, name: str, metalake: str) -> Kind:
     return Kind.METALAKE if Kind.METALAKE in action.kinds and name == metalake else Kind.CATALOG
 
 
-def require_path(kind: Kind, path: tuple[str, ...], metalake: str) -> None:
+def require_path(kind: Kind, path: tuple[str, ...], *, metalake: str) -> None:
     """Refuse a path that cannot name an object of a kind. Raises BadRequest."""
     if kind is Kind.METALAKE and path not in {(), (metalake,)}:
         raise BadRequest(f"The object is the metalake {metalake}: leave the path out")
@@ -124,7 +124,7 @@ def require_path(kind: Kind, path: tuple[str, ...], metalake: str) -> None:
     raise BadRequest(f"A {kind.word.replace('_', ' ')} lies in the metalake itself: give its name alone")
 
 
-def chain_to(request_view: RequestView, kind: Kind, path: tuple[str, ...]) -> SecurableChain:
+def chain_to(request_view: RequestView, kind: Kind, *, path: tuple[str, ...]) -> SecurableChain:
     """Return the chain of a path that begins with the catalog's name; missing objects are absent links."""
     if kind is Kind.METALAKE:
         return request_view.settled.outer[-1:]

@@ -180,7 +180,7 @@ async def privileges_grant(
     check_privilege_requests((wish,))
 
     def decide(request_view: RequestView) -> Permit[RulesChange]:
-        _, command, decision = rules_decide(request_view, role, wish, grants_them=grants_them)
+        _, command, decision = rules_decide(request_view, role, wish=wish, grants_them=grants_them)
         return request_view.permit(command, decision, zone=request_view.metalake.id)
 
     return await ctx.write(grant_scope(metalake, wish), decide, rules_change)
@@ -192,7 +192,7 @@ def grant_scope(metalake: str, wish: PrivilegeRequest) -> RequestScope:
 
 
 def rules_decide(
-    request_view: RequestView, role: str, wish: PrivilegeRequest, *, grants_them: bool
+    request_view: RequestView, role: str, *, wish: PrivilegeRequest, grants_them: bool
 ) -> tuple[SecurableTarget, RulesChange, Decision]:
     """Decide on a change of a role's privileges on an object, and return the object, the change and the decision.
 
@@ -284,13 +284,13 @@ async def roles_give(
         raise BadRequest(f"{len(roles)} roles in one request are more than the {NAMES_MAX} that are taken at once")
 
     def decide(request_view: RequestView) -> Permit[RolesChange]:
-        return request_view.permit(*roles_decide(request_view, kind, name, roles=roles, gives=gives))
+        return request_view.permit(*roles_decide(request_view, kind, name=name, roles=roles, gives=gives))
 
     return await ctx.write(RequestScope(metalake), decide, roles_change)
 
 
 def roles_decide(
-    request_view: RequestView, kind: Kind, name: str, *, roles: tuple[str, ...], gives: bool
+    request_view: RequestView, kind: Kind, *, name: str, roles: tuple[str, ...], gives: bool
 ) -> tuple[RolesChange, Decision]:
     """Decide on assigning or revoking roles, and return the change and the decision.
 

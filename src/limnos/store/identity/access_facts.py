@@ -177,16 +177,16 @@ def _with_roles(rows: list[Row], *, roles: Collection[int], groups: Collection[i
     if not rows:
         return []
     users = _ids(row[0] for row in rows)
-    held: dict[int, list[HeldRoleRow]] = {}
+    by_user: dict[int, list[HeldRoleRow]] = {}
     member: dict[int, list[tuple[int, str]]] = {}
     if roles:
         for user_id, role_id, group_id, group in (yield HELD, {"users": users, "roles": _ids(roles)}):
-            held.setdefault(user_id, []).append(HeldRoleRow(role_id, group if group_id else None))
+            by_user.setdefault(user_id, []).append(HeldRoleRow(role_id, group if group_id else None))
     if groups:
         for user_id, group_id, group in (yield MEMBERSHIPS, {"users": users, "principals": _ids(groups)}):
             member.setdefault(user_id, []).append((group_id, group))
     return [
-        UserRow(row[0], row[1], bool(row[2]), tuple(held.get(row[0], ())), tuple(member.get(row[0], ())))
+        UserRow(row[0], row[1], bool(row[2]), tuple(by_user.get(row[0], ())), tuple(member.get(row[0], ())))
         for row in rows
     ]
 

@@ -148,7 +148,7 @@ async def rules(request: Request, ctx: Context) -> Response:
 async def reach(request: Request, ctx: Context) -> Response:
     """Return what a user, by default the caller, may do below an object: counts, and objects by path."""
     after = request.query("after")
-    found = await access_reach.access_reach(
+    page = await access_reach.access_reach(
         ctx,
         _question(request),
         request=access_reach.ReachRequest(
@@ -159,20 +159,20 @@ async def reach(request: Request, ctx: Context) -> Response:
     )
     return json_response(
         {
-            "user": found.user,
+            "user": page.user,
             "counts": {
                 level: {kind.word: count for kind, count in sorted(by_kind.items())}
-                for level, by_kind in found.counts.items()
+                for level, by_kind in page.counts.items()
             },
             "objects": [
                 {"kind": each.kind.word, "path": each.path, "may": each.levels, "restricted": each.is_restricted}
-                for each in found.objects
+                for each in page.objects
             ],
-            "after": None if found.following is None else display.render(found.following),
-            "looked": found.looked,
-            "hidden": found.hidden,
-            "bounded": found.is_bounded,
-            "enforced": found.is_enforced,
+            "after": None if page.following is None else display.render(page.following),
+            "looked": page.looked,
+            "hidden": page.hidden,
+            "bounded": page.is_bounded,
+            "enforced": page.is_enforced,
         }
     )
 
@@ -206,7 +206,7 @@ async def what_if(request: Request, ctx: Context) -> Response:
     (metalake,) = names_of(request)
     body = Request.decode(await request.body(), WhatIfRequest)
     if body.change in ("grant", "revoke"):
-        return json_response(_consequence(await _privileges_consequence(ctx, metalake, body)))
+        return json_response(_consequence(await _privileges_consequence(ctx, metalake, body=body)))
     if not body.roles or (body.user is None) is (body.group is None):
         raise BadRequest("Name the roles, and the user or the group")
     kind, name = (Kind.USER, body.user) if body.user is not None else (Kind.GROUP, body.group or "")
@@ -214,7 +214,7 @@ async def what_if(request: Request, ctx: Context) -> Response:
     return json_response(_consequence(await access_consequences.roles_consequence(ctx, question)))
 
 
-async def _privileges_consequence(ctx: Context, metalake: str, body: WhatIfRequest) -> Consequence:
+async def _privileges_consequence(ctx: Context, metalake: str, *, body: WhatIfRequest) -> Consequence:
     if body.role is None or body.kind is None or not body.privileges:
         raise BadRequest("Name the role, the kind and path of the object, and the privileges")
     privileges = tuple((parse_privilege(each.name), parse_condition(each.condition)) for each in body.privileges)
@@ -224,12 +224,12 @@ async def _privileges_consequence(ctx: Context, metalake: str, body: WhatIfReque
     return await access_consequences.rules_consequence(ctx, question)
 
 
-def _consequence(found: Consequence) -> dict[str, object]:
+def _consequence(consequence: Consequence) -> dict[str, object]:
     return {
-        "users": found.users,
-        "gaining": found.gaining,
-        "losing": found.losing,
-        "objects": found.objects,
+        "users": consequence.users,
+        "gaining": consequence.gaining,
+        "losing": consequence.losing,
+        "objects": consequence.objects,
         "lines": [
             {
                 "level": each.level,
@@ -238,10 +238,10 @@ def _consequence(found: Consequence) -> dict[str, object]:
                 "users": each.users,
                 "objects": each.objects,
             }
-            for each in found.lines
+            for each in consequence.lines
         ],
-        "bounded": found.is_bounded,
-        "enforced": found.is_enforced,
+        "bounded": consequence.is_bounded,
+        "enforced": consequence.is_enforced,
     }
 
 

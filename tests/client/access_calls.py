@@ -1,0 +1,78 @@
+"""Calls that ask about access: what each sends, to the letter, and an answer to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from limnos.client import Client
+
+OWN = "/api/limnos/v1"
+ACCESS_CALLS: list[tuple[str, Callable[[Client], object], str, str, object, object]] = [
+    (
+        "access-holders",
+        lambda c: c.access.holders("main.a.t", action="table_load", after="ana", limit=2),
+        "GET",
+        f"{OWN}/metalakes/lake/access/holders?path=main.a.t&action=table_load&after=ana&limit=2",
+        None,
+        {
+            "kind": "table",
+            "asked": ["table_load"],
+            "holders": [
+                {
+                    "user": "ben",
+                    "may": {"table_load": [{"kind": "allow", "privilege": "SELECT_TABLE", "role": "r"}]},
+                    "restrictions": [{"name": "eu", "object": {"kind": "table", "name": "main.a.t"}}],
+                }
+            ],
+        },
+    ),
+    (
+        "access-rules",
+        lambda c: c.access.rules("main", limit=5),
+        "GET",
+        f"{OWN}/metalakes/lake/access/rules?path=main&after=0&limit=5",
+        None,
+        {
+            "kind": "catalog",
+            "owners": [{"kind": "user", "name": "ana", "object": {"kind": "catalog", "name": "main"}}],
+            "rules": [
+                {
+                    "role": "r",
+                    "privilege": "USE_CATALOG",
+                    "condition": "allow",
+                    "object": {"kind": "catalog", "name": "main"},
+                }
+            ],
+        },
+    ),
+    (
+        "access-reach",
+        lambda c: c.access.reach("main.a", user="ben"),
+        "GET",
+        f"{OWN}/metalakes/lake/access/reach?path=main.a&user=ben&limit=100",
+        None,
+        {"user": "ben", "counts": {"read": {"table": 2}}, "objects": [{"kind": "table", "path": ["main", "a", "t"]}]},
+    ),
+    (
+        "what-if-granted",
+        lambda c: c.access.what_if_granted("r", ["select_table"], path="main.a.t", kind="table", grants=False),
+        "POST",
+        f"{OWN}/metalakes/lake/access/what-if",
+        {
+            "change": "revoke",
+            "role": "r",
+            "kind": "table",
+            "path": ["main", "a", "t"],
+            "privileges": [{"name": "select_table", "condition": "allow"}],
+        },
+        {"users": 1, "lines": [{"level": "read", "kind": "table", "gains": False, "users": 1, "objects": 1}]},
+    ),
+    (
+        "what-if-assigned",
+        lambda c: c.access.what_if_assigned(["r"], group="g"),
+        "POST",
+        f"{OWN}/metalakes/lake/access/what-if",
+        {"change": "assign", "roles": ["r"], "group": "g"},
+        {"users": 3},
+    ),
+]
