@@ -120,6 +120,7 @@ BODIES: dict[str, object] = {
 QUERIES = {
     "feed-import": "?after=0",
     "search": "?q=t",
+    "list-access-reach": "?user=ana",
     "query-service-read": "?statement=select+value+1",
     "sqlpp-cancel": "?client_context_id=x",
     "sqlpp-connector": "?dataverseName=a&datasetName=t",

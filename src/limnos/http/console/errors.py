@@ -72,13 +72,13 @@ async def error_page(page_request: PageRequest, failure: LimnosError | InvalidNa
     decision = visible_decision_json(error)
     view = ErrorPage(
         frame, status, heading, unescape_percent(str(error)), page_request.request.id, status == 403, status >= 500,
-        page_request.user, "" if decision is None else str(decision["action"]), _factors_of(decision),
+        page_request.user, "" if decision is None else str(decision["action"]), factors_of(decision),
     )  # fmt: skip
     headers = ((b"retry-after", b"%d" % error.retry_after_s),) if isinstance(error, ServiceUnavailable) else ()
     return html_response(page_request.request, render("error.html", view), status=status, headers=headers)
 
 
-def _factors_of(decision: dict[str, object] | None) -> tuple[DecisionFactorView, ...]:
+def factors_of(decision: dict[str, object] | None) -> tuple[DecisionFactorView, ...]:
     """Return the reasons of a decision in words; missing rights of which one is enough stand in one line."""
     if decision is None:
         return ()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.http.console import audit, home, objects, searches, sessions, static_files, trash
+from limnos.http.console.access import changes, people
+from limnos.http.console.access import objects as access_objects
 from limnos.http.console.answers import HSTS, SAFE
 from limnos.http.console.errors import error_page
 from limnos.http.console.lineage import graph as lineage_graph
@@ -34,7 +36,10 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.request.context import Context
 
-_MODULES = (home, objects, lineage_graph, pipelines, runs, searches, audit, trash, sessions, static_files)
+_MODULES = (
+    home, objects, access_objects, changes, people, lineage_graph, pipelines, runs, searches, audit, trash, sessions,
+    static_files,
+)  # fmt: skip
 CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)
 
 

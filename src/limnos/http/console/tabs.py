@@ -105,6 +105,7 @@ def heading_of(
     links = tuple(
         Link(text, own if name == next(iter(tabs)) else f"{own}?tab={name}", name == tab) for name, text in tabs.items()
     )
+    links = (*links, Link("Access", page_request.base + access_address(address), tab == "access"))
     rights = () if details is None else (rights_chip(details),)
     word = address.kind.word
     tags = () if details is None else tuple(_tag_text(each.node.name, each.values) for each in details.tags)
@@ -112,6 +113,11 @@ def heading_of(
         address.name, word.replace("_", " "), icon_of(word), display.render((address.catalog, *address.levels)),
         crumbs_of(page_request, address), (*chips, *rights), comment, links, tags,
     )  # fmt: skip
+
+
+def access_address(address: ObjectAddress) -> str:
+    """Return the path of an object's access page, below the console's root."""
+    return f"/access{address.path.removeprefix('/o')}"
 
 
 def _tag_text(name: str, values: tuple[str, ...]) -> str:

@@ -1,0 +1,187 @@
+"""Changes of rights: a page shows the consequence in numbers, and its form makes the change.
+
+May import what the package may. The page reads only; the services decide on both alike.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+import msgspec
+
+from limnos.http.console.access.objects import grant_address
+from limnos.http.console.addresses import parse_address, part_of
+from limnos.http.console.answers import html_response, redirect
+from limnos.http.console.frame import Frame, frame_of
+from limnos.http.console.look import render
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.tabs import access_address, object_frame
+from limnos.model.errors import BadRequest, NotFound
+from limnos.model.kinds import Kind
+from limnos.model.privileges import GrantCondition, Privilege, parse_condition, parse_privilege
+from limnos.names import display
+from limnos.services.identity.access_consequences import (
+    RolesQuestion,
+    RulesQuestion,
+    privilege_request_at,
+    roles_consequence,
+    rules_consequence,
+)
+from limnos.services.identity.access_objects import AccessQuestion
+from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.http.console.addresses import ObjectAddress
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.services.identity.access_consequences import Consequence
+
+_PEOPLE = {"user": Kind.USER, "group": Kind.GROUP}
+
+
+class HiddenField(msgspec.Struct, frozen=True):
+    """A field that the form sends."""
+
+    name: str
+    value: str
+
+
+class ChangePage(msgspec.Struct, frozen=True):
+    """A change of rights before it is made, with its consequence."""
+
+    frame: Frame
+    title: str
+    sentence: str
+    lines: tuple[str, ...]
+    concerned: str
+    is_bounded: bool
+    is_enforced: bool
+    is_revoke: bool
+    action: str
+    fields: tuple[HiddenField, ...]
+    back: str
+
+
+async def grant_page(page_request: PageRequest) -> Response:
+    """Show the consequence of a grant or revoke on an object."""
+    address = parse_address(page_request.request.params)
+    fields = {name: page_request.request.query(name) or "" for name in ("change", "role", "privileges", "condition")}
+    change = await _privileges_change(page_request, address, fields=fields)
+    consequence = await rules_consequence(page_request.ctx, change)
+    verb, preposition = ("Grant", "to") if change.grants_them else ("Revoke", "from")
+    words = ", ".join(privilege.word.replace("_", " ") for privilege, _ in change.wish.privileges)
+    denial = "the denial of " if change.wish.privileges[0][1] is GrantCondition.DENY else ""
+    path = display.render((address.catalog, *address.levels))
+    sentence = f"{verb} {denial}{words} on {address.kind.word} {path} {preposition} the role {change.role}"
+    frame = await object_frame(page_request, address)
+    return _page(
+        page_request, frame, consequence=consequence, sentence=sentence, action=grant_address(page_request, address),
+        fields=fields, back=page_request.base + access_address(address), is_revoke=not change.grants_them,
+    )  # fmt: skip
+
+
+def _page(
+    page_request: PageRequest, frame: Frame, *, consequence: Consequence, sentence: str, action: str,
+    fields: Mapping[str, str], back: str, is_revoke: bool,
+) -> Response:  # fmt: skip
+    view = ChangePage(
+        frame, "Revoke" if is_revoke else "Grant", sentence, _consequence_lines(consequence),
+        _counted(consequence.users, "user"),
+        consequence.is_bounded, consequence.is_enforced, is_revoke, action,
+        tuple(HiddenField(name, value) for name, value in fields.items()), back,
+    )  # fmt: skip
+    return html_response(page_request.request, render("access_change.html", view))
+
+
+def _consequence_lines(consequence: Consequence) -> tuple[str, ...]:
+    """Return the differences in words, such as `2 users gain read of 312 tables`."""
+    return tuple(
+        f"{_counted(each.users, 'user')} {'gain' if each.gains else 'lose'}{'s' if each.users == 1 else ''} "
+        f"{each.level} of {_counted(each.objects, each.kind.word.replace('_', ' '))}"
+        for each in consequence.lines
+    )
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+async def _privileges_change(
+    page_request: PageRequest, address: ObjectAddress, *, fields: Mapping[str, str]
+) -> RulesQuestion:
+    """Read the change that a form describes. Raises BadRequest, IllegalPrivilege."""
+    if fields.get("change") not in ("grant", "revoke") or not fields.get("role") or not fields.get("privileges"):
+        raise BadRequest("Choose a role and privileges on the object's access page")
+    condition = parse_condition(fields.get("condition") or "allow")
+    privileges = tuple((parse_privilege(each), condition) for each in fields["privileges"].split(","))
+    on = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
+    wish: PrivilegeRequest = await privilege_request_at(page_request.ctx, on, privileges=privileges)
+    return RulesQuestion(address.metalake, fields["role"], wish, fields["change"] == "grant")
+
+
+async def grant_change(page_request: PageRequest) -> Response:
+    """Grant privileges on an object to a role, or revoke them, and go to the object's access page."""
+    address = parse_address(page_request.request.params)
+    change = await _privileges_change(page_request, address, fields=await page_request.form())
+    await privileges_grant(
+        page_request.ctx, metalake=address.metalake, role=change.role, wish=change.wish, grants_them=change.grants_them
+    )
+    words = ", ".join(Privilege(privilege).word for privilege, _ in change.wish.privileges)
+    text = f"{words} {'granted to' if change.grants_them else 'revoked from'} {change.role}"
+    return redirect(f"{page_request.base}{access_address(address)}?{urlencode({'done': text})}")
+
+
+def person_of(page_request: PageRequest) -> tuple[Kind, str, str]:
+    """Return the kind, metalake and name that the address of a user or group names. Raises NotFound, InvalidName."""
+    word, metalake, name = (part_of(each) for each in page_request.request.params)
+    if word not in _PEOPLE:
+        raise NotFound("No such address", kind="route")
+    return _PEOPLE[word], metalake, name
+
+
+def _roles_change(page_request: PageRequest, fields: Mapping[str, str]) -> RolesQuestion:
+    """Read the assignment that a form describes. Raises BadRequest."""
+    kind, metalake, name = person_of(page_request)
+    if fields.get("change") not in ("assign", "unassign") or not fields.get("role"):
+        raise BadRequest("Choose a role on the page of the user or group")
+    return RolesQuestion(metalake, kind, name, (fields["role"],), fields["change"] == "assign")
+
+
+async def assign_page(page_request: PageRequest) -> Response:
+    """Show the consequence of assigning a role to a user or group, or of revoking it."""
+    fields = {name: page_request.request.query(name) or "" for name in ("change", "role")}
+    change = _roles_change(page_request, fields)
+    consequence = await roles_consequence(page_request.ctx, change)
+    verb, preposition = ("Assign", "to") if change.gives else ("Revoke", "from")
+    sentence = f"{verb} the role {change.roles[0]} {preposition} {change.kind.word} {change.name}"
+    frame = await frame_of(page_request, sentence, metalake=change.metalake, section="people")
+    own = page_request.own_path.partition("?")[0]
+    return _page(
+        page_request, frame, consequence=consequence, sentence=sentence, action=own, fields=fields,
+        back=own.replace("/assign/", "/people/", 1), is_revoke=not change.gives,
+    )  # fmt: skip
+
+
+async def assign_change(page_request: PageRequest) -> Response:
+    """Assign a role to a user or group, or revoke it, and go to the page of the user or group."""
+    change = _roles_change(page_request, await page_request.form())
+    await roles_give(
+        page_request.ctx, metalake=change.metalake, kind=change.kind, name=change.name, roles=change.roles,
+        gives=change.gives,
+    )  # fmt: skip
+    text = f"{change.roles[0]} {'assigned to' if change.gives else 'revoked from'} {change.name}"
+    back = page_request.own_path.partition("?")[0].replace("/assign/", "/people/", 1)
+    return redirect(f"{back}?{urlencode({'done': text})}")
+
+
+ROUTES = (
+    ConsoleRoute(
+        "GET", "/grant/{kind}/{path...}", grant_page, "grant-page", ("change", "role", "privileges", "condition")
+    ),
+    ConsoleRoute("POST", "/grant/{kind}/{path...}", grant_change, "grant-from-console"),
+    ConsoleRoute("GET", "/assign/{kind}/{m}/{name}", assign_page, "assign-page", ("change", "role")),
+    ConsoleRoute("POST", "/assign/{kind}/{m}/{name}", assign_change, "assign-from-console"),
+)

@@ -1,0 +1,293 @@
+"""The access page of an object: who may what, the rules that give it, why a user may or may not, and a form to grant.
+
+May import what the package may. Callers who may not ask who has access see their own rights, and whom to ask.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.levels import levels_of
+from limnos.http.console.addresses import parse_address, segment_of
+from limnos.http.console.answers import html_response
+from limnos.http.console.errors import DecisionFactorView, factors_of
+from limnos.http.console.frame import Frame
+from limnos.http.console.look import render
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.tabs import ObjectHeading, access_address, heading_of, object_frame
+from limnos.http.refusals import decision_json, unescape_percent
+from limnos.model.errors import BadRequest, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.model.privileges import BINDS, Privilege
+from limnos.services.governance.details import details_load
+from limnos.services.identity.access_holders import HoldersRequest, access_holders, access_rules
+from limnos.services.identity.access_objects import AccessQuestion
+from limnos.services.identity.access_reach import ReachRequest, access_reach
+from limnos.services.identity.explain import access_explain
+
+if TYPE_CHECKING:
+    from limnos.http.console.addresses import ObjectAddress
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.services.identity.access_holders import AccessHolder, AccessRules, HoldersPage
+    from limnos.services.identity.access_reach import Reach
+
+SHOWN: Final = 100
+_PRESETS: Final = (
+    ("Read", (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE, Privilege.SELECT_VIEW)),
+    (
+        "Read and write",
+        (
+            Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE, Privilege.SELECT_VIEW,
+            Privilege.MODIFY_TABLE, Privilege.CREATE_TABLE,
+        ),
+    ),
+)  # fmt: skip
+_TREE_KINDS: Final = (Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW)
+
+
+class HolderLine(msgspec.Struct, frozen=True):
+    """A user with a mark for each level: the address of the reasons, empty without the level."""
+
+    user: str
+    href: str
+    is_enabled: bool
+    marks: tuple[str, ...]
+    through: str
+    restrictions: str
+
+
+class RuleLine(msgspec.Struct, frozen=True):
+    """A rule here or above. `revoke` is the address of the page that revokes it; empty for an inherited rule."""
+
+    role: str
+    href: str
+    privilege: str
+    is_allowed: bool
+    where: str
+    is_inherited: bool
+    users: int
+    groups: int
+    revoke: str
+
+
+class CountLine(msgspec.Struct, frozen=True):
+    """How many objects of a kind a user reaches at a level."""
+
+    level: str
+    words: str
+
+
+class WhyPart(msgspec.Struct, frozen=True):
+    """A decision in words: its sentence, its reasons, and what would change it."""
+
+    user: str
+    action: str
+    is_allowed: bool
+    sentence: str
+    factors: tuple[DecisionFactorView, ...]
+    suggestions: tuple[str, ...]
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """A choice of a form."""
+
+    value: str
+    text: str
+    is_chosen: bool = False
+
+
+class AccessPage(msgspec.Struct, frozen=True):
+    """The access page of an object."""
+
+    frame: Frame
+    heading: ObjectHeading
+    own: str
+    grant: str
+    refusal: str
+    levels: tuple[str, ...]
+    holders: tuple[HolderLine, ...]
+    following: str
+    owners: tuple[str, ...]
+    rules: tuple[RuleLine, ...]
+    hidden_rules: int
+    is_rules_cut: bool
+    actions: tuple[Choice, ...]
+    asked_user: str
+    why: WhyPart | None
+    counts: tuple[CountLine, ...]
+    reached_user: str
+    is_reach_bounded: bool
+    privileges: tuple[Choice, ...]
+
+
+async def access_page(page_request: PageRequest) -> Response:
+    """Show who has access to an object and why, and what the caller may do."""
+    address = parse_address(page_request.request.params)
+    ctx = page_request.ctx
+    details = await ctx.read(address.scope, lambda view: details_load(view, address.kind, levels=address.levels))
+    question = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
+    refusal, page, rules = "", None, None
+    try:
+        after = page_request.request.query("after") or ""
+        page = await access_holders(ctx, question, request=HoldersRequest(None, after, SHOWN))
+        rules = await access_rules(ctx, question, limit=SHOWN)
+    except PermissionDenied:
+        owner = "" if details.owner is None else f" Its owner is {details.owner.name}."
+        refusal = f"You may not see who else has access: that takes the right to manage grants.{owner}"
+    user = page_request.request.query("user") or page_request.user
+    why = await _why(page_request, address, user=user)
+    reach = await _reach(page_request, question)
+    own = page_request.base + access_address(address)
+    levels = tuple(levels_of(address.kind))
+    action = page_request.request.query("action") or ""
+    view = AccessPage(
+        await object_frame(page_request, address),
+        heading_of(page_request, address, details=details, tabs={"about": "About"}, tab="access"), own, grant_address(page_request, address), refusal, levels,
+        tuple(_holder_line(page_request, each, own=own, levels=levels, address=address) for each in page.holders)
+        if page is not None
+        else (),
+        _following(page, own), () if rules is None else tuple(_owner_words(rules)), _rule_lines(page_request, rules, address=address),
+        0 if rules is None else rules.hidden_rules, rules is not None and rules.following is not None,
+        tuple(_action_choices(address.kind, chosen=action)), user, why, () if reach is None else _count_lines(reach),
+        "" if reach is None else reach.user, reach is not None and reach.is_bounded,
+        tuple(_privilege_choices(address.kind)) if "grant" in details.rights else (),
+    )  # fmt: skip
+    return html_response(page_request.request, render("access_object.html", view))
+
+
+def grant_address(page_request: PageRequest, address: ObjectAddress) -> str:
+    """Return the address of the page that changes privileges on an object."""
+    return f"{page_request.base}/grant{address.path.removeprefix('/o')}"
+
+
+def _following(page: HoldersPage | None, own: str) -> str:
+    return "" if page is None or page.following is None else f"{own}?{urlencode({'after': page.following})}"
+
+
+def _holder_line(
+    page_request: PageRequest, holder: AccessHolder, *, own: str, levels: tuple[str, ...], address: ObjectAddress
+) -> HolderLine:
+    through = dict.fromkeys(
+        "a role" if factor.kind == "allow" and factor.role is None else factor.role or "ownership"
+        for factors in holder.reasons.values()
+        for factor in factors
+        if factor.kind in ("allow", "owner")
+    )
+    first = levels_of(address.kind)
+    marks = tuple(
+        f"{own}?{urlencode({'user': holder.user, 'action': first[level][0].word})}#why"
+        if level in holder.reasons
+        else ""
+        for level in levels
+    )
+    href = f"{page_request.base}/people/user/{segment_of(address.metalake)}/{segment_of(holder.user)}"
+    return HolderLine(
+        holder.user,
+        href,
+        holder.is_enabled,
+        marks,
+        ", ".join(through),
+        ", ".join(name for name, _, _ in holder.restrictions),
+    )
+
+
+def _owner_words(rules: AccessRules) -> list[str]:
+    return [
+        f"{each.kind.word} {each.name}"
+        + (f" owns the {each.object_kind.word} {each.object_name}" if each.is_inherited else " owns it")
+        for each in rules.owners
+    ]
+
+
+def _rule_lines(
+    page_request: PageRequest, rules: AccessRules | None, *, address: ObjectAddress
+) -> tuple[RuleLine, ...]:
+    if rules is None:
+        return ()
+    target = grant_address(page_request, address)
+    lines = []
+    for each in rules.rules:
+        privilege = Privilege(each.privilege).word
+        fields = {
+            "change": "revoke", "role": each.role, "privileges": privilege,
+            "condition": "allow" if each.is_allowed else "deny",
+        }  # fmt: skip
+        lines.append(
+            RuleLine(
+                each.role, f"{page_request.base}/people/role/{segment_of(address.metalake)}/{segment_of(each.role)}", privilege,
+                each.is_allowed, f"{each.kind.word} {each.object_name}", each.is_inherited, each.users, each.groups,
+                "" if each.is_inherited else f"{target}?{urlencode(fields)}",
+            )
+        )  # fmt: skip
+    return tuple(lines)
+
+
+async def _why(page_request: PageRequest, address: ObjectAddress, *, user: str) -> WhyPart | None:
+    """Explain the action that the address asks about; without one, nothing. A refusal is told as the reason."""
+    word = page_request.request.query("action")
+    if not word:
+        return None
+    action = next((each for each in _actions(address.kind) if each.word == word), None)
+    if action is None:
+        raise BadRequest("This action does not fit the object")
+    decision, suggestions = await access_explain(
+        page_request.ctx, metalake=address.metalake, user=user, action=action, kind=address.kind,
+        path=(address.catalog, *address.levels),
+    )  # fmt: skip
+    factors = factors_of(decision_json(decision))
+    return WhyPart(
+        user, word, decision.allowed, unescape_percent(decision.message()), factors,
+        tuple(unescape_percent(each) for each in suggestions),
+    )  # fmt: skip
+
+
+def _actions(kind: Kind) -> list[Action]:
+    return [each for each in Action if kind in each.kinds]
+
+
+def _action_choices(kind: Kind, *, chosen: str) -> list[Choice]:
+    return [Choice(each.word, each.word.replace("_", " "), each.word == chosen) for each in _actions(kind)]
+
+
+async def _reach(page_request: PageRequest, question: AccessQuestion) -> Reach | None:
+    """Count what a user reaches below a container, if the address asks for it."""
+    user = page_request.request.query("reach")
+    if not user or question.kind not in (Kind.CATALOG, Kind.NAMESPACE):
+        return None
+    return await access_reach(page_request.ctx, question, request=ReachRequest(user, (), 1))
+
+
+def _count_lines(reach: Reach) -> tuple[CountLine, ...]:
+    return tuple(
+        CountLine(
+            level,
+            ", ".join(
+                f"{count:,} {kind.word.replace('_', ' ')}{'' if count == 1 else 's'}"
+                for kind, count in sorted(by_kind.items())
+            ),
+        )
+        for level, by_kind in reach.counts.items()
+    )
+
+
+def _privilege_choices(kind: Kind) -> list[Choice]:
+    """Return presets of privileges that fit the kind, then every single privilege."""
+    choices = []
+    for text, privileges in _PRESETS:
+        fitting = [each.word for each in privileges if kind in BINDS[each]]
+        if kind in _TREE_KINDS and len(fitting) > 1:
+            choices.append(Choice(",".join(fitting), text))
+    singles = [each.word for each in Privilege if kind in BINDS[each]]
+    return [*choices, *(Choice(word, word.replace("_", " ")) for word in singles)]
+
+
+ROUTES = (
+    ConsoleRoute(
+        "GET", "/access/{kind}/{path...}", access_page, "access-page", ("user", "action", "reach", "after", "done")
+    ),
+)

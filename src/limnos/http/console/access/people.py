@@ -1,0 +1,166 @@
+"""Lists of users, groups and roles, and the page of each: what it holds, and forms that assign roles.
+
+May import what the package may. A list shows a page of the names that the caller may see.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+import msgspec
+
+from limnos.http.console.addresses import part_of, segment_of
+from limnos.http.console.answers import html_response
+from limnos.http.console.frame import Frame, Link, frame_of
+from limnos.http.console.look import render
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.model.errors import NotFound
+from limnos.model.kinds import Kind
+from limnos.model.privileges import Privilege
+from limnos.names import display
+from limnos.services.identity.roles import role_load, role_objects, roles_list
+from limnos.services.identity.users import principal_load, principals_list
+from limnos.services.request.request_scope import RequestScope
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.model.entities import Principal, RoleEntity
+
+SHOWN: Final = 100
+_KINDS: Final = {"user": Kind.USER, "group": Kind.GROUP, "role": Kind.ROLE}
+_WORDS: Final = {"user": "Users", "group": "Groups", "role": "Roles"}
+
+
+class PersonLine(msgspec.Struct, frozen=True):
+    """A user, group or role in a list."""
+
+    name: str
+    href: str
+    is_enabled: bool
+    made_by: str
+    made_ms: int
+
+
+class PeoplePage(msgspec.Struct, frozen=True):
+    """A page of users, groups or roles."""
+
+    frame: Frame
+    title: str
+    kind: str
+    tabs: tuple[Link, ...]
+    starts: str
+    lines: tuple[PersonLine, ...]
+    following: str
+
+
+class RoleRuleLine(msgspec.Struct, frozen=True):
+    """The rules of a role on one object."""
+
+    kind: str
+    path: str
+    allowed: str
+    denied: str
+
+
+class PersonPage(msgspec.Struct, frozen=True):
+    """The page of a user, group or role."""
+
+    frame: Frame
+    name: str
+    kind: str
+    list_href: str
+    list_title: str
+    is_enabled: bool
+    assign: str
+    roles: tuple[Link, ...]
+    rules: tuple[RoleRuleLine, ...]
+    is_cut: bool
+
+
+async def people_page(page_request: PageRequest) -> Response:
+    """Show a page of the users, groups or roles that the caller may see, by name."""
+    query = page_request.request.query
+    word = query("kind") or "user"
+    if word not in _KINDS:
+        raise NotFound("No such list", kind="route")
+    frame = await frame_of(page_request, _WORDS[word], section="people")
+    starts, after = query("starts") or "", query("after") or ""
+    scope = RequestScope(frame.metalake)
+    entities: list[RoleEntity] | list[Principal]
+    if word == "role":
+        entities = await page_request.ctx.read(scope, roles_list)
+    else:
+        entities = await page_request.ctx.read(scope, lambda view: principals_list(view, _KINDS[word]))
+    rest = [each for each in entities if each.name.startswith(starts) and each.name > after]
+    lines = tuple(
+        PersonLine(
+            each.name, _address(page_request, word, metalake=frame.metalake, name=each.name),
+            getattr(each, "enabled", True), each.created_by, each.created_at,
+        )
+        for each in rest[:SHOWN]
+    )  # fmt: skip
+    base = f"{page_request.base}/people?"
+    following = ""
+    if len(rest) > SHOWN:
+        fields = {"metalake": frame.metalake, "kind": word, "starts": starts, "after": lines[-1].name}
+        following = base + urlencode(fields)
+    tabs = tuple(
+        Link(text, base + urlencode({"metalake": frame.metalake, "kind": each}), each == word)
+        for each, text in _WORDS.items()
+    )
+    view = PeoplePage(frame, _WORDS[word], word, tabs, starts, lines, following)
+    return html_response(page_request.request, render("people.html", view))
+
+
+def _address(page_request: PageRequest, word: str, *, metalake: str, name: str) -> str:
+    return f"{page_request.base}/people/{word}/{segment_of(metalake)}/{segment_of(name)}"
+
+
+async def person_page(page_request: PageRequest) -> Response:
+    """Show a user or group with its roles, or a role with its rules."""
+    word, metalake, name = (part_of(each) for each in page_request.request.params)
+    if word not in _KINDS:
+        raise NotFound("No such address", kind="route")
+    scope, rules, is_cut = RequestScope(metalake), (), False
+    roles: tuple[Link, ...] = ()
+    is_enabled = True
+    if word == "role":
+        rules, is_cut = await _role_rules(page_request, scope, name=name)
+    else:
+        holder = await page_request.ctx.read(scope, lambda view: principal_load(view, _KINDS[word], name))
+        roles = tuple(Link(each, _address(page_request, "role", metalake=metalake, name=each)) for each in holder.roles)
+        is_enabled = holder.principal.enabled
+    frame = await frame_of(page_request, name, metalake=metalake, section="people")
+    own = f"/{word}/{segment_of(metalake)}/{segment_of(name)}"
+    view = PersonPage(
+        frame, name, word, f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}", _WORDS[word],
+        is_enabled, "" if word == "role" else f"{page_request.base}/assign{own}", roles, rules, is_cut,
+    )  # fmt: skip
+    return html_response(page_request.request, render("person.html", view))
+
+
+async def _role_rules(
+    page_request: PageRequest, scope: RequestScope, *, name: str
+) -> tuple[tuple[RoleRuleLine, ...], bool]:
+    """Return the first rules of a role, by the path of their objects, and whether there are more."""
+    role = await page_request.ctx.read(scope, lambda view: role_load(view, name))
+    lines: list[RoleRuleLine] = []
+    async for part in role_objects(page_request.ctx, role):
+        for each in part:
+            if len(lines) == SHOWN:
+                return tuple(lines), True
+            allowed, denied = (
+                ", ".join(Privilege(grant.privilege).word for grant in each.grants if grant.allowed is is_allowed)
+                for is_allowed in (True, False)
+            )
+            path = each.path[0] if each.kind is Kind.METALAKE else display.render(each.path)
+            lines.append(RoleRuleLine(each.kind.word.replace("_", " "), path, allowed, denied))
+    return tuple(lines), False
+
+
+ROUTES = (
+    ConsoleRoute("GET", "/people", people_page, "people-page", ("metalake", "kind", "starts", "after")),
+    ConsoleRoute("GET", "/people/{kind}/{m}/{name}", person_page, "person-page", ("done",)),
+)

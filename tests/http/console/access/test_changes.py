@@ -1,0 +1,84 @@
+"""Changes of rights in the console: the consequence first, then the change, and refusals of both alike."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.console.access.test_objects import TABLE, add_reader
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import API, OWN, DriverNode, grant
+
+GRANT = "/console/grant/table/lake/main/raw/flights"
+ASSIGN = "/console/assign/user/lake/bob"
+WRITE = {"change": "grant", "privileges": "modify_table", "condition": "allow"}
+
+
+def may_write(node: DriverNode, user: str) -> bool:
+    """Whether a user may commit to the table."""
+    body = {"action": "table_commit", "path": ["main", "raw", "flights"], "user": user}
+    told = node.done("POST", f"{OWN}/metalakes/lake/access/explain", body)
+    return bool(told["decision"]["allowed"])
+
+
+def test_consequence_is_shown_and_then_made(lake: DriverNode) -> None:
+    """The page of a grant says who gains what and changes nothing; its form grants and returns to the object."""
+    role = add_reader(lake)
+    admin = ConsoleVisitor(lake).sign_in()
+    fields = WRITE | {"role": role}
+
+    page = admin.read(f"{GRANT}?change=grant&role={role.replace(' ', '+')}&privileges=modify_table&condition=allow")
+    before = may_write(lake, "ana")
+    done = admin.post(GRANT, fields)
+
+    assert "1 user gains write of 1 table" in page.text
+    assert ("post", GRANT) in page.actions
+    assert not before
+    assert done.status == 303
+    assert done.headers["location"].startswith(f"{TABLE}?done=modify_table+granted")
+    assert may_write(lake, "ana")
+    assert admin.post(GRANT, fields | {"change": "revoke"}).status == 303
+    assert not may_write(lake, "ana")
+
+
+def test_a_role_is_assigned_after_its_consequence(lake: DriverNode) -> None:
+    """The page of an assignment counts what the user gains; its form assigns the role."""
+    role = add_reader(lake)
+    grant(lake, "bob", "use_catalog", kind="catalog", on="main")
+    grant(lake, "bob", "use_schema", kind="schema", on="main.raw")
+    admin = ConsoleVisitor(lake).sign_in()
+
+    page = admin.read(f"{ASSIGN}?change=assign&role={role.replace(' ', '+')}")
+    done = admin.post(ASSIGN, {"change": "assign", "role": role})
+
+    assert "1 user gains read of 1 table" in page.text
+    assert done.headers["location"].startswith("/console/people/user/lake/bob?done=")
+    assert role in lake.done("GET", f"{API}/lake/users/bob")["user"]["roles"]
+
+
+@pytest.mark.parametrize("user", ["ana", "bob"])
+def test_who_may_not_grant_changes_and_learns_nothing(lake: DriverNode, user: str) -> None:
+    """Readers of a table, and members without rights, are refused the page and the change alike."""
+    role = add_reader(lake)
+    lake.ask("POST", f"{API}/lake/users", {"name": "bob"})
+    visitor = ConsoleVisitor(lake).sign_in(user)
+    query = f"change=grant&role={role.replace(' ', '+')}&privileges=modify_table"
+
+    for answer in (
+        visitor.get(f"{GRANT}?{query}"),
+        visitor.post(GRANT, WRITE | {"role": role}),
+        visitor.get(f"{ASSIGN}?change=assign&role={role.replace(' ', '+')}"),
+        visitor.post(ASSIGN, {"change": "assign", "role": role}),
+    ):
+        assert answer.status == 403, text_of(answer)
+        assert "would gain" not in text_of(answer)
+    assert not may_write(lake, "ana")
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"change": "grant"}, {"change": "hat", "role": "r", "privileges": "select_table"}]
+)
+def test_incomplete_changes_are_refused(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
+    """A form without role, privileges or a known change is the caller's mistake."""
+    assert admin.post(GRANT, fields).status == 400
+    assert admin.post("/console/assign/user/lake/admin", fields).status == 400
+    assert admin.post("/console/assign/role/lake/r", fields).status == 404

@@ -1,0 +1,75 @@
+"""The access page of an object: holders, rules, reasons and reach, to who may ask; to others their own."""
+
+from __future__ import annotations
+
+from tests.http.console.visitor import ConsoleVisitor
+from tests.http.driver import DriverNode, grant
+
+TABLE = "/console/access/table/lake/main/raw/flights"
+
+
+def add_reader(node: DriverNode, user: str = "ana") -> str:
+    """Let a user read the table. Returns the user's role."""
+    grant(node, user, "use_catalog", kind="catalog", on="main")
+    grant(node, user, "use_schema", kind="schema", on="main.raw")
+    return grant(node, user, "select_table", kind="table", on="main.raw.flights")
+
+
+def test_page_shows_holders_and_rules(lake: DriverNode) -> None:
+    """A grant manager sees users with marks per level, the rules with where they stand, and a form to grant."""
+    role = add_reader(lake)
+    admin = ConsoleVisitor(lake).sign_in()
+
+    page = admin.read(TABLE)
+
+    assert "Who may" in page.text
+    assert "ana yes" in page.text
+    assert role in page.text
+    assert "granted here" in page.text
+    assert "from catalog main" in page.text
+    assert "/console/people/user/lake/ana" in page.hrefs
+    assert any("change=revoke" in href and "privileges=select_table" in href for href in page.hrefs)
+    assert ("get", "/console/grant/table/lake/main/raw/flights") in page.actions
+    assert page.faults == []
+
+
+def test_why_explains_a_refusal(lake: DriverNode) -> None:
+    """The page tells a manager what another user lacks, and what would change it."""
+    add_reader(lake)
+    admin = ConsoleVisitor(lake).sign_in()
+
+    page = admin.read(f"{TABLE}?user=ana&action=table_drop")
+
+    assert "lacks ownership" in page.text
+    assert admin.get(f"{TABLE}?action=fly").status == 400
+
+
+def test_readers_see_their_own_access_alone(lake: DriverNode) -> None:
+    """A reader is told who owns the table and may ask about herself; no other user is named, and no form grants."""
+    add_reader(lake)
+    add_reader(lake, "bob")
+    ana = ConsoleVisitor(lake).sign_in("ana")
+
+    page = ana.read(f"{TABLE}?action=table_scan")
+
+    assert "You may not see who else has access" in page.text
+    assert "bob" not in page.text
+    assert "has SELECT_TABLE" in page.text
+    assert all("/grant/" not in action for _, action in page.actions)
+    assert ana.get(f"{TABLE}?action=table_scan&user=bob").status == 403
+
+
+def test_reach_is_counted(lake: DriverNode) -> None:
+    """On a container's page a user's objects are counted by level and kind."""
+    add_reader(lake)
+    admin = ConsoleVisitor(lake).sign_in()
+
+    page = admin.read("/console/access/catalog/lake/main?reach=ana")
+
+    assert "read 1 catalog, 2 namespaces, 1 table" in page.text
+
+
+def test_every_object_has_the_tab(admin: ConsoleVisitor) -> None:
+    """Pages of objects link to their access page."""
+    for kind, path in (("catalog", "main"), ("namespace", "main/raw"), ("table", "main/raw/flights")):
+        assert f"/console/access/{kind}/lake/{path}" in admin.read(f"/console/o/{kind}/lake/{path}").hrefs
