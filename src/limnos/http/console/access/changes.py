@@ -1,6 +1,7 @@
 """Changes of rights: a page shows the consequence in numbers, and its form makes the change.
 
-May import what the package may. The page reads only; the services decide on both alike.
+May import `model`, `names`, `services`, this package and the console's shared modules. The page reads only; the
+services decide on both alike.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The access page of an object: who may what, the rules that give it, why a user may or may not, and a form to grant.
 
-May import what the package may. Callers who may not ask who has access see their own rights, and whom to ask.
+May import `access`, `model`, `services`, the shared modules of `limnos.http` and of the console. Callers who may not
+ask who has access see their own rights, and whom to ask.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Lists of users, groups and roles, and the page of each: what it holds, and forms that assign roles.
 
-May import what the package may. A list shows a page of the names that the caller may see.
+May import `model`, `names`, `services` and the console's shared modules. A list shows a page of the names that the
+caller may see.
 """
 
 from __future__ import annotations
@@ -123,7 +124,8 @@ async def person_page(page_request: PageRequest) -> Response:
     word, metalake, name = (part_of(each) for each in page_request.request.params)
     if word not in _KINDS:
         raise NotFound("No such address", kind="route")
-    scope, rules, is_cut = RequestScope(metalake), (), False
+    scope, is_cut = RequestScope(metalake), False
+    rules: tuple[RoleRuleLine, ...] = ()
     roles: tuple[Link, ...] = ()
     is_enabled = True
     if word == "role":
