@@ -6,13 +6,17 @@ compare levels over kinds. A request is still decided by its own action.
 
 from __future__ import annotations
 
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 from limnos.access.actions import Action, actions_named
+from limnos.access.decide import is_allowed
 from limnos.access.policy import POLICY
 from limnos.access.rules import HoldsRoleRule, MemberRule, PrivilegeRule, SelfRule, ServiceAdminRule
+from limnos.model.decisions import ChainLink
 from limnos.model.kinds import METALAKE_OBJECTS, NAMESPACE_OBJECTS, Kind
+from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.model.privileges import Privilege
 
 if TYPE_CHECKING:
@@ -81,5 +85,14 @@ def deciding_privileges(actions: Iterable[Action], kind: Kind) -> frozenset[Priv
         if any(isinstance(leaf, _FOR_EVERYBODY) for leaf in leaves):
             return None
         own = {leaf.privilege for leaf in leaves if isinstance(leaf, PrivilegeRule)}
-        privileges |= own if own <= _USES or kind in (Kind.CATALOG, Kind.NAMESPACE) else own - _USES
+        privileges |= own if _suffices_to_use(action, kind) else own - _USES
     return frozenset(privileges)
+
+
+@cache
+def _suffices_to_use(action: Action, kind: Kind) -> bool:
+    """Return whether a user without ownership may take an action with the privileges to use containers alone."""
+    rules = RoleRules.of(1, "", allow=[(each, 1) for each in _USES])
+    subject = Subject.of(1, "", roles=[HeldRole(rules, None)])
+    chain = tuple(ChainLink(1, each, "") for each in (kind, Kind.NAMESPACE, Kind.CATALOG, Kind.METALAKE))
+    return is_allowed(subject, action, chain=chain, owner_of=lambda _: None)
