@@ -1,6 +1,6 @@
 """Why cases do not pass, by kind: what an outcome's reason says, and whether it is meant to stay so.
 
-May import the standard library. It must not know cases. A kind with a decision is not to pass; the others are open.
+May import the standard library. It must not know outcomes. A kind with a decision is not to pass; the others are open.
 """
 
 from __future__ import annotations
@@ -10,45 +10,63 @@ from typing import Final, NamedTuple
 
 
 class Kind(NamedTuple):
-    """A kind of reason: its name, the pattern of reasons, and the decision if it is not to pass."""
+    """A kind of reason: its name, the pattern of reasons, and the decision if it is not to pass.
+
+    `cases` is the pattern of the cases that it is for; without one, all.
+    """
 
     name: str
     pattern: re.Pattern[str]
     decision: str = ""
+    cases: re.Pattern[str] | None = None
 
 
-def _kind(name: str, pattern: str, decision: str = "") -> Kind:
-    return Kind(name, re.compile(pattern, re.IGNORECASE | re.DOTALL), decision)
+def _kind(name: str, pattern: str, decision: str = "", *, cases: str = "") -> Kind:
+    return Kind(
+        name,
+        re.compile(pattern, re.IGNORECASE | re.DOTALL),
+        decision,
+        re.compile(cases) if cases else None,
+    )
 
+
+_SELF: Final = "AsterixDB contradicts itself; see [the decisions](sqlpp-decisions.md)"
+_VALUES: Final = r"^(expected |\d+ results for \d+)"
 
 KINDS: Final = (
-    _kind("the time limit was reached", r"^time limit|^connection:"),
-    _kind("the engine or the server failed", r"ASX3102|ASX0001|\bInternal|could not carry"),
-    _kind("no error where one is expected", r"^no error"),
-    _kind("another error than the expected one", r"^another error"),
+    _kind("kurtosis of groups", _VALUES, _SELF, cases=r"/serial_kurtosis_"),
+    _kind("offsets of times", _VALUES, _SELF, cases=r"^(constructor/(time_01|datetime_01|interval)$|comparison/datetime_(order|tzeq)$|temporal/(accessors|time_functions|date_functions|datetime_functions)$)"),
+    _kind("joins by interval_ends", _VALUES, _SELF, cases=r"^temporal/interval_joins/interval_(ends|ended_by)$"),
+    _kind("NOT IN with NULL", _VALUES, _SELF, cases=r"^comparison/ASTERIXDB-3584_in_expr$"),
+    _kind("random numbers with a seed", _VALUES, _SELF, cases=r"^misc/random$"),
+    _kind("the time limit was reached", r"^time limit|^connection:", "open: the engine is slower than the limit on a shared machine, or the join compares all pairs"),
+    _kind("the engine or the server failed", r"ASX3102|ASX0001|\bInternal|could not carry", "open: each is a defect, or an overflow that the engine reports without the function's name"),
+    _kind("no error where one is expected", r"^no error", "open: options of storage (compression, merge policies) and types of closed fields in indexes are not checked"),
+    _kind("another error than the expected one", r"^another error", "open: the statement is refused as expected, but with other words or another code"),
     _kind("another status than the expected one", r"^status \d+"),
     _kind("results in another order", r"^order of results$"),
-    _kind("an array's items in another order", r"^order of an array's items$"),
-    _kind("another number of results", r"^\d+ results for \d+"),
-    _kind("other fields in a whole response", r"^\."),
-    _kind("other values", r"^expected "),
+    _kind("an array's items in another order", r"^order of an array's items$", "AsterixDB's order comes from its hashes and its storage; no order is promised"),
+    _kind("another number of results", r"^\d+ results for \d+", "open: each is a defect"),
+    _kind("other fields in a whole response", r"^\.", "open: plans and metrics of AsterixDB's jobs in a response; asynchronous requests end sooner here"),
+    _kind("other values", r"^expected ", "open: order of equal keys (AsterixDB's comes from its storage), metadata of definitions, and defects"),
     _kind(
         "shapes and spatial functions",
-        r"functions about shapes|signature (\S+\.)?`?(st_|spatial|point|line|circle|polygon|rectangle|get_(x|y|center|radius|points)\b|create_(point|line|circle|rect|poly))|datatype with name (point|line|circle|polygon|rectangle|geometry|point3d)\b",
+        r"functions about shapes|signature (\S+\.)?`?(st_|spatial|point|line|circle|polygon|rectangle|get_(x|y|center|radius|points)\b|create_(point|line|circle|rect|poly))|datatype with name (point|line|circle|polygon|rectangle|geometry|point3d)\b", "open: the functions `st_…`, the type `geometry` and coordinate reference systems are not built in",
     ),
-    _kind("intervals", r"interval|overlap_bins"),
-    _kind("full text and words", r"ftcontains|word_tokens|edit_distance_contains|full[- ]?text|gram_tokens|hashed_"),
-    _kind("vectors and their indexes", r"vector|ann_distance"),
-    _kind("a function that is not built in", r"ASX1081|Cannot find function"),
+    _kind("intervals", r"interval|overlap_bins", "open"),
+    _kind("full text and words", r"ftcontains|word_tokens|edit_distance_contains|full[- ]?text|gram_tokens|hashed_", "open: filters and configurations of full-text indexes"),
+    _kind("vectors and their indexes", r"vector|ann_distance", "open: vector indexes are Lance's here"),
+    _kind("a function that is not built in", r"ASX1081|Cannot find function", "open: functions about the declared type of an object, and AsterixDB's internal ones"),
     _kind("private functions of AsterixDB", r"import-private"),
-    _kind("a syntax that is not read", r"ASX1001"),
-    _kind("a file's format", r"ASX30\d\d|Unknown format"),
-    _kind("a type or field that is not taken", r"ASX1082|ASX0006|ASX1051|ASX1092|datatype"),
-    _kind("statements or options that are refused", r"not supported|Unknown|ASX1079|ASX1080|ASX1082|ASX1093"),
-    _kind("other refusals", r""),
+    _kind("a syntax that is not read", r"ASX1001", "open: ANALYZE, TRANSFORM FUNCTION, full-text filters, vector indexes"),
+    _kind("a file's format", r"ASX30\d\d|Unknown format", "open: errors of CSV are strict here; tab-separated text is not read"),
+    _kind("a type or field that is not taken", r"ASX1082|ASX0006|ASX1051|ASX1092|datatype", "open: keys in nested fields of open types, AnyObject, and the type `geometry`"),
+    _kind("statements or options that are refused", r"not supported|Unknown|ASX1079|ASX1080|ASX1082|ASX1093", "open: views with a type, the parameter sql-compat, keys that a caller gives for generated ones"),
+    _kind("other refusals", r"", "open"),
 )  # fmt: skip
 
 
-def kind_of(reason: str) -> Kind:
-    """Return the kind of a reason."""
-    return next(kind for kind in KINDS if kind.pattern.search(reason))
+def kind_of(reason: str, case: str = "") -> Kind:
+    """Return the kind of a case's reason."""
+    kinds = (kind for kind in KINDS if kind.cases is None or kind.cases.search(case))
+    return next(kind for kind in kinds if kind.pattern.search(reason))

@@ -71,7 +71,7 @@ def _group_table(ran: list[dict[str, str]]) -> list[str]:
 
 
 def _kind_table(ran: list[dict[str, str]]) -> list[str]:
-    counts = Counter(kind_of(each["reason"]).name for each in ran if each["outcome"] != PASSED)
+    counts = Counter(kind_of(each["reason"], each["key"]).name for each in ran if each["outcome"] != PASSED)
     decisions = {kind.name: kind.decision for kind in KINDS}
     return [
         "| kind | cases | decision |",

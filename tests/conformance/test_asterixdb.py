@@ -204,6 +204,8 @@ def test_the_ledger_counts_by_group_and_kind(tmp_path: Path) -> None:
         {"key": "g/a", "group": "g", "outcome": PASSED, "reason": ""},
         {"key": "g/b", "group": "g", "outcome": REFUSED, "reason": "ASX1081: Cannot find function with signature f(1)"},
         {"key": "g/c", "group": "g", "outcome": NOT_ELIGIBLE, "reason": "feeds"},
+        {"key": "g/serial_kurtosis_int8", "group": "g", "outcome": DIFFERS, "reason": "expected 1, found 2"},
+        {"key": "g/kurtosis", "group": "g", "outcome": DIFFERS, "reason": "expected 1, found 2"},
     ]))  # fmt: skip
 
     write_ledger(file, page)
@@ -211,9 +213,11 @@ def test_the_ledger_counts_by_group_and_kind(tmp_path: Path) -> None:
     text = page.read_text()
     assert text.startswith("# Title\n")
     assert "old" not in text
-    assert "1 of 2 cases" in text
-    assert "| g | 2 | 1 | 0 | 1 | 0 |" in text
-    assert "| a function that is not built in | 1 | open |" in text
+    assert "1 of 4 cases" in text
+    assert "| g | 4 | 1 | 2 | 1 | 0 |" in text
+    assert "| a function that is not built in | 1 | open" in text
+    assert "| kurtosis of groups | 1 | AsterixDB contradicts itself" in text
+    assert "| other values | 1 | open" in text
     assert "| feeds | 1 |" in text
 
 

@@ -14,6 +14,7 @@ from tests.sqlpp.evaluation import value
     [
         ("edit_distance('SuzannaTillson', 'Suzanna Tilson')", 2),
         ("edit_distance('', 'abc')", 3),
+        ("edit_distance('Audria Haylett', 'Ria Haflett')", 4),
         ("edit_distance([1, 2, 3], [1, 3])", 1),
         ("edit_distance([1], [1.0])", 0),
         ("edit_distance('a', ['a'])", None),

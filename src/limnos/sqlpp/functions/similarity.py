@@ -30,9 +30,9 @@ _FAR: Final = Integer((1 << 31) - 1)
 
 
 def _parts(value: Value) -> Sequence[object] | None:
-    """The elements to compare: characters, or keys of items; None for another value."""
+    """The elements to compare: characters in lower case, or keys of items; None for another value."""
     if isinstance(value, str):
-        return value
+        return value.lower()
     return [key(item) for item in value] if isinstance(value, tuple) else None
 
 
@@ -64,7 +64,7 @@ def _fewest_edits(one: Sequence[object], other: Sequence[object], *, is_part: bo
 
 @scalar("edit_distance", least=2, cost=match_cost)
 def edit_distance(left: Value, right: Value) -> Value:
-    """The edit distance of two strings or two arrays."""
+    """The edit distance of two strings, without regard to case, or of two arrays."""
     return _distance(left, right)
 
 
