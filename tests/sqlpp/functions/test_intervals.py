@@ -41,6 +41,8 @@ def days(start: int, end: int) -> str:
         ("interval_bin(date('2010-10-30'), date('1990-01-01'), year_month_duration('P1Y')) = interval(date('2010-01-01'), date('2011-01-01'))", True),
         ("interval_bin(date('1989-12-31'), date('1990-01-01'), day_time_duration('P7D')) = interval(date('1989-12-25'), date('1990-01-01'))", True),
         ("interval_bin(time('12:23:34'), time('00:00:00'), year_month_duration('P1Y'))", None),
+        ("string(get_interval_end(interval_bin(time('23:23:34'), time('00:00:00'), day_time_duration('PT1H'))))", "00:00:00.000"),
+        ("interval_bin(time('23:23:34'), time('00:00:00'), day_time_duration('PT1H')) = interval_bin(time('23:59:59'), time('00:00:00'), day_time_duration('PT1H'))", True),
         ("interval_bin(date('2010-10-30'), date('1990-01-01'), day_time_duration('PT0S'))", None),
         (f"array_length(overlap_bins({A}, date('2020-01-01'), day_time_duration('P4D')))", 3),
     ],

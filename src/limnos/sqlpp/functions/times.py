@@ -124,7 +124,7 @@ def time_text(value: Value) -> str | None:
         case Date(days):
             return _date_text(days)
         case Time(ms):
-            return _time_text(ms)
+            return _time_text(ms % DAY_MS)  # the end of a day's last bin is midnight
         case DateTime(ms):
             return f"{_date_text(ms // DAY_MS)}T{_time_text(ms % DAY_MS)}"
         case Duration(months, ms):
