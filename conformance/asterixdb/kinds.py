@@ -37,6 +37,7 @@ KINDS: Final = (
     _kind("kurtosis of groups", _VALUES, _SELF, cases=r"/serial_kurtosis_"),
     _kind("offsets of times", _VALUES, _SELF, cases=r"^(constructor/(time_01|datetime_01|interval)$|comparison/datetime_(order|tzeq)$|temporal/(accessors|time_functions|date_functions|datetime_functions)$)"),
     _kind("joins by interval_ends", _VALUES, _SELF, cases=r"^temporal/interval_joins/interval_(ends|ended_by)$"),
+    _kind("edges of polygons and lines on each other", _VALUES, _SELF, cases=r"rtree-s|rtree-spatial|^spatial/line-intersect-line$"),
     _kind("NOT IN with NULL", _VALUES, _SELF, cases=r"^comparison/ASTERIXDB-3584_in_expr$"),
     _kind("random numbers with a seed", _VALUES, _SELF, cases=r"^misc/random$"),
     _kind("the time limit was reached", r"^time limit|^connection:", "open: the engine is slower than the limit on a shared machine, or the join compares all pairs"),

@@ -28,6 +28,8 @@ from tests.sqlpp.evaluation import value
         ("line('0,0 2,2')", "line('0,2 2,0')", True),
         ("line('0,0 2,2')", "polygon('3,0 4,0 4,1')", False),
         ("rectangle('0,0 1,1')", "polygon('1,1 2,1 1,2')", True),
+        ("point('5,1')", "polygon('4,1 4,4 12,4 12,1')", True),
+        ("line('0,0 2,2')", "line('1,1 3,3')", True),
         ("point('1,2')", "1", None),
         ("point('1,2')", "point3d('1,2,3')", None),
         ("missing", "point('1,2')", MISSING),
