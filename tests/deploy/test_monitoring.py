@@ -117,7 +117,8 @@ def test_every_metric_that_matters_is_shown() -> None:
         "limnos_commit_files_total", "limnos_janitor_removed_total", "limnos_lance_debris_total", "limnos_lock_requests_total", "limnos_metrics_reports_total",
         "limnos_repeats_total", "limnos_tasks_total", "limnos_maintenance_assessed_total", "limnos_maintenance_deleted_files_total",
         "limnos_maintenance_expired_snapshots_total", "limnos_maintenance_findings", "limnos_maintenance_operations_total", "limnos_maintenance_orphan_checks_total",
-        "limnos_search_index_steps_total",
+        "limnos_maintenance_rewrites_total", "limnos_maintenance_rewritten_bytes_total", "limnos_maintenance_rewritten_files_total",
+        "limnos_maintenance_leases_total", "limnos_maintenance_executor_starts_total", "limnos_search_index_steps_total",
     }  # fmt: skip
 
 

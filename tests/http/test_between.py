@@ -52,6 +52,7 @@ FILES_FIRST = {f"lance-{verb}-table-{what}" for verb in ("create", "delete") for
 """They change a table's files, which nothing undoes, and only then tell the store of it: so nothing is decided any
 more by then.
 """
+LEASES = ("lease-maintenance-operations", "renew-maintenance-leases", "report-maintenance-operation")
 OWN_ALONE = {"beat-run", "put-step", "query-service-discard"}
 """What they write is a run's process's or a client's own, and rests on no right: they take part in no clock
 (`services.runs.runners`).
@@ -265,6 +266,7 @@ NOT_AWAY = {
     **dict.fromkeys(("create-metalake", "begin-import", "create-token", "create-console-code", "login", "create-secret", "set-password", "remove-password", "rotate-storage-keys"), "about no object that has a name"),
     **dict.fromkeys(("feed-import", "finish-import", "give-up-import", "revoke-token", "end-secret", "retry-task", "query-service-discard", "export-audit"), "found by an id that nobody else gets"),
     **dict.fromkeys(("beat-run", "put-step"), "found by the id of a run, which its metalake keeps under any name"),
+    **dict.fromkeys(LEASES, "leases of whatever waits in the metalake"),
     **dict.fromkeys(("take-lineage", "take-lineage-v1"), "what it names need not be there"),
     **dict.fromkeys(("drop-catalog", "drop-metalake"), "not in use, so nothing renames them"),
     **dict.fromkeys(("revoke-roles-from-user", "revoke-roles-from-group", "remove-member", "lance-create-namespace"), "another request's end is this one's"),

@@ -232,6 +232,9 @@ WRITES: dict[str, Write] = {
     "end-secret": Write("DELETE", f"{OWN}/users/robot/secrets/SECRET"),
     "revoke-token": Write("DELETE", f"{OWN}/tokens/TOKEN"),
     "start-maintenance-operation": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations", {"table": "a.t"}),
+    "lease-maintenance-operations": Write("POST", f"{OWN}/metalakes/lake/maintenance/leases", {"holder": "x"}),
+    "renew-maintenance-leases": Write("PUT", f"{OWN}/metalakes/lake/maintenance/leases", {"holder": "x", "operations": [1]}),
+    "report-maintenance-operation": Write("POST", f"{OWN}/metalakes/lake/maintenance/operations/1/report", {"holder": "x", "outcome": "done"}),
     "rotate-storage-keys": Write("POST", f"{OWN}/storage/keys/rotate"),
     "retry-task": Write("POST", f"{OWN}/tasks/TASK/retry"),
 }  # fmt: skip

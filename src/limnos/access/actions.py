@@ -51,6 +51,7 @@ class Action(StrEnum):
     METALAKE_DROP = "metalake_drop", Kind.METALAKE
     METALAKE_EXPORT = "metalake_export", Kind.METALAKE
 
+    OPERATION_LEASE = "operation_lease", Kind.METALAKE
     WEBHOOK_MANAGE = "webhook_manage", Kind.METALAKE
     AUDIT_READ = "audit_read", Kind.METALAKE
 
@@ -84,6 +85,7 @@ class Action(StrEnum):
     TABLE_REPORTS = "table_reports", Kind.TABLE
     TABLE_CHECK = "table_check", Kind.TABLE
     TABLE_MAINTAIN = "table_maintain", Kind.TABLE
+    TABLE_REWRITE = "table_rewrite", Kind.TABLE
     TABLE_DROP = "table_drop", Kind.TABLE
     TABLE_RENAME = "table_rename", Kind.TABLE
     TABLE_MOVE = "table_move", Kind.TABLE

@@ -190,8 +190,10 @@ def accepted_trusts(*, access_enabled: bool, believes_basic: bool) -> frozenset[
 
 def user_of(
     view: StoreView, credential: Credential, trusts: frozenset[TokenTrust], clock: TimeSource
-) -> tuple[str, int]:
-    """Return the user's name and the root of the token, or `NO_TOKEN`. Positional arguments: every request calls it.
+) -> tuple[str, int, Token | None]:
+    """Return the user's name, the root of the token or `NO_TOKEN`, and the token of a maintenance operation or None.
+
+    Positional arguments: every request calls it.
 
     A token that passed its checks is cached until access moves in zone 0. Its expiry is compared on each call.
 
@@ -203,14 +205,14 @@ def user_of(
     if credential.user is not None:
         if credential.expires_ms is not None and credential.expires_ms <= clock.now_ms():
             raise AuthenticationFailed(EXPIRED, was_right=True)
-        return credential.user, NO_TOKEN
+        return credential.user, NO_TOKEN, None
     memo = view.memo(ROOT_ID)
     token: Token | None = memo.get(credential)
     if token is None:
         token = memo[credential] = _check_token(view, credential, trusts)
     if token.is_over(clock.now_ms()):
         raise AuthenticationFailed("The token has expired: make a new one with 'limnos token create'", was_right=True)
-    return token.user, token.root_id
+    return token.user, token.root_id, None if token.table_id is None else token
 
 
 def known_user(view: StoreView, credential: Credential | None) -> str | None:

@@ -105,6 +105,7 @@ _TREE: Final[dict[Action, Rule]] = {
     Action.METALAKE_SET: _METALAKE,  # switch on and off
     Action.METALAKE_DROP: _METALAKE,
     Action.METALAKE_EXPORT: _METALAKE,  # the export holds all objects, whatever else the caller may see
+    Action.OPERATION_LEASE: AnyOf(_METALAKE, ServiceAdminRule()),  # it gives tokens that rewrite tables of others
     Action.WEBHOOK_MANAGE: _METALAKE,  # list, create, drop: webhooks send changes to other systems
     Action.AUDIT_READ: AnyOf(_METALAKE, ServiceAdminRule()),  # lines of all users; one's own lines need no right
     Action.CATALOG_LIST: MemberRule(),  # the list is filtered to catalogs that the caller may load
@@ -142,6 +143,7 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_COMMIT: inside(_MODIFY, _TABLE),
     Action.TABLE_REPORTS: inside(_MODIFY, _TABLE),  # metrics reports of clients about scans and commits
     Action.TABLE_CHECK: inside(_MODIFY, _TABLE),  # names of its files, and whether they exist
+    Action.TABLE_REWRITE: inside(_MODIFY, _TABLE),  # commits of a maintenance operation, under its own token
     Action.TABLE_MAINTAIN: inside(_MODIFY, _TABLE),  # what it needs, what keeps its snapshots; operations
     Action.TABLE_DROP: inside(_TABLE),
     Action.TABLE_RENAME: inside(_MODIFY, _TABLE),  # within its namespace

@@ -85,7 +85,7 @@ def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
     own = settings.engine
     slots = own.slots or max(SLOTS_LEAST, (os.cpu_count() or 1) + 1)
     start = wire.EngineStart(
-        uri=_reached_at(bound),
+        uri=reached_at(bound),
         metalake=settings.server.metalake,
         master=f"local[{slots}]" if own.master == "local" else own.master,
         memory=own.memory,
@@ -110,7 +110,7 @@ def has_engine(settings: Settings) -> bool:
     return settings.sqlpp.enabled and importlib.util.find_spec("pyspark") is not None
 
 
-def _reached_at(bound: socket.socket) -> str:
+def reached_at(bound: socket.socket) -> str:
     """Return the server's URL from this machine. For a server that listens on all addresses it is loopback."""
     return url_of(bound).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 

@@ -247,6 +247,7 @@ def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedS
         maintenance=MaintenanceDefaults(
             settings.maintenance.assess,
             settings.maintenance.expire_snapshots,
+            settings.maintenance.rewrite_files,
             settings.maintenance.metadata_retention_s * 1000,
             settings.maintenance.orphan_files,
             settings.maintenance.orphan_age_s * 1000,

@@ -19,6 +19,7 @@ from limnos.app.engines import engine_of, has_engine
 from limnos.app.executor import executor_of
 from limnos.app.forced_exit import exit_within, handle_signals_on_thread
 from limnos.app.listening import bind_address
+from limnos.app.maintenance_process import maintenance_process_of
 from limnos.app.node_builder import build
 from limnos.http.admission_protocol import AdmissionProtocol
 from limnos.http.connection import FastPathProtocol
@@ -130,7 +131,8 @@ async def _serve(
     certificates: CertificateReloader | None,
 ) -> None:
     built = build(settings)
-    inner = None if certificates is None or not has_engine(settings) else bind_address("127.0.0.1", 0)
+    needs_inner = has_engine(settings) or settings.maintenance.executor == "local"
+    inner = None if certificates is None or not needs_inner else bind_address("127.0.0.1", 0)
     ENGINE.put(built.services, engine_of(settings, inner or sockets[0]))
     beside: list[asyncio.Task[None]] = []
     try:
@@ -139,6 +141,9 @@ async def _serve(
         beside += (asyncio.create_task(built.upkeep.run()), asyncio.create_task(built.deliveries.run()))
         if built.indexing is not None:
             beside.append(asyncio.create_task(built.indexing.run()))
+        maintenance = maintenance_process_of(settings, built.services, bound=inner or sockets[0])
+        if maintenance is not None:
+            beside.append(asyncio.create_task(maintenance.run()))
         executor = executor_of(settings, built.services)
         if executor is not None:
             beside.append(asyncio.create_task(executor.run()))

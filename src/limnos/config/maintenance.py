@@ -26,6 +26,17 @@ class MaintenanceSection(SettingsSection):
         default=False,
         description="Expire snapshots of tables that no policy is about, by their properties, else Iceberg's five days, for their owners. Policies are carried out without it.",
     )
+    rewrite_files: bool = Field(
+        default=False,
+        description="Rewrite small files, delete files and manifests of tables that no policy is about, for their owners. Policies are carried out without it. An executor does the work.",
+    )
+    executor: Literal["off", "local"] = Field(
+        default="off",
+        description="`local`: the server starts a process with Spark while operations wait that rewrite files; needs the extra `spark` and a service admin. `off`: only `limnos maintenance work` carries them out.",
+    )
+    executor_master: str = Field(
+        default="local[2]", description="Spark master of that process: `local[2]`, or `spark://host:7077`."
+    )
     metadata_retention_s: NonNegativeInt = Field(
         default=0,
         description="How long metadata files that have left a table's log are kept, in seconds; at least a day. 0 keeps them.",

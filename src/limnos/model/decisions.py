@@ -27,7 +27,17 @@ SERVICE_ADMIN: Final = "SERVICE_ADMIN"
 """The `privilege` of a missing factor when the action takes a service admin."""
 
 FactorKind = Literal[
-    "owner", "allow", "deny", "missing", "service-admin", "member", "self", "access-off", "lent", "restricted"
+    "owner",
+    "allow",
+    "deny",
+    "missing",
+    "service-admin",
+    "member",
+    "self",
+    "access-off",
+    "lent",
+    "restricted",
+    "one-table",
 ]
 
 _HAS_MAX: Final = 4
@@ -196,6 +206,8 @@ def _holding_text(factor: DecisionFactor) -> str:
             )
         case "restricted":
             return f"restriction {factor.privilege} of {factor.object_name}"
+        case "one-table":
+            return "a token that is for maintenance operations alone"
         case "service-admin":
             return "the rights of a service admin"
         case "access-off":

@@ -113,6 +113,8 @@ class Token(msgspec.Struct, frozen=True):
     """The id of the token that a session or code of the console was made with. It ends with that token."""
     ends_at: int | None = None
     """The time beyond which a session of the console cannot be extended, in milliseconds since 1970."""
+    table_id: int | None = None
+    """The only table that an operation's token opens; 0 for the token of an executor, which leases operations."""
 
     def is_over(self, now_ms: int) -> bool:
         """Return whether it has expired, by the store's clock in milliseconds since 1970."""

@@ -62,6 +62,8 @@ class TokenPurpose(StrEnum):
     """A session of the console. Its text is a cookie, which counts for the console alone."""
     CONSOLE_CODE = "console-code"
     """A code that opens one session of the console. It gives no other access."""
+    OPERATION = "operation"
+    """Made for one maintenance operation: its holder may load one table, and commit rewrites of its files."""
 
 
 class IssuerIdentity(NamedTuple):

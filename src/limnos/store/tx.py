@@ -14,6 +14,7 @@ from limnos.model.errors import StalePermit
 from limnos.store.activity.lineage import LineageWrites
 from limnos.store.activity.maintenance import MaintenanceWrites
 from limnos.store.activity.orphan_files import OrphanFileWrites
+from limnos.store.activity.rewrites import RewriteWrites
 from limnos.store.activity.runs import RunWrites
 from limnos.store.activity.scan_plans import ScanPlanWrites
 from limnos.store.activity.search_index import SearchIndexWrites
@@ -126,6 +127,11 @@ class Tx(StoreTransaction):
     def orphan_files(self) -> OrphanFileWrites:
         """Orphan files of tables, and checks for them."""
         return OrphanFileWrites(self)
+
+    @property
+    def rewrites(self) -> RewriteWrites:
+        """Maintenance operations that wait for an executor, and leases of tables."""
+        return RewriteWrites(self)
 
     @property
     def dependencies(self) -> DependencyWrites:

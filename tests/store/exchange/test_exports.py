@@ -23,6 +23,8 @@ LEFT_OUT = {
     "metrics_report": "reports of clients, kept for a few days",
     "maintenance_checkpoint": "how far tables were assessed: the other server assesses anew",
     "maintenance_finding": "made from the tables' metadata: the other server assesses anew",
+    "maintenance_lease": "work of this store's nodes",
+    "maintenance_rewrite": "work of this store's nodes",
     "maintenance_operation": "work of this store's nodes",
     "maintenance_orphan_check": "work of this store's nodes: the other server checks anew",
     "maintenance_orphan_file": "each file waits anew where it is imported",

@@ -1,6 +1,6 @@
-"""`maintenance plan | explain | run | status`.
+"""`maintenance plan | explain | run | status | work`.
 
-May import `client` values and this room.
+May import `client` values, `spark` (when an executor runs) and this room.
 """
 
 from __future__ import annotations
@@ -8,12 +8,13 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.extras import import_extra
 from limnos.cli.failures import StoppedError
 from limnos.cli.output import show_done, show_fields, show_rows, visible
 from limnos.client.operation.maintenance_values import MaintenanceOperation, MaintenanceReport, OrphanFiles
@@ -100,18 +101,27 @@ def _orphan_lines(orphans: OrphanFiles) -> Iterator[str]:
 
 @app.command
 def run(
-    path: str, /, *, kind: str = "expire", wait: bool = False, wait_s: float = 600, common: CommonFlags = DEFAULTS
+    path: str,
+    /,
+    *,
+    kind: str = "expire",
+    wait: Annotated[bool, Parameter(negative="")] = False,
+    wait_s: float = 600,
+    common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Expire the snapshots of a table that nothing keeps, in your name; `maintenance explain` shows which.
+    """Ask for an operation on a table, in your name; `maintenance status` shows its end.
 
-    The server carries it out within a minute; `maintenance status` shows the result. An expiry deletes no file.
+    The server expires snapshots and checks for orphan files within a minute. The other operations rewrite files, and
+    wait for an executor.
 
     Parameters
     ----------
     path
         The table, as `main.raw.trips`.
     kind
-        The operation: expire, or orphans to check the table for orphan files and remove old ones.
+        The operation: expire removes the snapshots that nothing keeps, orphans checks for orphan files and removes old
+        ones, compact rewrites small files, deletes applies delete files, manifests rewrites manifests, statistics
+        computes statistics.
     wait
         Wait until the operation has ended and show its result; the command fails if the operation does.
     wait_s
@@ -125,6 +135,34 @@ def run(
             return
     message = f"operation {operation} was asked for: see 'limnos maintenance status'"
     show_done(message, {"operation": operation}, shape=common.shape)
+
+
+@app.command
+def work(
+    *,
+    master: Annotated[str, Parameter(help="Spark master: local[2], spark://host:7077.")] = "local[2]",
+    threads: Annotated[int, Parameter(help="Operations at once.")] = 4,
+    idle: Annotated[float | None, Parameter(help="Seconds without work after which it ends; else it stays.")] = None,
+    conf: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE for Spark; may be repeated.")] = None,
+    s3: Annotated[bool, Parameter(negative="", help="Tables lie on S3.")] = False,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Carry out operations that rewrite tables, on Spark; run it where your cluster is.
+
+    It leases operations of the metalake from the server, for which you must own the metalake or be a service admin.
+    Spark starts with the first operation.
+    """
+    actions = import_extra("limnos.spark.maintenance.actions", extra="spark")
+    from limnos.spark.maintenance.executor import MaintenanceExecutor
+
+    config = dict(pair.partition("=")[::2] for pair in conf or ())
+    with common.client() as client:
+        runner = actions.SparkRunner(
+            common.address, metalake=common.metalake, master=master, config=config, ca_file=common.believed, s3=s3
+        )
+        summary = MaintenanceExecutor(client.maintenance, runner, threads=threads, idle_s=idle).run()
+    words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(summary.ended.items()))
+    show_done(f"ended: {words or 'nothing to do'}", dict(summary.ended), shape=common.shape)
 
 
 def _wait(client: Client, path: str, *, operation: int, wait_s: float) -> MaintenanceOperation:
@@ -164,9 +202,11 @@ def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     show_rows(rows, columns, shape=common.shape, empty="no operation on a table was carried out")
     orphans = {"off": "off", "policies": "where a policy asks for it", "all": "on"}.get(status.orphans, status.orphans)
     retention = f"for {status.metadata_keep_s} s" if status.metadata_keep_s else "for ever"
+    rewriting = "on" if status.rewrite else "off"
     lines = (
         f"assessing tables: {'on' if status.assess else 'off'}",
         f"expiring snapshots without a policy: {'on' if status.expire else 'off'}",
+        f"rewriting files without a policy: {rewriting}",
         f"metadata files that left a log are kept {retention}",
         f"removing orphan files: {orphans}",
     )

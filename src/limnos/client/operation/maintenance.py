@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from limnos.client.flow import Flow, Resource, S, call, verb
 from limnos.client.operation.maintenance_values import (
+    LeasedOperations,
     MaintenanceFinding,
     MaintenanceFindings,
     MaintenanceReport,
@@ -55,3 +56,26 @@ class Maintenance(Resource[S]):
         """Return the server's automatic maintenance, and operations, newest first, `before` an id."""
         url = self.own_url("catalogs", catalog, "maintenance", "operations")
         return call("GET", url, answer=MaintenanceStatus, query={"before": None if before is None else str(before)})
+
+    @verb
+    def lease(self, holder: str, *, limit: int) -> Flow[LeasedOperations]:
+        """Lease operations that rewrite tables, for an executor that calls itself `holder`."""
+        url = self.own_url("maintenance", "leases")
+        return call("POST", url, answer=LeasedOperations, body={"holder": holder, "limit": limit})
+
+    @verb
+    def renew(self, holder: str, operations: Sequence[int]) -> Flow[tuple[int, ...]]:
+        """Renew leases of an executor. Returns the operations that it has lost, which it must stop."""
+        url = self.own_url("maintenance", "leases")
+        body = {"holder": holder, "operations": list(operations)}
+        return call("PUT", url, answer=tuple[int, ...], field="lost", body=body)
+
+    @verb
+    def report(self, holder: str, operation: int, *, outcome: str, text: str) -> Flow[bool]:
+        """Report how a leased operation ended: `done`, `failed`, or `yielded` to a writer.
+
+        Returns whether its lease was valid.
+        """
+        url = self.own_url("maintenance", "operations", str(operation), "report")
+        body = {"holder": holder, "outcome": outcome, "text": text[:2000]}
+        return call("POST", url, answer=bool, field="accepted", body=body)

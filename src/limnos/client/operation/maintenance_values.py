@@ -48,6 +48,7 @@ class MaintenanceStatus(msgspec.Struct, frozen=True):
     assess: bool
     operations: tuple[MaintenanceOperation, ...]
     expire: bool = False
+    rewrite: bool = False
     metadata_keep_s: int = 0
     orphans: str = "off"
     orphan_age_s: int = 0
@@ -114,3 +115,25 @@ class MaintenanceReport(msgspec.Struct, frozen=True):
     delete_files: int | None = None
     total_bytes: int | None = None
     orphans: OrphanFiles = OrphanFiles("off")
+
+
+class LeasedOperation(msgspec.Struct, frozen=True):
+    """An operation that an executor may carry out now, with a token that opens its table alone."""
+
+    operation: int
+    kind: str
+    catalog: str
+    path: tuple[str, ...]
+    token: str
+    options: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        """Return the operation without its token."""
+        return f"LeasedOperation({self.operation}, {self.kind!r}, {self.catalog!r}, {self.path!r})"
+
+
+class LeasedOperations(msgspec.Struct, frozen=True):
+    """Leased operations, and how many seconds a lease lasts after each sign of life."""
+
+    lease_s: int
+    operations: tuple[LeasedOperation, ...]

@@ -17,11 +17,13 @@ CUSTOM: Final = "custom"
 COMPACTION: Final = "system_iceberg_compaction"
 SNAPSHOT_EXPIRATION: Final = "system_iceberg_snapshot_expiration"
 ORPHAN_FILE_REMOVAL: Final = "system_iceberg_orphan_file_removal"
-MAINTENANCE_TYPES: Final = (COMPACTION, SNAPSHOT_EXPIRATION, ORPHAN_FILE_REMOVAL)
+TABLE_MAINTENANCE: Final = "system_iceberg_table_maintenance"
+MAINTENANCE_TYPES: Final = (COMPACTION, SNAPSHOT_EXPIRATION, ORPHAN_FILE_REMOVAL, TABLE_MAINTENANCE)
 """Types of policies about Iceberg tables, for catalogs, schemas and tables."""
 ORPHAN_DAYS_MIN: Final = 3
 """The least age of files that a policy may have removed, in days: writers may hold files for long."""
 _NUMBER_MAX: Final = 1_000_000_000
+_FILE_BYTES_MAX: Final = 8 << 30
 OBJECT_TYPES: Final = ("CATALOG", "SCHEMA", "TABLE", "VIEW", "FILESET", "TOPIC", "MODEL", "FUNCTION", "COLUMN")
 """Types of objects to which a policy can be attached."""
 _MAINTAINED: Final = ("CATALOG", "SCHEMA", "TABLE")
@@ -69,6 +71,18 @@ class OrphanFileRemovalContent(
     cleanup_interval_days: int | None = None
 
 
+class TableMaintenanceContent(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
+):
+    """The content of a policy for all of a table's maintenance that deletes no file: which kinds are on."""
+
+    compact: bool = True
+    """Small files and position deletes."""
+    manifests: bool = True
+    target_file_size_bytes: int | None = None
+    min_delete_file_number: int | None = None
+
+
 def content_of(text: str, shape: type[Content]) -> Content:
     """Decode the content of a stored policy."""
     return msgspec.json.decode(text, type=shape)
@@ -84,6 +98,8 @@ def content_text(policy_type: str, content: Json) -> str:
         return msgspec.json.encode(_expiration(_read(content, SnapshotExpirationContent))).decode()
     if policy_type == ORPHAN_FILE_REMOVAL:
         return msgspec.json.encode(_orphan_removal(_read(content, OrphanFileRemovalContent))).decode()
+    if policy_type == TABLE_MAINTENANCE:
+        return msgspec.json.encode(_table_maintenance(_read(content, TableMaintenanceContent))).decode()
     types_text = ", ".join((CUSTOM, *MAINTENANCE_TYPES))
     raise BadRequest(f"Field policyType is one of {types_text}, not {preview_value(policy_type)}")
 
@@ -128,9 +144,15 @@ def _orphan_removal(content: OrphanFileRemovalContent) -> OrphanFileRemovalConte
     return content
 
 
-def _check_number(name: str, value: int | None, *, least: int) -> None:
-    if value is not None and not least <= value <= _NUMBER_MAX:
-        raise BadRequest(f"Field {name} of the content is {value}, and at least {least}, at most {_NUMBER_MAX}")
+def _table_maintenance(content: TableMaintenanceContent) -> TableMaintenanceContent:
+    _check_number("targetFileSizeBytes", content.target_file_size_bytes, least=1 << 20, most=_FILE_BYTES_MAX)
+    _check_number("minDeleteFileNumber", content.min_delete_file_number, least=1)
+    return content
+
+
+def _check_number(name: str, value: int | None, *, least: int, most: int = _NUMBER_MAX) -> None:
+    if value is not None and not least <= value <= most:
+        raise BadRequest(f"Field {name} of the content is {value}, and at least {least}, at most {most}")
 
 
 def supported_types(policy_type: str, text: str) -> tuple[str, ...]:

@@ -24,6 +24,7 @@ from limnos.formats.maintenance.orphans import (
     offloaded_referenced_files,
     offloaded_references,
 )
+from limnos.formats.maintenance.rewrites import RewriteTerms, check_rewrite, read_manifest_entries
 
 
 class AssessmentTerms(msgspec.Struct, array_like=True):
@@ -66,10 +67,22 @@ def offloaded_manifest_findings(terms: bytes, *manifests: bytes) -> list[bytes]:
     ]
 
 
+def offloaded_manifest_entries(data: bytes) -> list[bytes]:
+    """Read a manifest list: its bytes in, JSON of `ManifestEntry`s out. Raises InvalidTable."""
+    return [msgspec.json.encode(read_manifest_entries(data))]
+
+
+def offloaded_rewrite(terms: bytes, *manifests: bytes) -> list[bytes]:
+    """Check a rewrite: terms and manifests in, JSON of `RewriteFigures` out. Raises BadRequest, InvalidTable."""
+    return [msgspec.json.encode(check_rewrite(msgspec.json.decode(terms, type=RewriteTerms), manifests))]
+
+
 OFFLOADED_WORK: Final[Mapping[str, Callable[..., list[bytes]]]] = {
     "maintenance-assess": offloaded_assess,
     "maintenance-manifest-rows": offloaded_manifest_rows,
     "maintenance-manifest-findings": offloaded_manifest_findings,
+    "maintenance-manifest-entries": offloaded_manifest_entries,
+    "maintenance-rewrite": offloaded_rewrite,
     "maintenance-explain": offloaded_explain,
     "maintenance-expiry": offloaded_expiry,
     "maintenance-references": offloaded_references,

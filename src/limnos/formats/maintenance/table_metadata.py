@@ -26,6 +26,7 @@ class Snapshot(msgspec.Struct, rename="kebab", frozen=True):
     timestamp_ms: int = 0
     parent_snapshot_id: int | None = None
     manifest_list: str | None = None
+    schema_id: int | None = None
     manifests: list[str] | None = None
     """Manifests without a manifest list (format version 1)."""
     summary: dict[str, str] | None = None
@@ -74,6 +75,7 @@ class TableMetadata(msgspec.Struct, rename="kebab", frozen=True):
     table_uuid: str | None = None
     format_version: int = 1
     current_snapshot_id: int | None = None
+    current_schema_id: int | None = None
     snapshots: list[Snapshot] | None = None
     refs: dict[str, SnapshotRef] | None = None
     snapshot_log: list[SnapshotLogEntry] | None = None

@@ -14,7 +14,7 @@ from limnos.http.admin.catalog import children, moves, nesting, previews, search
 from limnos.http.admin.errors import error_response
 from limnos.http.admin.governance import protection, restrictions
 from limnos.http.admin.identity import access, console_codes, groups, logins, service_accounts, tokens, users
-from limnos.http.admin.operation import maintenance, storage, tasks
+from limnos.http.admin.operation import maintenance, rewrites, storage, tasks
 from limnos.http.idempotency import IdempotencyTerms, IdempotentRoute, make_idempotent
 from limnos.http.routing import Router
 from limnos.http.scopes import scope_of_path
@@ -47,6 +47,7 @@ _MODULES = (
     previews,
     table_checks,
     maintenance,
+    rewrites,
     pipelines,
     runs,
     lineage,

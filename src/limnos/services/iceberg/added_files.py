@@ -60,6 +60,11 @@ class CommitFiles(NamedTuple):
     """The location of a table that the same transaction creates."""
 
 
+def files_of(ctx: Context, document: MetadataDocument, *, place: CatalogStorage, bytes_max: int) -> TableFiles:
+    """Return the files below a table's own location, of which up to so many bytes are read."""
+    return TableFiles(ctx, place, places=(document.location,), bytes_max=bytes_max)
+
+
 async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> None:
     """Check that the files which commits add exist, if the setting asks for it.
 

@@ -14,19 +14,19 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from limnos.access.actions import Action
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg import requirements as iceberg_requirements
 from limnos.formats.iceberg import updates as iceberg_updates
 from limnos.formats.iceberg.offloaded import CommitTerms
 from limnos.formats.iceberg.repeated_commits import build, check_unless_applied
 from limnos.model.entities import MetadataDocument, Node
-from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError
+from limnos.model.errors import AlreadyExists, CommitConflict
 from limnos.model.storage_locations import LocationKind
 from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.added_files import CommitFiles, check_added_files
 from limnos.services.iceberg.dataset_fence import check_dataset_commit, dataset_guard_of, lock_require
 from limnos.services.iceberg.orphan_fence import fence_check, fence_require
+from limnos.services.iceberg.rewrite_commits import rewrite_check, rewrite_count, rewrite_require
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots, removes_snapshots
 from limnos.services.iceberg.tables import (
     NewMetadata,
@@ -37,11 +37,11 @@ from limnos.services.iceberg.tables import (
     new_table_read,
     table_make,
 )
-from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of, split_own_locations
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.offloaded_work import is_heavy
+from limnos.services.request.old_metadata_files import delete_old_metadata_files
 from limnos.services.request.recent_metadata import RECENT_METADATA
 from limnos.services.storage.location_claims import location_move, locations_claim, locations_lock
-from limnos.store.objects.documents import claims_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 from limnos.view.keys import document_key
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from limnos.formats.iceberg.json_types import Json
+    from limnos.formats.maintenance.rewrites import RewriteFigures
     from limnos.model.permits import Permit
     from limnos.model.records import CatalogRecord
     from limnos.names.path import Levels
@@ -87,6 +88,8 @@ class TableCommit(msgspec.Struct, frozen=True):
     """Whether its comment and its current schema stay, so that searches have nothing to read."""
     fence_until: float | None = None
     """Until when it must be made, as `orphan_fence.fence_check` says."""
+    token_id: int | None = None
+    """The token of the maintenance operation that commits, whose lease must be valid."""
 
 
 class CommitGuards(NamedTuple):
@@ -118,6 +121,7 @@ class CommitBase(NamedTuple):
     document: MetadataDocument
     place: CatalogStorage
     guard: DatasetGuard | None = None
+    token_id: int | None = None
 
 
 class CommitChange(NamedTuple):
@@ -193,7 +197,7 @@ async def table_commit(
         return await _commit_create(ctx, scope, namespace, name, updates, raw=raw)
 
     def look(request_view: RequestView) -> CommitBase:
-        node, chain, decision = table_find(request_view, namespace, name, Action.TABLE_COMMIT)
+        node, chain, decision = table_find(request_view, namespace, name, request_view.commit_action)
         guard, more = dataset_guard_of(request_view, node, chain=chain, path=(*namespace, name), proof=proof)
         document = request_view.document(node.id)
         if version is not None and document.version != version:
@@ -204,12 +208,18 @@ async def table_commit(
             document,
             catalog_storage_of(request_view),
             guard,
+            None if request_view.operation_token is None else request_view.operation_token.id,
         )
 
     request = TableCommitRequest(ctx, scope, look, CommitChange([] if raw else requirements, updates, raw), proof)
-    base = await request.base()
+    base, figures = await request.base(), None
+    if base.token_id is not None:
+        version = base.document.version
+        request, figures = await _check_operation(request, base)
     await check_added_files(ctx, [commit_files_of(request.change, document=base.document, place=base.place)])
     result = await _commit_in_queue(request, base)
+    if base.token_id is not None:
+        rewrite_count(figures)
     if result.built is not None:
         await delete_old_metadata_files(ctx, result.document, built=result.built, place=base.place)
     return result.document, base.place.catalog
@@ -218,6 +228,16 @@ async def table_commit(
 def commit_files_of(change: CommitChange, *, document: MetadataDocument | None, place: CatalogStorage) -> CommitFiles:
     """Return the part of a change that concerns files."""
     return CommitFiles(change.updates, change.raw, document, place)
+
+
+async def _check_operation(
+    request: TableCommitRequest, base: CommitBase
+) -> tuple[TableCommitRequest, RewriteFigures | None]:
+    """Check the commit of a maintenance operation. Returns the request as it is carried out, and what it does."""
+    checked = await rewrite_check(
+        request.ctx, document=base.document, place=base.place, token_id=base.token_id or 0, change=request.change
+    )
+    return request._replace(change=CommitChange(checked.requirements, checked.updates)), checked.figures
 
 
 async def _commit_in_queue(request: TableCommitRequest, base: CommitBase) -> CommitResult:
@@ -335,7 +355,16 @@ async def _swap(
         relocates = document.location != base.document.location
         (removed, fence_until), paths, keeps_words = brought
         command = TableCommit(
-            now.table, document, base.document.version, relocates, removed, lock, paths, keeps_words, fence_until
+            now.table,
+            document,
+            base.document.version,
+            relocates,
+            removed,
+            lock,
+            paths,
+            keeps_words,
+            fence_until,
+            now.token_id,
         )
         return now.permit.about(command)
 
@@ -365,6 +394,7 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
     """
     command = permit.command
     lock_require(tx, command.lock)
+    rewrite_require(tx, table_id=command.table.id, token_id=command.token_id)
     if command.relocates or command.data_paths:
         locations_lock(tx, documents=(command.document,) * command.relocates, locations=command.data_paths)
     if not tx.documents.swap(
@@ -402,33 +432,6 @@ async def commit_guards(
     if ctx.services.defaults.keep_pinned and any(removes_snapshots(each.updates, each.raw) for each in changes):
         removed = removed_snapshots(before.body, after.body)
     return CommitGuards(removed, await fence_check(ctx, changes, document=before, place=place))
-
-
-async def delete_old_metadata_files(
-    ctx: Context, document: MetadataDocument, *, built: tuple[Json, Json], place: CatalogStorage
-) -> None:
-    """Delete the table's own metadata files that are no longer in the metadata log, after the commit is certain.
-
-    `built` is the metadata before and after. Errors are only logged, since the commit is done.
-    """
-    names = iceberg_updates.removed_metadata_files(*built) if iceberg_metadata.deletes_old_files(built[1]) else []
-    if not names:
-        return
-    try:
-        claims = await ctx.look_up(lambda: claims_read(document.location))
-    except LimnosError as error:
-        log.warning("old metadata files are kept", location=document.location, error=error.message)
-        return
-    own, elsewhere = split_own_locations(document.location, names)
-    rivals = [at for node_id, at in claims if node_id != document.node_id]  # older releases allowed nested locations
-    if elsewhere or rivals:
-        log.warning(
-            "metadata files that are not the table's own are kept", location=document.location,
-            count=len(elsewhere), first=elsewhere[:10], rivals=rivals[:10],
-        )  # fmt: skip
-    if not rivals:
-        for location in own:
-            await ctx.services.files.delete(location, place.catalog.properties)
 
 
 async def _commit_create(

@@ -267,6 +267,11 @@ class AssessmentRound:
         await self._know([node_id])
         return self.chain(node_id)
 
+    @property
+    def ancestors(self) -> Ancestry:
+        """The nodes that were read, with their parents."""
+        return self._ancestors
+
     async def is_dataset(self, node_id: int) -> bool:
         """Return whether a table belongs to SQL++."""
         return any(is_dataset(head) for head in await self.services.gate.look_up(lambda: tables_of([node_id])))

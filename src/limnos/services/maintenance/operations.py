@@ -6,7 +6,7 @@ task acts with a token that never leaves this process, with the trust of the cre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -22,6 +22,7 @@ from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
+    from limnos.model.decisions import Decision
     from limnos.model.entities import Node
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
@@ -37,6 +38,7 @@ EXPIRE_SNAPSHOTS: Final = "expire-snapshots"
 OPERATIONS = Counter(
     "limnos_maintenance_operations_total", "Operations on tables, by kind and outcome.", ("kind", "outcome")
 )
+_LEASE_MS: Final = 300_000
 
 
 class OperationRequest(msgspec.Struct, frozen=True):
@@ -58,6 +60,23 @@ class OperationPayload(msgspec.Struct, frozen=True):
     user: str
     trust: TokenTrust = TokenTrust.PROVEN
     root_id: int | None = None
+
+
+class MaintenanceRequest(NamedTuple):
+    """A request about a table: the table, the decision, the user, and the trust of the user's credential."""
+
+    table: Node
+    decision: Decision
+    user: str
+    trust: TokenTrust
+    root_id: int | None
+
+
+def request_of(ctx: Context, request_view: RequestView, *, path: Levels) -> MaintenanceRequest:
+    """Return a request of a caller who may maintain a table. Raises as `maintained_table`."""
+    node, _, decision = maintained_table(request_view, path)
+    trust, root_id = worth_of(ctx, request_view, user=request_view.user)
+    return MaintenanceRequest(node, decision, request_view.user, trust, root_id)
 
 
 async def expiry_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:
@@ -89,12 +108,11 @@ async def operation_request(
     """
 
     def decide(request_view: RequestView) -> Permit[OperationRequest]:
-        node, _, decision = maintained_table(request_view, path)
+        asking = request_of(ctx, request_view, path=path)
         if refusal is not None:
             raise UnsupportedOperation(refusal)
-        trust, root_id = worth_of(ctx, request_view, user=request_view.user)
-        command = OperationRequest(node, request_view.user, trust, root_id, kind, task)
-        return request_view.permit(command, decision)
+        command = OperationRequest(asking.table, asking.user, asking.trust, asking.root_id, kind, task)
+        return request_view.permit(command, asking.decision)
 
     operation = await ctx.write(scope, decide, operation_ask)
     ctx.services.wake_worker()
@@ -124,15 +142,30 @@ async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
     services = work.services
     if services is None:
         raise ServiceUnavailable("This node has no services: the task is another one's")
+    if not await work.submit(lambda tx: _take(tx, payload)):
+        raise ServiceUnavailable("A rewrite of this table's files is under way: its snapshots expire after it")
     try:
         text = await work.kept(_expire(work, services, payload=payload))
     except (ServiceUnavailable, StorageFailed):
+        await work.submit(lambda tx: tx.rewrites.give_back(payload.operation, delay_ms=0, failed=False))
         raise
     except LimnosError as error:
         log.warning("snapshots of a table were not expired", table=payload.table_id, error=error.message)
         await operation_end(work, payload.operation, state="failed", text=error.message)
         return
+    finally:
+        await work.submit(lambda tx: tx.rewrites.end(payload.operation))
     await operation_end(work, payload.operation, state="done", text=text)
+
+
+def _take(tx: Tx, payload: OperationPayload) -> bool:
+    """Lease the table, so that no rewrite begins meanwhile. Returns whether it was free; a task that died frees it."""
+    before = tx.rewrites.lease_of(payload.table_id)
+    if before is not None and (before.operation_id == payload.operation or before.is_over(tx.now_ms)):
+        tx.rewrites.free(before)
+    return tx.rewrites.take(
+        payload.operation, node_id=payload.table_id, token_id=0, holder="server", lease_ms=_LEASE_MS
+    )
 
 
 async def operation_end(work: TaskContext, operation: int, *, state: str, text: str) -> None:

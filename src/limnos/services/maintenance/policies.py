@@ -13,8 +13,10 @@ from limnos.formats.gravitino.policies import (
     COMPACTION,
     MAINTENANCE_TYPES,
     SNAPSHOT_EXPIRATION,
+    TABLE_MAINTENANCE,
     CompactionContent,
     SnapshotExpirationContent,
+    TableMaintenanceContent,
     content_of,
 )
 from limnos.formats.maintenance.assessment import AssessmentRules
@@ -100,6 +102,11 @@ def assessment_rules(policies: Mapping[str, EffectivePolicy]) -> AssessmentRules
     """Return the thresholds of a table's effective policies; the defaults where none is enabled."""
     rules = AssessmentRules()
     compaction, expiration = policies.get(COMPACTION), policies.get(SNAPSHOT_EXPIRATION)
+    whole = policies.get(TABLE_MAINTENANCE)
+    if whole is not None and whole.is_enabled:
+        rules = AssessmentRules(
+            delete_files_min=content_of(whole.content, TableMaintenanceContent).min_delete_file_number
+        )
     if compaction is not None and compaction.is_enabled:
         content = content_of(compaction.content, CompactionContent)
         rules = AssessmentRules(

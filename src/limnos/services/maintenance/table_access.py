@@ -16,8 +16,10 @@ if TYPE_CHECKING:
     from limnos.services.request.request_view import AuthorizedObject, RequestView
 
 
-def maintained_table(request_view: RequestView, path: Levels) -> AuthorizedObject[Node]:
-    """Find a table for a caller who may maintain it.
+def maintained_table(
+    request_view: RequestView, path: Levels, *, action: Action = Action.TABLE_MAINTAIN
+) -> AuthorizedObject[Node]:
+    """Find a table for a caller who may maintain it, or may do another action on it.
 
     Raises:
         NotFound: The table is missing, and the caller may know that.
@@ -26,4 +28,4 @@ def maintained_table(request_view: RequestView, path: Levels) -> AuthorizedObjec
         UnsupportedOperation: The catalog shows another catalog.
         BadRequest: The table has another format.
     """
-    return table_find(request_view, path[:-1], path[-1], Action.TABLE_MAINTAIN)
+    return table_find(request_view, path[:-1], path[-1], action)

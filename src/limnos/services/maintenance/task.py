@@ -19,7 +19,9 @@ from limnos.services.maintenance.assessing import AssessmentRound
 from limnos.services.maintenance.metadata_files import AgeWindow, metadata_files_delete
 from limnos.services.maintenance.operations import EXPIRE, OperationPayload, operation_end, operation_run
 from limnos.services.maintenance.policies import policies_load
+from limnos.services.maintenance.rewriting.planning import plan_run
 from limnos.store.activity.maintenance import findings_of_kind, last_operations, tables_page
+from limnos.store.activity.rewrites import lease_of_table
 from limnos.telemetry.logs import get_logger
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ class MaintenancePosition(msgspec.Struct):
     listed_after: int = 0
     listed_at_ms: int = 0
     """When the present pass over metadata files began."""
+    planned_after: dict[str, int] = {}
+    """The last table whose rewrite was planned, by kind."""
 
 
 async def maintain_run(work: TaskContext, payload: MaintenancePosition) -> tuple[MaintenancePosition, str]:
@@ -63,10 +67,12 @@ async def maintain_run(work: TaskContext, payload: MaintenancePosition) -> tuple
     round_ = MaintenanceRound(work, services, now_ms=now_ms)
     after = await work.kept(round_.expire(payload.expired_after))
     listed, at_ms = await work.kept(round_.delete_metadata_files(payload))
+    planned_after, planned = await plan_run(work, services, after=payload.planned_after)
     summary = (
-        f"expired snapshots of {round_.expired} tables, {round_.failed} failed; deleted {round_.files} metadata files"
+        f"expired snapshots of {round_.expired} tables, {round_.failed} failed; deleted {round_.files} metadata files;"
+        f" planned {planned} rewrites"
     )
-    return MaintenancePosition(epoch, payload.since_ms, after, listed, at_ms), summary
+    return MaintenancePosition(epoch, payload.since_ms, after, listed, at_ms, planned_after), summary
 
 
 class MaintenanceRound:
@@ -93,7 +99,8 @@ class MaintenanceRound:
             last = await look_up(lambda ids=ids: last_operations(ids, kind=EXPIRE))  # type: ignore[misc]
             for row in rows:
                 after = row.node_id
-                if not 0 <= self.now_ms - last.get(row.node_id, 0) < INTERVAL_MS:
+                is_leased = await look_up(lambda node_id=after: lease_of_table(node_id))  # type: ignore[misc]
+                if not is_leased and not 0 <= self.now_ms - last.get(row.node_id, 0) < INTERVAL_MS:
                     await self._expire_one(row, policies, round_=round_)
         return after
 

@@ -33,6 +33,8 @@ class MaintenanceDefaults(NamedTuple):
     """Whether it finds out what tables need."""
     expire: bool = False
     """Whether it expires snapshots of tables that no policy is about, by their properties and Iceberg's defaults."""
+    rewrite: bool = False
+    """Whether it rewrites files of tables that no policy is about."""
     metadata_keep_ms: int = 0
     """How long metadata files that have left a table's log are kept, in milliseconds; 0 keeps them."""
     orphans: str = "off"

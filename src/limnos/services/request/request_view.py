@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from limnos.access.actions import Action
 from limnos.access.authentication import user_of
+from limnos.access.confinement import confine, has_fit_scope
 from limnos.access.decide import allow_unchecked, decide
 from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions, refuse_restricted
 from limnos.model.decisions import ChainLink, Decision
@@ -60,6 +61,7 @@ class RequestView(CallerView):
         "_missing",
         "asker",
         "defaults",
+        "operation_token",
         "request_id",
         "scope",
         "zone",
@@ -75,7 +77,13 @@ class RequestView(CallerView):
         self.defaults = services.defaults
         self.request_id = request_id
         self.asker: AuditedRequest | None = None
-        self.user, self._token_root = user_of(view, credential, services.rules.trusts, services.store.time)
+        self.user, self._token_root, self.operation_token = user_of(
+            view, credential, services.rules.trusts, services.store.time
+        )
+        if self.operation_token is not None and not has_fit_scope(
+            self.operation_token.table_id or 0, **scope._asdict()
+        ):
+            raise PermissionDenied("This token is for maintenance operations alone, and opens nothing else")
         self.active = active
         self._subject = None
         self._missing: NotFound | None = None
@@ -346,9 +354,9 @@ class RequestView(CallerView):
     def decide(self, action: Action, chain: SecurableChain) -> Decision:
         """Decide for the caller; the decision is cached until access changes.
 
-        Decisions on a missing object, and those with active roles, are not cached.
+        Decisions on a missing object, those with active roles, and those of an operation's token are not cached.
         """
-        if not chain or chain[0].id <= 0 or self.active is not None:
+        if not chain or chain[0].id <= 0 or self.active is not None or self.operation_token is not None:
             return self.decide_for(self.user, action, chain)
         memo = self.view.memo(self.settled.zones[-1])
         key = (self.user, action, chain[0].id)
@@ -358,7 +366,14 @@ class RequestView(CallerView):
         return decision
 
     def decide_for(self, user: str, action: Action, chain: SecurableChain) -> Decision:
-        """Decide for any user, without caching. For the caller, only the request's active roles count."""
+        """Decide for any user, without caching. For the caller, the request's active roles and token count."""
+        decision = self._decide_unconfined(user, action, chain=chain)
+        token = self.operation_token
+        if token is None or token.table_id is None or user != self.user:
+            return decision
+        return confine(decision, action, chain=chain, table_id=token.table_id)
+
+    def _decide_unconfined(self, user: str, action: Action, *, chain: SecurableChain) -> Decision:
         subject = self.subject if user == self.user else self.subject_of(user)
         if not self.rules.access_enabled:
             return allow_unchecked(subject, action, chain, revision=self.stamps)
@@ -417,6 +432,11 @@ class RequestView(CallerView):
         """Return the error of a refusing decision, and record the decision for the audit."""
         self._tell(decision)
         return PermissionDenied(decision.message(), decision=decision)
+
+    @property
+    def commit_action(self) -> Action:
+        """The action that a commit to a table is: one with an operation's token is a rewrite, which is checked."""
+        return Action.TABLE_COMMIT if self.operation_token is None else Action.TABLE_REWRITE
 
     @property
     def stamps(self) -> tuple[tuple[int, int], ...]:

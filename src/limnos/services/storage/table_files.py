@@ -49,7 +49,7 @@ class TableFiles:
 
     async def manifests(self, location: str) -> tuple[tuple[ListedManifest, ...], int]:
         """Read a manifest list, and return its length too. Raises MissingFile, OutsideRoots, TooLarge, InvalidTable."""
-        data = await self._read(location)
+        data = await self.read(location)
         (result,) = await self._offloader.do("iceberg-manifests", data)
         return msgspec.json.decode(result, type=tuple[ListedManifest, ...]), len(data)
 
@@ -71,7 +71,7 @@ class TableFiles:
             TooLarge: It is too large.
             InvalidTable: It is no manifest.
         """
-        data = await self._read(location)
+        data = await self.read(location)
         requested = page_request(only_added=only_added, skip=skip, limit=limit)
         (result,) = await self._offloader.do("iceberg-files", data, requested)
         return msgspec.json.decode(result, type=FilePage), len(data)
@@ -82,7 +82,8 @@ class TableFiles:
             raise _outside_error(location)
         return await self._files.size(location, self._place.catalog.properties, roots=self._places)
 
-    async def _read(self, location: str) -> bytes:
+    async def read(self, location: str) -> bytes:
+        """Read a manifest list or a manifest. Raises MissingFile, OutsideRoots, TooLarge, StorageFailed."""
         if not self.covers(location):
             raise _outside_error(location)
         try:

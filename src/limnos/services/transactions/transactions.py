@@ -28,11 +28,11 @@ from limnos.services.iceberg.commits import (
     CommitChange,
     LostRace,
     commit_files_of,
-    delete_old_metadata_files,
     lost_race_pause,
 )
 from limnos.services.iceberg.tables import TableRequest
 from limnos.services.request.offloaded_work import is_heavy
+from limnos.services.request.old_metadata_files import delete_old_metadata_files
 from limnos.services.request.recent_metadata import RECENT_METADATA
 from limnos.services.transactions.metadata_assembly import build_all
 from limnos.services.transactions.mutations import command_of, transaction_run

@@ -288,7 +288,9 @@ def table_file_access(
     ):
         return None
     request_view.defaults.location_conflicts.refuse(node.id, what="table")
-    reads, writes = (request_view.decide(action, chain).allowed for action in (Action.TABLE_READ, Action.TABLE_COMMIT))
+    reads, writes = (
+        request_view.decide(action, chain).allowed for action in (Action.TABLE_READ, request_view.commit_action)
+    )
     return TableFileAccess(
         request_view.document(node.id).location,
         FileRights(reads, writes),

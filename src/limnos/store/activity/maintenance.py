@@ -86,6 +86,7 @@ BEGIN = Sql(
 END = Sql(
     "UPDATE maintenance_operation SET state = :state, result = :result, ended_at = :now WHERE id = :id AND ended_at IS NULL"
 )
+KIND_OF = Sql("SELECT kind FROM maintenance_operation WHERE id = :id")
 OPEN_OF = Sql(
     "SELECT id FROM maintenance_operation WHERE node_id = :node AND kind = :kind AND ended_at IS NULL ORDER BY id LIMIT 1"
 )
@@ -98,6 +99,7 @@ OPERATIONS_OF = Sql(
 )
 LOST = Sql(
     "UPDATE maintenance_operation SET state = 'lost', ended_at = :now WHERE state = 'running' AND started_at < :before"
+    " AND NOT EXISTS (SELECT 1 FROM maintenance_rewrite r WHERE r.operation_id = maintenance_operation.id)"
 )
 OLD = Sql("DELETE FROM maintenance_operation WHERE ended_at IS NOT NULL AND ended_at < :before")
 SWEEPS = tuple(
@@ -323,6 +325,11 @@ class MaintenanceWrites:
             "now": self.tx.now_ms, "state": state,
         })  # fmt: skip
         return operation_id
+
+    def kind_of(self, operation_id: int) -> str | None:
+        """Read the kind of an operation, or None."""
+        rows = self.tx.rows(KIND_OF, {"id": operation_id})
+        return str(rows[0][0]) if rows else None
 
     def end(self, operation_id: int, *, state: str, result: str) -> None:
         """Record how an operation ended."""

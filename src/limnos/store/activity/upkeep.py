@@ -8,7 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from limnos.store.activity import lineage, maintenance, orphan_files, pipelines, reports, runs, template_jobs, webhooks
+from limnos.store.activity import (
+    lineage,
+    maintenance,
+    orphan_files,
+    pipelines,
+    reports,
+    rewrites,
+    runs,
+    template_jobs,
+    webhooks,
+)
 from limnos.store.changes import PRUNE_CHANGES, PRUNE_CLOCKS
 from limnos.store.identity import restrictions, roles
 from limnos.store.objects import (
@@ -36,7 +46,7 @@ def feed_prune(tx: StoreTransaction, *, keep_ms: int, audited: bool = False) -> 
 
 
 SWEEPS: tuple[Sql, ...] = (
-    roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, restrictions.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS, *maintenance.SWEEPS, *orphan_files.SWEEPS,
+    roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, restrictions.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS, *maintenance.SWEEPS, *orphan_files.SWEEPS, *rewrites.SWEEPS,
     lance_versions.SWEEP, *statistics.SWEEPS, fileset_locations.SWEEP,
     dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip

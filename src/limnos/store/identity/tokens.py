@@ -16,14 +16,14 @@ from limnos.store.sql import Load, Row, Sql
 if TYPE_CHECKING:
     from limnos.store.transaction import StoreTransaction
 
-_COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose, opened_by, ends_at"
+_COLUMNS = "id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, coalesce(root_id, id), purpose, opened_by, ends_at, table_id"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM token WHERE id = :id")
 OF_USER = Sql(f"SELECT {_COLUMNS} FROM token WHERE user_name = :user AND purpose = 'api' ORDER BY id")
 ALL = Sql(f"SELECT {_COLUMNS} FROM token WHERE purpose = 'api' ORDER BY id")
 INSERT = Sql(
     "INSERT INTO token (id, user_name, name, secret_hash, created_at, expires_at, revoked, trust, root_id, purpose,"
-    " opened_by, ends_at) VALUES (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked, :trust, :root, :purpose,"
-    " :opened_by, :ends_at)"
+    " opened_by, ends_at, table_id) VALUES (:id, :user, :name, :secret_hash, :now, :expires_at, :revoked, :trust, :root, :purpose,"
+    " :opened_by, :ends_at, :table)"
 )
 REVOKE = Sql("UPDATE token SET revoked = :revoked WHERE id = :id AND revoked <> :revoked")
 EXTEND = Sql("UPDATE token SET expires_at = :expires_at WHERE id = :id AND revoked = :no")
@@ -61,6 +61,7 @@ def token_of(row: Row) -> Token:
         TokenPurpose(row[9]),
         row[10],
         row[11],
+        row[12],
     )
 
 
@@ -110,6 +111,7 @@ class TokenWrites:
         purpose: TokenPurpose = TokenPurpose.API,
         opened_by: int | None = None,
         ends_at: int | None = None,
+        table_id: int | None = None,
     ) -> Token:
         """Insert a token. Without `root_id` it is the root of a new line of tokens."""
         tx = self.tx
@@ -117,13 +119,14 @@ class TokenWrites:
         token = Token(
             token_id, user, name, secret_hash, tx.now_ms, expires_at, revoked=False, trust=trust,
             root_id=token_id if root_id is None else root_id, purpose=purpose, opened_by=opened_by, ends_at=ends_at,
+            table_id=table_id,
         )  # fmt: skip
         tx.count(
             INSERT,
             {
                 "id": token.id, "user": user, "name": name, "secret_hash": secret_hash, "now": tx.now_ms,
                 "expires_at": expires_at, "revoked": False, "trust": trust.value, "root": token.root_id,
-                "purpose": purpose.value, "opened_by": opened_by, "ends_at": ends_at,
+                "purpose": purpose.value, "opened_by": opened_by, "ends_at": ends_at, "table": table_id,
             },
         )  # fmt: skip
         self._changed("create", token)

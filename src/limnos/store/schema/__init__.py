@@ -21,9 +21,11 @@ from limnos.store.schema.base import GONE, LIVE, Id, Name, metadata
 from limnos.store.schema.maintenance import (
     maintenance_checkpoint,
     maintenance_finding,
+    maintenance_lease,
     maintenance_operation,
     maintenance_orphan_check,
     maintenance_orphan_file,
+    maintenance_rewrite,
 )
 from limnos.store.schema.tree import (
     change,
@@ -106,9 +108,11 @@ __all__ = [
     "lineage_edge",
     "maintenance_checkpoint",
     "maintenance_finding",
+    "maintenance_lease",
     "maintenance_operation",
     "maintenance_orphan_check",
     "maintenance_orphan_file",
+    "maintenance_rewrite",
     "metadata",
     "metalake_import",
     "metrics_report",

@@ -108,6 +108,7 @@ token = Table(
     Column("purpose", Text, nullable=False, server_default="api"),
     Column("opened_by", Id),
     Column("ends_at", Id),
+    Column("table_id", Id),
 )
 Index("token_user", token.c.user_name)
 

@@ -88,3 +88,29 @@ maintenance_orphan_check = Table(
     Column("policy", Text),
 )
 """The last check of each table for orphan files."""
+
+maintenance_rewrite = Table(
+    "maintenance_rewrite",
+    metadata,
+    Column("operation_id", Id, primary_key=True, autoincrement=False),
+    Column("metalake_id", Id, nullable=False),
+    Column("priority", Id, nullable=False),
+    Column("asked_at", Id, nullable=False),
+    Column("due_at", Id, nullable=False),
+    Column("attempts", Id, nullable=False),
+    Column("options", Text, nullable=False),
+)
+"""An operation that rewrites files and waits for an executor, or is leased by one. The row goes when it ends."""
+Index("maintenance_rewrite_metalake", maintenance_rewrite.c.metalake_id, maintenance_rewrite.c.due_at)
+
+maintenance_lease = Table(
+    "maintenance_lease",
+    metadata,
+    Column("node_id", Id, primary_key=True, autoincrement=False),
+    Column("operation_id", Id, nullable=False),
+    Column("token_id", Id, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("expires_at", Id, nullable=False),
+    Column("commits", Id, nullable=False),
+)
+"""The one operation that may change a table's files or snapshots now. The key makes it the only one."""

@@ -5,6 +5,8 @@ May import `model`, `names`, `services` and this package. Knows no rule.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -21,6 +23,8 @@ from limnos.services.iceberg.reports import catalog_require
 from limnos.services.maintenance import operations, reports
 from limnos.services.maintenance.orphans import requests as orphan_requests
 from limnos.services.maintenance.orphans.reports import ORPHAN_STATES
+from limnos.services.maintenance.rewriting import planning
+from limnos.services.maintenance.rewriting.kinds import KINDS
 from limnos.services.request.request_scope import RequestScope
 
 if TYPE_CHECKING:
@@ -29,7 +33,11 @@ if TYPE_CHECKING:
     from limnos.services.maintenance.reports import PolicyReport, TableFinding, TableOperation, TableReport
     from limnos.services.request.context import Context
 
-_OPERATIONS: Final = {"expire": operations.expiry_request, "orphans": orphan_requests.orphans_request}
+_OPERATIONS: Final[Mapping[str, Callable[..., Awaitable[int]]]] = {
+    "expire": operations.expiry_request,
+    "orphans": orphan_requests.orphans_request,
+    **{kind: partial(planning.rewrite_request, kind=kind) for kind in KINDS},
+}
 _BASE = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/maintenance"
 
 
@@ -72,6 +80,7 @@ async def status_show(request: Request, ctx: Context) -> Response:
     settings = {
         "assess": defaults.assess,
         "expire": defaults.expire,
+        "rewrite": defaults.rewrite,
         "metadata_keep_s": defaults.metadata_keep_ms // 1000,
         "orphans": defaults.orphans,
         "orphan_age_s": defaults.orphan_age_ms // 1000,
@@ -80,10 +89,11 @@ async def status_show(request: Request, ctx: Context) -> Response:
 
 
 async def operation_start(request: Request, ctx: Context) -> Response:
-    """Expire the snapshots of a `table` that nothing keeps, soon and in the caller's name. Returns the operation's id.
+    """Ask for an `operation` on a `table`, soon and in the caller's name. Returns its id.
 
-    The operation is `expire`, or `orphans`: check the table for orphan files and remove old ones. While one of a kind
-    has not ended for a table, its id is returned.
+    `expire` removes the snapshots that nothing keeps. `orphans` checks the table for orphan files and removes old ones.
+    `compact`, `deletes`, `manifests` and `statistics` wait for an executor. While one of a kind has not ended for a
+    table, its id is returned.
     """
     metalake, catalog = names_of(request)
     body = Request.decode(await request.body() or b"{}", OperationStart)
@@ -93,7 +103,7 @@ async def operation_start(request: Request, ctx: Context) -> Response:
         await ctx.read(RequestScope(metalake, catalog), catalog_require)
         if len(path) < 2:
             raise BadRequest("Say which table: its path below the catalog, as {'table': 'raw.trips'}")
-        raise BadRequest(f"'{body.operation[:50]}' is no operation that the server carries out: use expire or orphans")
+        raise BadRequest(f"'{body.operation[:50]}' is no operation on tables: use one of {', '.join(_OPERATIONS)}")
     operation = await start(ctx, RequestScope(metalake, catalog), path=path)
     return json_response({"operation": operation})
 

@@ -1,0 +1,41 @@
+"""Confinement: the token of a maintenance operation allows its user a few actions on one table, and nothing else.
+
+May import `model` and the actions. Pure. The confinement only takes away: the user must be allowed the action, too.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.model.decisions import DecisionFactor
+
+if TYPE_CHECKING:
+    from limnos.model.decisions import Decision, SecurableChain
+
+TABLE_ACTIONS: Final = frozenset(
+    {Action.TABLE_LOAD, Action.TABLE_READ, Action.TABLE_EXISTS, Action.TABLE_REPORTS, Action.TABLE_REWRITE}
+)
+"""The actions on the table. A commit with such a token is a TABLE_REWRITE, which the server checks."""
+
+
+LEASES_ALONE: Final = 0
+"""In place of a table: the token of the server's own executor, which may lease operations and nothing else."""
+
+
+def has_fit_scope(table_id: int, *, metalake: str | None, catalog: str | None) -> bool:
+    """Return whether a token may be used in a scope at all: a table's in a catalog, the executor's in a metalake."""
+    return catalog is not None if table_id != LEASES_ALONE else metalake is not None and catalog is None
+
+
+def confine(decision: Decision, action: Action, *, chain: SecurableChain, table_id: int) -> Decision:
+    """Return a decision as the token of one table's operation has it: refused unless it is about that table."""
+    if table_id == LEASES_ALONE:
+        is_own = action is Action.OPERATION_LEASE
+    else:
+        is_own = (bool(chain) and chain[0].id == table_id and action in TABLE_ACTIONS) or action is Action.CATALOG_LOAD
+    if not decision.allowed or is_own:
+        return decision
+    return msgspec.structs.replace(decision, allowed=False, factors=(DecisionFactor("one-table"),))

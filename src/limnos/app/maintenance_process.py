@@ -1,0 +1,126 @@
+"""The server's own executor of maintenance: a process with Spark, started when operations wait, which ends when idle.
+
+May import `config`, `services`, `access`, `store`, `model`, `telemetry` and this room. Knows no operation. The process
+talks to the server over HTTP as any executor does. Its token allows it to lease operations and nothing else, comes on
+its standard input, and is revoked when it ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib.util
+import os
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.access.authentication import hash_secret, new_secret, token_text
+from limnos.access.confinement import LEASES_ALONE
+from limnos.app.engine_process import PASSED_ON
+from limnos.app.engines import engine_settings, reached_at
+from limnos.app.work_poller import WorkPoller
+from limnos.model.errors import LimnosError
+from limnos.model.permits import upkeep_permit
+from limnos.model.principals import TokenPurpose, TokenTrust
+from limnos.store.activity.rewrites import metalake_due
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    import socket
+
+    from limnos.config.settings import Settings
+    from limnos.model.entities import Token
+    from limnos.services.request.node_services import NodeServices
+
+log = get_logger("limnos.maintenance")
+MODULE: Final = "limnos.spark.maintenance.child"
+TOKEN_MS: Final = 24 * 3_600_000
+LOOK_EVERY: Final = 5
+"""The store is asked at each so-manieth round of the poller, which comes every two seconds."""
+ENDS_WITHIN_S: Final = 5.0
+STARTS = Counter(
+    "limnos_maintenance_executor_starts_total", "Times that the server's executor of maintenance started.", ()
+)
+
+
+class MaintenanceProcess(WorkPoller):
+    """Starts one process at a time."""
+
+    works = "maintenance operations"
+
+    def __init__(self, services: NodeServices, settings: Settings, *, uri: str) -> None:
+        super().__init__()
+        self.services = services
+        self.master = settings.maintenance.executor_master
+        self.uri = uri
+        self._environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        self._environment |= engine_settings(settings)
+        self._permit = upkeep_permit("limnos")
+        self._rounds = 0
+
+    async def _take(self) -> None:
+        """Start the process if operations wait and it does not run."""
+        self._rounds += 1
+        if self._held or self._rounds % LOOK_EVERY:
+            return
+        now_ms = self.services.store.time.now_ms()
+        metalake = await self.services.gate.look_up(lambda: metalake_due(now_ms))
+        if metalake is not None:
+            self._begin(self._run(metalake))
+
+    async def _run(self, metalake: str) -> None:
+        """Run the process until it ends, with a token of its own."""
+        secret = new_secret()
+        token = await self.services.store.submit(
+            self._permit,
+            lambda tx: tx.tokens.create(
+                user=min(self.services.rules.service_admins), name="maintenance executor",
+                secret_hash=hash_secret(secret), expires_at=tx.now_ms + TOKEN_MS, trust=TokenTrust.PROVEN,
+                purpose=TokenPurpose.OPERATION, table_id=LEASES_ALONE,
+            ),
+        )  # fmt: skip
+        start = {"uri": self.uri, "metalake": metalake, "token": token_text(token.id, secret), "master": self.master}
+        STARTS[()] += 1
+        try:
+            await self._process(msgspec.json.encode(start) + b"\n")
+        finally:
+            await asyncio.shield(self._revoke(token))
+
+    async def _process(self, start: bytes) -> None:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-P", "-m", MODULE, stdin=asyncio.subprocess.PIPE, stdout=sys.stderr, stderr=sys.stderr,
+            env=self._environment, start_new_session=True,
+        )  # fmt: skip
+        try:
+            if process.stdin is not None:
+                process.stdin.write(start)
+                await process.stdin.drain()
+            code = await process.wait()
+            log.info("the executor of maintenance ended", exit_code=code)
+        finally:
+            if process.stdin is not None:
+                process.stdin.close()
+            with suppress(TimeoutError, ProcessLookupError):
+                async with asyncio.timeout(ENDS_WITHIN_S):
+                    await process.wait()
+            if process.returncode is None:
+                process.kill()
+
+    async def _revoke(self, token: Token) -> None:
+        with suppress(LimnosError):
+            await self.services.store.submit(self._permit, lambda tx: tx.tokens.revoke(token))
+
+
+def maintenance_process_of(
+    settings: Settings, services: NodeServices, *, bound: socket.socket
+) -> MaintenanceProcess | None:
+    """Return the server's executor of maintenance; None if it is off, or if PySpark or a service admin is missing."""
+    if settings.maintenance.executor != "local":
+        return None
+    if importlib.util.find_spec("pyspark") is None or not services.rules.service_admins:
+        log.warning("maintenance.executor is local, and needs the extra spark and a service admin: it stays off")
+        return None
+    return MaintenanceProcess(services, settings, uri=reached_at(bound))

@@ -1,0 +1,299 @@
+"""Rewrites of a table's files: what a commit of a maintenance operation may contain, and whether it keeps the rows.
+
+May import this package, `formats.avro` and `model`. Must not read files, nor know leases. The server believes no
+summary and no executor: it compares the manifests of the new snapshot with those of the snapshot before. Which rows a
+data file has is not read, only how many.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import msgspec
+
+from limnos.formats.avro import BadAvro, values_of
+from limnos.formats.maintenance.expiry import CHECKPOINT_PREFIXES
+from limnos.formats.maintenance.table_metadata import MAIN, SnapshotRef
+from limnos.model.errors import BadRequest, InvalidTable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from limnos.formats.maintenance.table_metadata import TableMetadata
+
+OPERATION: Final = "limnos.operation"
+"""Summary key of a snapshot that a maintenance operation made: the operation's id."""
+_NOT_CARRIED: Final = frozenset({OPERATION, "limnos.run", "limnos.step"})
+_STATISTICS: Final = frozenset(
+    {"set-statistics", "remove-statistics", "set-partition-statistics", "remove-partition-statistics"}
+)
+_DATA, _POSITIONS, _EQUALITY = 0, 1, 2
+_DELETED: Final = 2
+
+
+class ManifestEntry(msgspec.Struct, frozen=True, array_like=True):
+    """A manifest in a manifest list; `sequence` is what its entries inherit, `least` the least of their own."""
+
+    path: str
+    has_deletes: bool
+    sequence: int
+    least: int
+
+
+class CheckedManifest(msgspec.Struct, frozen=True, array_like=True):
+    """A manifest to compare: in which of the two snapshots it is, and what its entries inherit."""
+
+    before: bool
+    after: bool
+    sequence: int
+
+
+class RewriteTerms(msgspec.Struct, frozen=True):
+    """The manifests to compare, and the least sequence number of any data file after the rewrite."""
+
+    manifests: list[CheckedManifest]
+    least_after: int
+
+
+class RewriteFigures(msgspec.Struct, frozen=True):
+    """What a rewrite did: numbers of files, the bytes that it wrote, and the files that it added."""
+
+    removed: int
+    added: int
+    bytes: int
+    paths: tuple[str, ...]
+
+
+class RewriteRequest(NamedTuple):
+    """A commit of an operation: its new snapshot, None if it changes statistics alone, and paths of statistics."""
+
+    snapshot: Mapping[str, object] | None
+    statistics: tuple[str, ...]
+
+
+class LiveFile(NamedTuple):
+    """A live file of a snapshot."""
+
+    content: int
+    records: int
+    sequence: int
+    size: int
+    about: str | None
+    """The data file that a delete file is about, if it says so."""
+
+
+def rewrite_request(updates: Sequence[object], metadata: TableMetadata) -> RewriteRequest:
+    """Return what a commit of an operation asks for. Raises BadRequest if an operation may not do that."""
+    snapshot: Mapping[str, object] | None = None
+    statistics: list[str] = []
+    for each in updates:
+        update: dict[str, object] = each if isinstance(each, dict) else {}
+        action = update.get("action")
+        if action == "add-snapshot" and snapshot is None:
+            snapshot = _snapshot(update, metadata)
+        elif action == "set-snapshot-ref":
+            _check_ref(update, metadata, snapshot=snapshot)
+        elif action in _STATISTICS:
+            statistics += _statistics_paths(update)
+        elif action != "assign-uuid":
+            raise BadRequest(
+                f"A maintenance operation may not do '{str(action)[:50]}': it rewrites files of {MAIN} alone"
+            )
+    return RewriteRequest(snapshot, tuple(statistics))
+
+
+def _snapshot(update: Mapping[str, object], metadata: TableMetadata) -> Mapping[str, object]:
+    snapshot = update.get("snapshot")
+    summary = snapshot.get("summary") if isinstance(snapshot, dict) else None
+    if not isinstance(snapshot, dict) or not isinstance(summary, dict):
+        raise BadRequest("The new snapshot has no summary")
+    if summary.get("operation") != "replace":
+        text = str(summary.get("operation"))[:50]
+        raise BadRequest(f"A maintenance operation makes snapshots of operation 'replace' alone, not '{text}'")
+    if not isinstance(snapshot.get("manifest-list"), str) or not isinstance(snapshot.get("snapshot-id"), int):
+        raise BadRequest("The new snapshot has no manifest list or no id")
+    if snapshot.get("schema-id") not in (None, metadata.current_schema_id):
+        raise BadRequest("The new snapshot has another schema than the table: a rewrite keeps it")
+    if metadata.current is None or snapshot.get("parent-snapshot-id") != metadata.current.snapshot_id:
+        raise BadRequest(f"The new snapshot does not follow the head of {MAIN}")
+    return snapshot
+
+
+def _check_ref(update: Mapping[str, object], metadata: TableMetadata, *, snapshot: Mapping[str, object] | None) -> None:
+    """Check that a reference is `main`, moves to the new snapshot, and keeps its retention. Raises BadRequest."""
+    known = metadata.references.get(MAIN, SnapshotRef(0))
+    retention = (known.min_snapshots_to_keep, known.max_snapshot_age_ms, known.max_ref_age_ms)
+    requested = tuple([update.get(key) for key in ("min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")])
+    if update.get("ref-name") != MAIN or update.get("type", "branch") != "branch":
+        raise BadRequest(f"A maintenance operation moves branch {MAIN} alone")
+    if snapshot is None or update.get("snapshot-id") != snapshot.get("snapshot-id"):
+        raise BadRequest(f"A maintenance operation moves {MAIN} to its own new snapshot alone")
+    if requested not in (retention, (None, None, None)):
+        raise BadRequest(f"A maintenance operation may not change the retention of {MAIN}")
+
+
+def _statistics_paths(update: Mapping[str, object]) -> list[str]:
+    paths = []
+    for key in ("statistics", "partition-statistics"):
+        about = update.get(key)
+        if isinstance(about, dict):
+            paths.append(str(about.get("statistics-path")))
+    return paths
+
+
+def carried_summary(metadata: TableMetadata, operation_id: int) -> dict[str, str]:
+    """Return what the server adds to the summary of a rewrite: its operation, and each newest checkpoint.
+
+    Readers and writers find their checkpoint by walking back from the head of `main`. With it at the head, older
+    snapshots may expire.
+    """
+    carried = {OPERATION: str(operation_id)}
+    if metadata.current is not None:
+        for each in metadata.ancestors(metadata.current.snapshot_id):
+            for key, value in (each.summary or {}).items():
+                if key.startswith(CHECKPOINT_PREFIXES) and key not in _NOT_CARRIED:
+                    carried.setdefault(key, value)
+    return carried
+
+
+# ------------------------------------------------------------------------------------------- manifests
+
+
+def read_manifest_entries(data: bytes) -> list[ManifestEntry]:
+    """Read the manifests of a manifest list. Raises InvalidTable."""
+    names = (("manifest_path",), ("content",), ("sequence_number",), ("min_sequence_number",))
+    try:
+        rows = list(values_of(data, *names, is_needed=True))
+    except BadAvro as error:
+        raise InvalidTable(f"A manifest list cannot be read: {error}") from error
+    return [
+        ManifestEntry(str(path), bool(content), _number(number), _number(least))
+        for path, content, number, least in rows
+    ]
+
+
+def check_rewrite(terms: RewriteTerms, manifests: Sequence[bytes]) -> RewriteFigures:
+    """Check that a snapshot has the rows of the one before, as far as numbers of records show.
+
+    Args:
+        terms: The manifests that only one of the two snapshots has, and all manifests of delete files.
+        manifests: Their bytes.
+
+    Raises:
+        BadRequest: It is no true rewrite; the message says why.
+        InvalidTable: A manifest cannot be read.
+    """
+    before: dict[tuple[str, int], LiveFile] = {}
+    after: dict[tuple[str, int], LiveFile] = {}
+    for about, data in zip(terms.manifests, manifests, strict=True):
+        for key, file in _live(data, inherited=about.sequence):
+            if about.before:
+                before[key] = file
+            if about.after:
+                if key in after:
+                    raise BadRequest(f"The new snapshot has file {key[0]} twice")
+                after[key] = file
+    for key in before.keys() & after.keys():
+        if before[key] != after[key]:
+            raise BadRequest(f"The new snapshot changes the entry of file {key[0]}, which stays: its rows would differ")
+    removed = {key: file for key, file in before.items() if key not in after}
+    added = {key: file for key, file in after.items() if key not in before}
+    _check_data(removed.values(), added.values(), before=before.values())
+    _check_deletes(removed, added, least_after=terms.least_after)
+    size = sum(file.size for file in added.values())
+    return RewriteFigures(len(removed), len(added), size, tuple(sorted({path for path, _ in added})))
+
+
+def _check_data(removed: Iterable[LiveFile], added: Iterable[LiveFile], *, before: Iterable[LiveFile]) -> None:
+    """Check numbers of records: equal without delete files, else at most so many fewer as these delete."""
+    lost = _records(removed, _DATA) - _records(added, _DATA)
+    if lost < 0:
+        raise BadRequest(f"The new snapshot has {-lost} records more than the files that it replaces: no true rewrite")
+    if not lost or any(file.content == _EQUALITY for file in before):
+        return
+    deletable = _records(before, _POSITIONS)
+    if lost > deletable:
+        raise BadRequest(
+            f"The new snapshot has {lost} records fewer than the files that it replaces, and delete files explain"
+            f" {deletable} of them: no true rewrite"
+        )
+
+
+def _check_deletes(
+    removed: Mapping[tuple[str, int], LiveFile], added: Mapping[tuple[str, int], LiveFile], *, least_after: int
+) -> None:
+    """Check that no delete file goes which still deletes rows, and that only position deletes are written anew."""
+    new = [file for file in added.values() if file.content]
+    dropped_files = [(path, file) for (path, _), file in removed.items() if file.content]
+    if new:
+        is_deletes_alone = len(new) == len(added) and len(dropped_files) == len(removed)
+        if not is_deletes_alone or any(
+            file.content == _EQUALITY for file in (*new, *[file for _, file in dropped_files])
+        ):
+            raise BadRequest("The new snapshot adds delete files: a rewrite may only replace position deletes by fewer")
+        if _records(new, _POSITIONS) > _records([file for _, file in dropped_files], _POSITIONS):
+            raise BadRequest("The new snapshot deletes more positions than the files that it replaces: no true rewrite")
+        return
+    replaced = {path for (path, _), file in removed.items() if not file.content}
+    for path, file in dropped_files:
+        if file.sequence >= least_after and file.about not in replaced:
+            raise BadRequest(f"The new snapshot leaves out delete file {path}, which may still delete rows")
+
+
+def _live(data: bytes, *, inherited: int) -> Iterable[tuple[tuple[str, int], LiveFile]]:
+    fields = ("file_path", "content", "record_count", "file_size_in_bytes", "content_offset", "referenced_data_file")
+    columns = [("data_file", name) for name in fields]
+    try:
+        rows = list(values_of(data, *columns, ("status",), ("sequence_number",), is_needed=True))
+    except BadAvro as error:
+        raise InvalidTable(f"A manifest cannot be read: {error}") from error
+    for path, content, records, size, offset, about, status, number in rows:
+        if status != _DELETED:
+            sequence = inherited if number is None else _number(number)
+            referenced = about if isinstance(about, str) else None
+            file = LiveFile(_number(content), _number(records), sequence, _number(size), referenced)
+            yield (str(path), _number(offset)), file
+
+
+def _records(files: Iterable[LiveFile], content: int) -> int:
+    return sum(file.records for file in files if file.content == content)
+
+
+def _number(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+# ------------------------------------------------------------------------------------------- writers
+
+QUIET_MS_MIN: Final = 600_000
+QUIET_MS_MAX: Final = 3_600_000
+_WRITES_SEEN: Final = 50
+
+
+def pause_for_writers(metadata: TableMetadata, *, now_ms: int) -> int:
+    """Return how long a rewrite should wait for the writers of a table, in milliseconds.
+
+    Appends never conflict with a rewrite. A statement that overwrites or deletes fails if a rewrite commits first, so
+    the table must have been quiet for 20 times the usual gap between its commits: ten minutes at least, an hour at
+    most.
+    """
+    if metadata.current is None:
+        return 0
+    times: list[int] = []
+    overwritten_ms: int | None = None
+    for each in metadata.ancestors(metadata.current.snapshot_id):
+        operation = (each.summary or {}).get("operation", "append")
+        if operation == "replace":
+            continue
+        times.append(each.timestamp_ms)
+        if operation != "append" and overwritten_ms is None:
+            overwritten_ms = each.timestamp_ms
+        if len(times) == _WRITES_SEEN:
+            break
+    if overwritten_ms is None:
+        return 0
+    gaps = sorted(abs(late - early) for late, early in pairwise(times))
+    usual = gaps[len(gaps) // 2] if gaps else 0
+    quiet = max(QUIET_MS_MIN, min(QUIET_MS_MAX, 20 * usual))
+    return max(0, min(quiet, overwritten_ms + quiet - now_ms))

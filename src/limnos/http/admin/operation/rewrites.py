@@ -1,0 +1,91 @@
+"""Operations that rewrite tables, for executors: lease, sign of life, report.
+
+May import `model`, `services` and this package. Knows no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.http.admin.bodies import AdminRequestBody, names_of
+from limnos.http.admin.numbers import number_of
+from limnos.http.request import Request
+from limnos.http.response import Response, json_response
+from limnos.http.routing import Route
+from limnos.model.errors import NotFound
+from limnos.services.maintenance.rewriting import leases
+
+if TYPE_CHECKING:
+    from limnos.http.application import Handler
+    from limnos.services.request.context import Context
+
+_BASE = "/api/limnos/v1/metalakes/{m}/maintenance"
+
+
+class LeaseBody(AdminRequestBody, frozen=True):
+    """The executor's name for itself, and how many operations it wants at most."""
+
+    holder: str = ""
+    limit: int = 10
+
+
+class RenewalBody(AdminRequestBody, frozen=True):
+    """The executor, and the operations that it still works on."""
+
+    holder: str = ""
+    operations: tuple[int, ...] = ()
+
+
+class ReportBody(AdminRequestBody, frozen=True):
+    """The executor, and how the operation ended."""
+
+    holder: str = ""
+    outcome: str = ""
+    text: str = ""
+
+
+async def operations_lease(request: Request, ctx: Context) -> Response:
+    """Lease operations that wait, with a token for each: it opens one table for rewrites, while the lease lasts.
+
+    The lease lasts `lease_s` seconds after the last sign of life.
+    """
+    (metalake,) = names_of(request)
+    body = Request.decode(await request.body() or b"{}", LeaseBody)
+    leased = await leases.operations_lease(ctx, metalake, holder=body.holder, limit=body.limit)
+    return json_response(
+        {"lease_s": leases.LEASE_MS // 1000, "operations": [msgspec.structs.asdict(each) for each in leased]}
+    )
+
+
+async def leases_renew(request: Request, ctx: Context) -> Response:
+    """Say that an executor lives. Returns the operations that it has lost, which it must end."""
+    (metalake,) = names_of(request)
+    body = Request.decode(await request.body() or b"{}", RenewalBody)
+    lost = await leases.leases_renew(ctx, metalake, holder=body.holder, operations=body.operations)
+    return json_response({"lost": lost})
+
+
+async def operation_report(request: Request, ctx: Context) -> Response:
+    """Report how an operation ended: `done`, `failed`, or `yielded` because a writer of the table came first.
+
+    The report of an executor whose lease is over is not `accepted`.
+    """
+    metalake, text = names_of(request)
+    body = Request.decode(await request.body() or b"{}", ReportBody)
+    operation = number_of(text)
+    if operation is None:
+        await leases.lease_require(ctx, metalake)
+        raise NotFound(f"Operation {text[:50]} does not exist", kind="operation")
+    is_accepted = await leases.operation_report(
+        ctx, metalake, operation=operation, holder=body.holder, outcome=body.outcome, text=body.text
+    )
+    return json_response({"accepted": is_accepted})
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("POST", f"{_BASE}/leases", operations_lease, "lease-maintenance-operations"),
+    Route("PUT", f"{_BASE}/leases", leases_renew, "renew-maintenance-leases"),
+    Route("POST", f"{_BASE}/operations/{{o}}/report", operation_report, "report-maintenance-operation"),
+)

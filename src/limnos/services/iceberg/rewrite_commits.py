@@ -1,0 +1,187 @@
+"""Commits of maintenance operations: the server checks that each one rewrites files and keeps the rows.
+
+May import the rooms below and `formats.maintenance`. Must not know any wire format, nor who carries an operation out.
+A commit with an operation's token is made for one version of the table. It is refused unless the token's lease of the
+table is still valid, which the transaction checks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+
+import msgspec
+
+from limnos.files import place_key
+from limnos.formats.maintenance.rewrites import (
+    CheckedManifest,
+    ManifestEntry,
+    RewriteFigures,
+    RewriteTerms,
+    carried_summary,
+    rewrite_request,
+)
+from limnos.formats.maintenance.table_metadata import metadata_of
+from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
+from limnos.services.iceberg.added_files import files_of
+from limnos.store.activity.rewrites import lease_by_token
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from limnos.formats.maintenance.table_metadata import TableMetadata
+    from limnos.model.entities import MetadataDocument
+    from limnos.services.iceberg.commits import CommitChange
+    from limnos.services.request.catalog_storage import CatalogStorage
+    from limnos.services.request.context import Context
+    from limnos.store.tx import Tx
+
+log = get_logger("limnos.maintenance")
+BYTES_MAX: Final = 128 << 20
+"""How many bytes of manifests one check reads."""
+LEASE_OVER: Final = "The lease of this operation is over: another executor may have it now. Nothing was committed"
+REWRITES = Counter("limnos_maintenance_rewrites_total", "Commits of maintenance operations, by outcome.", ("outcome",))
+REWRITTEN_FILES = Counter("limnos_maintenance_rewritten_files_total", "Files that maintenance operations replaced.", ())
+REWRITTEN_BYTES = Counter(
+    "limnos_maintenance_rewritten_bytes_total", "Bytes of files that maintenance operations wrote.", ()
+)
+
+
+class ManifestReader(Protocol):
+    """Reads manifests and manifest lists of one table."""
+
+    async def read(self, location: str) -> bytes:
+        """Read one. Raises MissingFile, OutsideRoots, TooLarge, StorageFailed."""
+        ...
+
+
+class CheckedRewrite(NamedTuple):
+    """A checked commit: its requirements and updates, which name the operation, and what it does."""
+
+    requirements: list[object]
+    updates: list[object]
+    figures: RewriteFigures | None
+
+
+async def rewrite_check(
+    ctx: Context, *, document: MetadataDocument, place: CatalogStorage, token_id: int, change: CommitChange
+) -> CheckedRewrite:
+    """Check a commit with an operation's token, and add to its snapshot what the server knows.
+
+    Args:
+        ctx: The request.
+        document: The table's document, for whose version the commit is made.
+        place: The storage of its catalog.
+        token_id: The operation's token.
+        change: The commit's requirements and updates.
+
+    Raises:
+        BadRequest: It is no true rewrite, with the reason.
+        PermissionDenied: The lease is over.
+        InvalidTable: A manifest or the table's metadata cannot be read.
+    """
+    lease = await ctx.look_up(partial(lease_by_token, token_id))
+    if lease is None or lease.node_id != document.node_id or lease.expires_at <= ctx.services.store.time.now_ms():
+        raise PermissionDenied(LEASE_OVER)
+    requirements, updates = change.requirements, change.updates
+    if change.raw is not None:
+        requirements, updates = await asyncio.to_thread(_parts_of, change.raw)
+    try:
+        metadata = metadata_of(document.body)
+        requested = rewrite_request(updates, metadata)
+        files = files_of(ctx, document, place=place, bytes_max=BYTES_MAX)
+        figures = None
+        if requested.snapshot is not None:
+            figures = await _check_snapshot(ctx, files, snapshot=requested.snapshot, metadata=metadata)
+        for path in (*requested.statistics, *(() if figures is None else figures.paths)):
+            _check_place(path, location=document.location)
+    except LimnosError as error:
+        REWRITES["refused",] += 1
+        log.warning("a rewrite was refused", table=document.node_id, operation=lease.operation_id, error=error.message)
+        raise
+    summary = carried_summary(metadata, lease.operation_id)
+    return CheckedRewrite(requirements, [_with_summary(each, summary) for each in updates], figures)
+
+
+def _parts_of(raw: bytes) -> tuple[list[object], list[object]]:
+    body = msgspec.json.decode(raw, type=dict[str, object])
+    requirements, updates = body.get("requirements"), body.get("updates")
+    return requirements if isinstance(requirements, list) else [], updates if isinstance(updates, list) else []
+
+
+def _with_summary(update: object, summary: Mapping[str, str]) -> object:
+    """Return an update with the server's entries in the summary of its snapshot, if it adds one."""
+    if not isinstance(update, dict) or update.get("action") != "add-snapshot":
+        return update
+    snapshot = update["snapshot"]
+    return {**update, "snapshot": {**snapshot, "summary": {**snapshot["summary"], **summary}}}
+
+
+def _check_place(path: str, *, location: str) -> None:
+    """Check that a file lies below the table's own location. Raises BadRequest."""
+    try:
+        is_own = place_key(path).startswith(f"{place_key(location)}/")
+    except BadRequest:
+        is_own = False
+    if not is_own:
+        raise BadRequest(f"The commit adds file {path[:1000]}, which lies outside of the table's own location")
+
+
+async def _check_snapshot(
+    ctx: Context, files: ManifestReader, *, snapshot: Mapping[str, object], metadata: TableMetadata
+) -> RewriteFigures:
+    """Compare the files of a new snapshot with those of the table's head."""
+    current = metadata.current
+    if current is None or current.manifest_list is None:
+        raise BadRequest("The table's head has no manifest list: a rewrite of it cannot be checked")
+    before, after = (
+        await _entries(ctx, files, location=current.manifest_list),
+        await _entries(ctx, files, location=str(snapshot["manifest-list"])),
+    )
+    paths = list(dict.fromkeys([*before, *after]))
+    both = before.keys() & after.keys()
+    paths.sort(key=lambda path: path in both and not before[path].has_deletes)
+    checked: list[CheckedManifest] = []
+    data: list[bytes] = []
+    left = BYTES_MAX
+    for path in paths:
+        piece = await files.read(path)
+        left -= len(piece)
+        if left < 0 and not (path in both and not before[path].has_deletes):
+            raise BadRequest(
+                f"The manifests of this rewrite have more than {BYTES_MAX >> 20} MiB: rewrite less at once"
+            )
+        if left < 0:
+            break  # manifests of data files that stay: read to notice a file that is there twice
+        about = after[path] if path in after else before[path]
+        checked.append(CheckedManifest(path in before, path in after, about.sequence))
+        data.append(piece)
+    least = min([each.least for each in after.values() if not each.has_deletes], default=0)
+    terms = msgspec.json.encode(RewriteTerms(checked, least))
+    (text,) = await ctx.services.offloader.do("maintenance-rewrite", terms, *data)
+    return msgspec.json.decode(text, type=RewriteFigures)
+
+
+async def _entries(ctx: Context, files: ManifestReader, *, location: str) -> dict[str, ManifestEntry]:
+    (text,) = await ctx.services.offloader.do("maintenance-manifest-entries", await files.read(location))
+    return {each.path: each for each in msgspec.json.decode(text, type=list[ManifestEntry])}
+
+
+def rewrite_require(tx: Tx, *, table_id: int, token_id: int | None) -> None:
+    """Require in the commit's transaction that the lease is valid, and count the commit. Raises PermissionDenied.
+
+    `token_id` is None for a commit that is no maintenance operation's.
+    """
+    if token_id is not None and not tx.rewrites.record_commit(token_id, node_id=table_id):
+        raise PermissionDenied(LEASE_OVER)
+
+
+def rewrite_count(figures: RewriteFigures | None) -> None:
+    """Count a commit that was made."""
+    REWRITES["committed",] += 1
+    if figures is not None:
+        REWRITTEN_FILES[()] += figures.removed
+        REWRITTEN_BYTES[()] += figures.bytes

@@ -1,0 +1,4 @@
+"""Rewriting of tables' files by executors: operations that wait, their leases, and the tokens that executors get.
+
+May import `maintenance` and the packages that it may import. Must not know Spark: executors lease operations over HTTP.
+"""

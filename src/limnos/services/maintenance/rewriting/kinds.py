@@ -1,0 +1,58 @@
+"""Kinds of operations that rewrite files of tables, and what the server stores with each one.
+
+May import the rooms below. Must not know leases.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from limnos.formats.gravitino.policies import COMPACTION, TABLE_MAINTENANCE
+from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS, TARGET_BYTES_DEFAULT
+from limnos.model.principals import TokenTrust
+
+STATISTICS: Final = "statistics"
+KINDS: Final = (COMPACT, DELETES, MANIFESTS, STATISTICS)
+"""Every kind, in the order in which the operations of one table help most."""
+POLICY_TYPES: Final = {
+    COMPACT: (COMPACTION, TABLE_MAINTENANCE),
+    DELETES: (COMPACTION, TABLE_MAINTENANCE),
+    MANIFESTS: (TABLE_MAINTENANCE,),
+}
+"""The types of policies that ask for a kind. Nobody's policy asks for statistics."""
+GROUP_BYTES: Final = 512 << 20
+"""Bytes of files that an executor rewrites in one group."""
+TASK_FILES_MIN: Final = 5
+
+
+class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The stored part of an operation: the trust of its user's credential, and options of Iceberg's action."""
+
+    trust: TokenTrust = TokenTrust.PROVEN
+    root_id: int | None = None
+    target_bytes: int = TARGET_BYTES_DEFAULT
+    options: dict[str, str] = {}
+    """Options of a policy for Iceberg's action."""
+    is_requested: bool = False
+    """Whether somebody asked for it, so that it does not wait for a quiet moment of the table's writers."""
+
+
+def action_options(kind: str, stored: RewriteOptions) -> dict[str, str]:
+    """Return the options of Iceberg's action for an operation. What a policy names wins, except for its own limits."""
+    if kind == COMPACT:
+        options = {
+            "target-file-size-bytes": str(stored.target_bytes),
+            "min-input-files": str(TASK_FILES_MIN),
+            "delete-file-threshold": "8",
+        }
+    elif kind == DELETES:
+        options = {
+            "target-file-size-bytes": str(stored.target_bytes),
+            "min-input-files": "1",
+            "delete-file-threshold": "1",
+        }
+    else:
+        return {}
+    return {**options, **stored.options, "max-file-group-size-bytes": str(GROUP_BYTES)}

@@ -1,0 +1,291 @@
+"""Leases of operations: an executor takes operations for some time, says that it lives, and reports their ends.
+
+May import the rooms below and `formats.maintenance`. Must not know any wire format, nor Spark. An executor gets a token
+for each operation, which opens one table for rewrites in the name of the operation's user. A lease that is not renewed
+expires, its token is revoked, and the operation waits again.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
+from limnos.formats.maintenance.rewrites import pause_for_writers
+from limnos.formats.maintenance.table_metadata import metadata_of
+from limnos.model.errors import BadRequest, LimnosError, NotFound
+from limnos.model.permits import upkeep_permit
+from limnos.model.principals import TokenPurpose
+from limnos.services.maintenance.assessing import AssessmentRound
+from limnos.services.maintenance.operations import OPERATIONS
+from limnos.services.maintenance.rewriting.kinds import RewriteOptions, action_options
+from limnos.services.maintenance.table_access import maintained_table
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.store.activity.maintenance import ancestors_read
+from limnos.store.ancestry import path_of
+from limnos.store.objects.snapshot_pins import holders_read
+from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Counter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from limnos.model.entities import MetadataDocument, Token
+    from limnos.model.permits import Permit
+    from limnos.services.request.node_services import NodeServices
+    from limnos.services.request.request_view import RequestView
+    from limnos.store.activity.rewrites import LeaseRow, WaitingRewrite
+    from limnos.store.tx import Tx
+
+T = TypeVar("T")
+log = get_logger("limnos.maintenance")
+LEASE_MS: Final = 60_000
+"""How long a lease lasts without a sign of life, in milliseconds."""
+TOKEN_MS: Final = 3_600_000
+LEASED_MAX: Final = 50
+"""How many operations one request leases at most."""
+LOSSES_MAX: Final = 5
+"""After so many leases that expired or were given back, an operation has failed."""
+YIELD_MS: Final = 300_000
+"""How long an operation waits after it gave way to a writer, in milliseconds; doubled each time."""
+DONE, FAILED, YIELDED = "done", "failed", "yielded"
+ENDS: Final = (DONE, FAILED, YIELDED)
+LEASES = Counter("limnos_maintenance_leases_total", "Leases of maintenance operations, by outcome.", ("outcome",))
+_PERMIT: Final = upkeep_permit("limnos")
+
+
+class LeasedOperation(msgspec.Struct, frozen=True):
+    """An operation that an executor may carry out now."""
+
+    operation: int
+    kind: str
+    catalog: str
+    path: tuple[str, ...]
+    token: str
+    options: dict[str, str]
+
+
+async def operations_lease(ctx: Context, metalake: str, *, holder: str, limit: int) -> tuple[LeasedOperation, ...]:
+    """Lease operations of a metalake, those that gain most first.
+
+    Args:
+        ctx: The request.
+        metalake: The metalake.
+        holder: The executor's name for itself, unique to one process.
+        limit: How many operations it wants at most.
+
+    Raises:
+        NotFound: The metalake is missing.
+        PermissionDenied: The caller may not lease operations.
+        BadRequest: The name or the limit is not allowed.
+    """
+    await lease_require(ctx, metalake)
+    if not 0 < len(holder) <= 200 or not 0 < limit <= LEASED_MAX:
+        raise BadRequest(f"Say who leases, in 1 to 200 characters, and how many operations, 1 to {LEASED_MAX}")
+    services = ctx.services
+    due, has_expired = await _write(ctx, metalake, mutation=partial(_due, limit=limit))
+    if has_expired:
+        await services.store.submit(_PERMIT, leases_expire)
+        due, _ = await _write(ctx, metalake, mutation=partial(_due, limit=limit))
+    tables: set[int] = set()
+    leased = []
+    for row in due:
+        if row.node_id not in tables:
+            tables.add(row.node_id)
+            operation = await _lease_one(services, RequestScope(metalake), row=row, holder=holder)
+            if operation is not None:
+                leased.append(operation)
+    return tuple(leased)
+
+
+async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: Sequence[int]) -> tuple[int, ...]:
+    """Renew an executor's leases. Returns those that are over: the executor must end these operations.
+
+    Raises NotFound, PermissionDenied.
+    """
+
+    def renew(tx: Tx, _: Permit[int]) -> tuple[int, ...]:
+        return tuple([each for each in operations if not tx.rewrites.renew(each, holder=holder, lease_ms=LEASE_MS)])
+
+    return await _write(ctx, metalake, mutation=renew)
+
+
+async def operation_report(
+    ctx: Context, metalake: str, *, operation: int, holder: str, outcome: str, text: str
+) -> bool:
+    """Report how an operation ended: `done`, `failed`, or `yielded` because writers came first.
+
+    Returns whether the holder had its lease; without it nothing is changed.
+
+    Raises:
+        NotFound: The metalake is missing.
+        PermissionDenied: The caller may not lease operations.
+        BadRequest: The outcome is unknown.
+    """
+    await lease_require(ctx, metalake)
+    if outcome not in ENDS:
+        raise BadRequest(f"'{outcome[:50]}' is no outcome of an operation: use one of {', '.join(ENDS)}")
+
+    def report(tx: Tx, _: Permit[int]) -> LeaseRow | None:
+        lease = tx.rewrites.held(operation, holder=holder)
+        if lease is not None:
+            _end_lease(tx, lease, outcome=outcome, text=text)
+        return lease
+
+    lease = await _write(ctx, metalake, mutation=report)
+    if lease is not None:
+        await ctx.services.store.submit(_PERMIT, lambda tx: _revoke(tx, lease))
+    return lease is not None
+
+
+async def _write(ctx: Context, metalake: str, *, mutation: Callable[[Tx, Permit[int]], T]) -> T:
+    """Run a mutation of a caller who may lease operations, which is decided again if access moved meanwhile."""
+
+    def decide(request_view: RequestView) -> Permit[int]:
+        decision = request_view.require(Action.OPERATION_LEASE, request_view.settled.outer)
+        return request_view.permit(request_view.metalake.id, decision)
+
+    return await ctx.write(RequestScope(metalake), decide, mutation)
+
+
+def _due(tx: Tx, permit: Permit[int], *, limit: int) -> tuple[list[WaitingRewrite], bool]:
+    """Return the operations to lease, and whether leases expired."""
+    return tx.rewrites.due(permit.command, limit=limit), bool(tx.rewrites.expired())
+
+
+async def lease_require(ctx: Context, metalake: str) -> None:
+    """Require that the caller may lease operations of a metalake. Raises NotFound, PermissionDenied."""
+
+    def look(request_view: RequestView) -> None:
+        request_view.require(Action.OPERATION_LEASE, request_view.settled.outer)
+
+    await ctx.read(RequestScope(metalake), look)
+
+
+# ------------------------------------------------------------------------------------------- ends of leases
+
+
+def leases_expire(tx: Tx) -> None:
+    """Give back the operations whose leases expired."""
+    for lease in tx.rewrites.expired():
+        if lease.token_id:
+            LEASES["expired",] += 1
+            text = "its executor gave no sign of life any more"
+            _end_lease(tx, lease, outcome=DONE if lease.commits else YIELDED, text=text)
+            _revoke(tx, lease)
+        else:
+            tx.rewrites.end(lease.operation_id)
+
+
+def _end_lease(tx: Tx, lease: LeaseRow, *, outcome: str, text: str) -> None:
+    """End a lease with the operation, or let the operation wait again."""
+    if outcome == YIELDED:
+        times = tx.rewrites.give_back(lease.operation_id, delay_ms=YIELD_MS, failed=True)
+        if times < LOSSES_MAX:
+            return
+        outcome, text = FAILED, f"given up after {times} tries: {text}"
+    OPERATIONS[tx.maintenance.kind_of(lease.operation_id) or "", outcome] += 1
+    tx.maintenance.end(lease.operation_id, state=outcome, result=text[:2000])
+    tx.rewrites.end(lease.operation_id)
+
+
+def _revoke(tx: Tx, lease: LeaseRow) -> None:
+    token = tx.tokens.by_id(lease.token_id)
+    if token is not None:
+        tx.tokens.revoke(token)
+
+
+# ------------------------------------------------------------------------------------------- one lease
+
+
+async def _lease_one(
+    services: NodeServices, scope: RequestScope, *, row: WaitingRewrite, holder: str
+) -> LeasedOperation | None:
+    """Lease one operation. Returns None if the table is leased, or if the operation cannot be carried out now."""
+    stored = msgspec.json.decode(row.options, type=RewriteOptions)
+    secret = new_secret()
+
+    def take(tx: Tx) -> Token | None:
+        if tx.rewrites.lease_of(row.node_id) is not None:
+            return None
+        token = tx.tokens.create(
+            user=row.user, name=f"maintenance {row.operation_id}", secret_hash=hash_secret(secret),
+            expires_at=tx.now_ms + TOKEN_MS, trust=stored.trust, root_id=stored.root_id,
+            purpose=TokenPurpose.OPERATION, table_id=row.node_id,
+        )  # fmt: skip
+        ident = {"node_id": row.node_id, "token_id": token.id}
+        if tx.rewrites.take(row.operation_id, **ident, holder=holder, lease_ms=LEASE_MS):
+            return token
+        tx.tokens.revoke(token)
+        return None
+
+    token = await services.store.submit(_PERMIT, take)
+    if token is None:
+        return None
+    ctx = Context(services, Credential(None, token.id, hash_secret(secret)), f"maintenance-{row.operation_id}")
+    try:
+        catalog, path = await _path(services, row.node_id)
+        document = await _document(ctx, RequestScope(scope.metalake, catalog), path=path)
+        pause_ms = await _pause(services, document, is_requested=stored.is_requested)
+    except LimnosError as error:
+        await services.store.submit(_PERMIT, partial(_refuse, row=row, holder=holder, text=error.message))
+        return None
+    if pause_ms:
+        await services.store.submit(_PERMIT, partial(_postpone, row=row, token=token, pause_ms=pause_ms))
+        LEASES["postponed",] += 1
+        return None
+    LEASES["given",] += 1
+    return LeasedOperation(
+        row.operation_id, row.kind, catalog, path, token_text(token.id, secret), action_options(row.kind, stored)
+    )
+
+
+def _refuse(tx: Tx, *, row: WaitingRewrite, holder: str, text: str) -> None:
+    lease = tx.rewrites.held(row.operation_id, holder=holder)
+    if lease is not None:
+        _end_lease(tx, lease, outcome=FAILED, text=text)
+        _revoke(tx, lease)
+
+
+def _postpone(tx: Tx, *, row: WaitingRewrite, token: Token, pause_ms: int) -> None:
+    tx.tokens.revoke(token)
+    tx.rewrites.give_back(row.operation_id, delay_ms=pause_ms, failed=False)
+
+
+async def _path(services: NodeServices, node_id: int) -> tuple[str, tuple[str, ...]]:
+    """Return a table's catalog, and its path below the catalog. Raises NotFound."""
+    path = path_of(node_id, await services.gate.look_up(lambda: ancestors_read([node_id])))
+    if path is None:
+        raise NotFound("The table was dropped", kind="table")
+    return path[0], path[1:]
+
+
+async def _document(ctx: Context, scope: RequestScope, *, path: tuple[str, ...]) -> MetadataDocument:
+    """Return the document of a table that the operation's user may read and modify now.
+
+    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
+    """
+
+    def look(request_view: RequestView) -> MetadataDocument:
+        node, chain, _ = maintained_table(request_view, path, action=Action.TABLE_REWRITE)
+        request_view.require(Action.TABLE_READ, chain)
+        request_view.defaults.location_conflicts.refuse(node.id, what="table")
+        return request_view.document(node.id)
+
+    document = await ctx.read(scope, look)
+    if await AssessmentRound(ctx.services, tables_max=0).is_dataset(document.node_id):
+        raise BadRequest("SQL++ compacts its datasets by itself")
+    return document
+
+
+async def _pause(services: NodeServices, document: MetadataDocument, *, is_requested: bool) -> int:
+    """Return how long an operation waits for pipeline runs and writers of its table, in milliseconds."""
+    now_ms = services.store.time.now_ms()
+    holders = await services.gate.look_up(lambda: holders_read(document.node_id, now_ms=now_ms))
+    if any(each.run is not None for each in holders):
+        return YIELD_MS
+    return 0 if is_requested else pause_for_writers(metadata_of(document.body), now_ms=now_ms)

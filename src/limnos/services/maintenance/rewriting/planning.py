@@ -1,0 +1,239 @@
+"""Planning of rewrites: findings become operations that wait for an executor, where a policy or a setting asks for it.
+
+May import the rooms below. Must not know any wire format. A policy is carried out with the rights of its owner, a
+setting with those of the table's owner; whether they have these rights is decided when an executor leases the
+operation. An operation that failed is tried again after a pause that doubles.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.formats.gravitino.policies import (
+    COMPACTION,
+    TABLE_MAINTENANCE,
+    CompactionContent,
+    TableMaintenanceContent,
+    content_of,
+)
+from limnos.formats.maintenance.assessment import COMPACT, DELETES, MANIFESTS
+from limnos.model.entities import Node
+from limnos.model.kinds import Kind
+from limnos.services.maintenance.acting import ResponsibleUser, responsible_user
+from limnos.services.maintenance.assessing import AssessmentRound
+from limnos.services.maintenance.operations import request_of
+from limnos.services.maintenance.policies import policies_load
+from limnos.services.maintenance.rewriting.kinds import POLICY_TYPES, RewriteOptions
+from limnos.store.activity.maintenance import findings_of_kind
+from limnos.store.activity.rewrites import ended_operations, open_rewrites, open_rewrites_count
+from limnos.store.ancestry import Ancestry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from limnos.model.permits import Permit
+    from limnos.names.path import Levels
+    from limnos.services.maintenance.policies import EffectivePolicy, PolicyIndex
+    from limnos.services.request.context import Context
+    from limnos.services.request.node_services import NodeServices
+    from limnos.services.request.request_scope import RequestScope
+    from limnos.services.request.request_view import RequestView
+    from limnos.services.request.task_context import TaskContext
+    from limnos.store.activity.maintenance import FindingRow
+    from limnos.store.activity.rewrites import EndedOperation
+    from limnos.store.tx import Tx
+
+OPEN_MAX: Final = 5_000
+"""How many operations wait at most; findings beyond them wait for the next rounds."""
+INTERVAL_MS: Final = 3_600_000
+"""How long a table rests after an operation of a kind."""
+PAUSE_MS: Final = 300_000
+PAUSE_MS_MAX: Final = 86_400_000
+"""The pauses after the first failure and at most, in milliseconds."""
+PRIORITY_MAX: Final = 1 << 40
+_PAGE: Final = 64
+_COST_BYTES: Final = 16 << 20
+"""What an operation costs in itself, as bytes to rewrite."""
+
+
+async def plan_run(
+    work: TaskContext, services: NodeServices, *, after: Mapping[str, int]
+) -> tuple[dict[str, int], int]:
+    """Turn findings into operations, of each kind those of tables after one.
+
+    Returns where the next round begins, and how many operations wait now because of this round.
+    """
+    policies = await services.gate.look_up(policies_load)
+    if not policies and not services.defaults.maintenance.rewrite:
+        return {}, 0
+    round_ = RewritePlanning(work, services, policies=policies)
+    reached = {}
+    for kind in (COMPACT, DELETES, MANIFESTS):
+        reached[kind] = await work.kept(round_.plan(kind, after=after.get(kind, 0)))
+    return reached, round_.planned
+
+
+class RewritePlanning:
+    """One round of planning."""
+
+    def __init__(self, work: TaskContext, services: NodeServices, *, policies: PolicyIndex) -> None:
+        self.work = work
+        self.services = services
+        self.planned = 0
+        self._policies = policies
+        self._chains = AssessmentRound(services, tables_max=0)
+
+    async def plan(self, kind: str, *, after: int) -> int:
+        """Plan operations for the findings of a kind, of tables after one. Returns where the next round begins."""
+        look_up = self.services.gate.look_up
+        room = OPEN_MAX - await look_up(open_rewrites_count)
+        while self.planned < room:
+            rows = await look_up(lambda after=after: findings_of_kind(kind, after=after, limit=_PAGE))  # type: ignore[misc]
+            if not rows:
+                return 0
+            ids = [row.node_id for row in rows]
+            waiting = await look_up(lambda ids=ids: open_rewrites(ids))  # type: ignore[misc]
+            ended = await look_up(lambda ids=ids: ended_operations(ids))  # type: ignore[misc]
+            now_ms = self.services.store.time.now_ms()
+            for row in rows:
+                after = row.node_id
+                if (row.node_id, kind) not in waiting and rests_until(ended, row.node_id, kind=kind) <= now_ms:
+                    await self._plan_one(row)
+        return after
+
+    async def _plan_one(self, row: FindingRow) -> None:
+        chain = await self._chains.chain_of(row.node_id)
+        effective = self._policies.effective(chain)
+        policy = asking_policy(effective, row.kind)
+        is_asked = policy is not None or self.services.defaults.maintenance.rewrite
+        if not is_asked or (policy is None and is_off(effective, row.kind)):
+            return
+        user = await responsible_user(self.services, row.node_id, policy=policy)
+        stored = stored_options(row, policy)
+        metalake_id = metalake_of(self._chains.ancestors, row.node_id)
+        if metalake_id is None:
+            return
+        await self.work.submit(lambda tx: self._begin(tx, row=row, user=user, stored=stored, metalake_id=metalake_id))
+        self.planned += 1
+
+    def _begin(
+        self, tx: Tx, *, row: FindingRow, user: ResponsibleUser, stored: RewriteOptions, metalake_id: int
+    ) -> None:
+        if row.kind in tx.rewrites.open_of(row.node_id):
+            return
+        operation = tx.maintenance.begin(
+            catalog_id=row.catalog_id, node_id=row.node_id, kind=row.kind, user=user.user, policy=user.policy,
+            state="waiting",
+        )  # fmt: skip
+        if user.refusal is not None:
+            tx.maintenance.end(operation, state="failed", result=user.refusal)
+            return
+        options = msgspec.json.encode(stored).decode()
+        tx.rewrites.add(operation, metalake_id=metalake_id, priority=priority_of(row), options=options)
+
+
+def asking_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
+    """Return the enabled policy that asks for a kind of operation on a table; None if none does."""
+    for policy_type in POLICY_TYPES[kind]:
+        policy = policies.get(policy_type)
+        if policy is None or not policy.is_enabled:
+            continue
+        if policy_type == TABLE_MAINTENANCE:
+            content = content_of(policy.content, TableMaintenanceContent)
+            if not (content.manifests if kind == MANIFESTS else content.compact):
+                continue
+        return policy
+    return None
+
+
+def is_off(policies: Mapping[str, EffectivePolicy], kind: str) -> bool:
+    """Return whether a policy turns a kind of operation off: it is disabled, or says so."""
+    return any(policy_type in policies for policy_type in POLICY_TYPES[kind])
+
+
+def stored_options(row: FindingRow, policy: EffectivePolicy | None) -> RewriteOptions:
+    """Return what is stored with an operation for a finding, under the policy that asks for it."""
+    figures = msgspec.json.decode(row.figures, type=dict[str, int])
+    stored = RewriteOptions()
+    target = figures.get("target_bytes", stored.target_bytes)
+    options: dict[str, str] = {}
+    if policy is not None and policy.policy_type == COMPACTION:
+        options = content_of(policy.content, CompactionContent).rewrite_options or {}
+    if policy is not None and policy.policy_type == TABLE_MAINTENANCE:
+        target = content_of(policy.content, TableMaintenanceContent).target_file_size_bytes or target
+    return RewriteOptions(target_bytes=target, options=options)
+
+
+def priority_of(row: FindingRow) -> int:
+    """Return the gain of an operation for its cost: files that go, for each 16 MiB to rewrite."""
+    figures = msgspec.json.decode(row.figures, type=dict[str, int])
+    cost = _COST_BYTES + figures.get("small_bytes", 0)
+    return max(1, min(PRIORITY_MAX, 1_000 * row.score * _COST_BYTES // cost))
+
+
+def rests_until(ended: Sequence[EndedOperation], node_id: int, *, kind: str) -> int:
+    """Return until when a table rests from a kind of operation, in milliseconds since 1970; 0 if it never had one."""
+    own = [each for each in ended if each.node_id == node_id and each.kind == kind]
+    if not own:
+        return 0
+    failures = next((number for number, each in enumerate(own) if each.state == "done"), len(own))
+    if not failures:
+        return own[0].ended_at + INTERVAL_MS
+    return own[0].ended_at + int(min(PAUSE_MS_MAX, PAUSE_MS << min(failures - 1, 20)))
+
+
+def metalake_of(ancestors: Ancestry, node_id: int) -> int | None:
+    """Return the metalake of a node whose ancestors are known; None if one is gone."""
+    at = node_id
+    while at in ancestors:
+        if ancestors[at][1] is Kind.METALAKE:
+            return at
+        at = ancestors[at][0]
+    return None
+
+
+# ------------------------------------------------------------------------------------------- requests
+
+
+class RewriteRequest(msgspec.Struct, frozen=True):
+    """Let an operation on a table wait, in the name of a user with the trust of the user's credential."""
+
+    table: Node
+    kind: str
+    user: str
+    metalake_id: int
+    options: RewriteOptions
+
+
+async def rewrite_request(ctx: Context, scope: RequestScope, *, path: Levels, kind: str) -> int:
+    """Ask for a rewrite of a table. Returns the operation's id; the same one while it has not ended.
+
+    Raises NotFound, PermissionDenied, UnsupportedOperation, BadRequest.
+    """
+
+    def decide(request_view: RequestView) -> Permit[RewriteRequest]:
+        node, decision, user, trust, root_id = request_of(ctx, request_view, path=path)
+        options = RewriteOptions(trust=trust, root_id=root_id, is_requested=True)
+        metalake_id = request_view.metalake.id
+        return request_view.permit(RewriteRequest(node, kind, user, metalake_id, options), decision)
+
+    operation = await ctx.write(scope, decide, rewrite_add)
+    ctx.services.wake_worker()
+    return operation
+
+
+def rewrite_add(tx: Tx, permit: Permit[RewriteRequest]) -> int:
+    """Let an operation wait, unless the table has one of that kind that has not ended."""
+    command = permit.command
+    table = tx.nodes.confirm(command.table)
+    known = tx.rewrites.open_of(table.id).get(command.kind)
+    if known is not None:
+        return known
+    operation = tx.maintenance.begin(
+        catalog_id=table.zone, node_id=table.id, kind=command.kind, user=command.user, policy=None, state="waiting"
+    )
+    options = msgspec.json.encode(command.options).decode()
+    tx.rewrites.add(operation, metalake_id=command.metalake_id, priority=PRIORITY_MAX, options=options)
+    return operation

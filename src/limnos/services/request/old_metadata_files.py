@@ -1,0 +1,50 @@
+"""Old metadata files: after a commit, deletes those of the table's own that left its metadata log, if it asks for that.
+
+May import the rooms below. Must not know any wire format. Nothing depends on it: the commit is certain before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg import updates as iceberg_updates
+from limnos.model.errors import LimnosError
+from limnos.services.request.catalog_storage import split_own_locations
+from limnos.store.objects.documents import claims_read
+from limnos.telemetry.logs import get_logger
+
+if TYPE_CHECKING:
+    from limnos.formats.iceberg.json_types import Json
+    from limnos.model.entities import MetadataDocument
+    from limnos.services.request.catalog_storage import CatalogStorage
+    from limnos.services.request.context import Context
+
+log = get_logger("limnos.files")
+
+
+async def delete_old_metadata_files(
+    ctx: Context, document: MetadataDocument, *, built: tuple[Json, Json], place: CatalogStorage
+) -> None:
+    """Delete the table's own metadata files that are no longer in the metadata log, after the commit is certain.
+
+    `built` is the metadata before and after. Errors are only logged, since the commit is done.
+    """
+    names = iceberg_updates.removed_metadata_files(*built) if iceberg_metadata.deletes_old_files(built[1]) else []
+    if not names:
+        return
+    try:
+        claims = await ctx.look_up(lambda: claims_read(document.location))
+    except LimnosError as error:
+        log.warning("old metadata files are kept", location=document.location, error=error.message)
+        return
+    own, elsewhere = split_own_locations(document.location, names)
+    rivals = [at for node_id, at in claims if node_id != document.node_id]  # older releases allowed nested locations
+    if elsewhere or rivals:
+        log.warning(
+            "metadata files that are not the table's own are kept", location=document.location,
+            count=len(elsewhere), first=elsewhere[:10], rivals=rivals[:10],
+        )  # fmt: skip
+    if not rivals:
+        for location in own:
+            await ctx.services.files.delete(location, place.catalog.properties)

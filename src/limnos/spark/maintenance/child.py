@@ -1,0 +1,52 @@
+"""The process in which a server carries out maintenance operations on Spark (`limnos.spark.maintenance.child`).
+
+May import this room and `client`. Must not know the server's rooms. Its first line of input is JSON with the address,
+the metalake and a token, so that no command line has one. The process ends when it is idle, and when its input is
+closed.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+
+import msgspec
+
+from limnos.client import Client
+from limnos.spark.maintenance.actions import SparkRunner
+from limnos.spark.maintenance.executor import MaintenanceExecutor
+
+
+class ChildStart(msgspec.Struct, frozen=True):
+    """The server, the metalake, the credential, and how to start Spark."""
+
+    uri: str
+    metalake: str
+    token: str
+    master: str
+    idle_s: float = 60.0
+    threads: int = 4
+
+
+def main() -> None:
+    """Work until idle."""
+    logger = logging.getLogger("limnos.spark.maintenance")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(logging.StreamHandler())
+    start = msgspec.json.decode(sys.stdin.buffer.readline(), type=ChildStart)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    runner = SparkRunner(start.uri, metalake=start.metalake, master=start.master)
+    with Client(start.uri, token=start.token, metalake=start.metalake) as client:
+        MaintenanceExecutor(client.maintenance, runner, threads=start.threads, idle_s=start.idle_s).run()
+
+
+def _end_with_parent() -> None:
+    """End the process when the server closes its input, or has gone. Its Java ends with it."""
+    sys.stdin.buffer.read()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

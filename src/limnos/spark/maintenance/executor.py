@@ -1,0 +1,173 @@
+"""The executor's loop: leases operations, carries them out in a few threads, renews leases, reports ends.
+
+May import `client` and `model`. Must not know Spark: what carries an operation out is given. All requests are sent by
+one thread. Spark starts with the first operation, so an executor without work starts none.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from uuid import uuid4
+
+from limnos.model.errors import LimnosError, ServiceUnavailable
+
+if TYPE_CHECKING:
+    from limnos.client.operation.maintenance_values import LeasedOperation, LeasedOperations
+
+logger = logging.getLogger(__name__)
+DONE, FAILED, YIELDED = "done", "failed", "yielded"
+OPERATIONS_MAX: Final = 500
+"""After so many operations an executor ends: the heap of its Java grows with each."""
+
+
+class OperationEnd(NamedTuple):
+    """How an operation ended: `done`, `failed` or `yielded`, and the text that the server keeps."""
+
+    outcome: str
+    text: str
+
+
+class OperationSource(Protocol):
+    """The calls on a server that an executor needs."""
+
+    def lease(self, holder: str, *, limit: int) -> LeasedOperations:
+        """Lease operations."""
+        ...
+
+    def renew(self, holder: str, operations: tuple[int, ...]) -> tuple[int, ...]:
+        """Renew leases. Returns those that are lost."""
+        ...
+
+    def report(self, holder: str, operation: int, *, outcome: str, text: str) -> bool:
+        """Report the end of an operation. Returns whether its lease was valid."""
+        ...
+
+
+class OperationRunner(Protocol):
+    """What carries operations out."""
+
+    def run(self, operation: LeasedOperation) -> OperationEnd:
+        """Carry an operation out; called in a thread of the executor."""
+        ...
+
+    def cancel(self, operation: int) -> None:
+        """Stop an operation whose lease is lost."""
+        ...
+
+    def close(self) -> None:
+        """Stop everything."""
+        ...
+
+
+@dataclass
+class ExecutorSummary:
+    """What an executor did: numbers of operations by outcome."""
+
+    ended: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        """How many operations ended."""
+        return sum(self.ended.values())
+
+
+class MaintenanceExecutor:
+    """Leases and carries out operations until it was idle for some time."""
+
+    def __init__(
+        self, source: OperationSource, runner: OperationRunner, *, threads: int = 4, idle_s: float | None = 60.0,
+        poll_s: float = 5.0, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep,
+    ) -> None:  # fmt: skip
+        """Make an executor.
+
+        Args:
+            source: The server.
+            runner: What carries operations out.
+            threads: How many operations run at once.
+            idle_s: After how many seconds without work it ends; None for never.
+            poll_s: How often it asks for work, in seconds.
+            clock: The time in seconds, for idleness and leases.
+            sleep: What waits.
+        """
+        self.holder = uuid4().hex
+        self.summary = ExecutorSummary()
+        self._source, self._runner = source, runner
+        self._threads, self._idle_s, self._poll_s = threads, idle_s, poll_s
+        self._clock, self._sleep = clock, sleep
+        self._running: dict[Future[OperationEnd], int] = {}
+        self._renewed_at = 0.0
+        self._renew_s = 15.0
+
+    def run(self) -> ExecutorSummary:
+        """Work until idle, or until `OPERATIONS_MAX` operations ended. Raises the client's errors of a refusal."""
+        busy_at = self._clock()
+        pool = ThreadPoolExecutor(self._threads, thread_name_prefix="maintenance")
+        try:
+            while self.summary.count < OPERATIONS_MAX:
+                if self._take(pool) or self._running:
+                    busy_at = self._clock()
+                    self._wait()
+                elif self._idle_s is not None and self._clock() - busy_at >= self._idle_s:
+                    break
+                else:
+                    self._sleep(self._poll_s)
+            while self._running:
+                self._wait()
+        finally:
+            for operation in self._running.values():
+                self._runner.cancel(operation)
+            pool.shutdown(wait=False, cancel_futures=True)
+            self._runner.close()
+        return self.summary
+
+    def _take(self, pool: ThreadPoolExecutor) -> bool:
+        """Lease as many operations as threads are free. Returns whether there were any."""
+        room = self._threads - len(self._running)
+        if room <= 0:
+            return False
+        try:
+            leased = self._source.lease(self.holder, limit=room)
+        except ServiceUnavailable as error:
+            logger.warning("no operations could be leased: %s", error.message)
+            return False
+        self._renew_s = leased.lease_s / 4
+        for each in leased.operations:
+            logger.info("begins operation %d: %s of %s", each.operation, each.kind, ".".join(each.path))
+            self._running[pool.submit(self._runner.run, each)] = each.operation
+        return bool(leased.operations)
+
+    def _wait(self) -> None:
+        """Wait for an end or for the time to renew; then report ends and renew leases."""
+        done, _ = wait(self._running, timeout=min(self._renew_s, self._poll_s), return_when=FIRST_COMPLETED)
+        for future in done:
+            self._report(self._running.pop(future), future)
+        if self._running and self._clock() - self._renewed_at >= self._renew_s:
+            self._renew()
+
+    def _report(self, operation: int, future: Future[OperationEnd]) -> None:
+        error = future.exception()
+        end = future.result() if error is None else OperationEnd(FAILED, f"{type(error).__name__}: {error}"[:2000])
+        self.summary.ended[end.outcome] = self.summary.ended.get(end.outcome, 0) + 1
+        logger.info("operation %d ended: %s, %s", operation, end.outcome, end.text)
+        try:
+            if not self._source.report(self.holder, operation, outcome=end.outcome, text=end.text):
+                logger.warning("operation %d: its lease was lost before its end", operation)
+        except LimnosError as refusal:
+            logger.warning("the end of operation %d could not be told: %s", operation, refusal.message)
+
+    def _renew(self) -> None:
+        """Renew all leases, and stop the operations whose leases are lost."""
+        try:
+            lost = self._source.renew(self.holder, tuple(self._running.values()))
+        except LimnosError as error:
+            logger.warning("leases could not be renewed: %s", error.message)
+            return
+        self._renewed_at = self._clock()
+        for operation in lost:
+            logger.warning("operation %d lost its lease and is stopped", operation)
+            self._runner.cancel(operation)

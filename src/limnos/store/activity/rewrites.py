@@ -1,0 +1,224 @@
+"""Operations that rewrite files of tables: those that wait for an executor, and the lease of each table.
+
+May import `model` and the room's `sql`. Knows no rule of maintenance. The operation itself is a row of
+`maintenance_operation`. A lease is a row with the table as its key, so that a table has one at most.
+"""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from limnos.store.sql import Load, Sql
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from limnos.store.sql import Params
+    from limnos.store.transaction import StoreTransaction
+
+_IDS = "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"
+_IDS_SQLITE = "SELECT value FROM json_each(:nodes)"
+HOUR_MS: Final = 3_600_000
+_WAITING = (
+    "r.operation_id, o.node_id, o.catalog_id, r.metalake_id, o.kind, o.user_name, o.policy, r.attempts, r.options"
+)
+_OPEN = "maintenance_rewrite r JOIN maintenance_operation o ON o.id = r.operation_id"
+_UNLEASED = "NOT EXISTS (SELECT 1 FROM maintenance_lease l WHERE l.node_id = o.node_id)"
+DUE = Sql(
+    f"SELECT {_WAITING} FROM {_OPEN} WHERE r.metalake_id = :metalake AND r.due_at <= :now AND {_UNLEASED}"
+    " AND EXISTS (SELECT 1 FROM node n WHERE n.id = o.node_id AND n.deleted = 0)"
+    f" ORDER BY r.priority * (1 + (:now - r.asked_at) / {HOUR_MS}) DESC, r.operation_id LIMIT :limit"
+)
+DUE_METALAKE = Sql(
+    f"SELECT m.name FROM {_OPEN} JOIN node m ON m.id = r.metalake_id AND m.deleted = 0"
+    f" WHERE r.due_at <= :now AND {_UNLEASED} ORDER BY r.due_at LIMIT 1"
+)
+OPEN_OF = Sql(
+    f"SELECT o.node_id, o.kind, o.id FROM {_OPEN} WHERE o.node_id IN ({_IDS})",
+    on_sqlite=f"SELECT o.node_id, o.kind, o.id FROM {_OPEN} WHERE o.node_id IN ({_IDS_SQLITE})",
+)
+RECENT_OF = Sql(
+    "SELECT node_id, kind, state, ended_at FROM maintenance_operation WHERE ended_at IS NOT NULL"
+    f" AND node_id IN ({_IDS}) ORDER BY id DESC",
+    on_sqlite="SELECT node_id, kind, state, ended_at FROM maintenance_operation WHERE ended_at IS NOT NULL"
+    f" AND node_id IN ({_IDS_SQLITE}) ORDER BY id DESC",
+)
+COUNT_OPEN = Sql("SELECT count(*) FROM maintenance_rewrite")
+INSERT = Sql(
+    "INSERT INTO maintenance_rewrite (operation_id, metalake_id, priority, asked_at, due_at, attempts, options)"
+    " VALUES (:id, :metalake, :priority, :now, :now, 0, :options)"
+)
+START = Sql("UPDATE maintenance_operation SET state = 'running' WHERE id = :id AND ended_at IS NULL")
+BACK = Sql("UPDATE maintenance_operation SET state = 'waiting' WHERE id = :id AND ended_at IS NULL")
+DELAY = Sql(
+    "UPDATE maintenance_rewrite SET due_at = :due, attempts = attempts + :failed WHERE operation_id = :id"
+    " RETURNING attempts"
+)
+DELETE = Sql("DELETE FROM maintenance_rewrite WHERE operation_id = :id")
+_LEASE = "node_id, operation_id, token_id, holder, expires_at, commits"
+TAKE = Sql(
+    f"INSERT INTO maintenance_lease ({_LEASE}) VALUES (:node, :id, :token, :holder, :expires, 0) ON CONFLICT DO NOTHING"
+)
+RENEW = Sql(
+    "UPDATE maintenance_lease SET expires_at = :expires WHERE operation_id = :id AND holder = :holder"
+    " AND expires_at > :now"
+)
+COMMIT = Sql(
+    "UPDATE maintenance_lease SET commits = commits + 1 WHERE token_id = :token AND node_id = :node"
+    " AND expires_at > :now"
+)
+RELEASE = Sql("DELETE FROM maintenance_lease WHERE operation_id = :id")
+HELD = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE operation_id = :id AND holder = :holder")
+BY_TOKEN = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE token_id = :token")
+OF_TABLE = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE node_id = :node")
+OVER = Sql(f"SELECT {_LEASE} FROM maintenance_lease WHERE expires_at <= :now ORDER BY node_id LIMIT 1000")
+_GONE = "NOT EXISTS (SELECT 1 FROM maintenance_operation o WHERE o.id = {}.operation_id)"
+SWEEPS = tuple(
+    Sql(f"DELETE FROM {table} WHERE {_GONE.format(table)}") for table in ("maintenance_rewrite", "maintenance_lease")
+)
+"""Delete rows whose operation was deleted with its table."""
+
+
+class WaitingRewrite(NamedTuple):
+    """An operation that waits for an executor; `options` is a JSON object of the services."""
+
+    operation_id: int
+    node_id: int
+    catalog_id: int
+    metalake_id: int
+    kind: str
+    user: str
+    policy: str | None
+    attempts: int
+    options: str
+
+
+class LeaseRow(NamedTuple):
+    """A lease of a table. `token_id` is 0 for an operation of the server itself."""
+
+    node_id: int
+    operation_id: int
+    token_id: int
+    holder: str
+    expires_at: int
+    commits: int
+
+    def is_over(self, now_ms: int) -> bool:
+        """Return whether it is an expired lease of the server's own, which any other operation may end."""
+        return self.token_id == 0 and self.expires_at <= now_ms
+
+
+class EndedOperation(NamedTuple):
+    """An operation that ended: its table, kind, state and time."""
+
+    node_id: int
+    kind: str
+    state: str
+    ended_at: int
+
+
+def metalake_due(now_ms: int) -> Load[str | None]:
+    """Read the name of a metalake in which an operation waits for an executor, or None."""
+    rows = yield DUE_METALAKE, {"now": now_ms}
+    return str(rows[0][0]) if rows else None
+
+
+def open_rewrites(node_ids: Sequence[int]) -> Load[dict[tuple[int, str], int]]:
+    """Read the operations of some tables that have not ended, by table and kind."""
+    return {(row[0], row[1]): row[2] for row in (yield OPEN_OF, {"nodes": dumps(node_ids)})}
+
+
+def ended_operations(node_ids: Sequence[int]) -> Load[list[EndedOperation]]:
+    """Read the operations on some tables that ended, newest first."""
+    return [EndedOperation(*row) for row in (yield RECENT_OF, {"nodes": dumps(node_ids)})]
+
+
+def lease_of_table(node_id: int) -> Load[LeaseRow | None]:
+    """Read the lease of a table, expired or not; or None."""
+    rows = yield OF_TABLE, {"node": node_id}
+    return LeaseRow(*rows[0]) if rows else None
+
+
+def open_rewrites_count() -> Load[int]:
+    """Count the operations that wait or are leased."""
+    return int((yield COUNT_OPEN, {})[0][0])
+
+
+def lease_by_token(token_id: int) -> Load[LeaseRow | None]:
+    """Read the lease that a token belongs to, or None."""
+    rows = yield BY_TOKEN, {"token": token_id}
+    return LeaseRow(*rows[0]) if rows else None
+
+
+class RewriteWrites:
+    """Writes of waiting operations and leases."""
+
+    def __init__(self, tx: StoreTransaction) -> None:
+        self.tx = tx
+
+    def add(self, operation_id: int, *, metalake_id: int, priority: int, options: str) -> None:
+        """Let an operation wait for an executor."""
+        self.tx.count(INSERT, {
+            "id": operation_id, "metalake": metalake_id, "priority": priority, "options": options, "now": self.tx.now_ms,
+        })  # fmt: skip
+
+    def due(self, metalake_id: int, *, limit: int) -> list[WaitingRewrite]:
+        """Read the operations of a metalake whose time has come and whose table nobody leases, the best first."""
+        rows = self.tx.rows(DUE, {"metalake": metalake_id, "now": self.tx.now_ms, "limit": limit})
+        return [WaitingRewrite(*row) for row in rows]
+
+    def open_of(self, node_id: int) -> dict[str, int]:
+        """Read the operations of a table that have not ended, by kind."""
+        return {row[1]: row[2] for row in self.tx.rows(OPEN_OF, {"nodes": dumps([node_id])})}
+
+    def take(self, operation_id: int, *, node_id: int, token_id: int, holder: str, lease_ms: int) -> bool:
+        """Lease a table for an operation, unless it is leased. Returns whether it is now."""
+        count = self.tx.count(TAKE, {
+            "node": node_id, "id": operation_id, "token": token_id, "holder": holder,
+            "expires": self.tx.now_ms + lease_ms,
+        })  # fmt: skip
+        if count:
+            self.tx.count(START, {"id": operation_id})
+        return bool(count)
+
+    def renew(self, operation_id: int, *, holder: str, lease_ms: int) -> bool:
+        """Renew a lease that has not expired. Returns whether it has not."""
+        now_ms = self.tx.now_ms
+        params: Params = {"id": operation_id, "holder": holder, "now": now_ms, "expires": now_ms + lease_ms}
+        return self.tx.count(RENEW, params) > 0
+
+    def record_commit(self, token_id: int, *, node_id: int) -> bool:
+        """Count a commit under a lease that has not expired. Returns whether it has not."""
+        return self.tx.count(COMMIT, {"token": token_id, "node": node_id, "now": self.tx.now_ms}) > 0
+
+    def held(self, operation_id: int, *, holder: str) -> LeaseRow | None:
+        """Read the lease that a holder has for an operation, or None."""
+        rows = self.tx.rows(HELD, {"id": operation_id, "holder": holder})
+        return LeaseRow(*rows[0]) if rows else None
+
+    def lease_of(self, node_id: int) -> LeaseRow | None:
+        """Read the lease of a table, expired or not; or None."""
+        rows = self.tx.rows(OF_TABLE, {"node": node_id})
+        return LeaseRow(*rows[0]) if rows else None
+
+    def free(self, lease: LeaseRow) -> None:
+        """End a lease, and leave its operation as it is."""
+        self.tx.count(RELEASE, {"id": lease.operation_id})
+
+    def expired(self) -> list[LeaseRow]:
+        """Read the leases that expired."""
+        return [LeaseRow(*row) for row in self.tx.rows(OVER, {"now": self.tx.now_ms})]
+
+    def give_back(self, operation_id: int, *, delay_ms: int, failed: bool) -> int:
+        """End the lease of an operation, which waits again. Returns how often it failed."""
+        self.tx.count(RELEASE, {"id": operation_id})
+        self.tx.count(BACK, {"id": operation_id})
+        params: Params = {"id": operation_id, "due": self.tx.now_ms + delay_ms, "failed": int(failed)}
+        rows = self.tx.rows(DELAY, params)
+        return int(rows[0][0]) if rows else 0
+
+    def end(self, operation_id: int) -> None:
+        """End the lease of an operation, and its waiting."""
+        self.tx.count(RELEASE, {"id": operation_id})
+        self.tx.count(DELETE, {"id": operation_id})

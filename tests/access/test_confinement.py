@@ -1,0 +1,39 @@
+"""Confinement: the token of an operation takes every right away but those on its table."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.access.actions import Action
+from limnos.access.confinement import TABLE_ACTIONS, confine
+from limnos.model.decisions import ChainLink, Decision, DecisionFactor
+from limnos.model.kinds import Kind
+
+CHAIN = (ChainLink(7, Kind.TABLE, "t"), ChainLink(3, Kind.NAMESPACE, "a"), ChainLink(2, Kind.CATALOG, "main"))
+
+
+def decision(action: Action, *, allowed: bool = True) -> Decision:
+    """A decision of the user, by ownership."""
+    return Decision(allowed, action.word, 7, "main.a.t", "ana", (DecisionFactor("owner"),), ())
+
+
+@pytest.mark.parametrize("action", Action)
+def test_each_action_on_the_table(action: Action) -> None:
+    """A few are allowed, if the user is; every other one is refused with the reason."""
+    confined = confine(decision(action), action, chain=CHAIN, table_id=7)
+
+    assert confined.allowed is (action in TABLE_ACTIONS or action is Action.CATALOG_LOAD)
+    assert confined.allowed or confined.factors == (DecisionFactor("one-table"),)
+    assert not confine(decision(action, allowed=False), action, chain=CHAIN, table_id=7).allowed
+
+
+@pytest.mark.parametrize("chain", [CHAIN[1:], (ChainLink(8, Kind.TABLE, "u"), *CHAIN[1:]), ()])
+def test_other_objects(chain: tuple[ChainLink, ...]) -> None:
+    """No action on another object is allowed, on none at all neither."""
+    assert not [each for each in TABLE_ACTIONS if confine(decision(each), each, chain=chain, table_id=7).allowed]
+
+
+def test_a_commit_is_no_ordinary_one() -> None:
+    """TABLE_COMMIT is refused: only a commit that the server checks is allowed."""
+    assert Action.TABLE_COMMIT not in TABLE_ACTIONS
+    assert Action.TABLE_REWRITE in TABLE_ACTIONS

@@ -1,0 +1,133 @@
+"""True rewrites: what a new snapshot may have in place of the files before, manifest by manifest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from limnos.formats.maintenance.rewrites import (
+    CheckedManifest,
+    RewriteFigures,
+    RewriteTerms,
+    check_rewrite,
+    pause_for_writers,
+)
+from limnos.formats.maintenance.table_metadata import Snapshot, TableMetadata
+from limnos.model.errors import BadRequest
+from tests.manifests import DELETED, EQUALITY, EXISTING, POSITIONS, data_file, entry, manifest
+
+BEFORE, AFTER, BOTH = (True, False), (False, True), (True, True)
+Part = tuple[tuple[bool, bool], list[dict[str, Any]]]
+
+
+def check(*parts: Part, least_after: int = 0) -> RewriteFigures:
+    """Check a rewrite whose manifests are of the snapshot before, of the one after, or of both."""
+    manifests = [CheckedManifest(before, after, 5) for (before, after), _ in parts]
+    return check_rewrite(RewriteTerms(manifests, least_after), [manifest(entries, version=3) for _, entries in parts])
+
+
+def data(name: str, records: int = 10, *, sequence: int = 5, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+    """A data file's entry."""
+    return entry(data_file(f"file:///t/{name}", record_count=records), sequence=sequence, **more)
+
+
+def deletes(name: str, records: int, content: int = POSITIONS, *, sequence: int = 6, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+    """A delete file's entry."""
+    return entry(data_file(f"file:///t/{name}", content=content, record_count=records, **more), sequence=sequence)
+
+
+def test_many_files_become_one() -> None:
+    """The records are the same, and the figures tell what went and came."""
+    figures = check((BEFORE, [data("a"), data("b")]), (AFTER, [data("ab", 20)]), (BOTH, [data("kept")]))
+
+    assert figures == RewriteFigures(2, 1, 1_000, ("file:///t/ab",))
+
+
+def test_files_that_went_before_do_not_count() -> None:
+    """Entries of status DELETED are no files of a snapshot."""
+    parts: tuple[Part, ...] = (
+        (BEFORE, [data("a"), data("b", status=DELETED)]), (AFTER, [data("a", status=DELETED), data("c")]),
+    )  # fmt: skip
+
+    assert check(*parts).paths == ("file:///t/c",)
+
+
+def test_manifests_are_rewritten() -> None:
+    """The same files in other manifests are a true rewrite; with another sequence number they are none."""
+    same: Part = (AFTER, [data("a", status=EXISTING), data("b", status=EXISTING)])
+    other: Part = (AFTER, [data("a", status=EXISTING), data("b", sequence=7, status=EXISTING)])
+
+    assert check((BEFORE, [data("a")]), (BEFORE, [data("b")]), same) == RewriteFigures(0, 0, 0, ())
+    with pytest.raises(BadRequest, match="changes the entry"):
+        check((BEFORE, [data("a")]), (BEFORE, [data("b")]), other)
+
+
+@pytest.mark.parametrize(
+    "parts, reason",
+    [
+        ([(BEFORE, [data("a")]), (AFTER, [data("b", 11)])], "1 records more"),
+        ([(BEFORE, [data("a")]), (AFTER, [data("b", 9)])], "1 records fewer"),
+        ([(BEFORE, [data("a")])], "10 records fewer"),
+        ([(AFTER, [data("a")])], "10 records more"),
+        ([(BEFORE, [data("a")]), (AFTER, [data("kept")]), (BOTH, [data("kept")])], "twice"),
+        ([(BEFORE, [data("a", 12)]), (AFTER, [data("b", 9)]), (BOTH, [deletes("d", 2)])], "3 records fewer"),
+        ([(BEFORE, [deletes("d", 2)]), (BOTH, [data("a")])], "leaves out delete file"),
+        ([(BEFORE, [data("a")]), (AFTER, [data("b"), deletes("d", 2)])], "adds delete files"),
+        ([(BEFORE, [deletes("d", 2)]), (AFTER, [deletes("e", 3)])], "more positions"),
+        ([(BEFORE, [deletes("d", 2)]), (AFTER, [deletes("e", 1, EQUALITY)])], "adds delete files"),
+    ],
+)
+def test_no_true_rewrite(parts: list[Part], reason: str) -> None:
+    """It is refused with the reason."""
+    with pytest.raises(BadRequest, match=reason):
+        check(*parts)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        [(BEFORE, [data("a")]), (AFTER, [data("b", 8)]), (BOTH, [deletes("d", 2)])],
+        [(BEFORE, [data("a")]), (AFTER, [data("b", 1)]), (BOTH, [deletes("d", 1, EQUALITY)])],
+        [(BEFORE, [deletes("d", 2), deletes("e", 3)]), (AFTER, [deletes("f", 4)])],
+        [(BEFORE, [data("a"), deletes("d", 2, referenced_data_file="file:///t/a")]), (AFTER, [data("b", 8)])],
+        [(BEFORE, [data("a")]), (BOTH, [deletes("d", 10)])],
+    ],
+)
+def test_deleted_rows_go(parts: list[Part]) -> None:
+    """As many records may go as delete files delete; fewer delete files may say the same."""
+    assert check(*parts).removed
+
+
+def test_delete_files_that_no_file_is_old_enough_for() -> None:
+    """A delete file goes when every data file is younger."""
+    assert check((BEFORE, [deletes("d", 2, sequence=6)]), least_after=7).removed == 1
+    with pytest.raises(BadRequest):
+        check((BEFORE, [deletes("d", 2, sequence=6)]), least_after=6)
+
+
+def history(*operations: str, gap_ms: int = 60_000) -> TableMetadata:
+    """A table whose commits came at equal gaps, the last at 10,000,000."""
+    first = 10_000_000 - gap_ms * (len(operations) - 1)
+    snapshots = [
+        Snapshot(number, first + gap_ms * (number - 1), number - 1 or None, summary={"operation": each})
+        for number, each in enumerate(operations, start=1)
+    ]
+    return TableMetadata("file:///t", current_snapshot_id=len(snapshots), snapshots=snapshots)
+
+
+@pytest.mark.parametrize(
+    "metadata, pause_ms",
+    [
+        (history("append", "append", "append"), 0),
+        (history("append", "overwrite"), 1_200_000),
+        (history("append", "overwrite", gap_ms=1_000), 600_000),
+        (history("append", "delete", gap_ms=1_000_000), 3_600_000),
+        (history("overwrite", "append", gap_ms=700_000), 2_900_000),
+        (history("overwrite", "replace", "replace"), 480_000),
+        (TableMetadata("file:///t"), 0),
+    ],
+)
+def test_writers_go_first(metadata: TableMetadata, pause_ms: int) -> None:
+    """Appends need no pause; after an overwrite the table rests for a time that fits its writer."""
+    assert pause_for_writers(metadata, now_ms=10_000_000) == pause_ms

@@ -1,0 +1,104 @@
+"""Maintenance on real Spark: an executor leases operations from a server, and rewrites tables of any kind of writer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.client import Client
+from tests.integration.live import LIMNOS, LiveServer
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+SECRETS = ("lim_",)
+
+
+@pytest.fixture
+def admin(server: LiveServer) -> Iterator[Client]:
+    """A client with the administrator's token."""
+    with Client(server.uri, token=server.token) as client:
+        yield client
+
+
+def work(server: LiveServer, *flags: str) -> dict[str, int]:
+    """Run an executor until it is idle. Returns what it did."""
+    command = [*LIMNOS, "maintenance", "work", "--uri", server.uri, "--idle", "1", "--output", "json", *flags]
+    environment = {**os.environ, "LIMNOS_TOKEN": server.token}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not [each for each in SECRETS if each in done.stdout + done.stderr]
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def make_files(spark: SparkSession, name: str, count: int, *, version: int = 2) -> None:
+    """Make a table of so many small files."""
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {name.rpartition('.')[0]}")
+    properties = f"'format-version'='{version}', 'write.delete.mode'='merge-on-read'"
+    spark.sql(f"CREATE TABLE {name} (id BIGINT, word STRING) USING iceberg TBLPROPERTIES ({properties})")
+    for number in range(count):
+        spark.createDataFrame([(number, "a"), (number + 1000, "b")], "id BIGINT, word STRING").coalesce(1).writeTo(
+            name
+        ).append()
+
+
+def files(spark: SparkSession, name: str, content: str = "= 0") -> int:
+    """Count the files of the current snapshot, data files unless told."""
+    (row,) = spark.sql(f"SELECT count(*) FROM {name}.files WHERE content {content}").collect()
+    return int(row[0])
+
+
+def sum_of(spark: SparkSession, name: str) -> list[Any]:
+    """The number and the sum of a table's rows."""
+    return [tuple(row) for row in spark.sql(f"SELECT count(*), sum(id) FROM {name}").collect()]
+
+
+def ended(admin: Client, operations: Sequence[int]) -> list[tuple[str, str | None]]:
+    """State and result of operations."""
+    rows = {each.id: each for each in admin.maintenance.status("main").operations}
+    return [(rows[each].state, rows[each].result) for each in operations]
+
+
+def test_every_operation(server: LiveServer, spark: SparkSession, admin: Client) -> None:
+    """Small files, manifests and statistics: one application does them, the rows stay, and the status tells it."""
+    name = "main.care.small"
+    make_files(spark, name, 7)
+    before = sum_of(spark, name)
+    operations = [admin.maintenance.run(name, operation=each) for each in ("manifests", "compact", "statistics")]
+    done = work(server)
+
+    assert (done, ended(admin, operations)) == (
+        {"done": 3},
+        [("done", "7 manifests became 1"), ("done", "7 files became 1"), ("done", "statistics of all columns")],
+    )
+    assert (files(spark, name), sum_of(spark, name)) == (1, before)
+    last = spark.sql(f"SELECT operation, summary['limnos.operation'] FROM {name}.snapshots ORDER BY committed_at DESC")
+    assert tuple(last.collect()[0]) == ("replace", str(operations[1]))
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_delete_files(server: LiveServer, spark: SparkSession, admin: Client, version: int) -> None:
+    """Rows that were deleted by delete files stay deleted, and the delete files go."""
+    name = f"main.care.deletes_v{version}"
+    make_files(spark, name, 6, version=version)
+    spark.sql(f"DELETE FROM {name} WHERE word = 'b'")
+    before, deletes = sum_of(spark, name), files(spark, name, "> 0")
+    operation = admin.maintenance.run(name, operation="deletes")
+    work(server)
+
+    assert deletes > 0
+    assert ended(admin, [operation])[0][0] == "done", ended(admin, [operation])
+    assert (sum_of(spark, name), files(spark, name, "> 0")) == (before, 0)
+
+
+def test_no_work_starts_no_spark(server: LiveServer) -> None:
+    """An executor without work starts no Spark, whatever its master is."""
+    assert work(server, "--master", "spark://127.0.0.1:1") == {}

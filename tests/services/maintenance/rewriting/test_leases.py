@@ -1,0 +1,278 @@
+"""Leases: who may have them, what their tokens open, and what becomes of an operation whose executor is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from limnos.access.authentication import hash_secret, new_secret, token_text
+from limnos.access.confinement import LEASES_ALONE
+from limnos.model.entities import Token
+from limnos.model.permits import upkeep_permit
+from limnos.model.principals import TokenPurpose, TokenTrust
+from limnos.services.maintenance.rewriting.leases import LEASE_MS, LOSSES_MAX, YIELD_MS
+from limnos.store.tx import Tx
+from tests.http.driver import OWN, DriverNode, grant
+from tests.http.iceberg import wire
+from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, MovedClock, set_clock
+from tests.services.maintenance.rewriting.executor import (
+    LEASES,
+    FakeExecutor,
+    ask,
+    commit_with,
+    replacement,
+    told,
+    with_token,
+)
+
+NOW_MS = FIRST_MS + 30 * DAY_MS
+
+
+@pytest.fixture
+def table(lake: DriverNode) -> HistoryTable:
+    """A table of twelve small files, for which a compaction was asked."""
+    made = HistoryTable(lake)
+    made.append(12)
+    set_clock(lake, NOW_MS)
+    assert ask(lake).status == 200
+    return made
+
+
+def clock_of(node: DriverNode) -> MovedClock:
+    """The clock that the fixture set."""
+    clock = node.built.services.store.time
+    assert isinstance(clock, MovedClock)
+    return clock
+
+
+def test_a_compaction_from_request_to_end(lake: DriverNode, table: HistoryTable) -> None:
+    """An executor leases it, commits with its token, and reports; the snapshot names the operation."""
+    executor = FakeExecutor(lake)
+    (leased,) = executor.lease()
+    answer = commit_with(lake, leased["token"], "t", replacement(table))
+    report = executor.report(leased["operation"], text="12 files became 1")
+
+    assert (leased["kind"], leased["catalog"], leased["path"]) == ("compact", "main", ["a", "t"])
+    assert (answer.status, report.status) == (200, 200), answer.body
+    metadata: Any = wire.metadata_of(lake, "a", "t")
+    summary = metadata["snapshots"][-1]["summary"]
+    assert (summary["operation"], summary["limnos.operation"]) == ("replace", str(leased["operation"]))
+    (operation,) = told(lake)
+    assert (operation["state"], operation["result"]) == ("done", "12 files became 1")
+    assert executor.lease() == []
+
+
+def test_checkpoints_move_to_the_new_snapshot(lake: DriverNode) -> None:
+    """The newest value of each checkpoint is in the summary of the rewrite, whatever its client sent."""
+    table = HistoryTable(lake)
+    table.append(1, **{"limnos.inputs": "old", "flink.max-committed-checkpoint-id": "7", "limnos.run": "r"})
+    table.append(1, **{"limnos.inputs": "new"})
+    table.append(3)
+    set_clock(lake, NOW_MS)
+    ask(lake)
+    (leased,) = FakeExecutor(lake).lease()
+    answer = commit_with(lake, leased["token"], "t", replacement(table, summary={"limnos.inputs": "forged"}))
+
+    assert answer.status == 200, answer.body
+    metadata: Any = wire.metadata_of(lake, "a", "t")
+    assert metadata["snapshots"][-1]["summary"] == {
+        "operation": "replace", "limnos.inputs": "new", "flink.max-committed-checkpoint-id": "7",
+        "limnos.operation": str(leased["operation"]),
+    }  # fmt: skip
+
+
+def test_a_table_has_one_lease(lake: DriverNode, table: HistoryTable) -> None:
+    """Two operations on one table are leased one after the other, by whomever."""
+    assert ask(lake, operation="manifests").status == 200
+    first = FakeExecutor(lake).lease()
+    second = FakeExecutor(lake, "two").lease()
+    FakeExecutor(lake).report(first[0]["operation"])
+    third = FakeExecutor(lake, "two").lease()
+
+    assert ([each["kind"] for each in first], second) == (["compact"], [])
+    assert [each["kind"] for each in third] == ["manifests"]
+    assert table.snapshots == 12
+
+
+def test_an_expired_lease_goes_back(lake: DriverNode, table: HistoryTable) -> None:
+    """The first executor's token opens nothing more, and another one gets the operation after a pause."""
+    clock = clock_of(lake)
+    (lost,) = FakeExecutor(lake).lease()
+    clock.at_ms += LEASE_MS
+    late = commit_with(lake, lost["token"], "t", replacement(table))
+    assert FakeExecutor(lake, "two").lease() == []
+    clock.at_ms += YIELD_MS
+    (again,) = FakeExecutor(lake, "two").lease()
+
+    assert (late.status, b"lease" in late.body) == (403, True), late.body
+    assert again["operation"] == lost["operation"]
+    assert FakeExecutor(lake).renew(lost["operation"]) == [lost["operation"]]
+    assert FakeExecutor(lake).report(lost["operation"]).json() == {"accepted": False}
+    assert commit_with(lake, lost["token"], "t", replacement(table)).status == 401
+    assert commit_with(lake, again["token"], "t", replacement(table)).status == 200
+
+
+def test_a_renewed_lease_lasts(lake: DriverNode, table: HistoryTable) -> None:
+    """A sign of life before the end keeps the lease."""
+    clock, executor = clock_of(lake), FakeExecutor(lake)
+    (leased,) = executor.lease()
+    for _ in range(3):
+        clock.at_ms += LEASE_MS - 1
+        assert executor.renew(leased["operation"]) == []
+
+    assert commit_with(lake, leased["token"], "t", replacement(table)).status == 200
+
+
+def test_a_lease_that_committed_and_expired_is_done(lake: DriverNode, table: HistoryTable) -> None:
+    """An executor that died after its commit, before its report, leaves an operation that was carried out."""
+    (leased,) = FakeExecutor(lake).lease()
+    assert commit_with(lake, leased["token"], "t", replacement(table)).status == 200
+    clock_of(lake).at_ms += LEASE_MS
+    assert FakeExecutor(lake, "two").lease() == []
+
+    (operation,) = told(lake)
+    assert operation["state"] == "done"
+
+
+def test_an_operation_that_always_yields_fails(lake: DriverNode, table: HistoryTable) -> None:
+    """It is given back so many times; then it fails and says why."""
+    clock, executor = clock_of(lake), FakeExecutor(lake)
+    for _ in range(LOSSES_MAX):
+        (leased,) = executor.lease()
+        assert executor.report(leased["operation"], "yielded", "a writer came first").status == 200
+        assert executor.lease() == []
+        clock.at_ms += YIELD_MS
+
+    assert executor.lease() == []
+    (operation,) = told(lake)
+    assert (operation["state"], "a writer came first" in operation["result"]) == ("failed", True)
+    assert table.snapshots == 12
+
+
+def test_who_may_lease(lake: DriverNode, table: HistoryTable) -> None:
+    """The metalake's owner and service admins; nobody else, whatever privileges they have."""
+    grant(lake, "writer", "use_catalog use_schema select_table modify_table create_table", kind="METALAKE", on="lake")
+    body = {"holder": "x", "limit": 1}
+
+    assert lake.post(LEASES, body, user="writer").status == 403
+    assert lake.put(LEASES, {"holder": "x", "operations": []}, user="writer").status == 403
+    report = f"{OWN}/metalakes/lake/maintenance/operations/1/report"
+    assert lake.post(report, {"holder": "x", "outcome": "done"}, user="writer").status == 403
+    assert lake.post(report.replace("/1/", "/x/"), {"holder": "x"}, user="writer").status == 403
+    assert lake.post(LEASES, body, user="admin").status == 200
+    assert table.snapshots == 12
+
+
+def test_what_a_token_opens(lake: DriverNode, table: HistoryTable) -> None:
+    """It loads its own table, and nothing else: no other table, no list, no drop, no token of its user's."""
+    HistoryTable(lake, "other").append(1)
+    (leased,) = FakeExecutor(lake).lease()
+
+    def status(method: str, target: str, body: object = None) -> int:
+        return with_token(lake, leased["token"], method, target, body).status
+
+    own, other = wire.table_path("a", "t"), wire.table_path("a", "other")
+    rename = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "new"}}
+    change = {"table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "requirements": [], "updates": []}]}
+    assert status("GET", own) == 200
+    assert status("GET", f"{wire.ROOT.rpartition('/')[0]}/config?warehouse=lake/main") in (200, 404)
+    assert {
+        status("GET", other), status("DELETE", own), status("GET", wire.space_path("a") + "/tables"),
+        status("POST", f"{wire.ROOT}/tables/rename", rename), status("POST", f"{wire.ROOT}/transactions/commit", change),
+        status("POST", f"{OWN}/tokens", {"name": "mine"}), status("GET", f"{OWN}/tokens"),
+        status("POST", LEASES, {"holder": "x"}), status("GET", "/api/metalakes/lake/catalogs"),
+        status("POST", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations", {"table": "a.t"}),
+    } == {403}  # fmt: skip
+    assert commit_with(lake, leased["token"], "other", [wire.set_properties(x="1")]).status == 403
+
+
+def test_rights_count_when_it_is_leased(lake: DriverNode) -> None:
+    """An operation of a user who may no longer modify the table fails, and says what is missing."""
+    HistoryTable(lake).append(12)
+    set_clock(lake, NOW_MS)
+    grant(lake, "writer", "use_catalog use_schema", kind="CATALOG", on="main")
+    role = grant(lake, "writer", "select_table modify_table", kind="TABLE", on="main.a.t")
+    assert ask(lake, user="writer").status == 200
+    assert lake.delete(f"/api/metalakes/lake/roles/{role}").status == 200
+
+    assert FakeExecutor(lake).lease() == []
+    (operation,) = told(lake)
+    assert (operation["state"], "needs" in operation["result"]) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    "changes, reason",
+    [
+        ({"records": 130}, "10 records more"),
+        ({"records": 110}, "10 records fewer"),
+        ({"paths": ["file:///somewhere/else.parquet"]}, "outside"),
+        ({"summary": {"operation": "append"}}, "'replace' alone"),
+        ({"snapshot": {"schema-id": 7}}, "another schema"),
+        ({"snapshot": {"parent-snapshot-id": 300}}, "does not follow the head"),
+        ({"keep": 12, "records": 10}, "10 records more"),
+    ],
+)
+def test_what_is_no_true_rewrite(node: DriverNode, changes: dict[str, Any], reason: str) -> None:
+    """Such a commit is refused with the reason, and the table stays as it is."""
+    table = HistoryTable(node)
+    table.append(12)
+    set_clock(node, NOW_MS)
+    ask(node)
+    (leased,) = FakeExecutor(node).lease()
+    answer = commit_with(node, leased["token"], "t", replacement(table, **changes))
+
+    assert (answer.status, reason in answer.body.decode()) == (400, True), answer.body
+    assert len(table.ids()) == 12
+
+
+@pytest.mark.parametrize(
+    "update",
+    [
+        wire.set_properties(owner="me"),
+        {"action": "remove-snapshots", "snapshot-ids": [100]},
+        {"action": "set-location", "location": "file:///elsewhere"},
+        wire.point(3, ref="keep", kind="tag"),
+        wire.point(3),
+        {"action": "set-statistics", "snapshot-id": 100, "statistics": {"statistics-path": "file:///etc/passwd"}},
+    ],
+)
+def test_what_an_operation_may_not_do(node: DriverNode, update: dict[str, Any]) -> None:
+    """Other updates than those of a rewrite of `main` are refused."""
+    table = HistoryTable(node)
+    table.append(5)
+    set_clock(node, NOW_MS)
+    ask(node)
+    (leased,) = FakeExecutor(node).lease()
+
+    assert commit_with(node, leased["token"], "t", [update]).status == 400
+    assert commit_with(node, leased["token"], "t", [*replacement(table), update]).status == 400
+    assert table.ids() == [1, 2, 3, 4, 5]
+
+
+def test_the_token_of_the_servers_own_executor(node: DriverNode) -> None:
+    """It leases operations, and opens nothing else of its administrator's."""
+    HistoryTable(node).append(5)
+    set_clock(node, NOW_MS)
+    ask(node)
+    secret = new_secret()
+
+    def make(tx: Tx) -> Token:
+        return tx.tokens.create(
+            user="admin", name="executor", secret_hash=hash_secret(secret), expires_at=tx.now_ms + 60_000,
+            trust=TokenTrust.PROVEN, purpose=TokenPurpose.OPERATION, table_id=LEASES_ALONE,
+        )  # fmt: skip
+
+    made = node.runner.run(node.built.services.store.submit(upkeep_permit("limnos"), make))
+    token = token_text(made.id, secret)
+    leased = with_token(node, token, "POST", LEASES, {"holder": "x", "limit": 1})
+
+    assert (leased.status, len(leased.json()["operations"])) == (200, 1)
+    assert {
+        with_token(node, token, method, target, body).status
+        for method, target, body in (
+            ("GET", wire.table_path("a", "t"), None), ("DELETE", wire.table_path("a", "t"), None),
+            ("GET", "/api/metalakes/lake/catalogs", None), ("POST", f"{OWN}/tokens", {"name": "mine"}),
+            ("POST", "/api/metalakes/lake/users", {"name": "eve"}), ("GET", f"{OWN}/tokens", None),
+        )
+    } == {403}  # fmt: skip

@@ -1,0 +1,151 @@
+"""Planning: which findings become operations, in whose name, in which order, and when they are tried again."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.permits import upkeep_permit
+from limnos.services.maintenance.policies import policies_load
+from limnos.services.maintenance.rewriting import planning
+from limnos.services.maintenance.rewriting.planning import PAUSE_MS, RewritePlanning
+from limnos.services.request.task_context import TaskContext
+from tests.http.driver import DriverNode
+from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
+from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, replacement, told
+
+COMPACTION = "system_iceberg_compaction"
+WHOLE = "system_iceberg_table_maintenance"
+NOW_MS = FIRST_MS + 30 * DAY_MS
+
+
+def plan(node: DriverNode) -> int:
+    """Do a round. Returns how many operations it planned."""
+    services = node.built.services
+
+    async def run() -> int:
+        work = TaskContext(
+            0, store=services.store, permit=upkeep_permit("limnos"), allowed=services.defaults.allowed,
+            warehouse=services.defaults.warehouse, lease_ms=60_000, services=services,
+        )  # fmt: skip
+        round_ = RewritePlanning(work, services, policies=await services.gate.look_up(policies_load))
+        for kind in ("compact", "deletes", "manifests"):
+            await round_.plan(kind, after=0)
+        return round_.planned
+
+    return node.runner.run(run())
+
+
+@pytest.fixture
+def tables(node: DriverNode) -> dict[str, HistoryTable]:
+    """A table of 12 and one of 30 small files, assessed."""
+    made = {"t": HistoryTable(node), "u": HistoryTable(node, "u")}
+    made["t"].append(12)
+    made["u"].append(30)
+    set_clock(node, NOW_MS)
+    assess(node)
+    return made
+
+
+def test_nothing_without_a_policy(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """Findings alone change no table."""
+    assert (plan(node), told(node)) == (0, [])
+
+
+def test_a_setting_plans_for_owners(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """With the setting each finding becomes an operation of the table's owner; the most gain is leased first."""
+    services = node.built.services
+    services.defaults = services.defaults._replace(maintenance=services.defaults.maintenance._replace(rewrite=True))
+    planned, again = plan(node), plan(node)
+
+    assert (planned, again) == (2, 0)
+    assert {(each["table"], each["state"], each["user"]) for each in told(node)} == {
+        ("a.t", "waiting", "admin"), ("a.u", "waiting", "admin"),
+    }  # fmt: skip
+    assert [each["path"][-1] for each in FakeExecutor(node).lease(1)] == ["u"]
+
+
+@pytest.mark.parametrize("policy_type", [COMPACTION, WHOLE])
+def test_a_policy_plans(node: DriverNode, tables: dict[str, HistoryTable], policy_type: str) -> None:
+    """A policy on the catalog is inherited; one on a table with everything off takes the table out."""
+    content: dict[str, object] = (
+        {"rewriteOptions": {"max-file-group-input-files": "9"}} if policy_type == COMPACTION else {}
+    )
+    add_policy(node, "small", policy_type, content, on="main", kind="catalog")
+    if policy_type == WHOLE:
+        add_policy(node, "off", WHOLE, {"compact": False}, on="main.a.t", kind="table")
+    planned = plan(node)
+
+    assert planned == (2 if policy_type == COMPACTION else 1)
+    assert {each["policy"] for each in told(node)} == {"small"}
+    leased = FakeExecutor(node).lease()
+    if policy_type == COMPACTION:
+        assert {each["options"]["max-file-group-input-files"] for each in leased} == {"9"}
+
+
+def test_a_failure_is_tried_again_later(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """After a failure the table rests, for twice as long after each."""
+    add_policy(node, "small", COMPACTION, {}, on="main.a.t", kind="table")
+    clock = node.built.services.store.time
+    for pause_ms in (PAUSE_MS, 2 * PAUSE_MS):
+        assert plan(node) == 1
+        (leased,) = FakeExecutor(node).lease()
+        FakeExecutor(node).report(leased["operation"], "failed", "no memory")
+        clock.at_ms += pause_ms - 1  # type: ignore[attr-defined]
+        assert plan(node) == 0
+        clock.at_ms += 1  # type: ignore[attr-defined]
+
+    assert plan(node) == 1
+
+
+def test_a_table_that_was_compacted_needs_nothing(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """After the rewrite the next assessment finds nothing, and nothing is planned."""
+    add_policy(node, "small", COMPACTION, {}, on="main.a.u", kind="table")
+    assert plan(node) == 1
+    (leased,) = FakeExecutor(node).lease()
+    assert commit_with(node, leased["token"], "u", replacement(tables["u"])).status == 200
+    FakeExecutor(node).report(leased["operation"])
+    assess(node)
+    node.built.services.store.time.at_ms += planning.INTERVAL_MS  # type: ignore[attr-defined]
+
+    assert plan(node) == 0
+
+
+def test_a_policy_whose_owner_is_a_group(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """Nobody can be asked for rights then: the operation fails at once and says so."""
+    add_policy(node, "small", COMPACTION, {}, on="main.a.t", kind="table")
+    assert node.post("/api/metalakes/lake/groups", {"name": "team"}).status == 200
+    answer = node.put("/api/metalakes/lake/owners/policy/small", {"name": "team", "type": "GROUP"})
+    assert answer.status == 200, answer.body
+    plan(node)
+
+    (operation,) = told(node)
+    assert (operation["state"], "group team" in operation["result"]) == ("failed", True)
+    assert FakeExecutor(node).lease() == []
+
+
+def test_a_request_comes_before_policies(node: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """What somebody asked for is leased first; asking twice gives the same operation."""
+    add_policy(node, "small", COMPACTION, {}, on="main.a.u", kind="table")
+    plan(node)
+    first, second = ask(node), ask(node)
+
+    assert first.json() == second.json()
+    assert FakeExecutor(node).lease(1)[0]["operation"] == first.json()["operation"]
+    assert ask(node, operation="vacuum").status == 400
+
+
+def test_a_busy_table_is_left_alone(node: DriverNode) -> None:
+    """A table that somebody overwrote a moment ago waits; when it was quiet for a while, or on request, it does not."""
+    HistoryTable(node).append(12, operation="overwrite")
+    clock = set_clock(node, FIRST_MS + 1_000)
+    assess(node)
+    add_policy(node, "small", COMPACTION, {}, on="main.a.t", kind="table")
+    plan(node)
+    busy = FakeExecutor(node).lease()
+    clock.at_ms += 3_600_000
+    (quiet,) = FakeExecutor(node).lease()
+    FakeExecutor(node).report(quiet["operation"])
+    clock.at_ms = FIRST_MS + 1_000
+    ask(node)
+
+    assert (busy, len(FakeExecutor(node).lease())) == ([], 1)

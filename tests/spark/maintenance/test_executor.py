@@ -1,0 +1,137 @@
+"""The executor's loop: it leases, carries out, renews, reports, and ends when idle; no Spark is needed for that."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+import pytest
+
+from limnos.client.operation.maintenance_values import LeasedOperation, LeasedOperations
+from limnos.model.errors import ServiceUnavailable
+from limnos.spark.maintenance import executor as room
+from limnos.spark.maintenance.actions import error_text
+from limnos.spark.maintenance.executor import DONE, MaintenanceExecutor, OperationEnd
+
+
+@dataclass
+class FakeServer:
+    """A server with operations that wait."""
+
+    waiting: list[int]
+    lost: set[int] = field(default_factory=set)
+    reports: dict[int, tuple[str, str]] = field(default_factory=dict)
+    renewals: int = 0
+    silent: int = 0
+
+    def lease(self, holder: str, *, limit: int) -> LeasedOperations:
+        """Give the next operations."""
+        assert holder
+        if self.silent:
+            self.silent -= 1
+            raise ServiceUnavailable("away")
+        given, self.waiting = self.waiting[:limit], self.waiting[limit:]
+        return LeasedOperations(
+            0, tuple([LeasedOperation(each, "compact", "main", ("a", "t"), "lim_1_x") for each in given])
+        )
+
+    def renew(self, holder: str, operations: tuple[int, ...]) -> tuple[int, ...]:
+        """Say which are lost."""
+        self.renewals += 1
+        return tuple(sorted(self.lost & set(operations)))
+
+    def report(self, holder: str, operation: int, *, outcome: str, text: str) -> bool:
+        """Note an end."""
+        self.reports[operation] = (outcome, text)
+        return operation not in self.lost
+
+
+@dataclass
+class FakeRunner:
+    """Carries out at once; what has a bar waits until it is cancelled."""
+
+    bars: dict[int, threading.Event] = field(default_factory=dict)
+    closed: bool = False
+    ran: list[int] = field(default_factory=list)
+
+    def run(self, operation: LeasedOperation) -> OperationEnd:
+        """Carry out."""
+        self.ran.append(operation.operation)
+        if operation.operation < 0:
+            raise ValueError("odd")
+        if bar := self.bars.get(operation.operation):
+            assert bar.wait(60)
+        return OperationEnd(DONE, "3 files became 1")
+
+    def cancel(self, operation: int) -> None:
+        """Raise the bar."""
+        self.bars[operation].set()
+
+    def close(self) -> None:
+        """Note the end."""
+        self.closed = True
+
+
+def executor(server: FakeServer, runner: FakeRunner, *, idle_s: float = 0.0) -> MaintenanceExecutor:
+    """An executor whose pauses take no time."""
+    return MaintenanceExecutor(server, runner, threads=2, idle_s=idle_s, poll_s=0.01, sleep=lambda _: None)
+
+
+def test_all_that_waits_is_carried_out() -> None:
+    """Operations are carried out and reported; then the executor is idle and ends."""
+    server, runner = FakeServer([1, 2, 3, 4, 5]), FakeRunner()
+    summary = executor(server, runner).run()
+
+    assert (summary.ended, sorted(server.reports), runner.closed) == ({"done": 5}, [1, 2, 3, 4, 5], True)
+
+
+def test_nothing_to_do() -> None:
+    """Nothing is run, so no Spark starts."""
+    runner = FakeRunner()
+
+    assert (executor(FakeServer([]), runner).run().ended, runner.ran) == ({}, [])
+
+
+def test_an_error_fails_one_operation() -> None:
+    """The others go on."""
+    server = FakeServer([-1, 2])
+    executor(server, FakeRunner()).run()
+
+    assert server.reports == {-1: ("failed", "ValueError: odd"), 2: ("done", "3 files became 1")}
+
+
+def test_a_lost_lease_stops_its_operation() -> None:
+    """The server's word that a lease is lost cancels what runs, and the executor ends all the same."""
+    server, runner = FakeServer([7], lost={7}), FakeRunner({7: threading.Event()})
+    executor(server, runner).run()
+
+    assert (server.renewals > 0, runner.bars[7].is_set(), sorted(server.reports)) == (True, True, [7])
+
+
+def test_a_server_that_is_away() -> None:
+    """It is asked again."""
+    server = FakeServer([1], silent=2)
+    clock = iter(range(1000))
+    MaintenanceExecutor(
+        server, FakeRunner(), threads=2, idle_s=50, poll_s=0.01, clock=lambda: float(next(clock)), sleep=lambda _: None
+    ).run()
+
+    assert server.reports == {1: ("done", "3 files became 1")}
+
+
+def test_it_ends_after_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory of its Java grows with each operation: what is left waits for the next executor."""
+    monkeypatch.setattr(room, "OPERATIONS_MAX", 3)
+    server = FakeServer(list(range(1, 20)))
+    summary = executor(server, FakeRunner()).run()
+
+    assert 3 <= summary.count <= 4
+    assert server.waiting
+
+
+def test_no_token_in_texts() -> None:
+    """Neither an operation's representation nor an error's text has a token."""
+    leased = LeasedOperation(1, "compact", "main", ("a", "t"), "lim_7_secret")
+
+    assert "secret" not in f"{leased} {leased!r}"
+    assert error_text(ValueError("header lim_7_secret refused")) == "ValueError: header a token refused"
