@@ -1,15 +1,36 @@
-"""Kinds of tasks: how often each is tried, and what it is told."""
+"""Kinds of tasks: how often each is tried, what it is told, and that it deletes more than one part."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 import pytest
 
-from limnos.app.task_kinds import KINDS, TRIES_PASSING, TaskKind, TaskOutcome, typed_runner
+from limnos.app.task_kinds import (
+    KINDS,
+    PRUNE_OUTCOMES,
+    PRUNE_RESULTS,
+    PRUNE_RUNS,
+    RUNS_AT_ONCE,
+    TRIES_PASSING,
+    TaskKind,
+    TaskOutcome,
+    typed_runner,
+)
 from limnos.model.errors import BadRequest, ServiceUnavailable, StorageFailed
+from limnos.services.exchange.metalake_import import PRUNE_IMPORT
 from limnos.services.request.task_context import TaskContext
+from limnos.services.sqlpp.requests.results import EXPIRED_AT_ONCE
+from limnos.store.activity.scan_plans import EXPIRED_AT_ONCE as PLANS_AT_ONCE
+from limnos.store.idempotency import PRUNED_AT_ONCE
+from limnos.store.objects.snapshot_pins import EXPIRED_AT_ONCE as PINS_AT_ONCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from limnos.store.tx import Tx
 
 ONCE = TaskKind("once", lambda work, text: asyncio.sleep(0, TaskOutcome()), tries=3)
 AGAIN = ONCE._replace(name="again", every_s=60.0)
@@ -64,3 +85,72 @@ def test_every_kind_can_be_told_what_it_begins_with() -> None:
     assert all(name == kind.name for name, kind in KINDS.items())
     assert all(kind.tries > 0 and kind.lease_ms > 0 for kind in KINDS.values())
     assert all(msgspec.json.decode(kind.first) == {} for kind in KINDS.values() if kind.every_s is not None)
+
+
+FULL_PARTS = {
+    PRUNE_OUTCOMES: {"outcomes.prune": PRUNED_AT_ONCE},
+    PRUNE_RUNS: {"runs.prune": RUNS_AT_ONCE, "template_jobs.prune": RUNS_AT_ONCE},
+    PRUNE_RESULTS: {
+        "requests.expire": EXPIRED_AT_ONCE, "scan_plans.expire": PLANS_AT_ONCE, "snapshot_pins.expire": PINS_AT_ONCE,
+    },
+    PRUNE_IMPORT: {"imports.prune": True},
+}  # fmt: skip
+"""What a deletion returns that found as many rows as it deletes at once, by task and name of the deletion."""
+
+
+class PartTx:
+    """A transaction whose deletions find two full parts, and then no row. `calls` counts them by name."""
+
+    def __init__(self, full: dict[str, int]) -> None:
+        self._full = full
+        self.calls = dict.fromkeys(full, 0)
+
+    def __getattr__(self, group: str) -> PartDeletions:
+        return PartDeletions(self, group)
+
+    def count(self, *_: object) -> int:
+        """Execute a single statement, which finds no row."""
+        return 0
+
+    def delete(self, name: str) -> int:
+        """Delete one part."""
+        self.calls[name] += 1
+        return self._full[name] if self.calls[name] <= 2 else 0
+
+
+class PartDeletions:
+    """The deletions of one of the transaction's groups of statements."""
+
+    def __init__(self, tx: PartTx, group: str) -> None:
+        self._tx = tx
+        self._group = group
+
+    def __getattr__(self, verb: str) -> Callable[..., int]:
+        return lambda *_, **__: self._tx.delete(f"{self._group}.{verb}")
+
+
+class PartContext:
+    """The context of a task, with that transaction."""
+
+    keep_runs_ms = 1
+
+    def __init__(self, tx: PartTx) -> None:
+        self._tx = tx
+
+    async def submit(self, mutation: Callable[[Tx], object]) -> object:
+        """Run a mutation."""
+        return mutation(cast("Tx", self._tx))
+
+
+@pytest.mark.parametrize("kind", FULL_PARTS)
+def test_a_deletion_goes_on_while_its_parts_are_full(kind: str) -> None:
+    """A task that deletes a limited number of rows at once deletes the rest in the same run, by each deletion of it."""
+    tx = PartTx(FULL_PARTS[kind])
+    payload = '{"import_id": 1}' if kind == PRUNE_IMPORT else KINDS[kind].first
+
+    async def run() -> None:
+        await KINDS[kind].runner(cast("TaskContext", PartContext(tx)), payload)
+
+    asyncio.run(run())
+
+    assert tx.calls == dict.fromkeys(FULL_PARTS[kind], 3)

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from limnos.app import upkeep
 from limnos.app.node_builder import DATABASE_FILE
-from limnos.store.objects import trash
+from limnos.store.activity import audit
+from limnos.store.objects import name_search, trash
 from tests.http.driver import node_at
 from tests.http.iceberg.wire import make_space, space_path
 
@@ -51,6 +53,31 @@ def test_a_sweep_goes_on_until_nothing_is_left(tmp_path: Path, monkeypatch: pyte
         node.runner.run(node.built.upkeep.sweep())
 
         assert node.get("/api/limnos/v1/metalakes/lake/catalogs/main/trash").json()["trash"] == []
+
+
+def test_a_sweep_finishes_audit_and_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Old audit lines are deleted in parts, and names of an older release are folded in parts: all in one sweep."""
+    for module in (audit, upkeep):
+        monkeypatch.setattr(module, "EXPIRED_AT_ONCE", 2)
+    for module in (name_search, upkeep):
+        monkeypatch.setattr(module, "UNFOLDED_AT_ONCE", 2)
+    with node_at(tmp_path / "data") as node:
+        for number in range(5):
+            make_space(node, f"n{number}")
+        node.runner.run(node.built.upkeep.tell_audit())
+        with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
+            old = connection.execute("UPDATE audit SET at = 0").rowcount
+            unfolded = connection.execute("UPDATE node SET folded = NULL").rowcount
+
+        node.runner.run(node.built.upkeep.sweep())
+
+        assert min(old, unfolded) >= 5
+        with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
+            left = [
+                connection.execute(f"SELECT count(*) FROM {rows}").fetchone()[0]
+                for rows in ("audit WHERE at = 0", "node WHERE folded IS NULL")
+            ]
+        assert left == [0, 0]
 
 
 def test_the_loop_sweeps(tmp_path: Path) -> None:

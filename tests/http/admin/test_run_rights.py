@@ -9,6 +9,7 @@ import pytest
 from tests.http.admin.activity.test_runs import FINDING, PIPES, RUNS, STEPS, begin, code, declare, finish, started
 from tests.http.admin.test_publishing import RIGHTS, begun_by, state
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
+from tests.http.interference import InterferencePoint, interfere
 
 
 def pass_time(node: DriverNode, patch: pytest.MonkeyPatch, seconds: float) -> None:
@@ -108,6 +109,25 @@ def test_an_owner_of_the_pipeline_answers_for_its_runs(node: DriverNode, monkeyp
     assert all("ana" in each.json()["error"]["message"] for each in told)
     assert node.post(f"{path}/cancel", user="olga")["state"] == "cancelled"
     assert node.post(f"{path}/finish", {"attempt": 1, "state": "discarded"}, user="olga").status == 200
+
+
+def test_a_run_whose_process_comes_back_is_not_discarded(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lost run whose process sends a heartbeat while the pipeline's owner discards it goes on."""
+    run, _ = begun_by(node, "ana")
+    own(node, "olga")
+    grant(node, "olga", RIGHTS, kind="METALAKE", on="lake")
+    pass_time(node, monkeypatch, 31)
+
+    async def beat() -> None:
+        answer = await node.answer("POST", f"{RUNS}/{run}/beat", {"attempt": 1}, user="ana")
+        assert answer.status == 200, answer
+
+    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=beat) as found:
+        answer = node.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "discarded"}, user="olga")
+
+    assert found.is_done
+    assert code(answer) == (403, "forbidden")
+    assert state(node, run) == "running"
 
 
 def test_going_on_takes_the_right_to_run(node: DriverNode) -> None:

@@ -10,7 +10,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from tests.http.driver import API, DriverNode, grant
+from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.interference import InterferencePoint, interfere
 from tests.http.lance.wire import declare, table, told
 
@@ -123,9 +123,15 @@ def test_branches(node: DriverNode, path: str) -> None:
     assert lance.dataset(path).branches.list()["dev"]["parent_version"] == 3
 
 
+def commits_told(node: DriverNode) -> int:
+    """Return how many commits to tables the metalake's changes have."""
+    changes = node.done("GET", f"{OWN}/metalakes/lake/changes?after=oldest&limit=1000")["changes"]
+    return sum(each["operation"] == "commit" for each in changes)
+
+
 def test_old_versions_are_deleted(node: DriverNode, path: str) -> None:
     """Versions go by ranges; the newest, and those with a tag or a branch, stay, and then none of the others goes
-    either.
+    either. A deletion leaves one change in the feed.
     """
     node.done("POST", f"{AT}/tags/create", {"tag": "v1", "version": 1})
     node.done("POST", f"{AT}/branches/create", {"name": "dev", "from_version": 2})
@@ -143,7 +149,9 @@ def test_old_versions_are_deleted(node: DriverNode, path: str) -> None:
     node.done("POST", f"{AT}/tags/delete", {"tag": "v1"})
     node.done("POST", f"{AT}/branches/delete", {"name": "dev"})
 
+    before = commits_told(node)
     assert gone((0, 3)) == 2
+    assert commits_told(node) == before + 1
     assert gone((0, 3)) == 0
     assert versions(node) == [3]
     assert [each["version"] for each in lance.dataset(path).versions()] == [3]

@@ -250,8 +250,8 @@ def test_what_a_caller_staged_is_what_is_committed(lake: DriverNode) -> None:
 
 
 def test_a_version_that_went_before_it_was_settled(lake: DriverNode) -> None:
-    """A version on its way whose manifest somebody has cleaned away holds up no later commit; the newest one that
-    is gone does.
+    """A version on its way whose manifest somebody has cleaned away is not listed and holds up no later commit; the
+    newest one that is gone does.
     """
     made = managed(lake)
     for version in (1, 2, 3):
@@ -264,6 +264,7 @@ def test_a_version_that_went_before_it_was_settled(lake: DriverNode) -> None:
     for each in directory(made).glob(f"{manifest(2)}*"):
         each.unlink()
 
+    assert listed(lake) == [1, 3]
     assert commit(lake, "lance", "t", location=made["location"], version=4).status == 200
     assert listed(lake) == [1, 3, 4]
     for each in directory(made).glob(f"{manifest(4)}*"):

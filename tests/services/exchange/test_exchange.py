@@ -371,6 +371,20 @@ def test_secrets_leave_for_service_admins_alone_who_ask(source: ServiceDesk, oth
             exported(source, user=user, secrets=secrets)
 
 
+def test_a_password_in_a_warehouse_does_not_leave(source: ServiceDesk) -> None:
+    """The warehouse of a catalog is exported without the password that its URL holds."""
+    made = catalog_create(
+        source.ctx(), metalake=LAKE, name="far", catalog_type=None, provider="lakehouse-iceberg", comment=None,
+        properties={"warehouse": f"s3://ana:{SECRET}@bucket/far"},
+    )  # fmt: skip
+    source.run(made)
+
+    data = exported(source)
+
+    assert b"bucket/far" in data
+    assert SECRET.encode() not in data
+
+
 def test_without_access_control_no_secret_leaves(sqlite_template: Path, tmp_path: Path) -> None:
     """Anybody might ask there."""
     lab = StoreLab(sqlite_copy(sqlite_template, tmp_path))

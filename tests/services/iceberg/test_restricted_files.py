@@ -14,6 +14,7 @@ from limnos.services.iceberg import restricted_files
 from limnos.services.iceberg.restricted_files import PERIOD_MS, restricted_prune
 from limnos.services.request.catalog_storage import RESTRICTED_READS_DIRECTORY
 from limnos.services.request.task_context import TaskContext
+from limnos.store.objects.restricted_reads import ENDED_AT_ONCE
 from limnos.store.tx import Tx
 
 OURS = "t7-0123456789ab-0123456789abcdef"
@@ -26,11 +27,12 @@ class Rows:
     def __init__(self, known: set[str]) -> None:
         self.known_rows = known
         self.homes: list[str] = []
+        self.full_parts = 0
 
     def end(self, home: str) -> list[str]:
-        """Forget what is over."""
+        """Forget what is over: so many full parts, and then nothing more."""
         self.homes.append(home)
-        return []
+        return [OURS] * ENDED_AT_ONCE if len(self.homes) <= self.full_parts else []
 
     def known(self) -> set[str]:
         """What is needed."""
@@ -120,3 +122,14 @@ def test_a_directory_is_listed_before_its_rows_are_read(tmp_path: Path, monkeypa
     assert prune(tasks) == 0
     assert made[0].exists()
     shutil.rmtree(tmp_path / RESTRICTED_READS_DIRECTORY)
+
+
+def test_all_rows_of_ended_plans_go_at_once(tmp_path: Path) -> None:
+    """The store deletes a limited number of rows at once, and the task goes on until a part is not full."""
+    home = f"file://{tmp_path}"
+    make(tmp_path, OURS)
+    tasks = Tasks([home], known=set())
+    tasks.restricted_reads.full_parts = 2
+
+    assert prune(tasks) == 1
+    assert tasks.restricted_reads.homes == [home] * 3

@@ -10,8 +10,9 @@ from limnos.access.authentication import Credential
 from limnos.http.admin.activity import exchange
 from limnos.services.exchange import metalake_export
 from limnos.services.request.context import Context
-from tests.http.driver import OWN, DriverNode
+from tests.http.driver import API, OWN, DriverNode
 from tests.http.iceberg.wire import make_space, make_table
+from tests.http.interference import InterferencePoint, interfere
 
 EXPORT = f"{OWN}/metalakes/lake/export"
 IMPORTS = f"{OWN}/imports"
@@ -148,4 +149,23 @@ def test_an_export_that_is_closed_is_over(node: DriverNode) -> None:
 
     node.runner.run(story())
 
+    assert metalake_export._EXPORT_COUNTER.count == 0
+
+
+def test_a_right_that_goes_before_the_moment_of_an_export(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A caller who stops owning the metalake while the export begins gets nothing of it."""
+    owner = f"{API}/lake/owners/METALAKE/lake"
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    node.done("PUT", owner, {"name": "ana", "type": "USER"})
+    assert node.get(EXPORT, user="ana").status == 200
+
+    async def give_up() -> None:
+        answer = await node.answer("PUT", owner, {"name": "admin", "type": "USER"}, user="ana")
+        assert answer.status == 200, answer
+
+    with interfere(node, monkeypatch, step=InterferencePoint.READ, act=give_up) as found:
+        answer = node.get(EXPORT, user="ana")
+
+    assert found.is_done
+    assert answer.status == 403, answer
     assert metalake_export._EXPORT_COUNTER.count == 0

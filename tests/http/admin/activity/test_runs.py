@@ -397,7 +397,7 @@ def test_findings_of_the_attempt_before_go(node: DriverNode) -> None:
 
 def test_a_successor_of_a_runs_user(node: DriverNode) -> None:
     """Somebody who has the name of a run's user by now, and may see and cancel everything, does not go on with the
-    run.
+    run, and does not get it by a start under its id.
     """
     users = f"{API}/lake/users"
     declare(node)
@@ -412,6 +412,8 @@ def test_a_successor_of_a_runs_user(node: DriverNode) -> None:
 
     ended = node.post(f"{RUNS}/{run}/finish", {"attempt": 1, "state": "failed"}, user="ana")
     resumed = node.post(f"{RUNS}/{run}/resume", {"holder": "h:2"}, user="ana")
+    begun = node.post(f"{PIPES}/nyc/runs", {"id": run, "holder": "h:1", "steps": STEPS}, user="ana")
 
     assert [code(each) for each in (ended, resumed)] == [(403, "forbidden")] * 2
+    assert code(begun) == (409, "already-exists")
     assert "nobody else goes on with it" in ended.body.decode()

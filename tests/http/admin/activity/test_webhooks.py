@@ -141,9 +141,11 @@ def test_position_that_names_others(node: DriverNode) -> None:
     """A position that somebody made up tells nothing of how busy another metalake is."""
     other = node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     assert other["code"] == 0
+    node.done("POST", f"{API}/other/groups", {"name": "crew"})
     found = position_of(node.done("GET", f"{OWN}/metalakes/lake/changes?after=now")["next"])
     theirs = position_of(node.done("GET", f"{OWN}/metalakes/other/changes?after=now")["next"])
     forged = msgspec.structs.replace(found, zones=found.zones | dict.fromkeys(theirs.zones, 0))
+    assert all(theirs.zones.values())
 
     node.done("POST", HOOKS, {"url": URL, "after": forged.text()})
 

@@ -14,6 +14,8 @@ from limnos.access.passwords import DUMMY_HASH, hash_password, is_password
 from limnos.model.principals import TokenTrust
 from limnos.services.identity.password_hashing import WAITING_MAX, PasswordAttempts
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, node_at
+from tests.http.iceberg.wire import rows_of
+from tests.http.interference import InterferencePoint, interfere
 
 LOGIN = f"{OWN}/login"
 WORDS = "correct horse battery"
@@ -273,3 +275,50 @@ def test_a_password_that_counts_no_more(node: DriverNode) -> None:
     assert all("does not count here" in each.json()["error"]["message"] for each in answers)
     assert "does not count here" not in login(node, "bob", OTHER).json()["error"]["message"]
     assert login(node).status == 200
+
+
+MEANWHILE = "another password altogether"
+
+
+@pytest.mark.parametrize("request_", ["login", "refresh", "own", "another administrator's"])
+def test_a_password_that_changes_meanwhile(node: DriverNode, monkeypatch: pytest.MonkeyPatch, request_: str) -> None:
+    """A request that the old password allowed is refused once an administrator has set another one, and leaves
+    neither a session nor a password.
+    """
+    session = login(node).json()
+    asks = {
+        "login": lambda: login(node),
+        "refresh": lambda: refresh(node, session),
+        "own": lambda: put(node, "ana", {"password": OTHER, "old": WORDS}, token=session["token"]),
+        "another administrator's": lambda: put(node, "ana", {"password": OTHER}),
+    }
+
+    async def change() -> None:
+        answer = await node.answer("PUT", f"{OWN}/users/ana/password", {"password": MEANWHILE}, user="admin")
+        assert answer.status == 200, answer
+
+    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=change) as found:
+        answer = asks[request_]()
+
+    assert found.is_done
+    assert answer.status == 401, answer
+    assert rows_of(node) == found.rows
+    assert [login(node, password=each).status for each in (WORDS, OTHER, MEANWHILE)] == [401, 401, 200]
+
+
+def test_a_refresh_token_that_ends_meanwhile(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refresh token that is revoked while its session is renewed opens no session."""
+    session = login(node).json()
+    revoke = f"{OWN}/tokens/{session['refresh_token'].split('_')[1]}"
+
+    async def end() -> None:
+        answer = await node.answer("DELETE", revoke, user="admin")
+        assert answer.json() == {"revoked": True}
+
+    with interfere(node, monkeypatch, step=InterferencePoint.SUBMIT, act=end) as found:
+        answer = refresh(node, session)
+
+    assert found.is_done
+    assert answer.status == 401, answer
+    assert rows_of(node) == found.rows
+    assert whoami(node, session["token"]).status == 200
