@@ -18,7 +18,7 @@ from limnos.model.errors import NotFound
 from limnos.services.maintenance.rewriting import leases
 
 if TYPE_CHECKING:
-    from limnos.http.application import Handler
+    from limnos.http.route_targets import Handler
     from limnos.services.request.context import Context
 
 _BASE = "/api/limnos/v1/metalakes/{m}/maintenance"
