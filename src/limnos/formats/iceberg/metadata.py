@@ -416,10 +416,8 @@ def _check_reference(name: str, ref: Json) -> None:
 
 def keeps_words(before: Json, after: Json) -> bool:
     """Return whether two states of a table's metadata have the same current schema and comment."""
-
-    def words(metadata: Json) -> tuple[object, object]:
-        properties = metadata.get("properties")
-        comment = properties.get("comment") if isinstance(properties, dict) else None
-        return metadata.get("current-schema-id"), comment
-
-    return "current-schema-id" in after and words(before) == words(after)
+    if "current-schema-id" not in after or before.get("current-schema-id") != after["current-schema-id"]:
+        return False
+    old, new = before.get("properties"), after.get("properties")
+    old_comment = old.get("comment") if isinstance(old, dict) else None
+    return bool(old_comment == (new.get("comment") if isinstance(new, dict) else None))

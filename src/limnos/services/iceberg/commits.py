@@ -429,8 +429,10 @@ async def commit_guards(
 ) -> CommitGuards:
     """Return what the transaction of a commit checks. Raises CommitConflict, ServiceUnavailable (`fence_check`)."""
     removed: frozenset[int] = frozenset()
-    if ctx.services.defaults.keep_pinned and any(removes_snapshots(each.updates, each.raw) for each in changes):
-        removed = removed_snapshots(before.body, after.body)
+    for each in changes if ctx.services.defaults.keep_pinned else ():
+        if removes_snapshots(each.updates, each.raw):
+            removed = removed_snapshots(before.body, after.body)
+            break
     return CommitGuards(removed, await fence_check(ctx, changes, document=before, place=place))
 
 

@@ -9,6 +9,7 @@ than `KNOWLEDGE_MAX_S` after its node last asked. The removal waits longer than 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
@@ -35,9 +36,8 @@ _ADDS: Final = (b"add-snapshot", b"set-statistics", b"set-partition-statistics",
 _STATISTICS: Final = ("set-statistics", "set-partition-statistics")
 
 
-def seconds_since_boot() -> float:
-    """Return a time that no clock setting changes, and that goes on while the machine or the process sleeps."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+seconds_since_boot = partial(time.clock_gettime, getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+"""Returns a time that no clock setting changes, and that goes on while the machine or the process sleeps."""
 
 
 class FenceKnowledge(NamedTuple):
