@@ -27,6 +27,7 @@ OWN = {
     "services/maintenance/assessing.py": "what tables need, and what incremental readers have read: no object changes",
     "app/maintenance_process.py": "the token of the server's own executor, which leases operations alone",
     "services/maintenance/rewriting/leases.py": "leases of executors, and tokens for them: each commit under one is told",
+    "services/maintenance/metadata_files.py": "old metadata files that are deleted, with notes for the audit of its own",
     "services/search/indexing.py": "words of objects for searches: rows that follow from what is stored",
     "services/runs/runners.py": "that a run's process lives, and what its steps are at: its start and its end are told",
     "services/iceberg/restricted_reads.py": "files rewritten for restricted readers, which change nothing",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,10 +51,12 @@ class ModelTable:
 class Story:
     """One story on a node, with a seed."""
 
+    start_ms = START_MS
+
     def __init__(self, node: DriverNode, seed: int) -> None:
         self.node = node
         self.random = random.Random(seed)
-        self.clock = set_clock(node, START_MS)
+        self.clock = set_clock(node, self.start_ms)
         self.tables: dict[str, ModelTable] = {}
         self.runs: dict[str, tuple[str, int]] = {}
         """By run: the table and the snapshot that it pinned."""
@@ -83,14 +86,18 @@ class Story:
 
     def step(self) -> str:
         """Do one thing, and say which."""
-        weights = {
+        weights = self.weights()
+        (act,) = self.random.choices(list(weights), list(weights.values()))
+        act()
+        return act.__name__
+
+    def weights(self) -> dict[Callable[[], None], int]:
+        """What may happen, and how often."""
+        return {
             self.append: 10, self.wait: 8, self.tag: 3, self.branch: 3, self.retention: 1, self.start_run: 2,
             self.end_run: 2, self.plan: 2, self.read_incrementally: 2, self.policy: 1, self.share: 1,
             self.drop_or_restore: 1, self.maintain: 8, self.maintain_and_die: 2,
         }  # fmt: skip
-        (act,) = self.random.choices(list(weights), list(weights.values()))
-        act()
-        return act.__name__
 
     def append(self) -> None:
         """A writer commits a snapshot, now and then with a checkpoint."""

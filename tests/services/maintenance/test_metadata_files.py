@@ -8,6 +8,7 @@ import pytest
 
 from limnos.model.entities import MetadataDocument
 from limnos.model.uuids import new_uuid
+from limnos.services.maintenance import metadata_files
 from limnos.services.maintenance.metadata_files import AgeWindow, metadata_files_delete, old_metadata_files
 from limnos.services.maintenance.task import MaintenancePosition
 from tests.http.driver import DriverNode
@@ -56,7 +57,7 @@ def table(node: DriverNode) -> HistoryTable:
     return made
 
 
-def metadata_files(table: HistoryTable) -> list[Path]:
+def metadata_files_of(table: HistoryTable) -> list[Path]:
     """The metadata files of the table."""
     return sorted(wire.local(f"{table.location}/metadata").glob("*.metadata.json"))
 
@@ -76,15 +77,15 @@ async def _node_id(table: HistoryTable) -> int:
 
 def test_a_table(table: HistoryTable) -> None:
     """What left the log goes; what the log names stays, and the table is read as before."""
-    assert len(metadata_files(table)) == 6
+    assert len(metadata_files_of(table)) == 6
     metadata = wire.metadata_of(table.node, "a", "t")
     now_ms = table.node.built.services.store.time.now_ms()
     assert delete(table, AgeWindow(0, now_ms - DAY_MS)) == 0
     assert delete(table, AgeWindow(now_ms, now_ms + 2 * DAY_MS)) == 0
     assert delete(table, AgeWindow(0, now_ms + DAY_MS)) == 3
     logged = {Path(str(each["metadata-file"])).name for each in metadata["metadata-log"]}  # type: ignore[index, attr-defined]
-    assert {each.name for each in metadata_files(table)} >= logged
-    assert len(metadata_files(table)) == 3
+    assert {each.name for each in metadata_files_of(table)} >= logged
+    assert len(metadata_files_of(table)) == 3
     assert wire.metadata_of(table.node, "a", "t") == metadata
 
 
@@ -108,10 +109,38 @@ def test_the_setting(table: HistoryTable) -> None:
     at = maintain(node)
     clock.at_ms += 30 * DAY_MS
     at = maintain(node, at)
-    assert len(metadata_files(table)) == 6
+    assert len(metadata_files_of(table)) == 6
     defaults = services.defaults.maintenance._replace(metadata_keep_ms=7 * DAY_MS)
     services.defaults = services.defaults._replace(maintenance=defaults)
     at = maintain(node, MaintenancePosition(at.epoch + 1, 0))
-    assert len(metadata_files(table)) == 6  # the files are older than this epoch: a backup may name them
+    assert len(metadata_files_of(table)) == 6  # the files are older than this epoch: a backup may name them
     maintain(node, MaintenancePosition(at.epoch, 1))
-    assert len(metadata_files(table)) == 3
+    assert len(metadata_files_of(table)) == 3
+
+
+def audited(table: HistoryTable) -> list[str]:
+    """The lines of audit about deleted metadata files."""
+    lines = table.node.get("/api/limnos/v1/audit?metalake=lake&action=remove_metadata_file").json()
+    return [each["detail"] for each in lines["lines"]]
+
+
+def test_each_deleted_file_is_audited(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line of audit names each deleted file and the reason, also after a kill between deletion and record."""
+    now_ms = table.node.built.services.store.time.now_ms()
+    with monkeypatch.context() as patch:
+        patch.setattr(metadata_files, "_record", killed)
+        with pytest.raises(SystemExit):
+            delete(table, AgeWindow(0, now_ms + DAY_MS))
+    assert len(metadata_files_of(table)) == 3
+    assert audited(table) == []
+    assert delete(table, AgeWindow(0, now_ms + DAY_MS)) == 0
+    assert len(audited(table)) == 3
+    assert all("metadata_retention_s" in each for each in audited(table))
+    assert delete(table, AgeWindow(0, now_ms + DAY_MS)) == 0
+    assert len(audited(table)) == 3
+
+
+async def killed(*arguments: object) -> None:
+    """Die, if there is something to record."""
+    if arguments[2]:
+        raise SystemExit

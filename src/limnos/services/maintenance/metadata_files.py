@@ -10,27 +10,40 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from limnos.files import place_key
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.maintenance.table_metadata import metadata_of
+from limnos.model.audit import AuditContext, AuditedDecision
 from limnos.model.errors import LimnosError
+from limnos.model.permits import upkeep_permit
 from limnos.model.storage_locations import ROOTS
+from limnos.names import display
 from limnos.services.maintenance.table_storage import maintained_files
+from limnos.store.activity.maintenance import ancestors_read
+from limnos.store.activity.orphan_files import DELETED as REMOVED
+from limnos.store.activity.orphan_files import REMOVING, NewOrphan, orphan_files_read
+from limnos.store.ancestry import path_of
 from limnos.store.objects.documents import claims_read, document_read
+from limnos.store.objects.nodes import zones_of_read
 from limnos.store.objects.storage_locations import rivals_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Container, Iterable, Sequence
 
     from limnos.model.entities import MetadataDocument
     from limnos.services.request.node_services import NodeServices
+    from limnos.store.tx import Tx
 
 log = get_logger("limnos.maintenance")
 DELETED = Counter(
     "limnos_maintenance_deleted_files_total", "Files of tables that maintenance deleted, by what they were.", ("what",)
 )
+_PERMIT: Final = upkeep_permit("limnos")
+_REASON: Final = "it left the table's metadata log (setting maintenance.metadata_retention_s)"
 FILES_MAX: Final = 1_000
 """How many metadata files of one table a round deletes."""
 _NAME: Final = re.compile(
@@ -71,18 +84,60 @@ async def metadata_files_delete(services: NodeServices, node_id: int, *, window:
     if before is None or files is None:
         return 0
     directory = before.metadata_location.rpartition("/")[0]
-    names = [entry.name for entry in await files.entries(directory)]
+    entries = {entry.name: entry for entry in await files.entries(directory)}
     document = await look_up(lambda: document_read(node_id))
     if document is None or document.metadata_location.rpartition("/")[0] != directory:
         return 0
-    old = old_metadata_files(names, document, window=window)
+    await _record(services, document, await _deleted_before(services, document, directory=directory, names=entries))
+    old = old_metadata_files(entries, document, window=window)
     if not old or await _has_rivals(services, document):
         return 0
+    below = _below(document, directory)
+    rows = [NewOrphan(f"{below}{name}", entries[name].size, entries[name].modified_ms) for name in old]
+    await services.store.submit(_PERMIT, lambda tx: tx.orphan_files.add(node_id, rows, state=REMOVING, reason=_REASON))
     for name in old:
         await files.delete(f"{directory}/{name}")
-    DELETED["metadata",] += len(old)
+    await _record(services, document, [row.name for row in rows])
     log.info("old metadata files deleted", table=node_id, count=len(old), first=old[0], last=old[-1])
     return len(old)
+
+
+def _below(document: MetadataDocument, directory: str) -> str:
+    """Return the name of a directory below the table's location, with a slash at the end."""
+    return f"{directory}/".removeprefix(f"{document.location}/")
+
+
+async def _deleted_before(
+    services: NodeServices, document: MetadataDocument, *, directory: str, names: Container[str]
+) -> list[str]:
+    """Return files that a process deleted which was killed before it recorded that, by name below the location."""
+    below = _below(document, directory)
+    rows = await services.gate.look_up(lambda: orphan_files_read(document.node_id))
+    return [
+        row.name
+        for row in rows
+        if row.state == REMOVING and row.reason == _REASON and row.name.removeprefix(below) not in names
+    ]
+
+
+async def _record(services: NodeServices, document: MetadataDocument, names: Sequence[str]) -> None:
+    """Record that metadata files are deleted, each with a line of audit."""
+    if not names:
+        return
+    node_id = document.node_id
+    ancestry = await services.gate.look_up(lambda: ancestors_read([node_id]))
+    path = display.render(path_of(node_id, ancestry) or ())
+    zones = await services.gate.look_up(lambda: zones_of_read([node_id]))
+    right = AuditedDecision("remove_metadata_file", node_id, "table", path)
+    contexts = [AuditContext(rights=(right,), detail=f"{name}: {_REASON}") for name in names]
+    texts = [msgspec.json.encode(each).decode() for each in contexts] if services.audit.rules.changes else []
+
+    def record(tx: Tx) -> None:
+        tx.orphan_files.mark(node_id, names, state=REMOVED, reason=_REASON)
+        tx.orphan_files.audit(zones.get(node_id, 0), actor=tx.actor, request_id="maintenance", accounts=texts)
+
+    await services.store.submit(_PERMIT, record)
+    DELETED["metadata",] += len(names)
 
 
 async def _has_rivals(services: NodeServices, document: MetadataDocument) -> bool:
