@@ -4,7 +4,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup console-shots demo test test-full test-fast test-integration test-spark lint fix docs bench conformance jars
+.PHONY: help setup console-shots demo test test-full test-orphans test-fast test-integration test-spark lint fix docs bench conformance jars
 
 BIN := .venv/bin
 STAMP := .venv/.limnos-setup
@@ -43,6 +43,9 @@ console-shots: setup ## pictures of the console's pages, in light and dark and t
 
 test: setup jars ## all suites at once; of large families a seventh, another one for each commit
 	$(PYTEST) -q -n $(WORKERS) --dist loadgroup --sampled --ignore tests/house $(ARGS) || $(NONE_IS_FINE)
+
+test-orphans: setup ## 10,000 random steps of orphan removal on each store: no live file is lost
+	@LIMNOS_TEST_ORPHANS=10000 $(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance/orphans/test_model.py
 
 test-full: setup jars ## all suites, every test
 	$(PYTEST) -q -n $(WORKERS) --dist loadgroup $(ARGS) || $(NONE_IS_FINE)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from limnos.cli.operation import maintenance
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer
 
@@ -62,3 +65,23 @@ def test_an_operation(fake: FakeServer, limnos: Run) -> None:
     done = limnos("maintenance", "status", "main")
     assert done.result == [OPERATION]
     assert "metadata files that left a log are kept for ever" in done.err
+
+
+def test_waiting_for_an_operation(fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With --wait the result is shown when it is there; a failed operation, or one that takes too long, is an error."""
+    pauses: list[float] = []
+    monkeypatch.setattr(maintenance, "pause", pauses.append)
+    fake.on("POST", f"{BASE}/operations", {"operation": 7})
+    running = {**OPERATION, "kind": "orphans", "state": "running", "result": None, "ended_at": None}
+    status = {"assess": True, "operations": [running]}
+    fake.on("GET", f"{BASE}/operations?before=8", status)
+    late = limnos("maintenance", "run", "main.raw.trips", "--wait", "--wait-s", "0")
+    assert (late.code, pauses) == (6, [])
+    fake.on("GET", f"{BASE}/operations?before=8", {"assess": True, "operations": [OPERATION]})
+    assert limnos("maintenance", "run", "main.raw.trips", "--wait", "--kind", "orphans").result["state"] == "done"
+    failed = {**OPERATION, "id": 9, "state": "failed", "result": "no right"}
+    fake.on("POST", f"{BASE}/operations", {"operation": 9})
+    fake.on("GET", f"{BASE}/operations?before=10", {"assess": True, "operations": [failed]})
+    refused = limnos("maintenance", "run", "main.raw.others", "--wait")
+    assert refused.code == 1
+    assert "no right" in refused.err

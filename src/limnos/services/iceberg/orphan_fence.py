@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 
-from limnos.files import place_key
 from limnos.formats.iceberg.file_lists import AddedSnapshots, ListedFile, added_snapshots
-from limnos.model.errors import BadRequest, CommitConflict, LimnosError, ServiceUnavailable
+from limnos.model.errors import CommitConflict, LimnosError, ServiceUnavailable
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.storage.table_files import TableFiles, own_locations
 from limnos.store.activity.orphan_files import DELETED, REMOVING, fenced_files_read, fenced_tables_read
@@ -127,18 +126,18 @@ class _FencedTable:
         self.ctx = ctx
         self.document = document
         self.place = place
-        self._names: dict[str, int] = {}
-        self._last_names: frozenset[str] = frozenset()
+        self._removing: frozenset[str] = frozenset()
+        self._deleted: frozenset[str] = frozenset()
 
     async def check(self, changes: Sequence[AnyChange]) -> None:
         """Check the files that changes name."""
         names = await self.ctx.look_up(lambda: fenced_files_read(self.document.node_id))
         if not names:
             return
-        location = self.document.location
-        self._names = {place_key(f"{location}/{name}"): state for name, state in names.items()}
-        self._last_names = frozenset([name.rpartition("/")[2] for name, state in names.items() if state == REMOVING])
-        is_removing = REMOVING in names.values()
+        self._removing, self._deleted = (
+            frozenset([name.rpartition("/")[2] for name, known in names.items() if known == state])
+            for state in (REMOVING, DELETED)
+        )
         try:
             files = TableFiles(self.ctx, self.place, places=await own_locations(self.ctx, self.document))
             for change in changes:
@@ -146,7 +145,7 @@ class _FencedTable:
         except CommitConflict:
             raise
         except LimnosError as error:
-            if is_removing:
+            if self._removing:
                 raise ServiceUnavailable(
                     f"Orphan files of the table are being deleted, and the files of this commit cannot be read: {error.message}",
                     retry_after_s=_RETRY_S,
@@ -183,13 +182,12 @@ class _FencedTable:
             skip, has_more = skip + len(page.files), page.has_more
 
     async def _one(self, files: TableFiles, file: ListedFile) -> None:
-        """Refuse a file that is being deleted, also by another spelling of its directory, or that was deleted."""
-        try:
-            state = self._names.get(place_key(file.path))
-        except BadRequest:
-            state = None
-        is_going = state == REMOVING or file.path.rpartition("/")[2] in self._last_names
-        if is_going or (state == DELETED and await files.size(file.path) is None):
+        """Refuse a file that is being deleted, or that was deleted and is missing.
+
+        Last names are compared, since links may lead to the directory of the file.
+        """
+        name = file.path.rpartition("/")[2]
+        if name in self._removing or (name in self._deleted and await files.size(file.path) is None):
             raise CommitConflict(
                 f"File {file.path[:1000]} of this commit was written long ago, and the server removes it as an orphan: "
                 "write it again and commit anew (policy of type system_iceberg_orphan_file_removal)"

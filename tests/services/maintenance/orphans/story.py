@@ -53,7 +53,7 @@ class OrphanStory(Story):
         few = {self.start_run: 1, self.share: 1, self.plan: 1, self.maintain_and_die: 1, self.maintain: 6}
         more = {
             self.leave_orphan: 6, self.write_early: 6, self.commit_late: 4, self.overwrite: 4, self.add_statistics: 1,
-            self.clone: 1, self.move_data_path: 1, self.rename: 1, self.remove_orphans: 14, self.remove_and_die: 3,
+            self.clone: 1, self.drop_copy: 1, self.move_data_path: 1, self.rename: 1, self.remove_orphans: 14, self.remove_and_die: 3,
             self.end_run: 3,
         }  # fmt: skip
         weights = {**super().weights(), **few, **more}
@@ -95,11 +95,11 @@ class OrphanStory(Story):
         if name is not None:
             self.held.append(HeldFile(name, *self._new_file(self.tables[name])))
 
-    def commit_late(self) -> None:
+    def commit_late(self, *, oldest: bool = False) -> None:
         """A slow writer commits the file that it wrote days ago; it may be told to write it again."""
         if not self.held:
             return
-        held = self.held.pop(self.random.randrange(len(self.held)))
+        held = self.held.pop(0 if oldest else self.random.randrange(len(self.held)))
         table = self.tables[held.table]
         if table.dropped:
             return
@@ -173,6 +173,11 @@ class OrphanStory(Story):
         if self.node.post(f"{wire.SPACES}/a/register", body).status == 200:
             self.clones[copy] = location
 
+    def drop_copy(self) -> None:
+        """Somebody drops the copy: it may come back from the trash with all its files."""
+        for name in self.clones:
+            self.node.delete(wire.table_path("a", name))
+
     def move_data_path(self) -> None:
         """Somebody sends a table's writers into another table's directory: the server refuses."""
         name, other = self._live(), self._live()
@@ -225,8 +230,10 @@ class OrphanStory(Story):
         round_ = _PausedRound(work, self.node.built.services)
         self.node.runner.run(round_.run(0))
         ORPHAN_FENCE.of(self.node.built.services).knowledge = FenceKnowledge()  # the wait is over: all nodes know
-        if self.random.random() < 0.3:
-            self.commit_late()
+        if round_.marked and self.random.random() < 0.5:
+            names = {each for each, table in self.tables.items() if not table.dropped}
+            self.held.sort(key=lambda held: held.table not in names)  # the oldest file of a live table comes first
+            self.commit_late(oldest=True)
         self.node.runner.run(OrphanRound.remove(round_))
         ORPHAN_FENCE.of(self.node.built.services).knowledge = FenceKnowledge()
         self.deleted += round_.files

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from tests.http.driver import DriverNode
+from limnos.services.iceberg import orphan_fence
+from limnos.services.iceberg.orphan_fence import ORPHAN_FENCE, FenceKnowledge
+from limnos.store.sql import Sql
+from tests.http.admin.activity.test_runs import finish, started
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
-from tests.services.maintenance.histories import HistoryTable
+from tests.manifests import data_file, entry, manifest_list
+from tests.services.maintenance.histories import (
+    DAY_MS,
+    MAINTENANCE,
+    HistoryTable,
+    add_policy,
+    explained,
+    findings,
+)
 from tests.services.maintenance.live_files import files_of_table, lost_files
-from tests.services.maintenance.orphans.histories import clock_of, no_wait, run_days, run_round, turn_on, write_orphan
+from tests.services.maintenance.orphans.histories import (
+    NOW_MS,
+    POLICY,
+    clock_of,
+    no_wait,
+    run_days,
+    run_round,
+    turn_on,
+    write_orphan,
+)
+from tests.services.maintenance.test_operations import work
 
 
 @pytest.fixture
@@ -34,3 +58,230 @@ def test_a_file_goes_after_its_age(table: HistoryTable) -> None:
     assert run_round(table.node).files == 1
     assert not path.exists()
     assert lost(table) == []
+
+
+def explained_orphans(table: HistoryTable, *, user: str = "admin") -> dict[str, Any]:
+    """What the explanation says about orphan files."""
+    return explained(table.node, user=user)["orphans"]  # type: ignore[no-any-return]
+
+
+def test_a_writer_slower_than_the_age(table: HistoryTable) -> None:
+    """Its commit is refused, whether its file is being deleted or is gone; written again, the file may be committed."""
+    node, clock = table.node, clock_of(table.node)
+    path = write_orphan(table, "data/slow.parquet")
+    assert run_days(node, clock, 4) == 1
+    forget_fence(node)
+    assert commit_file(table, "data/slow.parquet", size=6).status == 409
+    assert lost(table) == []
+    path.write_bytes(b"orphan")
+    assert commit_file(table, "data/slow.parquet", size=6).status == 200
+    assert lost(table) == []
+
+
+def commit_file(table: HistoryTable, name: str, *, size: int) -> DriverAnswer:
+    """Commit a file that a writer wrote before."""
+    number = table.snapshots + 1
+    added = entry(data_file(f"{table.location}/{name}", file_size_in_bytes=size))
+    place = table.write(
+        f"late{number}.avro", manifest_list([*table.manifests, table.manifest(f"lm{number}.avro", [added])])
+    )
+    told = wire.snapshot(number, manifest_list=place, parent=table.snapshots)
+    told["snapshot"] = {**told["snapshot"], "sequence-number": number}  # type: ignore[dict-item]
+    answer = wire.commit(table.node, "a", table.name, updates=[told, wire.point(number)])
+    table.snapshots += answer.status == 200
+    return answer
+
+
+def forget_fence(node: DriverNode) -> None:
+    """Let the node ask again which tables have files that are being deleted."""
+    ORPHAN_FENCE.of(node.built.services).knowledge = FenceKnowledge()
+
+
+def test_a_commit_that_is_too_late(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A commit that ends long after its node asked about the fence is 503, and nothing is committed."""
+    monkeypatch.setattr(orphan_fence, "KNOWLEDGE_MAX_S", -1.0)
+    assert commit_file(table, "data/1.parquet", size=1_000).status == 503
+    assert table.ids() == [1, 2, 3]
+
+
+def test_a_file_that_changes_waits_anew(table: HistoryTable) -> None:
+    """A file that is written again, or is missing at one check, begins to wait again."""
+    node, clock = table.node, clock_of(table.node)
+    path, other = write_orphan(table), write_orphan(table, "data/other.parquet")
+    assert run_days(node, clock, 2) == 0
+    path.write_bytes(b"longer than before")
+    content = other.read_bytes()
+    other.unlink()
+    run_round(node)
+    other.write_bytes(content)
+    clock.at_ms += DAY_MS
+    assert run_days(node, clock, 2) == 0
+    assert run_days(node, clock, 3) == 2
+
+
+def test_jumps_of_the_clock(table: HistoryTable) -> None:
+    """A jump by a year counts two days; a clock that goes back counts nothing; the file's own time only delays."""
+    node, clock = table.node, clock_of(table.node)
+    path = write_orphan(table)
+    future = write_orphan(table, "data/future.parquet", at_ms=NOW_MS + 5_000 * DAY_MS)
+    run_round(node)
+    clock.at_ms += 365 * DAY_MS
+    assert run_round(node).files == 0
+    clock.at_ms -= 30 * DAY_MS
+    assert run_round(node).files == 0
+    clock.at_ms += 32 * DAY_MS
+    assert run_round(node).files == 1
+    assert (path.exists(), future.exists()) == (False, True)
+
+
+@pytest.mark.parametrize(
+    "blocked, reason",
+    [
+        ("gc", "gc.enabled is false"),
+        ("missing", "are missing"),
+        ("newer", "another catalog may write here"),
+        ("elsewhere", "lie elsewhere"),
+    ],
+)
+def test_what_blocks_a_table(table: HistoryTable, blocked: str, reason: str) -> None:
+    """Nothing of the table is deleted, and the explanation says why."""
+    node, clock = table.node, clock_of(table.node)
+    path = write_orphan(table)
+    if blocked == "gc":
+        assert wire.commit(node, "a", "t", updates=[wire.set_properties(**{"gc.enabled": "false"})]).status == 200
+    elif blocked == "missing":
+        wire.local(f"{table.location}/data/2.parquet").unlink()
+    elif blocked == "newer":
+        wire.local(f"{table.location}/metadata/00099-x.metadata.json").write_text("{}")
+    else:
+        away = path.parents[2] / "away.parquet"
+        away.write_bytes(b"123456")
+        assert commit_file(table, "../away.parquet", size=6).status == 200
+    assert run_days(node, clock, 6) == 0
+    assert path.exists()
+    told = explained_orphans(table)["blocked"]
+    assert reason in told or "segment" in told
+
+
+def test_protection_and_runs_block_the_deletion(table: HistoryTable) -> None:
+    """A protected table keeps its files, and one that a held run uses."""
+    node, clock = table.node, clock_of(table.node)
+    path = write_orphan(table)
+    pin = {"table": ["main", "a", "t"], "snapshot": 300, "fingerprint": None}
+    run = started(node, options={"pins": [pin]})
+    assert finish(node, run, "held").status == 200
+    assert run_days(node, clock, 6) == 0
+    assert "held" in operations(node)[0]["result"]
+    assert finish(node, run, "discarded").status == 200
+    assert run_days(node, clock, 1) == 1
+    assert not path.exists()
+
+
+def operations(node: DriverNode) -> list[dict[str, Any]]:
+    """The operations on tables, newest first."""
+    return node.get(f"{MAINTENANCE}/operations").json()["operations"]  # type: ignore[no-any-return]
+
+
+def test_which_files_stay(table: HistoryTable) -> None:
+    """Files of other names, in other directories, links and metadata files stay."""
+    node, clock = table.node, clock_of(table.node)
+    names = ["data/notes.txt", "other/x.parquet", "x.parquet", "metadata/00000-x.metadata.json", "data/_SUCCESS"]
+    stay = [write_orphan(table, name) for name in names]
+    target = write_orphan(table, "other/y.parquet")
+    link = wire.local(f"{table.location}/data/link.parquet")
+    link.symlink_to(target)
+    sidecars = [write_orphan(table, "data/.1.parquet.crc"), write_orphan(table, "data/.gone.parquet.crc")]
+    assert run_days(node, clock, 5) == 1
+    assert all(each.exists() for each in (*stay, target, link, sidecars[0]))
+    assert not sidecars[1].exists()
+
+
+def test_the_setting_and_the_policy(table: HistoryTable) -> None:
+    """Off whatever policies say; with `policies` only where one says so, nearest first, in its owner's name."""
+    node, clock = table.node, clock_of(table.node)
+    path = write_orphan(table)
+    add_policy(node, "clean", POLICY, {"olderThanDays": 3}, on="main", kind="catalog")
+    turn_on(node, "off")
+    assert run_days(node, clock, 5) == 0
+    assert explained_orphans(table)["removal"] == "off: setting maintenance.orphan_files"
+    turn_on(node, "policies")
+    add_policy(node, "dry", POLICY, {"olderThanDays": 3, "dryRun": True}, on="main.a", kind="schema")
+    assert run_days(node, clock, 9) == 0
+    assert explained_orphans(table)["candidates"] == 1
+    assert node.patch("/api/metalakes/lake/policies/dry", {"enable": False}).status == 200
+    assert run_days(node, clock, 9) == 0
+    assert node.delete("/api/metalakes/lake/policies/dry").status == 200
+    assert run_days(node, clock, 9) == 1
+    assert not path.exists()
+    (row,) = [each for each in operations(node) if each["kind"] == "orphans"]
+    assert (row["state"], row["user"], row["policy"]) == ("done", "admin", "clean")
+
+
+def test_an_owner_without_the_right(table: HistoryTable) -> None:
+    """A policy whose owner may not modify the table removes nothing, and the explanation says so."""
+    node, clock = table.node, clock_of(table.node)
+    write_orphan(table)
+    turn_on(node, "policies")
+    grant(node, "maker", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    add_policy(node, "clean", POLICY, {}, on="main", kind="catalog")
+    node.done("PUT", f"{API}/lake/owners/POLICY/clean", {"name": "maker", "type": "USER"})
+    assert run_days(node, clock, 12) == 0
+    assert "maker" in explained_orphans(table)["blocked"]
+
+
+def test_each_deleted_file_is_audited(table: HistoryTable) -> None:
+    """A line of audit names the file, its size, the reason and the user."""
+    node, clock = table.node, clock_of(table.node)
+    write_orphan(table)
+    assert run_days(node, clock, 4) == 1
+    lines = node.get("/api/limnos/v1/audit?metalake=lake&action=remove_orphan_file").json()["lines"]
+    (line,) = [each for each in lines if each["action"] == "remove_orphan_file"]
+    assert line["user"] == "admin"
+    assert line["detail"].startswith("data/orphan.parquet (6 bytes): no snapshot and no metadata of the table names it")
+
+
+def test_a_request(table: HistoryTable) -> None:
+    """A user who may modify the table may have it checked; the wait is not shortened. Off, the answer is 405."""
+    node = table.node
+    clock_of(node)
+    write_orphan(table)
+    body = {"table": "a.t", "operation": "orphans"}
+    assert node.post(f"{MAINTENANCE}/operations", body).status == 200
+    work(node)
+    (row,) = operations(node)
+    assert (row["state"], row["kind"]) == ("done", "orphans")
+    assert row["result"] == "deleted no files; 1 orphan files wait until they are 3 days old"
+    grant(node, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    assert node.post(f"{MAINTENANCE}/operations", body, user="reader").status == 403
+    turn_on(node, "off")
+    assert node.post(f"{MAINTENANCE}/operations", body).status == 405
+
+
+def test_findings_and_hidden_policies(table: HistoryTable) -> None:
+    """The plan names tables with orphan files; who may not load a policy sees its content and no name."""
+    node = table.node
+    clock_of(node)
+    write_orphan(table)
+    add_policy(node, "secret-name", POLICY, {"olderThanDays": 3}, on="main", kind="catalog")
+    run_round(node)
+    assert findings(node)["a.t", "orphans"]["figures"] == {"files": 1, "bytes": 6}
+    grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+    (policy,) = explained(node, user="writer")["policies"]
+    assert (policy["name"], policy["type"]) == (None, POLICY)
+    assert "secret-name" not in str(explained(node, user="writer"))
+    assert explained(node)["policies"][0]["name"] == "secret-name"
+
+
+def test_a_restored_store_waits_anew(table: HistoryTable) -> None:
+    """After a change of the store's epoch no file goes before it has waited again."""
+    node, clock = table.node, clock_of(table.node)
+    write_orphan(table)
+    assert run_days(node, clock, 3) == 0
+    services = node.built.services
+    node.runner.run(
+        services.store.submit(
+            node.built.upkeep._permit, lambda tx: tx.count(Sql("UPDATE store SET epoch = epoch + 1"), {})
+        )
+    )
+    assert run_days(node, clock, 3) == 0
+    assert run_days(node, clock, 1) == 1
