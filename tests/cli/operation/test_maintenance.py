@@ -68,7 +68,7 @@ def test_an_operation(fake: FakeServer, limnos: Run) -> None:
 
 
 def test_waiting_for_an_operation(fake: FakeServer, limnos: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With --wait the result is shown when it is there; a failed operation, or one that takes too long, is an error."""
+    """With --wait the result is shown when it is there; an operation that takes too long is an error."""
     pauses: list[float] = []
     monkeypatch.setattr(maintenance, "pause", pauses.append)
     fake.on("POST", f"{BASE}/operations", {"operation": 7})
@@ -79,9 +79,13 @@ def test_waiting_for_an_operation(fake: FakeServer, limnos: Run, monkeypatch: py
     assert (late.code, pauses) == (6, [])
     fake.on("GET", f"{BASE}/operations?before=8", {"assess": True, "operations": [OPERATION]})
     assert limnos("maintenance", "run", "main.raw.trips", "--wait", "--kind", "orphans").result["state"] == "done"
-    failed = {**OPERATION, "id": 9, "state": "failed", "result": "no right"}
-    fake.on("POST", f"{BASE}/operations", {"operation": 9})
-    fake.on("GET", f"{BASE}/operations?before=10", {"assess": True, "operations": [failed]})
-    refused = limnos("maintenance", "run", "main.raw.others", "--wait")
+
+
+def test_waiting_for_an_operation_that_fails(fake: FakeServer, limnos: Run) -> None:
+    """The command fails with the reason."""
+    fake.on("POST", f"{BASE}/operations", {"operation": 7})
+    failed = {**OPERATION, "state": "failed", "result": "no right"}
+    fake.on("GET", f"{BASE}/operations?before=8", {"assess": True, "operations": [failed]})
+    refused = limnos("maintenance", "run", "main.raw.trips", "--wait")
     assert refused.code == 1
     assert "no right" in refused.err
