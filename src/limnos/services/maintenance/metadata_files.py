@@ -88,7 +88,8 @@ async def metadata_files_delete(services: NodeServices, node_id: int, *, window:
     document = await look_up(lambda: document_read(node_id))
     if document is None or document.metadata_location.rpartition("/")[0] != directory:
         return 0
-    await _record(services, document, await _deleted_before(services, document, directory=directory, names=entries))
+    before_names = await _deleted_before(services, document, directory=directory, names=entries)
+    await _record(services, document, names=before_names)
     old = old_metadata_files(entries, document, window=window)
     if not old or await _has_rivals(services, document):
         return 0
@@ -97,7 +98,7 @@ async def metadata_files_delete(services: NodeServices, node_id: int, *, window:
     await services.store.submit(_PERMIT, lambda tx: tx.orphan_files.add(node_id, rows, state=REMOVING, reason=_REASON))
     for name in old:
         await files.delete(f"{directory}/{name}")
-    await _record(services, document, [row.name for row in rows])
+    await _record(services, document, names=[row.name for row in rows])
     log.info("old metadata files deleted", table=node_id, count=len(old), first=old[0], last=old[-1])
     return len(old)
 
@@ -120,7 +121,7 @@ async def _deleted_before(
     ]
 
 
-async def _record(services: NodeServices, document: MetadataDocument, names: Sequence[str]) -> None:
+async def _record(services: NodeServices, document: MetadataDocument, *, names: Sequence[str]) -> None:
     """Record that metadata files are deleted, each with a line of audit."""
     if not names:
         return
