@@ -394,14 +394,16 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
     """
     command = permit.command
     lock_require(tx, command.lock)
-    rewrite_require(tx, table_id=command.table.id, token_id=command.token_id)
+    if command.token_id is not None:
+        rewrite_require(tx, table_id=command.table.id, token_id=command.token_id)
     if command.relocates or command.data_paths:
         locations_lock(tx, documents=(command.document,) * command.relocates, locations=command.data_paths)
     if not tx.documents.swap(
         command.document, expected=command.expected, relocates=command.relocates, table=command.table
     ):
         tx.stale()
-    pins_check(tx, command.table.id, removed=command.removed)
+    if command.removed:
+        pins_check(tx, command.table.id, removed=command.removed)
     fence_require(command.fence_until)
     if command.relocates:
         location_move(
