@@ -24,7 +24,7 @@ from limnos.services.governance import attachments, restrictions
 from limnos.services.iceberg import commits
 from limnos.services.iceberg import tables as iceberg_tables
 from limnos.services.iceberg import views as iceberg_views
-from limnos.services.iceberg.commits import CommitChange
+from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.identity import explain, grants, groups, owners, roles, tokens, users
 from limnos.services.identity.grants import PrivilegeRequest
 from limnos.services.lance import table_lists as lance_lists

@@ -14,7 +14,8 @@ import pytest
 from limnos.model.errors import CommitConflict, PermissionDenied, StateUnknown
 from limnos.model.kinds import Kind
 from limnos.model.privileges import GrantCondition, Privilege
-from limnos.services.iceberg.commits import LOST_RACES, CommitChange, table_commit
+from limnos.services.iceberg.commit_values import CommitChange
+from limnos.services.iceberg.commits import LOST_RACES, table_commit
 from limnos.services.identity.grants import PrivilegeRequest, privileges_grant
 from limnos.services.transactions.operations import TableCommitOperation, TableCreateOperation, TransactionOperation
 from limnos.services.transactions.transactions import transaction_execute

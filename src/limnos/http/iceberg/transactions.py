@@ -18,7 +18,7 @@ from limnos.http.response import Response, no_content
 from limnos.model.errors import BadRequest
 from limnos.names import iceberg
 from limnos.names.path import check_part
-from limnos.services.iceberg.commits import CommitChange
+from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
 from limnos.services.transactions.operations import TableCommitOperation
 from limnos.services.transactions.transactions import OPERATIONS_MAX, transaction_execute

@@ -24,6 +24,7 @@ from limnos.model.errors import AlreadyExists, CommitConflict
 from limnos.model.storage_locations import LocationKind
 from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.added_files import CommitFiles, check_added_files
+from limnos.services.iceberg.commit_values import CommitChange, CommitEffects, CommitGuards, CommitState
 from limnos.services.iceberg.dataset_fence import check_dataset_commit, dataset_guard_of, lock_require
 from limnos.services.iceberg.orphan_fence import fence_check, fence_require
 from limnos.services.iceberg.rewrite_commits import rewrite_check, rewrite_count, rewrite_require
@@ -92,23 +93,6 @@ class TableCommit(msgspec.Struct, frozen=True):
     """The token of the maintenance operation that commits, whose lease must be valid."""
 
 
-class CommitGuards(NamedTuple):
-    """What the transaction of a commit checks: the snapshots that it removes, and until when it must be made."""
-
-    removed: frozenset[int]
-    fence_until: float | None
-
-
-class CommitEffects(NamedTuple):
-    """The effects of a commit beside the document: its guards, new locations to which the table sends writers, and
-    whether its comment and current schema stay.
-    """
-
-    guards: CommitGuards
-    data_paths: tuple[str, ...]
-    keeps_words: bool
-
-
 class LostRace(Exception):
     """Another commit came first: build again on its result."""
 
@@ -122,26 +106,6 @@ class CommitBase(NamedTuple):
     place: CatalogStorage
     guard: DatasetGuard | None = None
     token_id: int | None = None
-
-
-class CommitChange(NamedTuple):
-    """The change that a commit makes to one table."""
-
-    requirements: list[object]
-    updates: list[object]
-    raw: bytes | None = None
-    """The body of a large request, decoded only by offloaded work; requirements and updates are then empty."""
-
-
-class CommitState(NamedTuple):
-    """The state that a change applies to: a table's document, or the result of earlier changes of the same request."""
-
-    uuid: str
-    file: str | None
-    """The location of its metadata file; None if it is not written yet."""
-    metadata: Json | None
-    """The decoded metadata; None if only offloaded work decodes it."""
-    body: bytes
 
 
 class TableCommitRequest(NamedTuple):

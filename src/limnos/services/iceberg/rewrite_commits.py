@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from limnos.formats.maintenance.table_metadata import TableMetadata
     from limnos.model.entities import MetadataDocument
-    from limnos.services.iceberg.commits import CommitChange
+    from limnos.services.iceberg.commit_values import CommitChange
     from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
     from limnos.store.tx import Tx

@@ -24,9 +24,10 @@ from limnos.view.keys import holders_key, principals_key, roles_key, rules_key
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
+    from limnos.services.request.authorized_object import AuthorizedObject
     from limnos.services.request.context import Context
     from limnos.services.request.defaults import AccessSettings
-    from limnos.services.request.request_view import AuthorizedObject, RequestView
+    from limnos.services.request.request_view import RequestView
     from limnos.store.identity.principals import UserStatus
     from limnos.store.tx import Tx
 

@@ -46,10 +46,11 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.names.path import Levels
     from limnos.services.catalog.tables import TableMove
+    from limnos.services.request.authorized_object import AuthorizedObject
     from limnos.services.request.catalog_storage import CatalogStorage
     from limnos.services.request.context import Context
     from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import AuthorizedObject, RequestView
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 MANAGED: Final = "managed_versioning"

@@ -19,8 +19,8 @@ from limnos.model.decisions import ChainLink, DecisionFactor, display_names
 from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names.iceberg import render
+from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.offloaded_work import DOCUMENT_BYTES_MAX
-from limnos.services.request.request_view import AuthorizedObject
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import principal_id_key
 

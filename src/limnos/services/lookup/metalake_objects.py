@@ -23,8 +23,9 @@ from limnos.view.cache_miss import for_each
 
 if TYPE_CHECKING:
     from limnos.model.permits import Permit
+    from limnos.services.request.authorized_object import AuthorizedObject
     from limnos.services.request.context import Context
-    from limnos.services.request.request_view import AuthorizedObject, RequestView
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
 MetalakeObjectRecord = TagRecord | PolicyRecord | JobTemplateRecord

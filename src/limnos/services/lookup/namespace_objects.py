@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from limnos.model.permits import Permit
     from limnos.model.records import FilesetRecord, ModelRecord, NodeRecord, SqlppObjectRecord, TopicRecord
     from limnos.names.path import Levels
+    from limnos.services.request.authorized_object import AuthorizedObject
     from limnos.services.request.context import Context
     from limnos.services.request.request_scope import RequestScope
-    from limnos.services.request.request_view import AuthorizedObject, RequestView
+    from limnos.services.request.request_view import RequestView
     from limnos.store.tx import Tx
 
     NamespaceObjectRecord = FilesetRecord | TopicRecord | ModelRecord | SqlppObjectRecord

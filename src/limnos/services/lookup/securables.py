@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from limnos.model.decisions import Decision, SecurableChain
     from limnos.model.entities import Node, RoleEntity
     from limnos.names.fullname import FullName
-    from limnos.services.request.request_view import AuthorizedObject, RequestView
+    from limnos.services.request.authorized_object import AuthorizedObject
+    from limnos.services.request.request_view import RequestView
 
 _WORDS = {word: kind for kind in SECURABLES for word in (kind.word, row_of(kind).gravitino or kind.word)}
 

@@ -13,7 +13,8 @@ from limnos.services.catalog.tables import table_find
 if TYPE_CHECKING:
     from limnos.model.entities import Node
     from limnos.names.path import Levels
-    from limnos.services.request.request_view import AuthorizedObject, RequestView
+    from limnos.services.request.authorized_object import AuthorizedObject
+    from limnos.services.request.request_view import RequestView
 
 
 def maintained_table(

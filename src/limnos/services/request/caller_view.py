@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from limnos.access.actions import Action
 from limnos.access.subjects import principal_of, subject_of
 from limnos.model.errors import AuthenticationFailed, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.principals import Subject
 
 if TYPE_CHECKING:
+    from limnos.model.entities import Token
     from limnos.services.request.defaults import AccessSettings
     from limnos.services.request.request_scope import ResolvedScope
     from limnos.view.view import DerivedValues, StoreView
@@ -21,14 +23,20 @@ if TYPE_CHECKING:
 class CallerView:
     """The caller's part of a request view, which sets the attributes."""
 
-    __slots__ = ("_subject", "_token_root", "active", "rules", "settled", "user", "view")
+    __slots__ = ("_subject", "_token_root", "active", "operation_token", "rules", "settled", "user", "view")
     _subject: Subject | None
     _token_root: int
     active: frozenset[str] | None
+    operation_token: Token | None
     rules: AccessSettings
     settled: ResolvedScope
     user: str
     view: StoreView
+
+    @property
+    def commit_action(self) -> Action:
+        """The action that a commit to a table is: one with an operation's token is a rewrite, which is checked."""
+        return Action.TABLE_COMMIT if self.operation_token is None else Action.TABLE_REWRITE
 
     @property
     def subject(self) -> Subject:

@@ -6,7 +6,7 @@ fact of a response. Every method may raise `CacheMiss`; the reader then runs aga
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from limnos.access.actions import Action
 from limnos.access.authentication import user_of
@@ -14,11 +14,12 @@ from limnos.access.confinement import confine, has_fit_scope
 from limnos.access.decide import allow_unchecked, decide
 from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions, refuse_restricted
 from limnos.model.decisions import ChainLink, Decision
-from limnos.model.entities import MetadataDocument, Node, Principal, RoleEntity
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import NotFound, NotInUse, PermissionDenied
 from limnos.model.kinds import SHARED_SPACE, Kind, KindGroup, ZoneKind
 from limnos.model.permits import Permit
 from limnos.names.iceberg import render
+from limnos.services.request.authorized_object import AuthorizedObject, E
 from limnos.services.request.caller_view import CallerView
 from limnos.services.request.catalog_traits import spaces_of, traits_of
 from limnos.services.request.request_scope import RequestScope, ResolvedScope, find_child, resolve_scope
@@ -35,17 +36,6 @@ if TYPE_CHECKING:
     from limnos.services.request.node_services import AuditedRequest, NodeServices
 
 C = TypeVar("C")
-E = TypeVar("E", Node, Principal, RoleEntity)
-
-
-class AuthorizedObject(NamedTuple, Generic[E]):
-    """An existing object, its chain of links up to the metalake, and the decision that allows the caller's action on
-    it.
-    """
-
-    entity: E
-    chain: SecurableChain
-    decision: Decision
 
 
 _IN_CATALOG, _NAMESPACE = ZoneKind.CATALOG, Kind.NAMESPACE
@@ -61,7 +51,6 @@ class RequestView(CallerView):
         "_missing",
         "asker",
         "defaults",
-        "operation_token",
         "request_id",
         "scope",
         "zone",
@@ -432,11 +421,6 @@ class RequestView(CallerView):
         """Return the error of a refusing decision, and record the decision for the audit."""
         self._tell(decision)
         return PermissionDenied(decision.message(), decision=decision)
-
-    @property
-    def commit_action(self) -> Action:
-        """The action that a commit to a table is: one with an operation's token is a rewrite, which is checked."""
-        return Action.TABLE_COMMIT if self.operation_token is None else Action.TABLE_REWRITE
 
     @property
     def stamps(self) -> tuple[tuple[int, int], ...]:

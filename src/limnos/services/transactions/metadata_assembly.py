@@ -13,14 +13,8 @@ from limnos.formats.iceberg.metadata import encode
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.object_errors import name_object_in_error
-from limnos.services.iceberg.commits import (
-    CommitGuards,
-    CommitState,
-    change_apply,
-    change_create,
-    commit_guards,
-    commit_state_of,
-)
+from limnos.services.iceberg.commit_values import CommitGuards, CommitState
+from limnos.services.iceberg.commits import change_apply, change_create, commit_guards, commit_state_of
 from limnos.services.iceberg.dataset_fence import check_dataset_commit
 from limnos.services.iceberg.tables import (
     NewMetadata,
@@ -42,7 +36,7 @@ if TYPE_CHECKING:
     from limnos.model.entities import MetadataDocument, Node
     from limnos.model.records import ViewRecord
     from limnos.services.catalog.tables import NewTable
-    from limnos.services.iceberg.commits import CommitChange
+    from limnos.services.iceberg.commit_values import CommitChange
     from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
     from limnos.services.iceberg.views import ViewRequest
     from limnos.services.request.context import Context

@@ -41,7 +41,7 @@ from limnos.services.catalog.views import (
     view_reparent,
     writer_of,
 )
-from limnos.services.iceberg.commits import CommitChange
+from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.iceberg.dataset_fence import dataset_guard_of
 from limnos.services.iceberg.tables import TableRequest
 from limnos.services.transactions.transaction_view import is_new
@@ -85,6 +85,11 @@ class OperationStep(NamedTuple):
     """The guard of a dataset's table that it changes."""
     wakes: bool = False
     """Whether it creates a task, so that the worker must be woken."""
+
+    @property
+    def table_change(self) -> CommitChange | None:
+        """The change of a table's metadata; None for another operation."""
+        return self.source if isinstance(self.source, CommitChange) else None
 
 
 class TransactionOperation(Protocol):

@@ -25,7 +25,6 @@ from limnos.services.iceberg.commits import (
     LOST_RACES,
     OFFERED_BYTES_MAX,
     PATIENCE_S,
-    CommitChange,
     LostRace,
     commit_files_of,
     lost_race_pause,
@@ -116,8 +115,8 @@ async def _check_files(ctx: Context, plan: TransactionPlan) -> None:
         source = plan.steps[work.steps[0]].source
         location = source.location if isinstance(source, TableRequest) else None
         for step in [plan.steps[number] for number in work.steps]:
-            if isinstance(step.source, CommitChange):
-                files = commit_files_of(step.source, document=work.document, place=work.place)
+            if step.table_change is not None:
+                files = commit_files_of(step.table_change, document=work.document, place=work.place)
                 commits.append(files._replace(path=step.path, location=location))
     await check_added_files(ctx, commits)
 

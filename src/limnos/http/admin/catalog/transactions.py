@@ -19,7 +19,7 @@ from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.records import NamespaceRecord
 from limnos.names.parts import check_some_levels
-from limnos.services.iceberg.commits import CommitChange
+from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.iceberg.tables import TableRequest
 from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
 from limnos.services.iceberg.views import ViewRequest

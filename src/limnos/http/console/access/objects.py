@@ -229,7 +229,7 @@ def _rule_lines(
 
 
 async def _why(page_request: PageRequest, address: ObjectAddress, *, user: str) -> WhyPart | None:
-    """Explain the action that the address asks about; without one, nothing. A refusal is told as the reason."""
+    """Explain the action that the address asks about; without one, nothing. A refusal is shown as the reason."""
     word = page_request.request.query("action")
     if not word:
         return None

@@ -1,0 +1,48 @@
+"""Values of a commit: the change of a table, the state that it applies to, and what its transaction checks.
+
+May import `formats`, and nothing of this package. Must not know how a commit is made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from limnos.formats.iceberg.json_types import Json
+
+
+class CommitChange(NamedTuple):
+    """The change that a commit makes to one table."""
+
+    requirements: list[object]
+    updates: list[object]
+    raw: bytes | None = None
+    """The body of a large request, decoded only by offloaded work; requirements and updates are then empty."""
+
+
+class CommitState(NamedTuple):
+    """The state that a change applies to: a table's document, or the result of earlier changes of the same request."""
+
+    uuid: str
+    file: str | None
+    """The location of its metadata file; None if it is not written yet."""
+    metadata: Json | None
+    """The decoded metadata; None if only offloaded work decodes it."""
+    body: bytes
+
+
+class CommitGuards(NamedTuple):
+    """What the transaction of a commit checks: the snapshots that it removes, and until when it must be made."""
+
+    removed: frozenset[int]
+    fence_until: float | None
+
+
+class CommitEffects(NamedTuple):
+    """The effects of a commit beside the document: its guards, new locations to which the table sends writers, and
+    whether its comment and current schema stay.
+    """
+
+    guards: CommitGuards
+    data_paths: tuple[str, ...]
+    keeps_words: bool

@@ -1,0 +1,25 @@
+"""Authorized object: an object that exists, with the decision that lets the caller act on it.
+
+May import `model`. Must not know how the decision was made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from limnos.model.entities import Node, Principal, RoleEntity
+
+if TYPE_CHECKING:
+    from limnos.model.decisions import Decision, SecurableChain
+
+E = TypeVar("E", Node, Principal, RoleEntity)
+
+
+class AuthorizedObject(NamedTuple, Generic[E]):
+    """An existing object, its chain of links up to the metalake, and the decision that allows the caller's action on
+    it.
+    """
+
+    entity: E
+    chain: SecurableChain
+    decision: Decision
