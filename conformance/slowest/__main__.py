@@ -36,6 +36,8 @@ BEST_KEPT = 40
 ANSWER_S = 20
 TRIES = 3
 FAILED = 500
+LATE, LATE_TEXT = 504, b"may have been made"
+"""A change that does not end in time is answered with 500, as its outcome is unknown; it counts as 504."""
 LONG_AGAIN_MS = 15
 """A long request that took more is sent again, and its least time counts."""
 SENDING_MS_PER_MIB = 4
@@ -69,7 +71,9 @@ class Slowness:
             self._connection.request(sent.method, sent.path, sent.content or None, headers)
             answer = self._connection.getresponse()
             status = answer.status
-            size = len(answer.read())
+            text = answer.read()
+            size = len(text)
+            status = LATE if status == FAILED and LATE_TEXT in text else status
         except (OSError, http.client.HTTPException, ValueError, UnicodeError):
             if self._connection is not None:
                 self._connection.close()
