@@ -102,6 +102,7 @@ def test_every_route_refuses_strangers(node: DriverNode, method: str, path: str)
         {"kind": "namespace", "source": ["a"], "target": ["b"]}, {"operations": [{"do": "drop-namespace", "path": ["a"]}]}, {}, {"url": "https://h"},
         {"declaration": {}}, {"id": "01234567-0123-4567-89ab-0123456789ab", "holder": "h:1"}, {"attempt": 1}, {"holder": "h:1"},
         {"attempt": 1, "state": "done"}, {"attempt": 1, "state": "failed"}, {"to": "planned"}, {"name": "n"}, {"user": "u", "password": "long enough for one"}, {"password": "long enough for one"},
+        {"change": "assign", "user": "u", "roles": ["r"]},
     ]  # fmt: skip
     target = (
         path.replace("{m}", "lake")
