@@ -30,6 +30,7 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Story], object]:
     """Run a story with an engine that has no Spark, and leave no process."""
     monkeypatch.setattr("limnos.app.engine_process.MODULE", "tests.engine.fake_engine")
     monkeypatch.setattr(module, "GRACE_S", 0.3)
+    monkeypatch.setattr(module, "START_S", 0)
     monkeypatch.setenv("PYTHONPATH", str(Path.cwd()))
     monkeypatch.setenv("LIMNOS__DATABASE__URL", "postgresql://secret@h/x")
 
@@ -289,6 +290,30 @@ def test_who_does_not_obey_is_ended(run: Callable[[Story], object]) -> None:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
         assert len(await lines(engine.run(job("rows 1")))) == 2
+
+    run(story)
+
+
+def test_an_engine_that_starts_is_left_to_start(
+    run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A statement whose time ends before a new engine has answered anything ends alone; a later one replaces it."""
+    monkeypatch.setattr(module, "START_S", 60)
+
+    async def story(engine: SparkEngine) -> None:
+        pids = []
+        for target in ("deaf", "rows 1", "deaf"):
+            if target == "deaf":
+                with pytest.raises(SqlppError, match="ASX0030"):
+                    await lines(engine.run(job(target, deadline_s=-0.9)))
+                pids.append(pid_of(engine))
+                await asyncio.gather(*module._SEEN_OFF)
+            else:
+                assert len(await lines(engine.run(job(target)))) == 2
+                pids.append(pid_of(engine))
+        await lines(engine.run(job("rows 1")))
+
+        assert pids[0] == pids[1] == pids[2] != pid_of(engine)
 
     run(story)
 

@@ -58,6 +58,8 @@ if TYPE_CHECKING:
 log = get_logger("limnos.engine")
 GRACE_S: Final = 10.0
 """Seconds for a timed-out or abandoned statement to end before its engine is replaced."""
+START_S: Final = 180.0
+"""Seconds in which a new engine may answer its first statement. Statements that end earlier do not replace it."""
 BROKEN, TIMED_OUT = 3102, 30
 WAITING_PART: Final = 0.9
 """Share of a statement's time spent waiting for the engine's files.
@@ -144,6 +146,7 @@ class SparkEngine:
         self._turns = FairQueue(
             most, limits={"asker": max(1, most - 1)}, waits={"asker": ASKER_WAITING_MAX}, waiting_max=WAITING_MAX
         )
+        self._started_at, self._has_answered = 0.0, False
         self._process: EngineProcess | None = None
         self._jobs: dict[str, asyncio.StreamWriter | None] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -230,6 +233,7 @@ class SparkEngine:
             while True:
                 async with asyncio.timeout_at(ends_at + 1):
                     kind, body = await _frame(reader)
+                self._has_answered = self._has_answered or process is self._process
                 if kind == wire.DONE:
                     ended = True
                     if body and warnings is not None:
@@ -291,6 +295,7 @@ class SparkEngine:
                 message = f"The engine could not be started: {reason}. Nothing was changed: try again"
                 log.warning("the engine of SQL++ could not be started", reason=reason)
                 raise self._told(EngineUnavailable(message)) from None
+            self._started_at, self._has_answered = loop.time(), False
             log.info("the engine of SQL++ has been started", pid=self._process.pid)
         return self._process
 
@@ -319,14 +324,21 @@ class SparkEngine:
                         while (await _frame(reader))[0] == wire.ROWS:
                             pass
             except TimeoutError:
-                log.warning("the engine of SQL++ does not obey and is replaced", job=job.id)
-                self._forget(process)
+                if process is self._process and self._is_starting():
+                    log.info("the engine of SQL++ is still starting", job=job.id)
+                else:
+                    log.warning("the engine of SQL++ does not obey and is replaced", job=job.id)
+                    self._forget(process)
             finally:
                 writer.close()
 
         task = asyncio.get_running_loop().create_task(watch())
         _SEEN_OFF.add(task)
         task.add_done_callback(_SEEN_OFF.discard)
+
+    def _is_starting(self) -> bool:
+        """Return whether the engine may still be starting: it has answered nothing, and was started lately."""
+        return not self._has_answered and asyncio.get_running_loop().time() < self._started_at + START_S
 
     def _forget(self, process: EngineProcess) -> None:
         process.end()
