@@ -16,6 +16,7 @@ import sys
 import tempfile
 import urllib.request
 from pathlib import Path
+from typing import Any
 
 NASTY = '<script>alert(1)</script> "quoted" ../up \u202eright-to-left \N{PILE OF POO}'
 """A name's worth of letters that break careless pages; names of objects leave out the direction mark."""
@@ -129,13 +130,11 @@ def fill_runs(server: LakeServer) -> None:
     from pyiceberg.catalog import load_catalog
 
     own = "/api/limnos/v1/metalakes/lake"
-    catalog = load_catalog(
-        "lake",
-        type="rest",
-        uri=f"{server.url}/iceberg",
-        warehouse="main",
-        auth={"type": "basic", "basic": {"username": "admin", "password": ""}},
-    )
+    properties: dict[str, Any] = {
+        "type": "rest", "uri": f"{server.url}/iceberg", "warehouse": "main",
+        "auth": {"type": "basic", "basic": {"username": "admin", "password": ""}},
+    }  # fmt: skip
+    catalog = load_catalog("lake", **properties)
     rows = pa.table(
         {"id": list(range(60)), "city": ["Oslo", "Rome", "Turin"] * 20, "fare": [each / 7 for each in range(60)]}
     )
