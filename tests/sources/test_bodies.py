@@ -4,9 +4,11 @@ were.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from decimal import Decimal
 from pathlib import Path
+from queue import Empty, SimpleQueue
 
 import pyarrow as pa
 import pytest
@@ -162,3 +164,46 @@ def test_every_byte_may_be_wrong(location: str, compression: str | None) -> None
             refused -= 1
 
     assert refused > len(data) // 30
+
+
+class SlowWire:
+    """A wire whose messages the test sends; it notes how many threads wait for one."""
+
+    def __init__(self) -> None:
+        self.messages: SimpleQueue[list[bytes]] = SimpleQueue()
+        self.waits: SimpleQueue[None] = SimpleQueue()
+
+    def receive(self) -> list[bytes]:
+        """Wait for the next message."""
+        self.waits.put(None)
+        return self.messages.get(timeout=30)
+
+
+def test_who_discards_a_body_and_who_reads_it_wait_for_one_message() -> None:
+    """The library still waits for a piece when the operation has failed: the next question is not taken as one."""
+    wire = SlowWire()
+    body = BodyPieces(wire)  # type: ignore[arg-type]
+    with ThreadPoolExecutor(2) as threads:
+        reading = threads.submit(body.piece)
+        wire.waits.get(timeout=30)
+        discarding = threads.submit(body.drain)
+        with suppress(Empty):
+            wire.waits.get(timeout=0.2)  # nobody else may wait for the wire
+        wire.messages.put([CUT])
+        wire.messages.put([b"Describe", b"{}"])
+        discarding.result(timeout=30)
+        with pytest.raises(BodyCutShort):
+            reading.result(timeout=30)
+
+    assert wire.messages.get_nowait() == [b"Describe", b"{}"]
+
+
+def test_a_body_that_is_discarded_is_read_no_more() -> None:
+    """A thread that reads on after the operation has failed gets an error, and never the end of a whole body."""
+    body = BodyPieces(Told(b"abc", end=COMPLETE, size=1))  # type: ignore[arg-type]
+
+    assert body.piece() == b"a"
+    body.drain()
+
+    with pytest.raises(BodyCutShort):
+        body.piece()

@@ -8,13 +8,14 @@ the sender has said that the body was complete.
 from __future__ import annotations
 
 import struct
+import threading
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from limnos.model.errors import BadRequest, TooLarge
 from limnos.sources.lance import arrow_headers
-from limnos.sources.wire import COMPLETE, CUT, MORE
+from limnos.sources.wire import COMPLETE, MORE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,28 +41,42 @@ class BodyCutShort(BadRequest):
 
 
 class BodyPieces:
-    """The body of a request to a Lance worker, received in pieces."""
+    """The body of a request to a Lance worker, received in pieces.
+
+    Lance's library reads the body in threads of its own, and may still do so after the operation has failed. The lock
+    keeps such a thread and `drain` from waiting for the wire at once: one of them would take the next question.
+    """
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
-        self.has_ended = False
+        self._lock = threading.Lock()
+        self._end: bytes | None = None
+        """The message that ended the body; None until it has come."""
+        self._is_discarded = False
 
     def piece(self) -> bytes | None:
-        """Return the next piece; None at the end. Raises BodyCutShort."""
-        if self.has_ended:
-            return None
-        entries = self._wire.receive()
-        if entries[0] == MORE:
-            return entries[1]
-        self.has_ended = True
-        if entries[0] == COMPLETE:
-            return None
-        raise BodyCutShort("The body did not come to its end; nothing was changed")
+        """Return the next piece; None at the end. Raises BodyCutShort, also if pieces are discarded already."""
+        with self._lock:
+            piece = None if self._is_discarded else self._next()
+            if piece is None and (self._is_discarded or self._end != COMPLETE):
+                raise BodyCutShort("The body did not come to its end; nothing was changed")
+            return piece
 
     def drain(self) -> None:
         """Discard the remaining pieces, so that the next question can be read."""
-        while not self.has_ended:
-            self.has_ended = self._wire.receive()[0] in (COMPLETE, CUT)
+        self._is_discarded = True
+        with self._lock:
+            while self._next() is not None:
+                pass
+
+    def _next(self) -> bytes | None:
+        """Return the next piece; None at the end. The caller holds the lock."""
+        if self._end is None:
+            kind, *pieces = self._wire.receive()
+            if kind == MORE:
+                return pieces[0]
+            self._end = kind
+        return None
 
 
 class ArrowBody:
