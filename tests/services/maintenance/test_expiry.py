@@ -19,7 +19,7 @@ from limnos.services.request.request_scope import RequestScope
 from tests.http.admin.activity.test_runs import started
 from tests.http.driver import DriverNode, grant
 from tests.http.iceberg import wire
-from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, set_clock
+from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
 
 MAIN = RequestScope("lake", "main")
 
@@ -159,6 +159,23 @@ def test_incremental_readers(lake: DriverNode) -> None:
     clock.at_ms = FIRST_MS + 6 * DAY_MS
     expire(lake)
     assert source.ids() == list(range(4, 13))  # the reader walks along them
+    clock.at_ms = FIRST_MS + 8 * DAY_MS
+    expire(lake)
+    assert source.ids() == [12]
+
+
+@pytest.mark.parametrize("when", ["before the assessment", "after the assessment"])
+def test_a_reader_in_the_trash(lake: DriverNode, when: str) -> None:
+    """The snapshots that a dropped reader reads next stay, because it may be restored and go on."""
+    source, reader = HistoryTable(lake), HistoryTable(lake, "out")
+    source.append(12)
+    clock = set_clock(lake, FIRST_MS + 6 * DAY_MS)
+    reader.append(**{"limnos.inputs": json.dumps({"main.a.t": 400})})
+    if when == "after the assessment":
+        assess(lake)
+    assert lake.delete(wire.table_path("a", "out")).status == 204
+    expire(lake)
+    assert source.ids() == list(range(4, 13))
     clock.at_ms = FIRST_MS + 8 * DAY_MS
     expire(lake)
     assert source.ids() == [12]

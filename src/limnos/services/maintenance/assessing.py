@@ -167,7 +167,9 @@ class AssessmentRound:
             positions = {each.zone: each.revision for each in catalogs}
             at = AssessmentPosition(epoch, positions, 0, now_ms, policies)
         while self.tables < self.tables_max:
-            page = await self.services.gate.look_up(lambda after=after: tables_page(after, limit=AT_ONCE))  # type: ignore[misc]
+            page = await self.services.gate.look_up(
+                lambda after=after: tables_page(after, limit=AT_ONCE, with_trash=True)  # type: ignore[misc]
+            )
             if not page:
                 return msgspec.structs.replace(at, after=None)
             await self._assess(page)
@@ -186,7 +188,7 @@ class AssessmentRound:
             )
             for first in range(0, len(ids), AT_ONCE):
                 part = ids[first : first + AT_ONCE]
-                await self._assess(await look_up(lambda part=part: tables_of(part)))  # type: ignore[misc]
+                await self._assess(await look_up(lambda part=part: tables_of(part, with_trash=True)))  # type: ignore[misc]
             after = until
         return after
 
@@ -223,7 +225,10 @@ class AssessmentRound:
             await self._assess_part(part)
 
     async def _assess_part(self, heads: Sequence[TableHead]) -> None:
-        """Assess tables, and store the findings and checkpoints that differ from the stored ones."""
+        """Assess tables, and store the findings and checkpoints that differ from the stored ones.
+
+        A table in the trash has no findings. Its checkpoints count, because it may be restored.
+        """
         look_up = self.services.gate.look_up
         ids = [head.node_id for head in heads]
         by_id = {head.node_id: head for head in heads}
@@ -239,9 +244,11 @@ class AssessmentRound:
         for body, each in zip(bodies, assessments, strict=True):
             ASSESSED["unreadable" if each.unreadable else "assessed",] += 1
             head = by_id[body.node_id]
+            checkpoints += await self._checkpoints(head, each, stored=readers)
+            if head.is_dropped:
+                continue
             old_rows = [row for row in before if row.node_id == body.node_id and row.kind in (COMPACT, MANIFESTS)]
             rows += _rows(head, each.findings) + await self._manifests(head, body, assessment=each, before=old_rows)
-            checkpoints += await self._checkpoints(head, each)
         await self._store(ids, rows, before=before)
         if sorted(checkpoints) != sorted(readers):
             await self._submit(lambda tx: tx.maintenance.replace_checkpoints(ids, checkpoints))
@@ -347,12 +354,19 @@ class AssessmentRound:
         (text,) = await self.services.offloader.do("maintenance-manifest-findings", terms, *data)
         return msgspec.json.decode(text, type=list[AssessmentFinding])
 
-    async def _checkpoints(self, head: TableHead, assessment: Assessment) -> list[CheckpointRow]:
-        """Return what a table's writer has read last, with the sources' paths below the metalake in display form."""
+    async def _checkpoints(
+        self, head: TableHead, assessment: Assessment, *, stored: Sequence[CheckpointRow]
+    ) -> list[CheckpointRow]:
+        """Return what a table's writer has read last, with the sources' paths below the metalake in display form.
+
+        The stored checkpoints stay while the catalog lies in the trash.
+        """
         if not assessment.checkpoints:
             return []
-        await self._know([head.node_id])
-        metalake = self._metalake_of(head.node_id)
+        await self._know([head.catalog_id])
+        if head.catalog_id not in self._ancestors:
+            return [row for row in stored if row.reader_id == head.node_id]
+        metalake, _, _ = self._ancestors[head.catalog_id]
         checkpoints = {}
         for each in assessment.checkpoints:
             try:
@@ -361,11 +375,6 @@ class AssessmentRound:
                 continue
             checkpoints[source] = CheckpointRow(head.node_id, source, each.snapshot_id, each.at_ms)
         return list(checkpoints.values())
-
-    def _metalake_of(self, node_id: int) -> int:
-        while node_id in self._ancestors and self._ancestors[node_id][1] is not Kind.METALAKE:
-            node_id = self._ancestors[node_id][0]
-        return node_id
 
 
 def source_key(metalake_id: int, path: Sequence[str]) -> str:

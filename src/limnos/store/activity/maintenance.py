@@ -30,11 +30,14 @@ def _among(text: str) -> Sql:
 
 
 _TABLES = (
-    "SELECT d.node_id, n.zone, n.parent_id, d.version, n.record, length(d.body) FROM document d"
-    " JOIN node n ON n.id = d.node_id AND n.deleted = 0 AND n.kind = :kind WHERE"
+    "SELECT d.node_id, n.zone, n.parent_id, d.version, n.record, length(d.body), n.deleted FROM document d"
+    " JOIN node n ON n.id = d.node_id AND n.kind = :kind WHERE"
 )
-PAGE = Sql(f"{_TABLES} d.node_id > :after ORDER BY d.node_id LIMIT :limit")
-SOME = _among(f"{_TABLES} d.node_id IN ({{nodes}}) ORDER BY d.node_id")
+_PAGE = "d.node_id > :after ORDER BY d.node_id LIMIT :limit"
+_SOME = "d.node_id IN ({nodes}) ORDER BY d.node_id"
+_OR_KEPT = f"(n.deleted = 0 OR {KEPT.format('n.id')}) AND"
+PAGE, PAGE_WITH_TRASH = Sql(f"{_TABLES} n.deleted = 0 AND {_PAGE}"), Sql(f"{_TABLES} {_OR_KEPT} {_PAGE}")
+SOME, SOME_WITH_TRASH = _among(f"{_TABLES} n.deleted = 0 AND {_SOME}"), _among(f"{_TABLES} {_OR_KEPT} {_SOME}")
 BODIES = _among("SELECT node_id, version, metadata_location, body FROM document WHERE node_id IN ({nodes})")
 CLOCKS = Sql(
     "SELECT c.zone, c.revision, c.pruned_to, n.kind, s.epoch FROM clock c CROSS JOIN store s"
@@ -67,7 +70,8 @@ INSERT = Sql(
 )
 CHECKPOINTS_OF = Sql(
     "SELECT c.reader_id, c.source, c.snapshot_id, c.at FROM maintenance_checkpoint c"
-    " JOIN node n ON n.id = c.reader_id AND n.deleted = 0 WHERE c.source = :source AND c.at >= :since"
+    f" JOIN node n ON n.id = c.reader_id AND (n.deleted = 0 OR {KEPT.format('n.id')})"
+    " WHERE c.source = :source AND c.at >= :since"
 )
 READ_BY = _among(
     "SELECT reader_id, source, snapshot_id, at FROM maintenance_checkpoint WHERE reader_id IN ({nodes})"
@@ -126,6 +130,8 @@ class TableHead(NamedTuple):
     version: int
     record: bytes
     size: int
+    is_dropped: bool
+    """Whether it lies in the trash."""
 
 
 class TableBody(NamedTuple):
@@ -185,17 +191,19 @@ class OperationRow(NamedTuple):
 
 
 def _heads(rows: Sequence[Row]) -> list[TableHead]:
-    return [TableHead(row[0], row[1], row[2], row[3], bytes(row[4]), row[5]) for row in rows]
+    return [TableHead(row[0], row[1], row[2], row[3], bytes(row[4]), row[5], row[6] != 0) for row in rows]
 
 
-def tables_page(after: int, *, limit: int) -> Load[list[TableHead]]:
-    """Read the next live tables with a document, by node id, without their documents."""
-    return _heads((yield PAGE, {"after": after, "limit": limit, "kind": int(Kind.TABLE)}))
+def tables_page(after: int, *, limit: int, with_trash: bool = False) -> Load[list[TableHead]]:
+    """Read the next tables with a document by node id, without their documents; live ones unless the trash counts."""
+    statement = PAGE_WITH_TRASH if with_trash else PAGE
+    return _heads((yield statement, {"after": after, "limit": limit, "kind": int(Kind.TABLE)}))
 
 
-def tables_of(node_ids: Sequence[int]) -> Load[list[TableHead]]:
-    """Read the live tables with a document among some ids, without their documents."""
-    return _heads((yield SOME, {"nodes": dumps(node_ids), "kind": int(Kind.TABLE)}))
+def tables_of(node_ids: Sequence[int], *, with_trash: bool = False) -> Load[list[TableHead]]:
+    """Read the tables with a document among some ids, without their documents; live ones unless the trash counts."""
+    statement = SOME_WITH_TRASH if with_trash else SOME
+    return _heads((yield statement, {"nodes": dumps(node_ids), "kind": int(Kind.TABLE)}))
 
 
 def table_bodies_read(node_ids: Sequence[int]) -> Load[list[TableBody]]:
@@ -257,7 +265,10 @@ def finding_counts_read() -> Load[dict[str, int]]:
 
 
 def checkpoints_of(source: str, *, since_ms: int) -> Load[list[CheckpointRow]]:
-    """Read what live readers have read of a source, by its path below the metalake, as reported since a time."""
+    """Read what readers have read of a source, by its path below the metalake, as reported since a time.
+
+    Readers in the trash count, since they may be restored.
+    """
     return [CheckpointRow(*row) for row in (yield CHECKPOINTS_OF, {"source": source, "since": since_ms})]
 
 
@@ -306,7 +317,7 @@ class MaintenanceWrites:
             self.tx.session.many(REMEMBER, params)
 
     def checkpoints(self, source: str, *, since_ms: int) -> list[CheckpointRow]:
-        """Read what live readers have read of a source, inside the transaction."""
+        """Read what readers have read of a source, inside the transaction."""
         rows = self.tx.rows(CHECKPOINTS_OF, {"source": source, "since": since_ms})
         return [CheckpointRow(*row) for row in rows]
 
