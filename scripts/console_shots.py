@@ -57,8 +57,9 @@ class LakeServer:
 
     def stop(self) -> None:
         """Stop it."""
-        self.process.terminate()
-        self.process.wait(timeout=30)
+        with self.process as process:  # closes its output
+            process.terminate()
+            process.wait(timeout=30)
 
 
 def fields(count: int) -> list[dict[str, object]]:

@@ -192,3 +192,54 @@ def test_durations_have_units() -> None:
     texts = [duration_text(each) for each in (1_500, 59_000, 125_000, 7_500_000)]
 
     assert texts == ["1.5 s", "59 s", "2 min 5 s", "2 h 5 min"]
+
+
+def own_pipeline(lake: PipelineLake, user: str, privileges: str) -> ConsoleVisitor:
+    """Sign in the owner of the pipeline, who sees its runs and has some privileges on the catalog."""
+    grant(lake.node, user, privileges, kind="CATALOG", on="main")
+    grant(lake.node, user, "run_job", kind="METALAKE", on="lake")
+    lake.node.done("PUT", "/api/metalakes/lake/owners/job_template/nyc", {"name": user, "type": "USER"})
+    return ConsoleVisitor(lake.node).sign_in(user)
+
+
+def test_owner_of_the_pipeline_publishes_only_what_they_may_write(lake_of_runs: PipelineLake) -> None:
+    """Seeing the run and loading its tables is not enough to move their main branch; writing them is."""
+    lake_of_runs.tell("mart", "skipped")
+    lake_of_runs.finish("held")
+    reader = own_pipeline(lake_of_runs, "pia", "use_catalog use_schema select_table")
+
+    refused = reader.post("/console/run/publish", lake_of_runs.fields)
+    before = lake_of_runs.refs()
+    grant(lake_of_runs.node, "pia", "modify_table", kind="CATALOG", on="main")
+    answer = reader.post("/console/run/publish", lake_of_runs.fields)
+
+    assert refused.status == 403
+    assert before == {"main": 100, lake_of_runs.branch: 200}
+    assert answer.status == 303
+    assert lake_of_runs.refs() == {"main": 200}
+
+
+def test_owner_of_the_pipeline_discards_without_removing_branches_of_others(lake_of_runs: PipelineLake) -> None:
+    """The run is discarded; a branch of a table that they may only read stays, and the page says what removes it."""
+    lake_of_runs.finish("held")
+    reader = own_pipeline(lake_of_runs, "pia", "use_catalog use_schema select_table")
+
+    answer = reader.post("/console/run/discard", lake_of_runs.fields)
+
+    assert answer.status == 303
+    assert "limnos pipeline discard" in reader.read(answer.headers["location"]).text
+    assert lake_of_runs.refs() == {"main": 100, lake_of_runs.branch: 200}
+
+
+def test_publishing_takes_the_right_to_run(lake_of_runs: PipelineLake) -> None:
+    """Who owns the pipeline and may write its tables publishes nothing without the privilege to run jobs."""
+    node = lake_of_runs.node
+    lake_of_runs.tell("mart", "skipped")
+    lake_of_runs.finish("held")
+    grant(node, "pia", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+    node.done("PUT", "/api/metalakes/lake/owners/job_template/nyc", {"name": "pia", "type": "USER"})
+    pia = ConsoleVisitor(node).sign_in("pia")
+
+    assert "Publish" in pia.read(lake_of_runs.page).text
+    assert pia.post("/console/run/publish", lake_of_runs.fields).status == 403
+    assert lake_of_runs.refs() == {"main": 100, lake_of_runs.branch: 200}
