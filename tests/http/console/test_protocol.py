@@ -32,7 +32,7 @@ def path_of(path: str) -> str:
     """An address that fits a route."""
     return "/console" + path.replace("{kind}/{path...}", "catalog/lake/main").replace(
         "{kind}/{m}/{name}", "user/lake/admin"
-    ).replace("{name}", "limnos.css")
+    ).replace("{m}/{name}", "lake/pii").replace("{name}", "limnos.css")
 
 
 @pytest.mark.parametrize("signed_in", [False, True])

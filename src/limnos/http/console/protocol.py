@@ -15,6 +15,7 @@ from limnos.http.console.access import changes, people
 from limnos.http.console.access import objects as access_objects
 from limnos.http.console.answers import HSTS, SAFE
 from limnos.http.console.errors import error_page
+from limnos.http.console.governance import attachments
 from limnos.http.console.lineage import graph as lineage_graph
 from limnos.http.console.look import render, static_version
 from limnos.http.console.page_requests import serve
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 _MODULES = (
-    home, objects, access_objects, changes, people, lineage_graph, pipelines, runs, searches, audit, trash, sessions,
+    home, objects, access_objects, changes, people, lineage_graph, pipelines, runs, attachments, searches, audit, trash, sessions,
     static_files,
 )  # fmt: skip
 CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)

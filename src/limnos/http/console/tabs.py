@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from limnos.http.console.addresses import segment_of
 from limnos.http.console.frame import Frame, Link, crumbs_of, frame_of, icon_of
 from limnos.model.errors import BadRequest
 from limnos.names import display
@@ -69,7 +70,7 @@ class ObjectHeading(msgspec.Struct, frozen=True):
     chips: tuple[Chip, ...]
     comment: str
     tabs: tuple[Link, ...]
-    tags: tuple[str, ...]
+    tags: tuple[Link, ...]
 
 
 def child_after(text: str | None) -> tuple[Kind, str] | None:
@@ -108,7 +109,11 @@ def heading_of(
     links = (*links, Link("Access", page_request.base + access_address(address), tab == "access"))
     rights = () if details is None else (rights_chip(details),)
     word = address.kind.word
-    tags = () if details is None else tuple(_tag_text(each.node.name, each.values) for each in details.tags)
+    lake = f"{page_request.base}/tag/{segment_of(address.metalake)}"
+    attached = () if details is None else details.tags
+    tags = tuple(
+        Link(_tag_text(each.node.name, each.values), f"{lake}/{segment_of(each.node.name)}") for each in attached
+    )
     return ObjectHeading(
         address.name, word.replace("_", " "), icon_of(word), display.render((address.catalog, *address.levels)),
         crumbs_of(page_request, address), (*chips, *rights), comment, links, tags,

@@ -6,7 +6,6 @@ and times in ISO-8601, as clients require.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import msgspec
@@ -14,12 +13,12 @@ import msgspec
 from limnos.formats.gravitino.job_templates import FIELDS, content_read
 from limnos.http.response import Response, json_response
 from limnos.http.times import instant
-from limnos.model.kinds import Kind, KindGroup
+from limnos.model.kinds import Kind
 from limnos.model.model_versions import UNKNOWN_URI
 from limnos.model.privileges import Privilege
-from limnos.names.fullname import FullName, render_quoted
 from limnos.services.catalog.filesets import DEFAULT_NAME, UNKNOWN
 from limnos.services.governance.tag_values import allowed_values
+from limnos.services.lookup.securables import render_full_name
 from limnos.services.sqlpp.definitions.stored_functions import function_view
 from limnos.sources.adls import AdlsSignature
 from limnos.sources.gcs import GcsToken
@@ -296,13 +295,7 @@ def _securable(role_object: RoleObject, codec: LogicalCodec) -> Json:
 
 def full_name(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> str:
     """Return an object's full name with exactly one reading: names with dots are in back-quotes."""
-    head, *rest = path
-    if kind is Kind.METALAKE or kind.form is KindGroup.APART:
-        return head
-    column = rest.pop() if kind is Kind.COLUMN else None
-    leaf = None if kind in (Kind.CATALOG, Kind.NAMESPACE) else rest.pop()
-    spelled = replace(codec, nested=len(rest) > 1)  # one level is its own spelling, also in a flat catalog
-    return render_quoted(FullName(head, tuple(rest), leaf, column), codec=spelled)
+    return render_full_name(kind, path, codec=codec)
 
 
 def owner(principal: Principal) -> Json:

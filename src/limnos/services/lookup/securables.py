@@ -6,6 +6,7 @@ decides.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.model.decisions import ChainLink
@@ -14,6 +15,7 @@ from limnos.model.kind_table import row_of
 from limnos.model.kinds import NAMESPACE_OBJECTS, SECURABLES, Kind, KindGroup, ZoneKind
 from limnos.model.records import NODE_RECORDS
 from limnos.names import fullname
+from limnos.names.fullname import FullName
 from limnos.names.logical import LogicalCodec
 from limnos.services.federation.placeholder_nodes import MissingPlaceholder, may_have_placeholders
 from limnos.services.lookup.lance_roots import is_root_schema, is_root_schema_name, root_schema_advice
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from limnos.access.actions import Action
     from limnos.model.decisions import Decision, SecurableChain
     from limnos.model.entities import Node, RoleEntity
-    from limnos.names.fullname import FullName
     from limnos.services.request.authorized_object import AuthorizedObject
     from limnos.services.request.request_view import RequestView
 
@@ -212,6 +213,20 @@ def role_look_up(request_view: RequestView, name: str, action: Action) -> Author
     """Find a role for a caller who may do the action on it. Raises NotFound, NotInUse, PermissionDenied."""
     request_view.require_in_use()
     return request_view.judge(role_find(request_view, name), Kind.ROLE, name, action)
+
+
+def render_full_name(kind: Kind, path: tuple[str, ...], *, codec: LogicalCodec) -> str:
+    """Return an object's full name with exactly one reading: names with dots are in back-quotes.
+
+    `path` begins with the catalog, or is the name of an object that lies in no catalog.
+    """
+    head, *rest = path
+    if kind is Kind.METALAKE or kind.form is KindGroup.APART:
+        return head
+    column = rest.pop() if kind is Kind.COLUMN and rest else None
+    leaf = None if kind in (Kind.CATALOG, Kind.NAMESPACE) or not rest else rest.pop()
+    spelled = replace(codec, nested=len(rest) > 1)  # one level is its own spelling, also in a flat catalog
+    return fullname.render_quoted(FullName(head, tuple(rest), leaf, column), codec=spelled)
 
 
 class AttachmentTarget(NamedTuple):

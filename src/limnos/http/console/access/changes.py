@@ -17,6 +17,7 @@ from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.frame import Frame, frame_of
 from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.sheets import HiddenField
 from limnos.http.console.tabs import access_address, object_frame
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
@@ -41,13 +42,6 @@ if TYPE_CHECKING:
     from limnos.services.identity.access_consequences import Consequence
 
 _PEOPLE = {"user": Kind.USER, "group": Kind.GROUP}
-
-
-class HiddenField(msgspec.Struct, frozen=True):
-    """A field that the form sends."""
-
-    name: str
-    value: str
 
 
 class ChangePage(msgspec.Struct, frozen=True):

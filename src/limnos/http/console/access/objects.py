@@ -19,6 +19,7 @@ from limnos.http.console.errors import DecisionFactorView, factors_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render
 from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.sheets import Choice
 from limnos.http.console.tabs import ObjectHeading, access_address, heading_of, object_frame
 from limnos.http.refusals import decision_json, unescape_percent
 from limnos.model.errors import BadRequest, PermissionDenied
@@ -92,14 +93,6 @@ class WhyPart(msgspec.Struct, frozen=True):
     sentence: str
     factors: tuple[DecisionFactorView, ...]
     suggestions: tuple[str, ...]
-
-
-class Choice(msgspec.Struct, frozen=True):
-    """A choice of a form."""
-
-    value: str
-    text: str
-    is_chosen: bool = False
 
 
 class AccessPage(msgspec.Struct, frozen=True):

@@ -1,0 +1,297 @@
+"""Lists of tags and policies, the page of each with its objects, and forms that create, attach and detach them.
+
+May import `model`, `names`, `services` and the console's shared modules. Knows no rule: the services decide who may
+see, create and attach.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final, cast
+from urllib.parse import urlencode
+
+import msgspec
+
+from limnos.http.console.addresses import KINDS, ObjectAddress, part_of, segment_of
+from limnos.http.console.answers import redirect
+from limnos.http.console.frame import Link, frame_of
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.sheets import (
+    Choice,
+    CodeBlock,
+    FormInput,
+    FormView,
+    Sheet,
+    SheetCell,
+    SheetColumn,
+    SheetPage,
+    hidden_fields,
+    sheet_response,
+)
+from limnos.http.console.tabs import Chip, Fact
+from limnos.model.attachments import check_tag_value
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.names import display
+from limnos.services.governance.attachments import HOLDERS, attached_objects_list, attachments_associate
+from limnos.services.governance.policies import PolicyRequest, policies_associate, policy_alter, policy_create
+from limnos.services.governance.tag_values import TagValuePair, allowed_values, pairs_associate, tag_record
+from limnos.services.lookup.metalake_objects import metalake_object_create, metalake_object_load, metalake_objects_list
+from limnos.services.lookup.securables import AttachmentTarget, render_full_name
+from limnos.services.request.name_codecs import codec_for
+from limnos.services.request.property_edits import PropertyEdits
+from limnos.services.request.request_scope import RequestScope
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.model.entities import Node
+    from limnos.model.records import PolicyRecord, TagRecord
+    from limnos.services.governance.attachments import AttachedObject
+
+SHOWN: Final = 500
+_PLURAL: Final = {Kind.TAG: "tags", Kind.POLICY: "policies"}
+_ICONS: Final = {Kind.TAG: "tag", Kind.POLICY: "lock"}
+_INTROS: Final = {
+    Kind.TAG: "Labels for objects and columns. An object has the tags of its containers, too.",
+    Kind.POLICY: "Rules that are attached to objects. Maintenance policies say what the server does to tables.",
+}
+_POLICY_TYPES: Final = (
+    "system_iceberg_table_maintenance", "system_iceberg_compaction", "system_iceberg_snapshot_expiration",
+    "system_iceberg_orphan_file_removal", "custom",
+)  # fmt: skip
+_OBJECTS: Final = (
+    SheetColumn("Object", is_code=True), SheetColumn("Kind"), SheetColumn("Action"),
+)  # fmt: skip
+
+
+async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
+    """Show the tags or policies that the caller may see, and a form to create one."""
+    plural = _PLURAL[kind]
+    frame = await frame_of(page_request, plural.capitalize(), section=plural)
+    scope = RequestScope(frame.metalake)
+    nodes = await page_request.ctx.read(scope, lambda view: metalake_objects_list(view, kind))
+    second = "Values" if kind is Kind.TAG else "Type"
+    columns = (SheetColumn("Name"), SheetColumn(second), SheetColumn("What it is", hides=True), SheetColumn("Made", hides=True))  # fmt: skip
+    rows = tuple(_row(page_request, kind, metalake=frame.metalake, node=node) for node in nodes[:SHOWN])
+    page = SheetPage(
+        frame, plural.capitalize(), intro=_INTROS[kind],
+        sheets=(
+            Sheet(
+                "", columns, rows, note=f"There are no {plural} that you may see.",
+                more=f"The first {SHOWN} of {len(nodes)} are shown." if len(nodes) > SHOWN else "",
+            ),
+        ),
+        forms=(_creation(page_request, kind, metalake=frame.metalake),),
+    )  # fmt: skip
+    return sheet_response(page_request, page)
+
+
+def _row(page_request: PageRequest, kind: Kind, *, metalake: str, node: Node) -> tuple[SheetCell, ...]:
+    href = _address(page_request, kind, metalake=metalake, name=node.name)
+    if kind is Kind.TAG:
+        second = SheetCell(_values_text(cast("TagRecord", node.record)))
+    else:
+        record = cast("PolicyRecord", node.record)
+        second = SheetCell(_type_text(record.policy_type), chips=() if record.enabled else (Chip("disabled", "warn"),))
+    comment = cast("TagRecord | PolicyRecord", node.record).comment or ""
+    return SheetCell(node.name, href, is_name=True), second, SheetCell(comment), SheetCell(at_ms=node.created_at)
+
+
+def _address(page_request: PageRequest, kind: Kind, *, metalake: str, name: str) -> str:
+    return f"{page_request.base}/{kind.word}/{segment_of(metalake)}/{segment_of(name)}"
+
+
+def _values_text(record: TagRecord) -> str:
+    values = allowed_values(record)
+    return "any" if values is None else ", ".join(values) or "none"
+
+
+def _type_text(policy_type: str) -> str:
+    return policy_type.removeprefix("system_iceberg_").replace("_", " ")
+
+
+def _creation(page_request: PageRequest, kind: Kind, *, metalake: str) -> FormView:
+    inputs = [FormInput("name", "Name", is_required=True), FormInput("comment", "What it is")]
+    if kind is Kind.TAG:
+        inputs.append(FormInput("values", "Allowed values, with commas"))
+    else:
+        types = tuple(Choice(each, _type_text(each)) for each in _POLICY_TYPES)
+        inputs += [FormInput("type", "Type", choices=types), FormInput("content", "Content as JSON", "{}", rows=3)]
+    return FormView(
+        f"{page_request.base}/{_PLURAL[kind]}/create", "Create", hidden_fields(metalake=metalake), tuple(inputs),
+        title=f"Create a {kind.word}",
+    )  # fmt: skip
+
+
+async def object_page(page_request: PageRequest, *, kind: Kind) -> Response:
+    """Show a tag or policy with the objects that have it, and forms to attach and detach it."""
+    metalake, name = (part_of(each) for each in page_request.request.params)
+    ctx, scope = page_request.ctx, RequestScope(metalake)
+    node = await ctx.read(scope, lambda view: metalake_object_load(view, kind, name=name))
+    value = page_request.request.query("value") or None
+    objects = await attached_objects_list(ctx, metalake=metalake, kind=kind, name=name, value=value)
+    plural = _PLURAL[kind]
+    frame = await frame_of(page_request, name, metalake=metalake, section=plural)
+    crumb = Link(plural.capitalize(), f"{page_request.base}/{plural}?{urlencode({'metalake': metalake})}")
+    rows = tuple(_object_row(page_request, kind, metalake=metalake, name=name, on=each) for each in objects[:SHOWN])
+    page = SheetPage(
+        frame, name, _ICONS[kind], cast("TagRecord | PolicyRecord", node.record).comment or "", (crumb,),
+        facts=_facts(kind, node), blocks=_blocks(kind, node), chips=_chips(kind, node),
+        sheets=(
+            Sheet(
+                "Objects", _OBJECTS, rows, note=f"No object that you may see has this {kind.word}.",
+                more=f"The first {SHOWN} of {len(objects)} are shown." if len(objects) > SHOWN else "",
+            ),
+        ),
+        forms=_forms(page_request, kind, metalake=metalake, node=node),
+    )  # fmt: skip
+    return sheet_response(page_request, page)
+
+
+def _chips(kind: Kind, node: Node) -> tuple[Chip, ...]:
+    if kind is Kind.TAG:
+        return (Chip("tag"),)
+    record = cast("PolicyRecord", node.record)
+    state = Chip("enabled", "ok", "check") if record.enabled else Chip("disabled", "warn", "alert")
+    return Chip("policy"), state
+
+
+def _facts(kind: Kind, node: Node) -> tuple[Fact, ...]:
+    if kind is Kind.TAG:
+        own = Fact("Allowed values", _values_text(cast("TagRecord", node.record)))
+    else:
+        own = Fact("Type", _type_text(cast("PolicyRecord", node.record).policy_type))
+    return own, Fact("Made", f"by {node.created_by}", node.created_at)
+
+
+def _blocks(kind: Kind, node: Node) -> tuple[CodeBlock, ...]:
+    if kind is Kind.TAG:
+        return ()
+    return (CodeBlock("Content", msgspec.json.format(cast("PolicyRecord", node.record).content, indent=2)),)
+
+
+def _object_row(
+    page_request: PageRequest, kind: Kind, *, metalake: str, name: str, on: AttachedObject
+) -> tuple[SheetCell, ...]:
+    """Return an object with a link to its page, and a button that detaches the tag or policy from it."""
+    text = display.render(on.path)
+    table = on.path[:-1] if on.kind is Kind.COLUMN else on.path
+    word = "table" if on.kind is Kind.COLUMN else on.kind.word
+    href = ""
+    if word in KINDS:
+        href = page_request.base + ObjectAddress(KINDS[word], metalake, table[0], table[1:]).path
+    detach = FormView(
+        f"{page_request.base}/{kind.word}/attach", "Detach",
+        hidden_fields(metalake=metalake, name=name, kind=on.kind.word, path=text, change="detach"),
+        label=f"Detach from {text}",
+    )  # fmt: skip
+    return SheetCell(text, href, is_name=True), SheetCell(on.kind.word.replace("_", " ")), SheetCell(form=detach)
+
+
+def _forms(page_request: PageRequest, kind: Kind, *, metalake: str, node: Node) -> tuple[FormView, ...]:
+    kinds = tuple(
+        Choice(each.word, each.word.replace("_", " "), is_chosen=each is Kind.TABLE) for each in HOLDERS
+    )  # fmt: skip
+    inputs = [
+        FormInput("path", "Object, as main.raw.trips", is_required=True),
+        FormInput("kind", "Kind", choices=kinds),
+    ]
+    if kind is Kind.TAG:
+        inputs.append(FormInput("value", "Value"))
+    attach = FormView(
+        f"{page_request.base}/{kind.word}/attach", "Attach",
+        hidden_fields(metalake=metalake, name=node.name, change="attach"), tuple(inputs), title="Attach to an object",
+    )  # fmt: skip
+    if kind is Kind.TAG:
+        return (attach,)
+    is_enabled = cast("PolicyRecord", node.record).enabled
+    switch = FormView(
+        f"{page_request.base}/policy/enable", "Disable" if is_enabled else "Enable",
+        hidden_fields(metalake=metalake, name=node.name, enabled="no" if is_enabled else "yes"), title="State",
+    )  # fmt: skip
+    return attach, switch
+
+
+async def create(page_request: PageRequest, *, kind: Kind) -> Response:
+    """Create a tag or policy, which the caller then owns, and go to its page."""
+    fields = await page_request.form()
+    metalake, name, comment = (fields.get(each, "").strip() for each in ("metalake", "name", "comment"))
+    if not metalake or not name:
+        raise BadRequest(f"Give the {kind.word} a name")
+    ctx = page_request.ctx
+    if kind is Kind.TAG:
+        values = [each.strip() for each in fields.get("values", "").split(",") if each.strip()]
+        record = tag_record(comment or None, {}, allowed_values=values or None)
+        await metalake_object_create(ctx, metalake=metalake, kind=kind, name=name, record=record)
+    else:
+        request = PolicyRequest(fields.get("type", ""), _content_of(fields.get("content", "")), comment or None)
+        await policy_create(ctx, metalake=metalake, name=name, request=request)
+    return _back(page_request, kind, metalake=metalake, name=name, done=f"The {kind.word} {name} is made")
+
+
+def _content_of(text: str) -> dict[str, object]:
+    try:
+        return msgspec.json.decode(text or "{}", type=dict[str, object])
+    except msgspec.MsgspecError as error:
+        raise BadRequest(f"The content is no JSON object: {error}") from None
+
+
+async def attach(page_request: PageRequest, *, kind: Kind) -> Response:
+    """Attach a tag or policy to an object, or detach it, and go back to its page."""
+    fields = await page_request.form()
+    metalake, name, text = (fields.get(each, "").strip() for each in ("metalake", "name", "path"))
+    change = fields.get("change", "")
+    if change not in ("attach", "detach") or not metalake or not name or not text:
+        raise BadRequest(f"Say which object gets the {kind.word}")
+    on = _target_of(page_request, metalake, word=fields.get("kind", ""), path=display.parse(text))
+    adds, removes = ((name,), ()) if change == "attach" else ((), (name,))
+    ctx, value = page_request.ctx, fields.get("value", "").strip()
+    if kind is Kind.POLICY:
+        await policies_associate(ctx, on, adds=adds, removes=removes)
+    elif value:
+        pair = TagValuePair(name, check_tag_value(value))
+        await pairs_associate(ctx, on, adds=(pair,) if adds else (), removes=(pair,) if removes else ())
+    else:
+        await attachments_associate(ctx, on, kind=Kind.TAG, adds=adds, removes=removes)
+    done = f"{text} {'has' if change == 'attach' else 'no longer has'} the {kind.word} {name}"
+    return _back(page_request, kind, metalake=metalake, name=name, done=done)
+
+
+def _target_of(page_request: PageRequest, metalake: str, *, word: str, path: tuple[str, ...]) -> AttachmentTarget:
+    """Return the object that a form names. Raises BadRequest for an unfit kind or a path that is too short."""
+    kind = next((each for each in HOLDERS if each.word == word), None)
+    least = {Kind.CATALOG: 1, Kind.NAMESPACE: 2, Kind.COLUMN: 3}
+    if kind is None or len(path) < least.get(kind, 2) or (kind is Kind.CATALOG and len(path) > 1):
+        raise BadRequest("Say which object: its kind, and its path as main.raw.trips")
+    return AttachmentTarget(
+        metalake, kind, render_full_name(kind, path, codec=codec_for(page_request.ctx.services.defaults))
+    )
+
+
+async def enable(page_request: PageRequest) -> Response:
+    """Enable or disable a policy, and go back to its page."""
+    fields = await page_request.form()
+    metalake, name, enabled = (fields.get(each, "") for each in ("metalake", "name", "enabled"))
+    if not metalake or not name or enabled not in ("yes", "no"):
+        raise BadRequest("Say which policy is enabled or disabled")
+    await policy_alter(page_request.ctx, metalake=metalake, name=name, edits=PropertyEdits(), enabled=enabled == "yes")
+    done = f"The policy is {'enabled' if enabled == 'yes' else 'disabled'}"
+    return _back(page_request, Kind.POLICY, metalake=metalake, name=name, done=done)
+
+
+def _back(page_request: PageRequest, kind: Kind, *, metalake: str, name: str, done: str) -> Response:
+    return redirect(f"{_address(page_request, kind, metalake=metalake, name=name)}?{urlencode({'done': done})}")
+
+
+ROUTES = (
+    ConsoleRoute("GET", "/tags", partial(list_page, kind=Kind.TAG), "tags-page", ("metalake", "done")),
+    ConsoleRoute("GET", "/tag/{m}/{name}", partial(object_page, kind=Kind.TAG), "tag-page", ("value", "done")),
+    ConsoleRoute("POST", "/tags/create", partial(create, kind=Kind.TAG), "create-tag-from-console"),
+    ConsoleRoute("POST", "/tag/attach", partial(attach, kind=Kind.TAG), "attach-tag-from-console"),
+    ConsoleRoute("GET", "/policies", partial(list_page, kind=Kind.POLICY), "policies-page", ("metalake", "done")),
+    ConsoleRoute("GET", "/policy/{m}/{name}", partial(object_page, kind=Kind.POLICY), "policy-page", ("done",)),
+    ConsoleRoute("POST", "/policies/create", partial(create, kind=Kind.POLICY), "create-policy-from-console"),
+    ConsoleRoute("POST", "/policy/attach", partial(attach, kind=Kind.POLICY), "attach-policy-from-console"),
+    ConsoleRoute("POST", "/policy/enable", enable, "enable-policy-from-console"),
+)

@@ -1,0 +1,135 @@
+"""Pages of facts, lists and forms that need no template of their own.
+
+May import `model` and this package's shared modules. Knows no resource: a page says its columns, cells and forms.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from limnos.http.console.answers import html_response
+from limnos.http.console.frame import Frame, Link
+from limnos.http.console.look import render
+from limnos.http.console.tabs import Chip, Fact
+from limnos.model.errors import BadRequest
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+
+NUMBER_LETTERS_MAX = 18
+
+
+class HiddenField(msgspec.Struct, frozen=True):
+    """A field that a form sends without showing it."""
+
+    name: str
+    value: str
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """A choice of a form."""
+
+    value: str
+    text: str
+    is_chosen: bool = False
+
+
+class FormInput(msgspec.Struct, frozen=True):
+    """An input of a form. With `choices` it is a selection, with `rows` a text of several lines."""
+
+    name: str
+    label: str
+    value: str = ""
+    choices: tuple[Choice, ...] = ()
+    is_required: bool = False
+    rows: int = 0
+
+
+class FormView(msgspec.Struct, frozen=True):
+    """A form that posts to `action`. `label` says what its button does where the button's text alone does not."""
+
+    action: str
+    button: str
+    fields: tuple[HiddenField, ...] = ()
+    inputs: tuple[FormInput, ...] = ()
+    title: str = ""
+    label: str = ""
+    is_danger: bool = False
+    method: str = "post"
+
+
+class SheetColumn(msgspec.Struct, frozen=True):
+    """A column of a list. `hides` leaves it out on narrow screens."""
+
+    text: str
+    hides: bool = False
+    is_number: bool = False
+    is_code: bool = False
+
+
+class SheetCell(msgspec.Struct, frozen=True):
+    """A cell of a list: a text or link, a chip, a time with its age, a form, or several of them."""
+
+    text: str = ""
+    href: str = ""
+    chips: tuple[Chip, ...] = ()
+    at_ms: int | None = None
+    form: FormView | None = None
+    is_name: bool = False
+    small: str = ""
+
+
+class Sheet(msgspec.Struct, frozen=True):
+    """A list. `note` stands in place of missing rows; `more` is a sentence below the rows."""
+
+    title: str
+    columns: tuple[SheetColumn, ...]
+    rows: tuple[tuple[SheetCell, ...], ...]
+    note: str = ""
+    more: str = ""
+    following: str = ""
+
+
+class CodeBlock(msgspec.Struct, frozen=True):
+    """A text in the letters of code. `id` makes it a source for a copy button."""
+
+    title: str
+    text: str
+    id: str = ""
+
+
+class SheetPage(msgspec.Struct, frozen=True):
+    """A page of facts, lists and forms."""
+
+    frame: Frame
+    title: str
+    icon: str = ""
+    intro: str = ""
+    crumbs: tuple[Link, ...] = ()
+    chips: tuple[Chip, ...] = ()
+    tabs: tuple[Link, ...] = ()
+    facts: tuple[Fact, ...] = ()
+    warning: str = ""
+    blocks: tuple[CodeBlock, ...] = ()
+    sheets: tuple[Sheet, ...] = ()
+    forms: tuple[FormView, ...] = ()
+
+
+def sheet_response(page_request: PageRequest, page: SheetPage, *, is_secret: bool = False) -> Response:
+    """Render a page. A page with a secret is never compressed."""
+    return html_response(page_request.request, render("sheet.html", page), is_secret=is_secret)
+
+
+def hidden_fields(**fields: str) -> tuple[HiddenField, ...]:
+    """Return hidden fields by their names."""
+    return tuple(HiddenField(name, value) for name, value in fields.items())
+
+
+def number_field(text: str | None, *, what: str) -> int:
+    """Return a number that a form or address names. Raises BadRequest."""
+    if not text or not (text.isascii() and text.isdigit() and len(text) <= NUMBER_LETTERS_MAX):
+        raise BadRequest(f"{what} is a number")
+    return int(text)

@@ -1,0 +1,162 @@
+"""Pages of tags and policies: lists, creation, attaching and detaching, and refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.console.conftest import NASTY
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import API, DriverNode, grant
+
+TAGS = f"{API}/lake/objects"
+FLIGHTS = {"metalake": "lake", "kind": "table", "path": "main.raw.flights"}
+MAINTENANCE = {"metalake": "lake", "name": "tidy", "type": "system_iceberg_compaction", "content": "{}"}
+
+
+def tags_of(node: DriverNode, kind: str, name: str) -> list[str]:
+    """The tags of an object."""
+    return node.done("GET", f"{TAGS}/{kind}/{name}/tags")["names"]
+
+
+def test_tag_is_made_attached_and_detached(admin: ConsoleVisitor) -> None:
+    """A form makes a tag; its page attaches it to a table and lists the table, which its button detaches."""
+    made = admin.post("/console/tags/create", {"metalake": "lake", "name": "pii", "comment": NASTY})
+    page = made.headers["location"].partition("?")[0]
+    empty = admin.read(page)
+    done = admin.post("/console/tag/attach", FLIGHTS | {"name": "pii", "change": "attach"})
+
+    assert page == "/console/tag/lake/pii"
+    assert "No object that you may see has this tag" in empty.text
+    assert NASTY in empty.text
+    assert "main.raw.flights has the tag pii" in admin.read(done.headers["location"]).text
+    assert tags_of(admin.node, "table", "main.raw.flights") == ["pii"]
+    listed = admin.read(page)
+    assert "/console/o/table/lake/main/raw/flights" in listed.hrefs
+    assert "pii" in admin.read("/console/tags").text
+    admin.post("/console/tag/attach", FLIGHTS | {"name": "pii", "change": "detach"})
+    assert tags_of(admin.node, "table", "main.raw.flights") == []
+
+
+@pytest.mark.parametrize(
+    "kind, path, spelled",
+    [("catalog", "main", "main"), ("namespace", "main.raw.nyc", "main.raw:nyc"), ("table", "main.raw.nyc.hops", "main.raw:nyc.hops")],
+)  # fmt: skip
+def test_tags_reach_every_depth(admin: ConsoleVisitor, kind: str, path: str, spelled: str) -> None:
+    """A path with any number of levels names its object."""
+    admin.post("/console/tags/create", {"metalake": "lake", "name": "pii"})
+
+    answer = admin.post(
+        "/console/tag/attach", {"metalake": "lake", "name": "pii", "kind": kind, "path": path, "change": "attach"}
+    )
+
+    assert answer.status == 303, text_of(answer)
+    assert tags_of(admin.node, "schema" if kind == "namespace" else kind, spelled) == ["pii"]
+
+
+def test_column_gets_a_tag_with_a_value(admin: ConsoleVisitor) -> None:
+    """A column's path ends with its name; the value must be one that the tag allows."""
+    admin.post("/console/tags/create", {"metalake": "lake", "name": "level", "values": "high, low"})
+    fields = {"metalake": "lake", "name": "level", "kind": "column", "path": "main.raw.flights.id", "change": "attach"}
+
+    refused = admin.post("/console/tag/attach", fields | {"value": "middling"})
+    answer = admin.post("/console/tag/attach", fields | {"value": "high"})
+
+    assert refused.status == 400
+    assert answer.status == 303
+    assert "main.raw.flights.id" in admin.read("/console/tag/lake/level?value=high").text
+    assert "main.raw.flights.id" not in admin.read("/console/tag/lake/level?value=low").text
+
+
+def test_policy_is_made_attached_and_disabled(admin: ConsoleVisitor) -> None:
+    """A policy has a type and content; it is attached to a table, and disabled by its button."""
+    made = admin.post("/console/policies/create", MAINTENANCE)
+    attached = admin.post("/console/policy/attach", FLIGHTS | {"name": "tidy", "change": "attach"})
+    disabled = admin.post("/console/policy/enable", {"metalake": "lake", "name": "tidy", "enabled": "no"})
+
+    assert made.status == attached.status == disabled.status == 303
+    page = admin.read("/console/policy/lake/tidy")
+    assert "disabled" in page.text
+    assert "main.raw.flights" in page.text
+    assert "compaction" in admin.read("/console/policies").text
+    assert admin.node.done("GET", f"{API}/lake/policies/tidy")["policy"]["enabled"] is False
+
+
+@pytest.mark.parametrize("content", ["[]", "{", '{"minDataFileMse": -1}'])
+def test_policies_with_wrong_content_are_refused(admin: ConsoleVisitor, content: str) -> None:
+    """The form's content must be a JSON object that fits the type."""
+    assert admin.post("/console/policies/create", MAINTENANCE | {"content": content}).status == 400
+
+
+@pytest.mark.parametrize("fields", [{}, {"metalake": "lake", "name": "pii", "change": "attach"}, FLIGHTS | {"name": "pii"},
+    FLIGHTS | {"name": "pii", "change": "attach", "kind": "user"}, FLIGHTS | {"name": "pii", "change": "attach", "path": "main"},
+])  # fmt: skip
+def test_incomplete_forms_are_refused(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
+    """A form without object, known kind or known change is the caller's mistake."""
+    admin.post("/console/tags/create", {"metalake": "lake", "name": "pii"})
+
+    assert admin.post("/console/tag/attach", fields).status == 400
+    assert admin.post("/console/policy/attach", fields).status in {400, 404}
+    assert admin.post("/console/tags/create", {}).status == 400
+    assert admin.post("/console/policy/enable", {}).status == 400
+
+
+@pytest.mark.parametrize("kind", ["tag", "policy"])
+def test_who_may_not_see_a_tag_or_policy_learns_nothing(admin: ConsoleVisitor, kind: str) -> None:
+    """Members do not see tags and policies of others in lists or by their address."""
+    node, plural = admin.node, {"tag": "tags", "policy": "policies"}[kind]
+    admin.post(f"/console/{plural}/create", MAINTENANCE | {"name": "canary", "comment": "feathers"})
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    ana = ConsoleVisitor(node).sign_in("ana")
+
+    assert "canary" not in ana.read(f"/console/{plural}").text
+    answer = ana.get(f"/console/{kind}/lake/canary")
+    assert answer.status == 403
+    assert "feathers" not in text_of(answer)
+
+
+@pytest.mark.parametrize("kind", ["tag", "policy"])
+def test_attaching_takes_the_right_to_apply_and_to_load(admin: ConsoleVisitor, kind: str) -> None:
+    """Who may apply the tag and not load the table, or load the table and not apply the tag, attaches nothing."""
+    node, plural = admin.node, {"tag": "tags", "policy": "policies"}[kind]
+    custom = {"type": "custom", "content": '{"supportedObjectTypes": ["TABLE"]}'}
+    admin.post(f"/console/{plural}/create", MAINTENANCE | custom | {"name": "pii"})
+    node.done("POST", f"{API}/lake/users", {"name": "both"})
+    grant(node, "applies", f"apply_{kind}", kind=kind, on="pii")
+    grant(node, "loads", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    fields = FLIGHTS | {"name": "pii", "change": "attach"}
+
+    for user in ("applies", "loads", "both", "stranger"):
+        assert ConsoleVisitor(node).sign_in(user).post(f"/console/{kind}/attach", fields).status in {403, 404}, user
+    assert node.done("GET", f"{TAGS}/table/main.raw.flights/{plural}")["names"] == []
+    grant(node, "both", f"apply_{kind}", kind=kind, on="pii")
+    grant(node, "both", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    assert ConsoleVisitor(node).sign_in("both").post(f"/console/{kind}/attach", fields).status == 303
+
+
+@pytest.mark.parametrize("kind", ["tag", "policy"])
+def test_creating_and_disabling_take_their_rights(admin: ConsoleVisitor, kind: str) -> None:
+    """Members create nothing; who may apply a policy may not disable it."""
+    node, plural = admin.node, {"tag": "tags", "policy": "policies"}[kind]
+    admin.post("/console/policies/create", MAINTENANCE)
+    grant(node, "ana", "apply_policy", kind="policy", on="tidy")
+    ana = ConsoleVisitor(node).sign_in("ana")
+
+    assert ana.post(f"/console/{plural}/create", MAINTENANCE | {"name": "own"}).status == 403
+    assert ana.read("/console/policy/lake/tidy").text
+    assert ana.post("/console/policy/enable", {"metalake": "lake", "name": "tidy", "enabled": "no"}).status == 403
+    assert node.done("GET", f"{API}/lake/policies/tidy")["policy"]["enabled"] is True
+
+
+def test_maintenance_policies_take_the_right_to_maintain(admin: ConsoleVisitor) -> None:
+    """Who may apply a maintenance policy and load the table attaches it only with the right to maintain the table."""
+    node = admin.node
+    admin.post("/console/policies/create", MAINTENANCE)
+    grant(node, "ana", "apply_policy", kind="policy", on="tidy")
+    grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    fields = FLIGHTS | {"name": "tidy", "change": "attach"}
+
+    refused = ConsoleVisitor(node).sign_in("ana").post("/console/policy/attach", fields)
+    grant(node, "ana", "modify_table", kind="CATALOG", on="main")
+
+    assert refused.status == 403
+    assert ConsoleVisitor(node).sign_in("ana").post("/console/policy/attach", fields).status == 303
