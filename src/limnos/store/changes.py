@@ -127,7 +127,12 @@ def clock_params(zones: Sequence[int]) -> dict[str, int]:
     return {f"zone{place}": zones[min(place, len(zones) - 1)] for place in range(3)}
 
 
-CLOCKS_READ = Sql("SELECT zone, revision, access_revision FROM clock WHERE zone IN (:zone0, :zone1, :zone2)")
+_CLOCK = "SELECT zone, revision, access_revision FROM clock WHERE zone"
+CLOCKS_READ = Sql(
+    f"{_CLOCK} IN (:zone0, :zone1, :zone2)",
+    # For IN, SQLite would first build an index of the three ids, which costs as much as the probes.
+    on_sqlite=" UNION ALL ".join(f"{_CLOCK} = :zone{place}" for place in range(3)),
+)
 CLOCK_MOVE = Sql("UPDATE clock SET revision = :revision, access_revision = :access_revision WHERE zone = :zone")
 CLOCK_NEW = Sql("INSERT INTO clock (zone, revision, access_revision, pruned_to) VALUES (:zone, 0, 0, 0)")
 CHANGE_NEW = Sql(

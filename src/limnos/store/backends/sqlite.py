@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import NoSpace, ServiceUnavailable
@@ -113,6 +114,8 @@ class SqliteSession:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self._next_id: int | None = None
+        self._jobs = 0
+        """The jobs that began in this transaction."""
 
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
@@ -150,13 +153,19 @@ class SqliteSession:
         """Reset the id counter: a batch that is rolled back has drawn nothing."""
         self._next_id = None
 
+    def begin(self) -> None:
+        """Note that a transaction has begun."""
+        self._jobs = 0
+
     def save(self) -> None:
-        """Set the savepoint of a job."""
-        self.connection.execute("SAVEPOINT mutation")
+        """Set the savepoint of a job. The first one needs none, which saves a copy of each page that it changes."""
+        self._jobs += 1
+        if self._jobs > 1:
+            self.connection.execute("SAVEPOINT mutation")
 
     def undo(self) -> None:
-        """Roll back the writes of the job."""
-        self.connection.execute("ROLLBACK TO mutation")
+        """Roll back the writes of the job: those of the first one with the transaction, which ends by it."""
+        self.connection.execute("ROLLBACK TO mutation" if self._jobs > 1 else "ROLLBACK")
 
     def is_lost(self) -> bool:
         """Return whether SQLite rolled back by itself, as it does if the disk is full during a write."""
@@ -164,7 +173,8 @@ class SqliteSession:
 
     def keep(self) -> None:
         """Release the savepoint of the job."""
-        self.connection.execute("RELEASE mutation")
+        if self._jobs > 1:
+            self.connection.execute("RELEASE mutation")
 
     def lock_locations(self, locations: Mapping[str, bool]) -> None:
         """No-op: the write lock of the file covers every lock."""
@@ -200,16 +210,25 @@ class SqliteStore:
         return None if self._index is None else self._index.header()
 
     def gate(self, epoch: int, known: KnownRevisions) -> GateResult:
-        """Read the changes after the known revisions, in one statement."""
+        """Read the changes after the known revisions, in one statement.
+
+        The idle write connection still has the pages of its last commit; the other one would read them again.
+        """
+        if self._drain is None and not self._writer.in_transaction:
+            with suppress(sqlite3.OperationalError):  # another process holds the file: the other connection waits
+                return self._gate(self._writer, epoch, known)
+        return self._gate(self._reader, epoch, known)
+
+    def _gate(self, connection: sqlite3.Connection, epoch: int, known: KnownRevisions) -> GateResult:
         self.statements += 1
-        rows = self._reader.execute(gate_text(len(known)), gate_params(epoch, known)).fetchall()
+        rows = connection.execute(gate_text(len(known)), gate_params(epoch, known)).fetchall()
         return gate_result_of(rows) if rows else NO_CHANGES
 
     def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
         """Read first the changes, then facts, in one snapshot."""
         self._reader.execute("BEGIN")
         try:
-            moved = self.gate(epoch, known)
+            moved = self._gate(self._reader, epoch, known)
             return moved, self._drive(load())
         finally:
             self._reader.execute("COMMIT")
@@ -277,8 +296,13 @@ class SqliteStore:
             return False
         try:
             batch = MutationBatch(self._session, now_ms=self.time.now_ms())
+            self._session.begin()
             while (
-                self._queue and not batch.closed and len(jobs) < BATCH_MAX and not (jobs and self._queue.is_batch_start)
+                self._queue
+                and not batch.closed
+                and self._writer.in_transaction
+                and len(jobs) < BATCH_MAX
+                and not (jobs and self._queue.is_batch_start)
             ):
                 jobs.append(self._queue.popleft())
                 await jobs[-1].decide()
@@ -319,7 +343,8 @@ class SqliteStore:
     async def _commit(self, batch: MutationBatch) -> None:
         if not batch.finish():
             self._session.forget_ids()
-            self._writer.execute("ROLLBACK")
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
             return
         self._session.settle_ids()
         fault_point("before-commit")

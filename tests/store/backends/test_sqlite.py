@@ -1,0 +1,104 @@
+"""SQLite's store: batches whose first job has no savepoint, and the connection that answers the gate."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from limnos.model.entities import Node
+from limnos.model.errors import BadRequest
+from limnos.store.changes import UNKNOWN
+from limnos.store.tx import Tx
+from tests.backends import StoreLab, sqlite_copy, sqlite_template
+from tests.store.world import StoreWorld, add_namespace, make_world
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty store."""
+    return sqlite_template(tmp_path_factory.mktemp("template"))
+
+
+@pytest.fixture
+def lab(template: Path, tmp_path: Path) -> Iterator[StoreLab]:
+    """A lab on SQLite."""
+    lab = StoreLab(sqlite_copy(template, tmp_path))
+    yield lab
+    lab.close()
+
+
+@pytest.fixture
+def world(lab: StoreLab) -> StoreWorld:
+    """A metalake with two catalogs."""
+    return make_world(lab)
+
+
+def names(lab: StoreLab) -> set[str]:
+    """The names of all namespaces."""
+    return {row[0] for row in lab.database.sql("SELECT name FROM node WHERE name_space = 'namespace'")}
+
+
+@pytest.mark.parametrize("fails", [{0}, {1}, {0, 1}, {0, 3}, {2, 3}, {0, 1, 2, 3}])
+def test_a_job_that_fails_takes_nothing_of_the_others(lab: StoreLab, world: StoreWorld, fails: set[int]) -> None:
+    """Of jobs that wait together those that fail after a write leave nothing, whether first, last or alone."""
+    store = lab.store
+    permit = lab.permit(world.main.id)
+
+    def add(number: int, tx: Tx) -> Node:
+        node = add_namespace(tx, world.main, f"s{number}")
+        if number in fails:
+            raise BadRequest(f"job {number}")
+        return node
+
+    async def together() -> list[object]:
+        jobs = [store.submit(permit, lambda tx, number=number: add(number, tx)) for number in range(4)]
+        results: list[object] = await asyncio.gather(*jobs, return_exceptions=True)
+        return results
+
+    results = lab.run(together())
+
+    assert [isinstance(each, BadRequest) for each in results] == [number in fails for number in range(4)]
+    assert names(lab) == {f"s{number}" for number in range(4) if number not in fails}
+    ids = [each.id for each in results if isinstance(each, Node)]
+    assert len(set(ids)) == len(ids)
+
+
+def test_a_lone_job_that_fails_leaves_the_clock_as_it_was(lab: StoreLab, world: StoreWorld) -> None:
+    """The transaction of a lone job ends with it, and the next job finds the store as it was."""
+    before = lab.clock(world.main.id)
+
+    def fail(tx: Tx) -> None:
+        add_namespace(tx, world.main, "gone")
+        raise BadRequest("no")
+
+    for _ in range(2):
+        with pytest.raises(BadRequest):
+            lab.write(fail, zone=world.main.id)
+    after = lab.clock(world.main.id)
+    kept = lab.write(lambda tx: add_namespace(tx, world.main, "kept"), zone=world.main.id)
+
+    assert after == before
+    assert (kept.revision, names(lab)) == (before[0] + 1, {"kept"})
+
+
+def test_the_gate_never_reads_an_open_batch(lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the commit of a batch the gate answers from before it, and right after the commit with it."""
+    store = lab.store
+    zone = world.main.id
+    seen: list[int] = []
+
+    def look(point: str = "after-commit") -> None:
+        if point in ("before-commit", "after-commit"):
+            (clock,) = store.gate(0, ((zone, UNKNOWN),)).clocks
+            seen.append(clock.revision)
+
+    look()
+    monkeypatch.setattr("limnos.store.backends.sqlite.fault_point", look)
+    lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=zone)
+    look()
+
+    before = seen[0]
+    assert seen == [before, before, before + 1, before + 1]
