@@ -197,6 +197,22 @@ def test_a_policy_is_carried_out(table: HistoryTable) -> None:
     assert tokens(node) == []
 
 
+def test_a_policy_is_named_to_those_who_may_load_it(table: HistoryTable) -> None:
+    """Who may maintain the table sees the operation, and the policy's name only with a right to the policy."""
+    node = table.node
+    add_policy(node, "p", EXPIRATION, {"retainLast": 3}, on="main.a.t", kind="table")
+    maintain(node)
+    grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+
+    def policies(user: str) -> list[str | None]:
+        answer = node.get(f"{MAINTENANCE}/operations", user=user)
+        return [row.get("policy") for row in answer.json()["operations"]]
+
+    assert (policies("admin"), policies("writer")) == (["p"], [None])
+    grant(node, "writer", "apply_policy", kind="POLICY", on="p")
+    assert policies("writer") == ["p"]
+
+
 def test_nothing_is_done_without_policy_or_setting(table: HistoryTable) -> None:
     """By default nothing changes; with the setting tables expire in their owners' names."""
     node = table.node
