@@ -67,7 +67,7 @@ async def branch(page_request: PageRequest) -> Response:
 ROUTES = (
     ConsoleRoute(
         "GET", "/o/{kind}/{path...}", object_page, "object-page",
-        ("tab", "after", "kind", "starts", "done", "why", "snapshot", "limit", "before"),
+        ("tab", "after", "kind", "starts", "done", "why", "snapshot", "limit", "before", "from", "to"),
     ),
     ConsoleRoute("GET", "/branch/{kind}/{path...}", branch, "branch", ("after",)),
 )  # fmt: skip

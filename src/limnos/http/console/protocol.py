@@ -14,13 +14,16 @@ from limnos.http.console import audit, home, objects, searches, sessions, static
 from limnos.http.console.access import changes, people
 from limnos.http.console.access import objects as access_objects
 from limnos.http.console.answers import HSTS, SAFE
+from limnos.http.console.credentials import secrets, tokens
 from limnos.http.console.errors import error_page
 from limnos.http.console.governance import attachments
 from limnos.http.console.lineage import graph as lineage_graph
 from limnos.http.console.look import render, static_version
+from limnos.http.console.operation import jobs, tasks
 from limnos.http.console.page_requests import serve
 from limnos.http.console.pipelines import pipelines, runs
 from limnos.http.console.site import ROOT, ConsoleSite
+from limnos.http.console.table_parts import health
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.response import NO_STORE, Response
@@ -38,7 +41,7 @@ if TYPE_CHECKING:
     from limnos.services.request.context import Context
 
 _MODULES = (
-    home, objects, access_objects, changes, people, lineage_graph, pipelines, runs, attachments, searches, audit, trash, sessions,
+    home, objects, access_objects, changes, people, lineage_graph, pipelines, runs, attachments, health, jobs, tasks, tokens, secrets, searches, audit, trash, sessions,
     static_files,
 )  # fmt: skip
 CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)

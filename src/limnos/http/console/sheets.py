@@ -77,6 +77,8 @@ class SheetCell(msgspec.Struct, frozen=True):
     href: str = ""
     chips: tuple[Chip, ...] = ()
     at_ms: int | None = None
+    moment_ms: int | None = None
+    """A time that is shown in full, such as an end in the future."""
     form: FormView | None = None
     is_name: bool = False
     small: str = ""
@@ -91,6 +93,15 @@ class Sheet(msgspec.Struct, frozen=True):
     note: str = ""
     more: str = ""
     following: str = ""
+
+
+class TabPart(msgspec.Struct, frozen=True):
+    """Facts, lists and forms as a part of another page; `warning` is a sentence before them."""
+
+    facts: tuple[Fact, ...] = ()
+    sheets: tuple[Sheet, ...] = ()
+    forms: tuple[FormView, ...] = ()
+    warning: str = ""
 
 
 class CodeBlock(msgspec.Struct, frozen=True):

@@ -166,6 +166,21 @@ def column_lines(schema: SchemaPart, tags: dict[int, list[str]]) -> tuple[list[C
     return lines, count
 
 
+def schema_changes(before: SchemaPart, after: SchemaPart) -> list[str]:
+    """Return the columns that differ between two schemas in words, nested ones included; columns are told by id."""
+    old, new = ({each.id: each for each in column_lines(schema, {})[0]} for schema in (before, after))
+    changes = [f"adds {each.name} {each.type}" for number, each in new.items() if number not in old]
+    for number, column in old.items():
+        other = new.get(number)
+        if other is None:
+            changes.append(f"drops {column.name}")
+        elif (other.name, other.type) != (column.name, column.type):
+            changes.append(f"{column.name} {column.type} becomes {other.name} {other.type}")
+        elif other.is_required is not column.is_required:
+            changes.append(f"{column.name} becomes {'required' if other.is_required else 'optional'}")
+    return changes
+
+
 def _fields_inside(value: object) -> list[FieldPart]:
     """Return the fields of a struct, also where it is the element of a list or the value of a map."""
     steps = 0

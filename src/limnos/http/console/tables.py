@@ -15,6 +15,7 @@ from limnos.http.console.answers import html_response, redirect
 from limnos.http.console.connect import Snippet, snippets_of
 from limnos.http.console.frame import Frame
 from limnos.http.console.look import render, size_text
+from limnos.http.console.sheets import TabPart
 from limnos.http.console.table_metadata import (
     ColumnLine,
     MetadataPart,
@@ -23,7 +24,10 @@ from limnos.http.console.table_metadata import (
     column_lines,
     decode_metadata,
 )
+from limnos.http.console.table_parts.compare import compare_part
+from limnos.http.console.table_parts.health import health_tab
 from limnos.http.console.table_parts.preview import PreviewTab, preview_tab
+from limnos.http.console.table_parts.scans import scans_tab
 from limnos.http.console.tabs import (
     Chip,
     Fact,
@@ -53,6 +57,8 @@ TABS: Final = {
     "preview": "Preview",
     "snapshots": "Snapshots",
     "lineage": "Lineage",
+    "maintenance": "Maintenance",
+    "scans": "Scans",
     "properties": "Properties",
     "connect": "Connect",
     "metadata": "Metadata",
@@ -104,6 +110,7 @@ class TablePage(msgspec.Struct, frozen=True):
     is_metadata_cut: bool
     is_bound: bool
     preview: PreviewTab
+    part: TabPart
 
 
 class _TableState(NamedTuple):
@@ -160,7 +167,16 @@ async def _page(
         _partitions(metadata), _sorting(metadata), snippets_of(page_request, address) if tab == "connect" else (),
         text.decode("utf-8", "replace"), len(text) == METADATA_BYTES_MAX, is_bound,
         await preview_tab(page_request, address) if tab == "preview" else PreviewTab(),
+        await _tab_part(page_request, address, metadata=metadata, tab=tab),
     )  # fmt: skip
+
+
+async def _tab_part(page_request: PageRequest, address: ObjectAddress, *, metadata: MetadataPart, tab: str) -> TabPart:
+    """Return what the tabs show that have no template of their own."""
+    if tab == "snapshots":
+        return compare_part(page_request, address, metadata=metadata)
+    reader = {"maintenance": health_tab, "scans": scans_tab}.get(tab)
+    return TabPart() if reader is None else await reader(page_request, address)
 
 
 def _facts(details: ObjectDetails, metadata: MetadataPart, *, columns: int) -> tuple[Fact, ...]:

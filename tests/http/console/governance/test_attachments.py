@@ -133,6 +133,19 @@ def test_attaching_takes_the_right_to_apply_and_to_load(admin: ConsoleVisitor, k
     assert ConsoleVisitor(node).sign_in("both").post(f"/console/{kind}/attach", fields).status == 303
 
 
+def test_values_take_the_right_to_apply_too(admin: ConsoleVisitor) -> None:
+    """A tag with a value is attached by another service, which asks for the same right."""
+    admin.post("/console/tags/create", {"metalake": "lake", "name": "level"})
+    grant(admin.node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    fields = FLIGHTS | {"name": "level", "change": "attach", "value": "high"}
+
+    refused = ConsoleVisitor(admin.node).sign_in("ana").post("/console/tag/attach", fields)
+    grant(admin.node, "ana", "apply_tag", kind="tag", on="level")
+
+    assert refused.status in {403, 404}
+    assert ConsoleVisitor(admin.node).sign_in("ana").post("/console/tag/attach", fields).status == 303
+
+
 @pytest.mark.parametrize("kind", ["tag", "policy"])
 def test_creating_and_disabling_take_their_rights(admin: ConsoleVisitor, kind: str) -> None:
     """Members create nothing; who may apply a policy may not disable it."""

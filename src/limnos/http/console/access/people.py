@@ -1,7 +1,7 @@
 """Lists of users, groups and roles, and the page of each: what it holds, and forms that assign roles.
 
-May import `model`, `names`, `services` and the console's shared modules. A list shows a page of the names that the
-caller may see.
+May import `access`, `model`, `names`, `services` and the console's shared modules. A list shows a page of the names
+that the caller may see.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from limnos.access.actions import Action
 from limnos.http.console.addresses import part_of, segment_of
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link, frame_of
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from limnos.http.console.page_requests import PageRequest
     from limnos.http.response import Response
     from limnos.model.entities import Principal, RoleEntity
+    from limnos.services.request.request_view import RequestView
 
 SHOWN: Final = 100
 _KINDS: Final = {"user": Kind.USER, "group": Kind.GROUP, "role": Kind.ROLE}
@@ -78,6 +80,8 @@ class PersonPage(msgspec.Struct, frozen=True):
     roles: tuple[Link, ...]
     rules: tuple[RoleRuleLine, ...]
     is_cut: bool
+    secrets: str
+    """The address of a user's secrets, for those who may manage them."""
 
 
 async def people_page(page_request: PageRequest) -> Response:
@@ -127,20 +131,26 @@ async def person_page(page_request: PageRequest) -> Response:
     scope, is_cut = RequestScope(metalake), False
     rules: tuple[RoleRuleLine, ...] = ()
     roles: tuple[Link, ...] = ()
-    is_enabled = True
+    is_enabled, secrets = True, ""
     if word == "role":
         rules, is_cut = await _role_rules(page_request, scope, name=name)
     else:
         holder = await page_request.ctx.read(scope, lambda view: principal_load(view, _KINDS[word], name))
         roles = tuple(Link(each, _address(page_request, "role", metalake=metalake, name=each)) for each in holder.roles)
         is_enabled = holder.principal.enabled
+        if word == "user" and await page_request.ctx.read(RequestScope(), _may_manage_secrets):
+            secrets = f"{page_request.base}/secrets/{segment_of(metalake)}/{segment_of(name)}"
     frame = await frame_of(page_request, name, metalake=metalake, section="people")
     own = f"/{word}/{segment_of(metalake)}/{segment_of(name)}"
     view = PersonPage(
         frame, name, word, f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}", _WORDS[word],
-        is_enabled, "" if word == "role" else f"{page_request.base}/assign{own}", roles, rules, is_cut,
+        is_enabled, "" if word == "role" else f"{page_request.base}/assign{own}", roles, rules, is_cut, secrets,
     )  # fmt: skip
     return html_response(page_request.request, render("person.html", view))
+
+
+def _may_manage_secrets(request_view: RequestView) -> bool:
+    return request_view.decide(Action.TOKEN_MANAGE_OTHERS, ()).allowed
 
 
 async def _role_rules(

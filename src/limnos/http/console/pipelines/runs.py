@@ -25,7 +25,7 @@ from limnos.http.console.pipelines.pipelines import (
     run_line,
 )
 from limnos.http.console.pipelines.states import reads_of, state_chip, steps_picture
-from limnos.http.console.table_metadata import MetadataPart, decode_metadata, type_text
+from limnos.http.console.table_metadata import MetadataPart, decode_metadata, schema_changes
 from limnos.http.console.tabs import Chip
 from limnos.model.errors import BadRequest, LimnosError
 from limnos.model.kinds import Kind
@@ -223,15 +223,7 @@ def _column_changes(metadata: MetadataPart, output: RunOutput) -> tuple[str, ...
     changes = [f"drops {name}" for name in output.columns_to_drop]
     if output.base is None or before is None or after is None:
         return tuple(changes)
-    old, new = ({field.id: field for field in schema.fields} for schema in (before, after))
-    changes += [f"adds {field.name} {type_text(field.type)}" for number, field in new.items() if number not in old]
-    for number, field in old.items():
-        other = new.get(number)
-        if other is None:
-            changes.append(f"drops {field.name}")
-        elif (other.name, other.type) != (field.name, field.type):
-            changes.append(f"{field.name} {type_text(field.type)} becomes {other.name} {type_text(other.type)}")
-    return tuple(changes)
+    return (*changes, *schema_changes(before, after))
 
 
 async def publish(page_request: PageRequest) -> Response:

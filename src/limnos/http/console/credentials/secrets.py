@@ -1,0 +1,104 @@
+"""The secrets of one service account: a list, a form that makes one, and buttons that end them.
+
+May import `model`, `services` and the console's shared modules. Knows no rule: service admins alone manage secrets. The
+text of a new secret is in one answer alone, which is never compressed or stored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import urlencode
+
+from limnos.http.console.addresses import part_of, segment_of
+from limnos.http.console.answers import redirect
+from limnos.http.console.credentials.tokens import end_cell, life_input, life_of, state_of
+from limnos.http.console.frame import Link, frame_of
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.sheets import (
+    CodeBlock,
+    FormView,
+    Sheet,
+    SheetCell,
+    SheetColumn,
+    SheetPage,
+    hidden_fields,
+    number_field,
+    sheet_response,
+)
+from limnos.http.console.tabs import Fact
+from limnos.services.identity.service_accounts import secret_create, secret_end, secrets_list
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.model.entities import Token
+
+
+async def secrets_page(page_request: PageRequest) -> Response:
+    """Show a user's secrets without their texts, and a form to make one."""
+    metalake, user = (part_of(each) for each in page_request.request.params)
+    secrets = await secrets_list(page_request.ctx, user=user)
+    frame = await frame_of(page_request, f"Secrets of {user}", metalake=metalake, section="people")
+    columns = (
+        SheetColumn("Secret", is_number=True), SheetColumn("Made"), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),
+    )  # fmt: skip
+    rows = tuple(_row(page_request, each, metalake=metalake, user=user) for each in reversed(secrets))
+    form = FormView(f"{_address(page_request, metalake, user)}", "Make a secret", (), (life_input(),), title="Make a secret")  # fmt: skip
+    page = SheetPage(
+        frame, f"Secrets of {user}",
+        intro="A user with a secret is a service account: a program that signs in with its name and secret, and has no password. "
+        "Two secrets may be valid at once, so that one can replace the other.",
+        crumbs=(_person(page_request, metalake, user=user),), sheets=(Sheet("", columns, rows, "This user has no secret."),), forms=(form,),
+    )  # fmt: skip
+    return sheet_response(page_request, page)
+
+
+def _address(page_request: PageRequest, metalake: str, user: str) -> str:
+    return f"{page_request.base}/secrets/{segment_of(metalake)}/{segment_of(user)}"
+
+
+def _person(page_request: PageRequest, metalake: str, *, user: str) -> Link:
+    return Link(user, f"{page_request.base}/people/user/{segment_of(metalake)}/{segment_of(user)}")
+
+
+def _row(page_request: PageRequest, secret: Token, *, metalake: str, user: str) -> tuple[SheetCell, ...]:
+    state = state_of(secret, page_request.now_ms)
+    end = FormView(
+        f"{page_request.base}/secrets/end", "End", hidden_fields(metalake=metalake, user=user, id=str(secret.id)),
+        label=f"End secret {secret.id}", is_danger=True,
+    )  # fmt: skip
+    return (
+        SheetCell(str(secret.id)), SheetCell(at_ms=secret.created_at), end_cell(secret), SheetCell(chips=(state,)),
+        SheetCell(form=end if state.look == "ok" else None),
+    )  # fmt: skip
+
+
+async def create(page_request: PageRequest) -> Response:
+    """Make a secret, and show its text, this once."""
+    metalake, user = (part_of(each) for each in page_request.request.params)
+    life_s = life_of(await page_request.form())
+    secret, text = await secret_create(page_request.ctx, user=user, expires_in_s=life_s)
+    frame = await frame_of(page_request, f"New secret of {user}", metalake=metalake, section="people")
+    page = SheetPage(
+        frame, f"New secret of {user}", "key", "Copy it now: this is the only time that it is shown.",
+        (_person(page_request, metalake, user=user), Link("Secrets", _address(page_request, metalake, user))),
+        facts=(Fact("Client", user), Fact("Secret", str(secret.id))), blocks=(CodeBlock("", text, "secret"),),
+    )  # fmt: skip
+    return sheet_response(page_request, page, is_secret=True)
+
+
+async def end(page_request: PageRequest) -> Response:
+    """End a secret with all tokens made with it, and go back to the list."""
+    fields = await page_request.form()
+    metalake, user = fields.get("metalake", ""), fields.get("user", "")
+    number = number_field(fields.get("id"), what="A secret's id")
+    was_valid = await secret_end(page_request.ctx, user=user, secret_id=number)
+    done = f"Secret {number} {'has ended' if was_valid else 'was not valid any more'}"
+    return redirect(f"{_address(page_request, metalake, user)}?{urlencode({'done': done})}")
+
+
+ROUTES = (
+    ConsoleRoute("GET", "/secrets/{m}/{name}", secrets_page, "secrets-page", ("done",)),
+    ConsoleRoute("POST", "/secrets/{m}/{name}", create, "create-secret-from-console"),
+    ConsoleRoute("POST", "/secrets/end", end, "end-secret-from-console"),
+)

@@ -1,0 +1,127 @@
+"""One's own API tokens: a list, a form that makes one, and buttons that revoke them.
+
+May import `model`, `services` and the console's shared modules. Knows no rule. The text of a new token is in one answer
+alone, which is never compressed or stored.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.console.answers import redirect
+from limnos.http.console.frame import Link, frame_of
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.sheets import (
+    Choice,
+    CodeBlock,
+    FormInput,
+    FormView,
+    Sheet,
+    SheetCell,
+    SheetColumn,
+    SheetPage,
+    hidden_fields,
+    number_field,
+    sheet_response,
+)
+from limnos.http.console.tabs import Chip, Fact
+from limnos.model.errors import BadRequest
+from limnos.services.identity.tokens import token_create, token_revoke, tokens_visible
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.model.entities import Token
+
+DAY_S: Final = 86_400
+LIVES: Final = (("30", "30 days"), ("7", "7 days"), ("1", "1 day"), ("365", "1 year"), ("", "until it is revoked"))
+"""How long a new token or secret may live: days, in words."""
+NAME_MAX: Final = 100
+
+
+async def tokens_page(page_request: PageRequest) -> Response:
+    """Show one's own tokens without their texts, and a form to make one."""
+    tokens = await tokens_visible(page_request.ctx, None)
+    frame = await frame_of(page_request, "Your API tokens", section="sessions")
+    columns = (
+        SheetColumn("Name"), SheetColumn("Made"), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),
+    )  # fmt: skip
+    rows = tuple(_row(page_request, each) for each in reversed(tokens))
+    form = FormView(
+        f"{page_request.base}/tokens/create", "Make a token", (), (FormInput("name", "What it is for", is_required=True), life_input()),
+        title="Make a token",
+    )  # fmt: skip
+    page = SheetPage(
+        frame, "Your API tokens",
+        intro="Programs sign in as you with a token. The server stores no token's text: it is shown once, when it is made.",
+        tabs=(Link("Sessions", f"{page_request.base}/sessions"), Link("API tokens", f"{page_request.base}/tokens", is_current=True)),
+        sheets=(Sheet("", columns, rows, "You have no API token."),), forms=(form,),
+    )  # fmt: skip
+    return sheet_response(page_request, page)
+
+
+def life_input() -> FormInput:
+    """Return the input that chooses how long a token or secret lives."""
+    return FormInput("days", "Valid for", choices=tuple(Choice(days, f"for {words}" if days else words) for days, words in LIVES))  # fmt: skip
+
+
+def life_of(fields: dict[str, str]) -> int | None:
+    """Return the chosen life in seconds; None for one without end. Raises BadRequest."""
+    days = fields.get("days", "-")
+    if days not in dict(LIVES):
+        raise BadRequest("Choose how long it is valid")
+    return int(days) * DAY_S if days else None
+
+
+def state_of(token: Token, now_ms: int) -> Chip:
+    """Return whether a token or secret is valid, in words."""
+    if token.revoked:
+        return Chip("revoked")
+    return Chip("expired") if token.is_over(now_ms) else Chip("valid", "ok", "check")
+
+
+def _row(page_request: PageRequest, token: Token) -> tuple[SheetCell, ...]:
+    state = state_of(token, page_request.now_ms)
+    revoke = FormView(
+        f"{page_request.base}/tokens/revoke", "Revoke", hidden_fields(id=str(token.id)), label=f"Revoke {token.name}"
+    )
+    return (
+        SheetCell(token.name, is_name=True), SheetCell(at_ms=token.created_at), end_cell(token), SheetCell(chips=(state,)),
+        SheetCell(form=revoke if state.look == "ok" else None),
+    )  # fmt: skip
+
+
+def end_cell(token: Token) -> SheetCell:
+    """Return when a token or secret ends."""
+    return SheetCell("never") if token.expires_at is None else SheetCell(moment_ms=token.expires_at)
+
+
+async def create(page_request: PageRequest) -> Response:
+    """Make a token for the session's user, and show its text, this once."""
+    fields = await page_request.form()
+    name = fields.get("name", "").strip()
+    if not name or len(name) > NAME_MAX:
+        raise BadRequest(f"Say what the token is for, in at most {NAME_MAX} letters")
+    token, text = await token_create(page_request.ctx, user=None, name=name, expires_in_s=life_of(fields))
+    frame = await frame_of(page_request, "Your new token", section="sessions")
+    page = SheetPage(
+        frame, "Your new token", "key", "Copy it now: this is the only time that it is shown.",
+        (Link("API tokens", f"{page_request.base}/tokens"),), facts=(Fact("Name", token.name),),
+        blocks=(CodeBlock("", text, "secret"),),
+    )  # fmt: skip
+    return sheet_response(page_request, page, is_secret=True)
+
+
+async def revoke(page_request: PageRequest) -> Response:
+    """Revoke a token, and go back to the list."""
+    fields = await page_request.form()
+    was_valid = await token_revoke(page_request.ctx, token_id=number_field(fields.get("id"), what="A token's id"))
+    done = "The+token+is+revoked" if was_valid else "The+token+was+not+valid+any+more"
+    return redirect(f"{page_request.base}/tokens?done={done}")
+
+
+ROUTES = (
+    ConsoleRoute("GET", "/tokens", tokens_page, "tokens-page", ("done",)),
+    ConsoleRoute("POST", "/tokens/create", create, "create-token-from-console"),
+    ConsoleRoute("POST", "/tokens/revoke", revoke, "revoke-token-from-console"),
+)

@@ -1,0 +1,123 @@
+"""Jobs of templates: a list with the runs of pipelines, one job with the ends of its output, and cancelling it.
+
+May import `model`, `services` and the console's shared modules. Knows no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from limnos.http.console.answers import redirect
+from limnos.http.console.frame import Link, frame_of
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.sheets import (
+    CodeBlock,
+    FormView,
+    Sheet,
+    SheetCell,
+    SheetColumn,
+    SheetPage,
+    hidden_fields,
+    sheet_response,
+)
+from limnos.http.console.tabs import Chip, Fact
+from limnos.model.errors import BadRequest, NotFound
+from limnos.model.jobs import ENDED
+from limnos.services.runs.jobs import JobView, job_cancel, job_output, jobs_list
+from limnos.services.runs.run_access import RunView
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+
+SHOWN: Final = 100
+_OUTPUT_LETTERS: Final = 100_000
+_LOOKS: Final = {
+    "succeeded": ("ok", "check"), "published": ("ok", "check"), "failed": ("bad", "cross"), "lost": ("bad", "cross"),
+    "cancelled": ("warn", "alert"), "held": ("warn", "alert"), "started": ("info", "ring"), "running": ("info", "ring"),
+}  # fmt: skip
+
+
+def _state(text: str) -> Chip:
+    return Chip(text, *_LOOKS.get(text, ("plain", "")))
+
+
+async def jobs_page(page_request: PageRequest) -> Response:
+    """Show the newest jobs and runs of pipelines that the caller sees."""
+    frame = await frame_of(page_request, "Jobs", section="jobs")
+    found = await jobs_list(page_request.ctx, metalake=frame.metalake, template=None)
+    columns = (SheetColumn("Template or pipeline"), SheetColumn("State"), SheetColumn("By", hides=True), SheetColumn("Began"), SheetColumn("Id", hides=True, is_code=True))  # fmt: skip
+    rows = tuple(_row(page_request, frame.metalake, each) for each in found[:SHOWN])
+    page = SheetPage(
+        frame, "Jobs", intro="Programs that the server ran from templates, and runs of pipelines, the newest first.",
+        sheets=(
+            Sheet(
+                "", columns, rows, "There is no job that you may see. Programs start one by limnos job run.",
+                f"The newest {SHOWN} of {len(found)} are shown." if len(found) > SHOWN else "",
+            ),
+        ),
+    )  # fmt: skip
+    return sheet_response(page_request, page)
+
+
+def _row(page_request: PageRequest, metalake: str, each: RunView | JobView) -> tuple[SheetCell, ...]:
+    if isinstance(each, RunView):
+        name, uuid, user, at_ms, page = each.pipeline, each.run.uuid, each.run.user, each.run.started_at, "run"
+    else:
+        name, uuid, user, at_ms, page = each.template, each.job.uuid, each.job.user, each.job.queued_at, "job"
+    href = f"{page_request.base}/{page}?{urlencode({'metalake': metalake, 'id': uuid})}"
+    return (
+        SheetCell(name, href, is_name=True), SheetCell(chips=(_state(each.state),)), SheetCell(user), SheetCell(at_ms=at_ms),
+        SheetCell(uuid),
+    )  # fmt: skip
+
+
+async def job_page(page_request: PageRequest) -> Response:
+    """Show a job with the ends of its output."""
+    uuid = page_request.request.query("id") or ""
+    if not uuid:
+        raise BadRequest("Say which job: its id is missing in the address")
+    frame = await frame_of(page_request, f"Job {uuid[:8]}", section="jobs")
+    view, output = await job_output(page_request.ctx, metalake=frame.metalake, uuid=uuid)
+    job = view.job
+    facts = [Fact("By", job.user), Fact("Asked for", "", job.queued_at)]
+    facts += [
+        Fact(label, "", at) for label, at in (("Started", job.started_at), ("Ended", job.ended_at)) if at is not None
+    ]
+    if job.exit_code is not None:
+        facts.append(Fact("Exit code", str(job.exit_code)))
+    blocks = tuple(
+        CodeBlock(title, text[-_OUTPUT_LETTERS:], name)
+        for title, text, name in (("Output", output.stdout, "stdout"), ("Errors", output.stderr, "stderr"))
+        if text
+    )
+    cancel = FormView(
+        f"{page_request.base}/job/cancel", "Cancel the job", hidden_fields(metalake=frame.metalake, id=uuid), is_danger=True
+    )  # fmt: skip
+    page = SheetPage(
+        frame, view.template, "run", "", (Link("Jobs", f"{page_request.base}/jobs?{urlencode({'metalake': frame.metalake})}"),),
+        (_state(view.state),), facts=tuple(facts), warning=job.message or "", blocks=blocks,
+        forms=() if view.state in ENDED else (cancel,),
+    )  # fmt: skip
+    return sheet_response(page_request, page)
+
+
+async def cancel(page_request: PageRequest) -> Response:
+    """Cancel a job, and go back to it."""
+    fields = await page_request.form()
+    metalake, uuid = fields.get("metalake", ""), fields.get("id", "")
+    if not metalake or not uuid:
+        raise BadRequest("Say which job: the form names none")
+    view = await job_cancel(page_request.ctx, metalake=metalake, uuid=uuid)
+    if view is None:
+        raise NotFound(f"Job {uuid[:50]} does not exist", kind="job")
+    fields = {"metalake": metalake, "id": uuid, "done": f"The job is {view.state}"}
+    return redirect(f"{page_request.base}/job?{urlencode(fields)}")
+
+
+ROUTES = (
+    ConsoleRoute("GET", "/jobs", jobs_page, "jobs-page", ("metalake",)),
+    ConsoleRoute("GET", "/job", job_page, "job-page", ("metalake", "id", "done")),
+    ConsoleRoute("POST", "/job/cancel", cancel, "cancel-job-from-console"),
+)

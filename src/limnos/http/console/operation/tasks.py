@@ -1,0 +1,113 @@
+"""Work that the server does beside requests: its tasks by state, with a button that retries one; and webhooks.
+
+May import `model`, `services`, `store` for the states of tasks, and the console's shared modules. Knows no rule: the
+services show tasks to service admins, and webhooks to the metalake's owners.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from limnos.http.console.answers import redirect
+from limnos.http.console.frame import Link, frame_of
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.sheets import (
+    FormView,
+    Sheet,
+    SheetCell,
+    SheetColumn,
+    SheetPage,
+    hidden_fields,
+    number_field,
+    sheet_response,
+)
+from limnos.http.console.tabs import Chip
+from limnos.model.errors import PermissionDenied
+from limnos.services.activity.webhooks import webhooks_list
+from limnos.services.upkeep.tasks import task_retry, tasks_list
+from limnos.store.activity.tasks import STATES
+
+if TYPE_CHECKING:
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.model.entities import TaskRow
+    from limnos.services.activity.webhooks import WebhookStatus
+
+SHOWN: Final = 200
+_LETTERS: Final = 300
+
+
+async def operations_page(page_request: PageRequest) -> Response:
+    """Show the server's tasks of a state to service admins, and the metalake's webhooks to its owners."""
+    frame = await frame_of(page_request, "Operations", section="operations")
+    state = page_request.request.query("state") or STATES[0]
+    sheets, warnings = [], []
+    for read in (_tasks, _webhooks):
+        try:
+            sheets.append(await read(page_request, frame.metalake, state))
+        except PermissionDenied as error:
+            warnings.append(error)
+    if not sheets:
+        raise warnings[0]
+    base = f"{page_request.base}/operations"
+    tabs = tuple(
+        Link(f"{each} tasks", f"{base}?{urlencode({'metalake': frame.metalake, 'state': each})}", each == state)
+        for each in STATES
+    )
+    page = SheetPage(
+        frame, "Operations", intro="What the server does beside requests.", tabs=tabs if sheets[0].title == "Tasks" else (),
+        sheets=tuple(sheets),
+    )  # fmt: skip
+    return sheet_response(page_request, page)
+
+
+async def _tasks(page_request: PageRequest, _metalake: str, state: str) -> Sheet:
+    rows = await tasks_list(page_request.ctx, state=state)
+    columns = (
+        SheetColumn("Task"), SheetColumn("About", is_code=True, hides=True), SheetColumn("Made"), SheetColumn("Attempts", is_number=True),
+        SheetColumn("Error"), SheetColumn("Action"),
+    )  # fmt: skip
+    lines = tuple(_task_row(page_request, each, state=state) for each in rows[:SHOWN])
+    more = f"The first {SHOWN} are shown; limnos task list shows all." if len(rows) > SHOWN else ""
+    return Sheet("Tasks", columns, lines, f"No task is {state}.", more)
+
+
+def _task_row(page_request: PageRequest, task: TaskRow, *, state: str) -> tuple[SheetCell, ...]:
+    retry = FormView(
+        f"{page_request.base}/tasks/retry", "Retry", hidden_fields(id=str(task.id), state=state), label=f"Retry task {task.id}"
+    )  # fmt: skip
+    return (
+        SheetCell(task.kind.replace("_", " "), is_name=True, small=f"task {task.id}"), SheetCell(task.payload[:_LETTERS]),
+        SheetCell(at_ms=task.created_at), SheetCell(str(task.attempts)), SheetCell((task.error or "")[:_LETTERS]),
+        SheetCell(form=retry if task.ended_at is not None or task.error else None),
+    )  # fmt: skip
+
+
+async def _webhooks(page_request: PageRequest, metalake: str, _state: str) -> Sheet:
+    found = await webhooks_list(page_request.ctx, metalake)
+    columns = (SheetColumn("Webhook", is_code=True), SheetColumn("State"), SheetColumn("Behind", is_number=True), SheetColumn("Error", hides=True))  # fmt: skip
+    return Sheet("Webhooks", columns, tuple(_webhook_row(each) for each in found[:SHOWN]), "There is no webhook in this metalake.")  # fmt: skip
+
+
+def _webhook_row(status: WebhookStatus) -> tuple[SheetCell, ...]:
+    webhook = status.webhook
+    chip = Chip("stopped", "bad", "cross") if webhook.stopped else Chip("delivers", "ok", "check")
+    behind = f"{status.behind:,} revision{'' if status.behind == 1 else 's'}"
+    return SheetCell(webhook.url, is_name=True), SheetCell(chips=(chip,)), SheetCell(behind), SheetCell((webhook.error or "")[:_LETTERS])  # fmt: skip
+
+
+async def retry(page_request: PageRequest) -> Response:
+    """Make a waiting or failed task due at once, and go back to the list."""
+    fields = await page_request.form()
+    number = number_field(fields.get("id"), what="A task's id")
+    await task_retry(page_request.ctx, number)
+    state = fields.get("state", "")
+    back = {"state": state if state in STATES else STATES[0], "done": f"Task {number} is due"}
+    return redirect(f"{page_request.base}/operations?{urlencode(back)}")
+
+
+ROUTES = (
+    ConsoleRoute("GET", "/operations", operations_page, "operations-page", ("metalake", "state", "done")),
+    ConsoleRoute("POST", "/tasks/retry", retry, "retry-task-from-console"),
+)

@@ -1,0 +1,95 @@
+"""The comparison of two snapshots of a table: what changed in its columns, and in the counts of its summary.
+
+May import the console's shared modules. Pure: it compares two parts of the metadata that the caller already sees.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from limnos.http.console.look import count_text, exact_time
+from limnos.http.console.sheets import (
+    Choice,
+    FormInput,
+    FormView,
+    Sheet,
+    SheetCell,
+    SheetColumn,
+    TabPart,
+    hidden_fields,
+)
+from limnos.http.console.table_metadata import schema_changes
+
+if TYPE_CHECKING:
+    from limnos.http.console.addresses import ObjectAddress
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.console.table_metadata import MetadataPart, SnapshotPart
+
+CHOICES_MAX: Final = 200
+_COUNTS: Final = (
+    ("total-records", "Rows"), ("total-data-files", "Data files"), ("total-delete-files", "Delete files"),
+    ("total-files-size", "Bytes"), ("total-position-deletes", "Position deletes"), ("total-equality-deletes", "Equality deletes"),
+)  # fmt: skip
+
+
+def compare_part(page_request: PageRequest, address: ObjectAddress, *, metadata: MetadataPart) -> TabPart:
+    """Return the form that chooses two snapshots, and their differences if the address names two."""
+    newest = sorted(metadata.snapshots, key=lambda each: (each.timestamp_ms, each.sequence_number), reverse=True)
+    if len(newest) < 2:
+        return TabPart()
+    by_id = {str(each.snapshot_id): each for each in newest}
+    query = page_request.request.query
+    before = by_id.get(query("from") or "")
+    after = by_id.get(query("to") or "")
+    form = _form(page_request, address, newest=newest, chosen=(before or newest[1], after or newest[0]))
+    if before is None or after is None:
+        return TabPart(forms=(form,))
+    return TabPart(sheets=(_columns(metadata, before, after), _counts(before, after)), forms=(form,))
+
+
+def _form(
+    page_request: PageRequest, address: ObjectAddress, *, newest: list[SnapshotPart], chosen: tuple[SnapshotPart, ...]
+) -> FormView:
+    inputs = tuple(
+        FormInput(
+            name, label,
+            choices=tuple(Choice(str(each.snapshot_id), _text(each), each is mark) for each in newest[:CHOICES_MAX]),
+        )
+        for name, label, mark in zip(("from", "to"), ("Earlier snapshot", "Later snapshot"), chosen, strict=True)
+    )  # fmt: skip
+    own = page_request.base + address.path
+    return FormView(own, "Compare", hidden_fields(tab="snapshots"), inputs, title="Compare two snapshots", method="get")
+
+
+def _text(snapshot: SnapshotPart) -> str:
+    return f"{exact_time(snapshot.timestamp_ms)} {snapshot.summary.get('operation', '')} {snapshot.snapshot_id}"
+
+
+def _columns(metadata: MetadataPart, before: SnapshotPart, after: SnapshotPart) -> Sheet:
+    schemas = {each.schema_id: each for each in metadata.schemas}
+    old, new = (schemas.get(-1 if each.schema_id is None else each.schema_id) for each in (before, after))
+    columns = (SheetColumn("Change of columns"),)
+    if old is None or new is None:
+        return Sheet("Columns", columns, (), "A snapshot of this table does not say which columns it had.")
+    rows = tuple((SheetCell(each),) for each in schema_changes(old, new))
+    return Sheet("Columns", columns, rows, "The columns are the same.")
+
+
+def _counts(before: SnapshotPart, after: SnapshotPart) -> Sheet:
+    columns = (
+        SheetColumn("Count"), SheetColumn("Before", is_number=True), SheetColumn("After", is_number=True),
+        SheetColumn("Difference", is_number=True),
+    )  # fmt: skip
+    rows = []
+    for key, label in _COUNTS:
+        old, new = (_number(each.summary.get(key)) for each in (before, after))
+        if old is None and new is None:
+            continue
+        difference = "" if old is None or new is None else f"{'+' if new > old else ''}{count_text(new - old)}"
+        told = ("?" if each is None else count_text(each) for each in (old, new))
+        rows.append((SheetCell(label, is_name=True), *(SheetCell(each) for each in told), SheetCell(difference)))
+    return Sheet("Counts", columns, tuple(rows), "The writers of these snapshots wrote no counts.")
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 20 else None

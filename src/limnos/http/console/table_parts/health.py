@@ -1,0 +1,194 @@
+"""The tab about a table's maintenance: what is due, why it is or is not done, what was done; statistics; and a form.
+
+May import `model`, `names`, `services` and the console's shared modules. Knows no rule. Callers who may not maintain
+the table see its statistics alone.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlencode
+
+from limnos.http.console.addresses import parse_address
+from limnos.http.console.answers import redirect
+from limnos.http.console.look import count_text, size_text
+from limnos.http.console.page_requests import ConsoleRoute
+from limnos.http.console.sheets import (
+    Choice,
+    FormInput,
+    FormView,
+    Sheet,
+    SheetCell,
+    SheetColumn,
+    TabPart,
+)
+from limnos.http.console.tabs import Chip, Fact
+from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
+from limnos.model.kinds import Kind
+from limnos.names import display
+from limnos.services.governance.statistics import statistics_list
+from limnos.services.lookup.securables import AttachmentTarget, render_full_name
+from limnos.services.maintenance import operations
+from limnos.services.maintenance.orphans import requests as orphan_requests
+from limnos.services.maintenance.reports import table_explain
+from limnos.services.maintenance.rewriting import planning
+from limnos.services.maintenance.rewriting.kinds import KINDS
+from limnos.services.request.name_codecs import codec_for
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from limnos.http.console.addresses import ObjectAddress
+    from limnos.http.console.page_requests import PageRequest
+    from limnos.http.response import Response
+    from limnos.services.maintenance.orphans.reports import OrphanReport
+    from limnos.services.maintenance.reports import TableReport
+
+_FATES_SHOWN: Final = 50
+_REQUESTS: Final[Mapping[str, Callable[..., Awaitable[int]]]] = {
+    "expire": operations.expiry_request,
+    "orphans": orphan_requests.orphans_request,
+    **{kind: partial(planning.rewrite_request, kind=kind) for kind in KINDS},
+}
+_WORDS: Final = {
+    "expire": "Expire snapshots", "orphans": "Check for orphan files", "compact": "Compact small files",
+    "deletes": "Rewrite delete files", "manifests": "Rewrite manifests", "statistics": "Compute statistics",
+}  # fmt: skip
+_LOOKS: Final = {
+    "done": ("ok", "check"),
+    "failed": ("bad", "cross"),
+    "lost": ("warn", "alert"),
+    "running": ("info", "ring"),
+}
+
+
+async def health_tab(page_request: PageRequest, address: ObjectAddress) -> TabPart:
+    """Explain what a table needs, and list what was done. A refusal is shown on the page."""
+    statistics = await _statistics(page_request, address)
+    try:
+        report = await table_explain(page_request.ctx, address.scope, path=address.levels)
+    except PermissionDenied as error:
+        warning = f"You may see this table, and not how it is maintained. {error.message}"
+        return TabPart(sheets=statistics, warning=warning)
+    except LimnosError as error:
+        return TabPart(sheets=statistics, warning=error.message)
+    return TabPart(
+        _facts(report), (_due(report), _policies(report), _fates(report), _done(report), *_orphans(report.orphans), *statistics),
+        (_form(page_request, address),), "; ".join(report.blocked),
+    )  # fmt: skip
+
+
+def _facts(report: TableReport) -> tuple[Fact, ...]:
+    told = report.explanation
+    counts = (("Data files", told.data_files), ("Delete files", told.delete_files))
+    files = tuple(Fact(label, count_text(count)) for label, count in counts if count is not None)
+    size = () if told.total_bytes is None else (Fact("Size", size_text(told.total_bytes)),)
+    removable = Fact("Snapshots that may go", f"{count_text(told.removable)} of {count_text(told.snapshots)}")
+    return (*files, *size, removable, Fact("Writes", told.writer), Fact("Orphan files", report.orphans.removal))
+
+
+def _due(report: TableReport) -> Sheet:
+    columns = (SheetColumn("Finding"), SheetColumn("Score", is_number=True), SheetColumn("Why"), SheetColumn("Found", hides=True))  # fmt: skip
+    rows = tuple(
+        (
+            SheetCell(each.row.kind, is_name=True), SheetCell(str(each.row.score)), SheetCell(each.row.reason),
+            SheetCell(at_ms=each.row.found_at),
+        )
+        for each in report.findings
+    )  # fmt: skip
+    return Sheet("What is due", columns, rows, "Nothing is due.")
+
+
+def _policies(report: TableReport) -> Sheet:
+    columns = (SheetColumn("Policy"), SheetColumn("Type"), SheetColumn("Attached to", is_code=True), SheetColumn("State"))  # fmt: skip
+    rows = tuple(
+        (
+            SheetCell(each.name or "a policy that you may not see", is_name=True),
+            SheetCell(each.policy.policy_type.removeprefix("system_iceberg_").replace("_", " ")),
+            SheetCell(display.render(each.on)),
+            SheetCell(chips=(Chip("enabled", "ok", "check") if each.policy.is_enabled else Chip("disabled", "warn"),)),
+        )
+        for each in report.policies
+    )
+    return Sheet("Policies", columns, rows, "No policy of maintenance applies to this table.")
+
+
+def _fates(report: TableReport) -> Sheet:
+    columns = (SheetColumn("Snapshot", is_code=True), SheetColumn("When"), SheetColumn("Kept because"))
+    fates = report.explanation.fates
+    rows = tuple(
+        (
+            SheetCell(str(each.snapshot_id), is_name=True), SheetCell(at_ms=each.timestamp_ms),
+            SheetCell(each.kept_because or "", chips=() if each.kept_because else (Chip("may go", "info"),)),
+        )
+        for each in fates[:_FATES_SHOWN]
+    )  # fmt: skip
+    more = (
+        f"The newest {_FATES_SHOWN} of {report.explanation.snapshots} are shown." if len(fates) > _FATES_SHOWN else ""
+    )
+    return Sheet("Snapshots", columns, rows, "There is no snapshot yet.", more)
+
+
+def _done(report: TableReport) -> Sheet:
+    columns = (SheetColumn("Operation"), SheetColumn("State"), SheetColumn("By", hides=True), SheetColumn("Started"), SheetColumn("Result", hides=True))  # fmt: skip
+    rows = tuple(
+        (
+            SheetCell(_WORDS.get(each.row.kind, each.row.kind), is_name=True),
+            SheetCell(chips=(Chip(each.row.state, *_LOOKS.get(each.row.state, ("plain", ""))),)),
+            SheetCell(each.row.policy or each.row.user), SheetCell(at_ms=each.row.started_at),
+            SheetCell((each.row.result or "")[:300]),
+        )
+        for each in report.operations
+    )  # fmt: skip
+    return Sheet("What was done", columns, rows, "No operation has been asked for yet.")
+
+
+def _orphans(report: OrphanReport) -> tuple[Sheet, ...]:
+    """Return the orphan files that wait or were deleted; nothing before the first check."""
+    if report.check is None:
+        return ()
+    columns = (SheetColumn("File", is_code=True), SheetColumn("Size", is_number=True), SheetColumn("First seen"))
+    rows = tuple(
+        (SheetCell(each.name, is_name=True), SheetCell(size_text(each.size)), SheetCell(at_ms=each.first_seen_at))
+        for each in (*report.files, *report.removed)
+    )
+    note = report.check.blocked or "The last check found no orphan file."
+    return (Sheet("Orphan files", columns, rows, note),)
+
+
+async def _statistics(page_request: PageRequest, address: ObjectAddress) -> tuple[Sheet, ...]:
+    """Return the statistics that programs have told about the table; nothing if there are none."""
+    path = (address.catalog, *address.levels)
+    name = render_full_name(Kind.TABLE, path, codec=codec_for(page_request.ctx.services.defaults))
+    found = await statistics_list(page_request.ctx, AttachmentTarget(address.metalake, Kind.TABLE, name))
+    columns = (SheetColumn("Name"), SheetColumn("Value", is_code=True), SheetColumn("By", hides=True), SheetColumn("When"))  # fmt: skip
+    rows = tuple(
+        (
+            SheetCell(each.name, is_name=True), SheetCell(each.value[:300]), SheetCell(each.modified_by or each.created_by),
+            SheetCell(at_ms=each.modified_at or each.created_at),
+        )
+        for each in found
+    )  # fmt: skip
+    return (Sheet("Statistics", columns, rows),) if rows else ()
+
+
+def _form(page_request: PageRequest, address: ObjectAddress) -> FormView:
+    choices = tuple(Choice(each, _WORDS.get(each, each)) for each in _REQUESTS)
+    action = f"{page_request.base}/maintain{address.path.removeprefix('/o')}"
+    return FormView(action, "Ask for it", (), (FormInput("operation", "Operation", choices=choices),), title="Ask for an operation")  # fmt: skip
+
+
+async def maintain(page_request: PageRequest) -> Response:
+    """Ask for an operation on a table in the caller's name, and go back to the tab."""
+    address = parse_address(page_request.request.params)
+    operation = (await page_request.form()).get("operation", "")
+    start = _REQUESTS.get(operation)
+    if start is None or address.kind is not Kind.TABLE:
+        raise BadRequest(f"Choose an operation on a table: {', '.join(_REQUESTS)}")
+    number = await start(page_request.ctx, address.scope, path=address.levels)
+    done = urlencode({"tab": "maintenance", "done": f"{_WORDS.get(operation, operation)}: operation {number} waits"})
+    return redirect(f"{page_request.base}{address.path}?{done}")
+
+
+ROUTES = (ConsoleRoute("POST", "/maintain/{kind}/{path...}", maintain, "maintain-from-console"),)

@@ -1,0 +1,90 @@
+"""The tab with the reports that engines sent about their scans and commits of a table.
+
+May import `services`, `model` and the console's shared modules. Knows no rule: reports tell of other users' queries, so
+the service shows them to those who may change the table.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from limnos.http.console.look import count_text
+from limnos.http.console.sheets import Sheet, SheetCell, SheetColumn, TabPart
+from limnos.model.errors import PermissionDenied
+from limnos.services.iceberg.reports import reports_list
+
+if TYPE_CHECKING:
+    from limnos.http.console.addresses import ObjectAddress
+    from limnos.http.console.page_requests import PageRequest
+
+SHOWN: Final = 100
+_LATEST: Final = 1 << 62
+_KINDS: Final = (("scan", "Scans"), ("commit", "Commits"))
+_COUNTS: Final = (
+    ("result-data-files", "data files"), ("result-delete-files", "delete files"), ("skipped-data-manifests", "manifests skipped"),
+    ("added-data-files", "files added"), ("removed-data-files", "files removed"), ("added-records", "rows added"),
+)  # fmt: skip
+_FILTER_LETTERS: Final = 300
+
+
+class _Counter(msgspec.Struct, frozen=True):
+    value: int = 0
+
+
+class _Report(msgspec.Struct, frozen=True, rename="kebab"):
+    filter: object = None
+    projected_field_names: list[str] = []
+    metrics: dict[str, object] = {}
+
+
+async def scans_tab(page_request: PageRequest, address: ObjectAddress) -> TabPart:
+    """List the newest reports. A refusal is shown on the page."""
+    sheets = []
+    try:
+        for kind, title in _KINDS:
+            sheets.append(await _reports(page_request, address, kind=kind, title=title))
+    except PermissionDenied as error:
+        return TabPart(warning=f"Reports tell of other users' queries. {error.message}")
+    return TabPart(sheets=tuple(sheets))
+
+
+async def _reports(page_request: PageRequest, address: ObjectAddress, *, kind: str, title: str) -> Sheet:
+    rows, more = await reports_list(
+        page_request.ctx, address.scope, namespace=address.levels[:-1], name=address.levels[-1], kind=kind,
+        before=_LATEST, limit=SHOWN,
+    )  # fmt: skip
+    columns = (SheetColumn("When"), SheetColumn("Who"), SheetColumn("What"), SheetColumn("Filter", hides=True, is_code=True), SheetColumn("Columns", hides=True))  # fmt: skip
+    lines = []
+    for each in rows:
+        report = _decoded(each.body)
+        lines.append(
+            (
+                SheetCell(at_ms=each.at), SheetCell(each.reporter), SheetCell(_counts(report)),
+                SheetCell("" if report.filter in (None, True) else msgspec.json.encode(report.filter).decode()[:_FILTER_LETTERS]),
+                SheetCell(", ".join(report.projected_field_names[:20])),
+            )
+        )  # fmt: skip
+    note = f"No engine has reported a {kind} of this table."
+    return Sheet(title, columns, tuple(lines), note, f"The newest {SHOWN} are shown." if more else "")
+
+
+def _decoded(body: bytes) -> _Report:
+    """Decode a report; the parts that an engine wrote in another form are left out."""
+    try:
+        return msgspec.json.decode(body, type=_Report)
+    except msgspec.MsgspecError:
+        return _Report()
+
+
+def _counts(report: _Report) -> str:
+    words = []
+    for name, text in _COUNTS:
+        try:
+            value = msgspec.convert(report.metrics[name], _Counter).value
+        except (KeyError, msgspec.ValidationError):
+            continue
+        if value:
+            words.append(f"{count_text(value)} {text}")
+    return ", ".join(words)

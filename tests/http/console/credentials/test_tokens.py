@@ -1,0 +1,73 @@
+"""One's own API tokens: made and shown once, listed without their text, revoked by their user alone."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
+from tests.http.driver import OWN, DriverNode
+
+MAKE = {"name": "laptop", "days": "30"}
+
+
+def token_in(text: str) -> str:
+    """The token that a page shows."""
+    found = re.search(r'<pre id="secret"[^>]*>([^<]+)</pre>', text)
+    assert found is not None
+    return found[1]
+
+
+def test_token_is_shown_once_and_opens_the_api(admin: ConsoleVisitor) -> None:
+    """The answer with the text is not compressed and not stored; the list has the name and no text."""
+    answer = admin.post("/console/tokens/create", MAKE, sec_fetch_site="same-origin", accept_encoding="gzip")
+
+    token = token_in(text_of(answer))
+    assert answer.headers["cache-control"] == "no-store"
+    assert "content-encoding" not in answer.headers
+    assert admin.node.ask("GET", f"{OWN}/whoami", user=None, authorization=f"Bearer {token}").status == 200
+    listed = admin.get("/console/tokens")
+    assert "laptop" in PageReader(text_of(listed)).text
+    assert token not in text_of(listed)
+    (row,) = [each for each in admin.node.done("GET", f"{OWN}/tokens")["tokens"] if each["name"] == "laptop"]
+    assert row["expires_at"] is not None
+
+
+def test_revoked_token_opens_nothing(admin: ConsoleVisitor) -> None:
+    """The button of the list revokes; a second time it says that nothing was valid."""
+    token = token_in(text_of(admin.post("/console/tokens/create", MAKE | {"days": ""})))
+    number = admin.node.done("GET", f"{OWN}/tokens")["tokens"][-1]["id"]
+
+    first = admin.post("/console/tokens/revoke", {"id": str(number)})
+    second = admin.post("/console/tokens/revoke", {"id": str(number)})
+
+    assert admin.node.ask("GET", f"{OWN}/whoami", user=None, authorization=f"Bearer {token}").status == 401
+    assert "The token is revoked" in admin.read(first.headers["location"]).text
+    assert "not valid any more" in admin.read(second.headers["location"]).text
+    assert "revoked" in admin.read("/console/tokens").text
+
+
+def test_others_see_and_revoke_nothing(lake: DriverNode) -> None:
+    """A member sees one's own tokens alone, and may not revoke another's."""
+    admin, ana = ConsoleVisitor(lake).sign_in(), ConsoleVisitor(lake)
+    lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
+    ana.sign_in("ana")
+    token = token_in(text_of(admin.post("/console/tokens/create", MAKE)))
+    number = lake.done("GET", f"{OWN}/tokens")["tokens"][-1]["id"]
+
+    assert "laptop" not in ana.read("/console/tokens").text
+    assert ana.post("/console/tokens/revoke", {"id": str(number)}).status == 403
+    assert lake.ask("GET", f"{OWN}/whoami", user=None, authorization=f"Bearer {token}").status == 200
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"name": "x"}, {"name": " ", "days": "1"}, {"name": "x" * 101, "days": "1"}, {"name": "x", "days": "9999"}]
+)  # fmt: skip
+def test_incomplete_forms_make_nothing(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
+    """A token needs a short name and one of the offered lives."""
+    before = admin.node.done("GET", f"{OWN}/tokens")["tokens"]
+
+    assert admin.post("/console/tokens/create", fields).status == 400
+    assert admin.post("/console/tokens/revoke", {"id": "x"}).status == 400
+    assert admin.node.done("GET", f"{OWN}/tokens")["tokens"] == before

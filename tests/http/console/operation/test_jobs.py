@@ -1,0 +1,55 @@
+"""Pages of jobs: the list leads to jobs and runs, a job has its state and a button that cancels it; refusals."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import API, PROGRAM, DriverNode, grant, let_jobs
+
+JOBS = f"{API}/lake/jobs/runs"
+
+
+@pytest.fixture
+def job(lake: DriverNode) -> str:
+    """A job of the admin that waits, by its id."""
+    let_jobs(lake)
+    lake.done("POST", f"{API}/lake/jobs/templates", {"jobTemplate": {**PROGRAM, "name": "hello"}})
+    return str(lake.done("POST", JOBS, {"jobTemplateName": "hello"})["job"]["jobId"])
+
+
+def test_job_is_listed_shown_and_cancelled(lake: DriverNode, job: str) -> None:
+    """The list leads to the job's page, whose button cancels it; an ended job has none."""
+    admin = ConsoleVisitor(lake).sign_in()
+    page = f"/console/job?metalake=lake&id={job}"
+
+    assert page in admin.read("/console/jobs").hrefs
+    assert "queued" in admin.read(page).text
+    assert ("post", "/console/job/cancel") in admin.read(page).actions
+    answer = admin.post("/console/job/cancel", {"metalake": "lake", "id": job})
+
+    assert answer.headers["location"].startswith(page)
+    assert lake.done("GET", f"{JOBS}/{job}")["job"]["status"] == "cancelled"
+    assert ("post", "/console/job/cancel") not in admin.read(page).actions
+
+
+def test_others_neither_see_nor_cancel(lake: DriverNode, job: str) -> None:
+    """Who may run jobs of the template sees no job of others, and cancels none."""
+    grant(lake, "ana", "run_job use_job_template", kind="METALAKE", on="lake")
+
+    for user in ("ana", "stranger"):
+        visitor = ConsoleVisitor(lake).sign_in(user)
+        assert job not in text_of(visitor.get("/console/jobs"))
+        assert visitor.get(f"/console/job?metalake=lake&id={job}").status in {403, 404}
+        assert visitor.post("/console/job/cancel", {"metalake": "lake", "id": job}).status in {403, 404}
+    assert lake.done("GET", f"{JOBS}/{job}")["job"]["status"] == "queued"
+
+
+def test_unknown_jobs_are_missing(lake: DriverNode, job: str) -> None:
+    """An id that is no job's is 404, and none at all is the caller's mistake."""
+    admin = ConsoleVisitor(lake).sign_in()
+
+    assert admin.get("/console/job?metalake=lake&id=nothing").status == 404
+    assert admin.post("/console/job/cancel", {"metalake": "lake", "id": "nothing"}).status == 404
+    assert admin.get("/console/job?metalake=lake").status == 400
+    assert admin.post("/console/job/cancel", {}).status == 400

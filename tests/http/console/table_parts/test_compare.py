@@ -1,0 +1,58 @@
+"""The comparison of two snapshots: columns by their ids, counts with differences."""
+
+from __future__ import annotations
+
+from limnos.http.console.table_metadata import FieldPart, SchemaPart, schema_changes
+from tests.http.console.conftest import ICEBERG
+from tests.http.console.visitor import ConsoleVisitor
+from tests.http.driver import DriverNode
+from tests.http.iceberg import wire
+
+TAB = "/console/o/table/lake/main/raw/flights?tab=snapshots"
+
+
+def struct(*fields: FieldPart) -> dict[str, object]:
+    """The type of a struct."""
+    return {
+        "type": "struct",
+        "fields": [{"id": each.id, "name": each.name, "required": each.required, "type": each.type} for each in fields],
+    }
+
+
+def test_columns_are_compared_by_id_at_every_depth() -> None:
+    """Renames, promotions, additions, drops and changes of nullability are told; equal schemas have none."""
+    before = SchemaPart(
+        [FieldPart(1, "id", "int", required=True), FieldPart(2, "place", struct(FieldPart(3, "town", "string"))), FieldPart(4, "old", "date")]
+    )  # fmt: skip
+    after = SchemaPart(
+        [FieldPart(1, "id", "long", required=True), FieldPart(2, "place", struct(FieldPart(3, "city", "string"))), FieldPart(5, "new", "time")]
+    )  # fmt: skip
+
+    assert schema_changes(before, after) == [
+        "adds new time", "id int becomes id long", "town string becomes city string", "drops old",
+    ]  # fmt: skip
+    assert schema_changes(before, before) == []
+    optional = SchemaPart([FieldPart(1, "id", "int"), *before.fields[1:]])
+    assert schema_changes(before, optional) == ["id becomes optional"]
+
+
+def test_two_snapshots_are_compared(lake: DriverNode) -> None:
+    """The form chooses two snapshots; the page has the counts of both with their difference."""
+    first, second = wire.snapshot(1), wire.snapshot(2, parent=1)
+    first["snapshot"]["summary"] = {"operation": "append", "total-records": "1000", "total-data-files": "3"}
+    second["snapshot"]["summary"] = {"operation": "append", "total-records": "1234", "total-data-files": "odd"}
+    for each in (first, second):
+        each["snapshot"]["schema-id"] = 0
+    updates = [first, wire.point(1), second, wire.point(2)]
+    lake.done("POST", f"{ICEBERG}/namespaces/raw/tables/flights", {"requirements": [], "updates": updates})
+    admin = ConsoleVisitor(lake).sign_in()
+
+    plain = admin.read(TAB)
+    page = admin.read(f"{TAB}&from=100&to=200")
+
+    assert "Compare two snapshots" in plain.text
+    assert "Difference" not in plain.text
+    assert "Rows 1 000 1 234 +234" in page.text
+    assert "Data files 3 ?" in page.text
+    assert "The columns are the same" in page.text
+    assert "Difference" not in admin.read(f"{TAB}&from=100&to=nothing").text

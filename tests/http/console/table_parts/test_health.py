@@ -1,0 +1,69 @@
+"""The tab about maintenance: what is due and why, a form that asks for operations, and who may see it."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.http.console.conftest import ICEBERG
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import API, OWN, DriverNode, grant
+from tests.http.iceberg import wire
+
+TAB = "/console/o/table/lake/main/raw/flights?tab=maintenance"
+FORM = "/console/maintain/table/lake/main/raw/flights"
+MAINTENANCE = f"{OWN}/metalakes/lake/catalogs/main/maintenance"
+
+
+@pytest.fixture
+def written(lake: DriverNode) -> ConsoleVisitor:
+    """The lake with two snapshots of flights, as admin."""
+    updates = [wire.snapshot(1), wire.point(1), wire.snapshot(2, parent=1), wire.point(2)]
+    lake.done("POST", f"{ICEBERG}/namespaces/raw/tables/flights", {"requirements": [], "updates": updates})
+    return ConsoleVisitor(lake).sign_in()
+
+
+def test_tab_says_what_is_due_and_what_keeps_snapshots(written: ConsoleVisitor) -> None:
+    """Each snapshot has the reason that keeps it; empty lists say so; statistics that programs told are listed."""
+    told = f"{API}/lake/objects/table/main.raw.flights/statistics"
+    written.node.done("PUT", told, {"updates": {"custom-rows": 4711}})
+
+    page = written.read(TAB)
+
+    for words in ("What is due", "No policy of maintenance applies", "Kept because", "custom-rows 4711", " of 2"):
+        assert words in page.text
+    assert ("post", FORM) in page.actions
+
+
+def test_form_asks_for_an_operation_that_the_tab_lists(written: ConsoleVisitor) -> None:
+    """The operation waits in the caller's name and is on the page afterwards."""
+    answer = written.post(FORM, {"operation": "expire"})
+
+    assert answer.status == 303
+    assert answer.headers["location"].startswith(TAB)
+    page = written.read(answer.headers["location"])
+    assert "Expire snapshots waiting admin" in page.text
+    assert [each["kind"] for each in written.node.done("GET", f"{MAINTENANCE}/operations")["operations"]] == ["expire"]
+
+
+@pytest.mark.parametrize("fields", [{}, {"operation": "burn"}])
+def test_unknown_operations_are_refused(written: ConsoleVisitor, fields: dict[str, str]) -> None:
+    """Only known operations on tables are asked for."""
+    assert written.post(FORM, fields).status == 400
+    assert written.post("/console/maintain/namespace/lake/main/raw", {"operation": "expire"}).status == 400
+
+
+def test_readers_neither_see_nor_ask(written: ConsoleVisitor) -> None:
+    """Who may read the table sees a refusal in the tab, and no operation begins; a stranger sees no table."""
+    node = written.node
+    grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    ana, stranger = (ConsoleVisitor(node).sign_in(user) for user in ("ana", "stranger"))
+
+    page = ana.read(TAB)
+
+    assert "not how it is maintained" in page.text
+    assert "Kept because" not in page.text
+    assert ("post", FORM) not in page.actions
+    for visitor in (ana, stranger):
+        for operation in ("expire", "orphans", "compact"):
+            assert visitor.post(FORM, {"operation": operation}).status == 403, text_of(visitor.get(TAB))
+    assert node.done("GET", f"{MAINTENANCE}/operations")["operations"] == []

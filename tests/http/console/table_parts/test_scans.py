@@ -1,0 +1,44 @@
+"""The tab with reports of engines: counts in words, and only for those who may change the table."""
+
+from __future__ import annotations
+
+from limnos.services.iceberg.reports import REPORTS
+from tests.http.console.conftest import ICEBERG
+from tests.http.console.visitor import ConsoleVisitor
+from tests.http.driver import DriverNode, grant
+
+TAB = "/console/o/table/lake/main/raw/flights?tab=scans"
+REPORT = {
+    "report-type": "scan-report", "table-name": "raw.flights", "snapshot-id": 1, "schema-id": 0,
+    "filter": {"type": "eq", "term": "id", "value": 4711}, "projected-field-ids": [1], "projected-field-names": ["id"],
+    "metrics": {"result-data-files": {"unit": "count", "value": 12}, "total-planning-duration": "odd"},
+}  # fmt: skip
+
+
+def send_report(node: DriverNode) -> None:
+    """Report a scan as an engine does, and write what the node has collected."""
+    assert node.post(f"{ICEBERG}/namespaces/raw/tables/flights/metrics", REPORT).status == 204
+    node.runner.run(REPORTS.of(node.built.services).flush())
+
+
+def test_scans_are_told_in_words(lake: DriverNode) -> None:
+    """A report has its time, its user, its counts, its filter and its columns."""
+    admin = ConsoleVisitor(lake).sign_in()
+    assert "No engine has reported a scan" in admin.read(TAB).text
+    send_report(lake)
+
+    page = admin.read(TAB)
+
+    assert "admin 12 data files" in page.text
+    assert "4711" in page.text
+
+
+def test_readers_see_no_reports(lake: DriverNode) -> None:
+    """Reports reveal other users' filters, so reading the table is not enough."""
+    send_report(lake)
+    grant(lake, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+
+    page = ConsoleVisitor(lake).sign_in("ana").read(TAB)
+
+    assert "Reports tell of other users" in page.text
+    assert "4711" not in page.text
