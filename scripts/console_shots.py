@@ -118,6 +118,16 @@ def fill(server: LakeServer) -> None:
         {"name": "<script>alert(1)<", "schema": nested, "properties": {"comment": NASTY}},
     )
     server.ask("POST", f"{lake}/users", {"name": "ana"})
+    server.ask("POST", f"{lake}/users", {"name": "bot"})
+    privileges = [{"name": name, "condition": "allow"} for name in ("use_catalog", "use_schema", "select_table")]
+    objects = [{"fullName": "main", "type": "CATALOG", "privileges": privileges}]
+    server.ask("POST", f"{lake}/roles", {"name": "readers", "properties": {}, "securableObjects": objects})
+    server.ask("PUT", f"{lake}/permissions/users/ana/grant", {"roleNames": ["readers"]})
+    compaction = {"name": "tidy", "policyType": "system_iceberg_compaction", "content": {}, "comment": "Small files"}
+    server.ask("POST", f"{lake}/policies", compaction)
+    server.ask("POST", f"{lake}/objects/catalog/main/policies", {"policiesToAdd": ["tidy"], "policiesToRemove": []})
+    server.ask("POST", "/api/limnos/v1/users/bot/secrets", {})
+    server.ask("POST", "/api/limnos/v1/tokens", {"name": "laptop"})
     server.ask("POST", f"{lake}/tags", {"name": "pii", "comment": "personal", "properties": {}})
     server.ask("POST", f"{lake}/objects/table/main.raw:nyc.flights/tags", {"tagsToAdd": ["pii"], "tagsToRemove": []})
 
@@ -204,6 +214,24 @@ PAGES = {
     "search": "/console/search?q=accounts",
     "audit": "/console/audit",
     "trash": "/console/trash?catalog=main",
+    "maintenance": "/console/o/table/lake/main/raw/trips?tab=maintenance",
+    "compare": "/console/o/table/lake/main/raw/trips?tab=snapshots",
+    "scans": "/console/o/table/lake/main/raw/trips?tab=scans",
+    "access": "/console/access/table/lake/main/raw/nyc/flights?user=ana&action=table_load",
+    "access-catalog": "/console/access/catalog/lake/main?reach=ana",
+    "people": "/console/people",
+    "user": "/console/people/user/lake/ana",
+    "roles": "/console/people?kind=role",
+    "role": "/console/people/role/lake/readers",
+    "assign": "/console/assign/user/lake/ana?change=unassign&role=readers",
+    "tags": "/console/tags",
+    "tag": "/console/tag/lake/pii",
+    "policies": "/console/policies",
+    "policy": "/console/policy/lake/tidy",
+    "jobs": "/console/jobs",
+    "operations": "/console/operations",
+    "tokens": "/console/tokens",
+    "secrets": "/console/secrets/lake/bot",
 }
 
 

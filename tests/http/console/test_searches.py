@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import DriverNode
 
 
@@ -37,3 +37,27 @@ def test_unreadable_question_is_explained(admin: ConsoleVisitor) -> None:
 def test_empty_question_says_how_to_ask(admin: ConsoleVisitor) -> None:
     """The page without a question has examples."""
     assert "kind:table" in admin.read("/console/search").text
+
+
+def test_palette_gets_a_few_hits_without_the_frame(admin: ConsoleVisitor) -> None:
+    """The part has links alone; an empty and a wrong question say so."""
+    found = text_of(admin.get("/console/search?metalake=lake&q=flights", x_limnos_part="1"))
+    empty = text_of(admin.get("/console/search?metalake=lake&q=", x_limnos_part="1"))
+    wrong = admin.get("/console/search?metalake=lake&q=kind:odd", x_limnos_part="1")
+
+    assert PageReader(found).hrefs == ["/console/o/table/lake/main/raw/flights"]
+    assert "<html" not in found
+    assert "Type the start of a name" in empty
+    assert (wrong.status, PageReader(text_of(wrong)).hrefs) == (200, [])
+
+
+def test_palette_finds_nothing_hidden(lake: DriverNode) -> None:
+    """A member without rights gets the words of a question that finds nothing; a stranger is refused."""
+    lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
+    ana, stranger = (ConsoleVisitor(lake).sign_in(user) for user in ("ana", "stranger"))
+
+    answer = ana.get("/console/search?metalake=lake&q=flights", x_limnos_part="1")
+
+    assert "Nothing that you may see" in text_of(answer)
+    assert "flights" not in text_of(answer)
+    assert stranger.get("/console/search?metalake=lake&q=flights", x_limnos_part="1").status in {403, 404}

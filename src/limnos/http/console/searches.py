@@ -12,7 +12,7 @@ import msgspec
 from limnos.http.console.addresses import KINDS, ObjectAddress
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, frame_of, icon_of
-from limnos.http.console.look import render
+from limnos.http.console.look import render, static_version
 from limnos.http.console.page_requests import ConsoleRoute
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from limnos.http.response import Response
     from limnos.services.search.searches import SearchHit
 
+PALETTE_HITS: Final = 12
 HITS: Final = 50
 QUESTION_MAX: Final = 300
 
@@ -53,9 +54,20 @@ class SearchPage(msgspec.Struct, frozen=True):
     refusal: str
 
 
+class PalettePart(msgspec.Struct, frozen=True):
+    """The hits that the palette shows."""
+
+    base: str
+    version: str
+    hits: tuple[HitLine, ...]
+    note: str
+
+
 async def search_page(page_request: PageRequest) -> Response:
     """Show what a question finds among the objects that the caller may load."""
     text = (page_request.request.query("q") or "").strip()[:QUESTION_MAX]
+    if page_request.is_part:
+        return await _palette(page_request, text)
     frame = await frame_of(page_request, f"Search: {text}" if text else "Search", section="search", question=text)
     if not text:
         return html_response(page_request.request, render("search.html", SearchPage(frame, "", (), False, False, "")))
@@ -67,6 +79,21 @@ async def search_page(page_request: PageRequest) -> Response:
     hits = tuple(_line(page_request, frame.metalake, hit=hit) for hit in answer.hits)
     view = SearchPage(frame, text, hits, answer.more, answer.bounded, "")
     return html_response(page_request.request, render("search.html", view))
+
+
+async def _palette(page_request: PageRequest, text: str) -> Response:
+    """Answer the palette with a few hits, without the frame of a page. A question that is no question finds nothing."""
+    metalake = page_request.request.query("metalake") or page_request.ctx.services.defaults.metalake
+    note = "Nothing that you may see is found." if text else "Type the start of a name."
+    hits: tuple[HitLine, ...] = ()
+    if text:
+        try:
+            answer = await search(page_request.ctx, metalake, question=question_of(text, {}), limit=PALETTE_HITS)
+            hits = tuple(_line(page_request, metalake, hit=hit) for hit in answer.hits)
+        except BadRequest as error:
+            note = error.message
+    part = PalettePart(page_request.base, static_version(), hits, note)
+    return html_response(page_request.request, render("part_palette.html", part))
 
 
 def _line(page_request: PageRequest, metalake: str, *, hit: SearchHit) -> HitLine:

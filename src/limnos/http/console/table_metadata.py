@@ -167,7 +167,7 @@ def column_lines(schema: SchemaPart, tags: dict[int, list[str]]) -> tuple[list[C
 
 
 def schema_changes(before: SchemaPart, after: SchemaPart) -> list[str]:
-    """Return the columns that differ between two schemas in words, nested ones included; columns are told by id."""
+    """Return the columns that differ between two schemas in words, nested ones included. Ids distinguish columns."""
     old, new = ({each.id: each for each in column_lines(schema, {})[0]} for schema in (before, after))
     changes = [f"adds {each.name} {each.type}" for number, each in new.items() if number not in old]
     for number, column in old.items():

@@ -157,6 +157,11 @@ def secret_update(tx: Tx, permit: Permit[SecretEnd]) -> bool:
     return tx.tokens.end_line(permit.command.secret)
 
 
+def may_manage_secrets(request_view: RequestView) -> bool:
+    """Return whether the caller may list, create and end secrets. No refusal is recorded for the audit."""
+    return request_view.decide(Action.TOKEN_MANAGE_OTHERS, ()).allowed
+
+
 def _manage(request_view: RequestView) -> Decision:
     return request_view.require(Action.TOKEN_MANAGE_OTHERS, ())
 

@@ -1,6 +1,6 @@
 """Lists of users, groups and roles, and the page of each: what it holds, and forms that assign roles.
 
-May import `access`, `model`, `names`, `services` and the console's shared modules. A list shows a page of the names
+May import `model`, `names`, `services` and the console's shared modules. A list shows a page of the names
 that the caller may see.
 """
 
@@ -11,7 +11,6 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from limnos.access.actions import Action
 from limnos.http.console.addresses import part_of, segment_of
 from limnos.http.console.answers import html_response
 from limnos.http.console.frame import Frame, Link, frame_of
@@ -22,6 +21,7 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.names import display
 from limnos.services.identity.roles import role_load, role_objects, roles_list
+from limnos.services.identity.service_accounts import may_manage_secrets
 from limnos.services.identity.users import principal_load, principals_list
 from limnos.services.request.request_scope import RequestScope
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from limnos.http.console.page_requests import PageRequest
     from limnos.http.response import Response
     from limnos.model.entities import Principal, RoleEntity
-    from limnos.services.request.request_view import RequestView
 
 SHOWN: Final = 100
 _KINDS: Final = {"user": Kind.USER, "group": Kind.GROUP, "role": Kind.ROLE}
@@ -138,7 +137,7 @@ async def person_page(page_request: PageRequest) -> Response:
         holder = await page_request.ctx.read(scope, lambda view: principal_load(view, _KINDS[word], name))
         roles = tuple(Link(each, _address(page_request, "role", metalake=metalake, name=each)) for each in holder.roles)
         is_enabled = holder.principal.enabled
-        if word == "user" and await page_request.ctx.read(RequestScope(), _may_manage_secrets):
+        if word == "user" and await page_request.ctx.read(RequestScope(), may_manage_secrets):
             secrets = f"{page_request.base}/secrets/{segment_of(metalake)}/{segment_of(name)}"
     frame = await frame_of(page_request, name, metalake=metalake, section="people")
     own = f"/{word}/{segment_of(metalake)}/{segment_of(name)}"
@@ -147,10 +146,6 @@ async def person_page(page_request: PageRequest) -> Response:
         is_enabled, "" if word == "role" else f"{page_request.base}/assign{own}", roles, rules, is_cut, secrets,
     )  # fmt: skip
     return html_response(page_request.request, render("person.html", view))
-
-
-def _may_manage_secrets(request_view: RequestView) -> bool:
-    return request_view.decide(Action.TOKEN_MANAGE_OTHERS, ()).allowed
 
 
 async def _role_rules(

@@ -43,7 +43,7 @@ async def secrets_page(page_request: PageRequest) -> Response:
         SheetColumn("Secret", is_number=True), SheetColumn("Made"), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),
     )  # fmt: skip
     rows = tuple(_row(page_request, each, metalake=metalake, user=user) for each in reversed(secrets))
-    form = FormView(f"{_address(page_request, metalake, user)}", "Make a secret", (), (life_input(),), title="Make a secret")  # fmt: skip
+    form = FormView(_address(page_request, metalake, user=user), "Make a secret", (), (life_input(),), title="Make a secret")  # fmt: skip
     page = SheetPage(
         frame, f"Secrets of {user}",
         intro="A user with a secret is a service account: a program that signs in with its name and secret, and has no password. "
@@ -53,7 +53,7 @@ async def secrets_page(page_request: PageRequest) -> Response:
     return sheet_response(page_request, page)
 
 
-def _address(page_request: PageRequest, metalake: str, user: str) -> str:
+def _address(page_request: PageRequest, metalake: str, *, user: str) -> str:
     return f"{page_request.base}/secrets/{segment_of(metalake)}/{segment_of(user)}"
 
 
@@ -81,7 +81,7 @@ async def create(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, f"New secret of {user}", metalake=metalake, section="people")
     page = SheetPage(
         frame, f"New secret of {user}", "key", "Copy it now: this is the only time that it is shown.",
-        (_person(page_request, metalake, user=user), Link("Secrets", _address(page_request, metalake, user))),
+        (_person(page_request, metalake, user=user), Link("Secrets", _address(page_request, metalake, user=user))),
         facts=(Fact("Client", user), Fact("Secret", str(secret.id))), blocks=(CodeBlock("", text, "secret"),),
     )  # fmt: skip
     return sheet_response(page_request, page, is_secret=True)
@@ -94,7 +94,7 @@ async def end(page_request: PageRequest) -> Response:
     number = number_field(fields.get("id"), what="A secret's id")
     was_valid = await secret_end(page_request.ctx, user=user, secret_id=number)
     done = f"Secret {number} {'has ended' if was_valid else 'was not valid any more'}"
-    return redirect(f"{_address(page_request, metalake, user)}?{urlencode({'done': done})}")
+    return redirect(f"{_address(page_request, metalake, user=user)}?{urlencode({'done': done})}")
 
 
 ROUTES = (

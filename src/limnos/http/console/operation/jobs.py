@@ -46,29 +46,29 @@ def _state(text: str) -> Chip:
 async def jobs_page(page_request: PageRequest) -> Response:
     """Show the newest jobs and runs of pipelines that the caller sees."""
     frame = await frame_of(page_request, "Jobs", section="jobs")
-    found = await jobs_list(page_request.ctx, metalake=frame.metalake, template=None)
+    entries = await jobs_list(page_request.ctx, metalake=frame.metalake, template=None)
     columns = (SheetColumn("Template or pipeline"), SheetColumn("State"), SheetColumn("By", hides=True), SheetColumn("Began"), SheetColumn("Id", hides=True, is_code=True))  # fmt: skip
-    rows = tuple(_row(page_request, frame.metalake, each) for each in found[:SHOWN])
+    rows = tuple(_row(page_request, frame.metalake, entry=each) for each in entries[:SHOWN])
     page = SheetPage(
         frame, "Jobs", intro="Programs that the server ran from templates, and runs of pipelines, the newest first.",
         sheets=(
             Sheet(
                 "", columns, rows, "There is no job that you may see. Programs start one by limnos job run.",
-                f"The newest {SHOWN} of {len(found)} are shown." if len(found) > SHOWN else "",
+                f"The newest {SHOWN} of {len(entries)} are shown." if len(entries) > SHOWN else "",
             ),
         ),
     )  # fmt: skip
     return sheet_response(page_request, page)
 
 
-def _row(page_request: PageRequest, metalake: str, each: RunView | JobView) -> tuple[SheetCell, ...]:
-    if isinstance(each, RunView):
-        name, uuid, user, at_ms, page = each.pipeline, each.run.uuid, each.run.user, each.run.started_at, "run"
+def _row(page_request: PageRequest, metalake: str, *, entry: RunView | JobView) -> tuple[SheetCell, ...]:
+    if isinstance(entry, RunView):
+        name, uuid, user, at_ms, page = entry.pipeline, entry.run.uuid, entry.run.user, entry.run.started_at, "run"
     else:
-        name, uuid, user, at_ms, page = each.template, each.job.uuid, each.job.user, each.job.queued_at, "job"
+        name, uuid, user, at_ms, page = entry.template, entry.job.uuid, entry.job.user, entry.job.queued_at, "job"
     href = f"{page_request.base}/{page}?{urlencode({'metalake': metalake, 'id': uuid})}"
     return (
-        SheetCell(name, href, is_name=True), SheetCell(chips=(_state(each.state),)), SheetCell(user), SheetCell(at_ms=at_ms),
+        SheetCell(name, href, is_name=True), SheetCell(chips=(_state(entry.state),)), SheetCell(user), SheetCell(at_ms=at_ms),
         SheetCell(uuid),
     )  # fmt: skip
 

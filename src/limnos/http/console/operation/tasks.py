@@ -43,9 +43,9 @@ async def operations_page(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, "Operations", section="operations")
     state = page_request.request.query("state") or STATES[0]
     sheets, warnings = [], []
-    for read in (_tasks, _webhooks):
+    for read, about in ((_tasks, state), (_webhooks, frame.metalake)):
         try:
-            sheets.append(await read(page_request, frame.metalake, state))
+            sheets.append(await read(page_request, about))
         except PermissionDenied as error:
             warnings.append(error)
     if not sheets:
@@ -62,7 +62,7 @@ async def operations_page(page_request: PageRequest) -> Response:
     return sheet_response(page_request, page)
 
 
-async def _tasks(page_request: PageRequest, _metalake: str, state: str) -> Sheet:
+async def _tasks(page_request: PageRequest, state: str) -> Sheet:
     rows = await tasks_list(page_request.ctx, state=state)
     columns = (
         SheetColumn("Task"), SheetColumn("About", is_code=True, hides=True), SheetColumn("Made"), SheetColumn("Attempts", is_number=True),
@@ -84,10 +84,10 @@ def _task_row(page_request: PageRequest, task: TaskRow, *, state: str) -> tuple[
     )  # fmt: skip
 
 
-async def _webhooks(page_request: PageRequest, metalake: str, _state: str) -> Sheet:
-    found = await webhooks_list(page_request.ctx, metalake)
+async def _webhooks(page_request: PageRequest, metalake: str) -> Sheet:
+    webhooks = await webhooks_list(page_request.ctx, metalake)
     columns = (SheetColumn("Webhook", is_code=True), SheetColumn("State"), SheetColumn("Behind", is_number=True), SheetColumn("Error", hides=True))  # fmt: skip
-    return Sheet("Webhooks", columns, tuple(_webhook_row(each) for each in found[:SHOWN]), "There is no webhook in this metalake.")  # fmt: skip
+    return Sheet("Webhooks", columns, tuple(_webhook_row(each) for each in webhooks[:SHOWN]), "There is no webhook in this metalake.")  # fmt: skip
 
 
 def _webhook_row(status: WebhookStatus) -> tuple[SheetCell, ...]:

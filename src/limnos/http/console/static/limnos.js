@@ -126,11 +126,16 @@ document.addEventListener("click", async (event) => {
 });
 for (const shown of all("[data-needs-script]")) shown.hidden = false;
 
-// Keys: / and Ctrl-K search, g h home, ? help.
+// Keys: / search, Ctrl-K palette, g h home, ? help.
 let before = "";
 document.addEventListener("keydown", (event) => {
   const typing = event.target.matches?.("input, textarea, select");
-  if ((event.key === "k" && (event.ctrlKey || event.metaKey)) || (event.key === "/" && !typing)) {
+  if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
+    const palette = $("#palette");
+    if (palette && !palette.open) { event.preventDefault(); palette.showModal(); $("#palette-words").select(); }
+    return;
+  }
+  if (event.key === "/" && !typing) {
     const search = $("#search");
     if (search) { event.preventDefault(); search.focus(); search.select(); }
     return;
@@ -143,6 +148,32 @@ document.addEventListener("keydown", (event) => {
   }
   if (event.key === "?") { $("#keys")?.showModal(); return; }
   before = event.key === "g" ? "g" : "";
+});
+
+// Palette: asks after a moment of silence; arrows move between the words and the hits.
+const words = $("#palette-words");
+let asking, silence;
+words?.addEventListener("input", () => {
+  clearTimeout(silence);
+  asking?.abort();
+  silence = setTimeout(async () => {
+    asking = new AbortController();
+    try {
+      const content = await part(words.dataset.find + encodeURIComponent(words.value), asking.signal);
+      $("#palette-found").replaceChildren(content);
+    } catch (error) {
+      if (error.name !== "AbortError") $("#palette-found").textContent = "The search did not answer.";
+    }
+  }, 150);
+});
+$("#palette")?.addEventListener("keydown", (event) => {
+  const stops = [words, ...all("#palette-found a")];
+  const at = stops.indexOf(document.activeElement);
+  if (event.key === "ArrowDown") stops[at + 1]?.focus();
+  else if (event.key === "ArrowUp") stops[at - 1]?.focus();
+  else if (event.key === "Enter" && at === 0) stops[1]?.click();
+  else return;
+  event.preventDefault();
 });
 
 // Live parts: polled while they are visible and say so.

@@ -44,7 +44,7 @@ def compare_part(page_request: PageRequest, address: ObjectAddress, *, metadata:
     form = _form(page_request, address, newest=newest, chosen=(before or newest[1], after or newest[0]))
     if before is None or after is None:
         return TabPart(forms=(form,))
-    return TabPart(sheets=(_columns(metadata, before, after), _counts(before, after)), forms=(form,))
+    return TabPart(sheets=(_columns(metadata, before, after=after), _counts(before, after)), forms=(form,))
 
 
 def _form(
@@ -65,7 +65,7 @@ def _text(snapshot: SnapshotPart) -> str:
     return f"{exact_time(snapshot.timestamp_ms)} {snapshot.summary.get('operation', '')} {snapshot.snapshot_id}"
 
 
-def _columns(metadata: MetadataPart, before: SnapshotPart, after: SnapshotPart) -> Sheet:
+def _columns(metadata: MetadataPart, before: SnapshotPart, *, after: SnapshotPart) -> Sheet:
     schemas = {each.schema_id: each for each in metadata.schemas}
     old, new = (schemas.get(-1 if each.schema_id is None else each.schema_id) for each in (before, after))
     columns = (SheetColumn("Change of columns"),)
@@ -86,8 +86,8 @@ def _counts(before: SnapshotPart, after: SnapshotPart) -> Sheet:
         if old is None and new is None:
             continue
         difference = "" if old is None or new is None else f"{'+' if new > old else ''}{count_text(new - old)}"
-        told = ("?" if each is None else count_text(each) for each in (old, new))
-        rows.append((SheetCell(label, is_name=True), *(SheetCell(each) for each in told), SheetCell(difference)))
+        counts = ("?" if each is None else count_text(each) for each in (old, new))
+        rows.append((SheetCell(label, is_name=True), *(SheetCell(each) for each in counts), SheetCell(difference)))
     return Sheet("Counts", columns, tuple(rows), "The writers of these snapshots wrote no counts.")
 
 

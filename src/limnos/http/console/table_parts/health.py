@@ -80,12 +80,14 @@ async def health_tab(page_request: PageRequest, address: ObjectAddress) -> TabPa
 
 
 def _facts(report: TableReport) -> tuple[Fact, ...]:
-    told = report.explanation
-    counts = (("Data files", told.data_files), ("Delete files", told.delete_files))
+    explanation = report.explanation
+    counts = (("Data files", explanation.data_files), ("Delete files", explanation.delete_files))
     files = tuple(Fact(label, count_text(count)) for label, count in counts if count is not None)
-    size = () if told.total_bytes is None else (Fact("Size", size_text(told.total_bytes)),)
-    removable = Fact("Snapshots that may go", f"{count_text(told.removable)} of {count_text(told.snapshots)}")
-    return (*files, *size, removable, Fact("Writes", told.writer), Fact("Orphan files", report.orphans.removal))
+    size = () if explanation.total_bytes is None else (Fact("Size", size_text(explanation.total_bytes)),)
+    removable = Fact(
+        "Snapshots that may go", f"{count_text(explanation.removable)} of {count_text(explanation.snapshots)}"
+    )
+    return (*files, *size, removable, Fact("Writes", explanation.writer), Fact("Orphan files", report.orphans.removal))
 
 
 def _due(report: TableReport) -> Sheet:
@@ -153,22 +155,22 @@ def _orphans(report: OrphanReport) -> tuple[Sheet, ...]:
         (SheetCell(each.name, is_name=True), SheetCell(size_text(each.size)), SheetCell(at_ms=each.first_seen_at))
         for each in (*report.files, *report.removed)
     )
-    note = report.check.blocked or "The last check found no orphan file."
+    note = report.check.blocked or "The last check statistics no orphan file."
     return (Sheet("Orphan files", columns, rows, note),)
 
 
 async def _statistics(page_request: PageRequest, address: ObjectAddress) -> tuple[Sheet, ...]:
-    """Return the statistics that programs have told about the table; nothing if there are none."""
+    """Return the statistics that programs have reported about the table; nothing if there are none."""
     path = (address.catalog, *address.levels)
     name = render_full_name(Kind.TABLE, path, codec=codec_for(page_request.ctx.services.defaults))
-    found = await statistics_list(page_request.ctx, AttachmentTarget(address.metalake, Kind.TABLE, name))
+    statistics = await statistics_list(page_request.ctx, AttachmentTarget(address.metalake, Kind.TABLE, name))
     columns = (SheetColumn("Name"), SheetColumn("Value", is_code=True), SheetColumn("By", hides=True), SheetColumn("When"))  # fmt: skip
     rows = tuple(
         (
             SheetCell(each.name, is_name=True), SheetCell(each.value[:300]), SheetCell(each.modified_by or each.created_by),
             SheetCell(at_ms=each.modified_at or each.created_at),
         )
-        for each in found
+        for each in statistics
     )  # fmt: skip
     return (Sheet("Statistics", columns, rows),) if rows else ()
 
