@@ -1,13 +1,14 @@
 """Traversals of a tree without recursion.
 
-May import the tree's base. Must not know a kind of node by name.
+May import the tree. Must not know kinds of nodes by name, except calls of functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from limnos.sqlpp.tree.base import SyntaxNode
+from limnos.sqlpp.tree.expressions import Call
 
 
 def descendants(node: SyntaxNode) -> Iterator[SyntaxNode]:
@@ -29,8 +30,13 @@ def children(node: SyntaxNode) -> Iterator[SyntaxNode]:
             yield from (item for item in value if isinstance(item, SyntaxNode))
 
 
-def outline(node: SyntaxNode) -> list[object]:
-    """The tree as a flat list without positions: two trees are equal if their outlines are."""
+def outline(
+    node: SyntaxNode, *, function_name: Callable[[tuple[str, ...]], tuple[str, ...]] = lambda parts: parts
+) -> list[object]:
+    """The tree as a flat list without positions: two trees are equal if their outlines are.
+
+    `function_name` gives the parts of a called function's name in one spelling.
+    """
     waiting: list[object] = [node]
     entries: list[object] = []
     while waiting:
@@ -38,6 +44,8 @@ def outline(node: SyntaxNode) -> list[object]:
         if isinstance(item, SyntaxNode):
             entries.append(type(item).__name__)
             waiting.extend(getattr(item, name) for name in item.__struct_fields__[:0:-1])
+            if isinstance(item, Call):
+                waiting[-1] = function_name(item.function.parts)
         elif type(item) is tuple:
             entries.append(len(item))
             waiting.extend(reversed(item))

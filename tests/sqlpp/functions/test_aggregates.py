@@ -116,7 +116,7 @@ def test_statistics_refuse_what_is_no_number(text: str, number: int) -> None:
     "text, expected",
     [
         ("array_countn([1, 'a', 2.5, null, missing])", 2),
-        ("strict_countn([1, null, 'a'])", 1),
+        ("strict_countn([1, null, 'a'])", None),
         ("(select value countn(x) from [1, 'a'] x)[0]", 1),
         ("array_count(distinct [1, 1, 2, null])", 2),
         ("array_sum(distinct [1, 1, 2])", 3),

@@ -11,6 +11,8 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import msgspec
+
 from limnos.access.actions import Action
 from limnos.model.principals import Requester
 from limnos.services.request.request_scope import RequestScope
@@ -33,6 +35,7 @@ from limnos.services.sqlpp.requests.errors import invalid_operation
 from limnos.services.sqlpp.requests.names import TEXT_SHORT
 from limnos.services.sqlpp.requests.node_limits import PARSING_SLOTS
 from limnos.services.sqlpp.requests.options import check_option
+from limnos.services.sqlpp.requests.running_requests import StatementEnded
 from limnos.sqlpp import ParsedStatement, SqlppError, parse, tree
 from limnos.sqlpp.binding import UnparsedQuery
 from limnos.sqlpp.declarations import NOWHERE
@@ -50,6 +53,7 @@ from limnos.services.sqlpp.requests.session import StatementSession
 
 A = Action
 READ_ONLY: Final = 44
+DATASET_EXISTS: Final = 1072
 
 
 class StatementKind(NamedTuple):
@@ -171,11 +175,42 @@ async def statement_run(session: StatementSession, parsed: ParsedStatement) -> A
             async for row in rows:
                 yield row
         return
+    if isinstance(statement, tree.CreateDataset) and statement.source is not None:
+        await _create_filled(session, parsed, statement=statement, source=statement.source)
+        return
     run = _RUNS.get(type(statement))
     if run is None:
         raise invalid_operation(f"{statement_kind_of(statement).word} statement is not supported", statement.at)
     if not session.compiles_only or statement_kind_of(statement).reads:
         await run(session, statement)
+
+
+async def _create_filled(
+    session: StatementSession, parsed: ParsedStatement, *, statement: tree.CreateDataset, source: tree.QueryExpression
+) -> None:
+    """Run CREATE DATASET … AS: create the dataset, then insert the query's results, else drop it again.
+
+    Raises SqlppError, PermissionDenied.
+    """
+    await query_bind(session, source)
+    if session.compiles_only:
+        return
+    path = session.whole(statement.name)
+    name = tree.DottedName(statement.name.at, path)
+    try:
+        await dataset_create(session, msgspec.structs.replace(statement, name=name, source=None, if_not_exists=False))
+    except SqlppError as error:
+        if error.number != DATASET_EXISTS or not statement.if_not_exists:
+            raise
+        return
+    insert = tree.Insert(statement.at, upsert=False, target=name, variable=None, source=source, returning=None)
+    try:
+        async with aclosing(change_rows(session, msgspec.structs.replace(parsed, statement=insert))) as rows:
+            async for _ in rows:
+                pass
+    except (SqlppError, StatementEnded):
+        await dataset_drop(session, tree.Drop(statement.at, "dataset", name, if_exists=True))
+        raise
 
 
 def _rows(session: StatementSession, parsed: ParsedStatement) -> AsyncGenerator[bytes, None] | None:

@@ -31,6 +31,11 @@ NO_DATAVERSE = 1063
 NO_PARAMETER = 1086
 INLINED_MAX = 64
 """Deepest nesting of inlined views and functions."""
+_COUNTED = {
+    "if_inf": "if-inf", "ifinf": "if-inf", "if_nan": "if-nan", "ifnan": "if-nan",
+    "if_nan_or_inf": "if-nan-or-inf", "ifnanorinf": "if-nan-or-inf",
+}  # fmt: skip
+"""Functions that AsterixDB refuses by another error when the number of arguments is wrong."""
 NODES_MAX = 1_000_000
 """Most expressions of a statement after views and functions are inlined."""
 
@@ -126,7 +131,11 @@ class ExpressionBinder(ABC):
                 if not isinstance(step, tree.FieldStep):
                     break
                 fields.append(step.name)
-            return self.source((node.name, *fields), node.at), steps[len(fields) :]
+            try:
+                return self.source((node.name, *fields), node.at), steps[len(fields) :]
+            except SqlppError as error:
+                if error.number not in (NO_DATASET, NO_DATAVERSE) or len(scope.fields_of or ()) != 1:
+                    raise
         name, slot = scope.implied(node.name, node.at)
         return plan.FieldOf(node.at, plan.Local(node.at, slot, name), node.name), steps
 
@@ -149,6 +158,11 @@ class ExpressionBinder(ABC):
             for count in range(len(node.steps) - 1, -1, -1):
                 head = tree.PathExpression(node.at, first, node.steps[:count]) if count else first
                 key = self.group.key_of(head)
+                if key is not None:
+                    return plan.Local(node.at, *key), node.steps[count:]
+        for group in scope.groups_around(first.name):
+            for count in range(len(node.steps), 0, -1):
+                key = group.key_of(tree.PathExpression(node.at, first, node.steps[:count]))
                 if key is not None:
                     return plan.Local(node.at, *key), node.steps[count:]
         return self.named(first, node.steps, scope=scope)
@@ -270,6 +284,9 @@ class ExpressionBinder(ABC):
         dataverse = node.function.dataverse
         if dataverse and not self.names.has_dataverse(dataverse):
             return SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {display_name(dataverse)}", node.at)
+        if normalize_name(node.function.last) in _COUNTED:
+            words = f"Invalid number of arguments for function {_COUNTED[normalize_name(node.function.last)]}"
+            return compilation(words, node.at)
         return unknown_function(display_name(node.function.parts), count, place=node.at)
 
     def _plain_only(self, node: tree.Call) -> None:
@@ -350,7 +367,7 @@ class ExpressionBinder(ABC):
         bindings = []
         named: list[tuple[str, int]] = []
         for binding in node.bindings:
-            source = self.expression(binding.source, scope.as_source())
+            source = self.expression(binding.source, scope.as_source(implies_fields=True))
             slot = self.slots.new()
             bindings.append((slot, source))
             named.append((binding.name, slot))
@@ -384,10 +401,6 @@ class ExpressionBinder(ABC):
     def object(self, node: tree.Object, scope: VariableScope) -> plan.Expression:
         """Bind an object constructor."""
         pairs = tuple((self.expression(pair.name, scope), self.expression(pair.value, scope)) for pair in node.pairs)
-        names = [name.value for name, _ in pairs if isinstance(name, plan.Constant)]
-        double = next((name for at, name in enumerate(names) if name in names[:at]), None)
-        if double is not None:
-            raise compilation(f"Duplicate field name {double!r} in an object", node.at)
         return plan.ObjectOf(node.at, pairs)
 
     def subquery(self, node: tree.QueryExpression, scope: VariableScope) -> plan.Expression:

@@ -10,10 +10,20 @@ from typing import TYPE_CHECKING
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder.scope import VariableScope
 from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.functions import find, normalize_name
 from limnos.sqlpp.tree_walk import outline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+def key_outline(node: tree.SyntaxNode) -> list[object]:
+    """The outline of a key, in which the name of a built-in function has one spelling."""
+    return outline(node, function_name=_function_name)
+
+
+def _function_name(parts: tuple[str, ...]) -> tuple[str, ...]:
+    return (normalize_name(parts[0]),) if len(parts) == 1 and find(parts[0]) is not None else parts
 
 
 class GroupBinding:
@@ -43,7 +53,7 @@ class GroupBinding:
             or not self.keys
         ):
             return None
-        shape = outline(node)
+        shape = key_outline(node)
         return next(((slot, name) for known, slot, name in self.keys if known == shape), None)
 
 
@@ -70,6 +80,8 @@ def grouping_bits(
         places.append(slots.index(bound.slot))
     if not places or group.number is None:
         raise compilation("grouping takes keys of GROUP BY", node.at)
+    if len(group.sets) == 1:
+        return plan.Constant(node.at, 0)
     branches = []
     for number, chosen in enumerate(group.sets):
         bits = 0

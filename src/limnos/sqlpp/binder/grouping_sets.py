@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp import tree
+from limnos.sqlpp.binder.group_bindings import key_outline
 from limnos.sqlpp.errors import compilation
-from limnos.sqlpp.tree_walk import outline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +52,7 @@ def group_keys(elements: tuple[tree.Grouping, ...]) -> Iterator[tree.GroupKey]:
 def _sets_of(element: tree.Grouping, shapes: list[list[object]]) -> list[tuple[int, ...]]:
     """The sets of one grouping element, as numbers of keys."""
     if isinstance(element, tree.GroupSet):
-        return [tuple(shapes.index(outline(key.value)) for key in element.keys)]
+        return [tuple(shapes.index(key_outline(key.value)) for key in element.keys)]
     if isinstance(element, tree.GroupingSets):
         return [one for inner in element.elements for one in _sets_of(inner, shapes)]
     parts = [_sets_of(one, shapes)[0] for one in element.sets]

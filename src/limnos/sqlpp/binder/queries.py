@@ -3,9 +3,9 @@
 May import the tree, plans, scopes and the binder of expressions. Must not know rows.
 
 After GROUP BY, or if an aggregate makes one group of all rows, only the keys, the variable of GROUP AS and outer
-variables are visible. An expression that equals a key stands for it. An aggregate's argument sees what was visible
-before. HAVING and ORDER BY may use aliases of SELECT, unless a variable has that name. Window functions are evaluated
-before the LET, SELECT or ORDER BY that uses them.
+variables are visible. An expression that equals a key stands for it, in nested queries too. An aggregate's argument
+sees what was visible before. ORDER BY may use aliases of SELECT, unless a variable has that name; HAVING may not.
+Window functions are evaluated before the LET, SELECT or ORDER BY that uses them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp import plan, tree
-from limnos.sqlpp.binder.group_bindings import GroupBinding
+from limnos.sqlpp.binder.group_bindings import GroupBinding, key_outline
 from limnos.sqlpp.binder.grouping_sets import group_keys, sets_of
 from limnos.sqlpp.binder.scope import VariableScope
 from limnos.sqlpp.binder.windows import WindowBinder
-from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.functions import normalize_name
-from limnos.sqlpp.tree_walk import children, outline
+from limnos.sqlpp.tree_walk import children
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from limnos.sqlpp.errors import TextPosition
     from limnos.sqlpp.plan.queries import SourceKind
 
+DUPLICATE_FIELD = 13
 NamedSlots = tuple[tuple[str, int], ...]
 StepsBeforeSelect = tuple[plan.Let | plan.WindowCall, ...]
 
@@ -120,7 +121,7 @@ class QueryBinder(WindowBinder):
         group, group_lets, seen = self.grouping(node, rows, outer=scope, order=order)
         shared: list[plan.Let] = []
         named = VariableScope(seen, fields_of=seen.fields_of, aliases=self.aliases(node.select, seen, shared=shared))
-        having = self.maybe(node.having, named)
+        having = self.maybe(node.having, seen)
         self.windows = []
         select = self.select(node.select, rows, names=names, group=group, scope=seen)
         ordered = self.orders(order, named)
@@ -214,7 +215,7 @@ class QueryBinder(WindowBinder):
         number = self.slots.new()
         self.group = GroupBinding(keys, rows.scope, sets=sets, number=number)
         self.rows = list(after.items())
-        seen = VariableScope(outer, after, fields_of=())
+        seen = VariableScope(outer, after, fields_of=(), group=self.group)
         bound = tuple((key_slot, value) for (_, key_slot, _), value in zip(keys, self.key_values, strict=True))
         group = plan.Group(node.group.at, bound, sets, slot, members, number)
         steps: list[plan.Let | plan.WindowCall] = []
@@ -231,13 +232,13 @@ class QueryBinder(WindowBinder):
         named: dict[str, int] = {}
         self.key_values: list[plan.Expression] = []
         for key in group_keys(node.elements):
-            shape = outline(key.value)
+            shape = key_outline(key.value)
             slot = next((known for other, known, _ in keys if other == shape), None)
             if slot is None:
                 slot = self.slots.new()
                 keys.append((shape, slot, key.variable or "$"))
                 self.key_values.append(self.expression(key.value, rows.scope))
-            if key.variable is not None and named.setdefault(key.variable, slot) != slot:
+            if key.variable is not None and named.setdefault(key.variable, slot) != slot and not _is_implied(key):
                 raise compilation(f"Duplicate alias definitions: {key.variable}", key.at)
         return keys, named
 
@@ -314,7 +315,7 @@ class QueryBinder(WindowBinder):
         called = [projection.name for projection in projections if projection.name is not None]
         double = next((name for at, name in enumerate(called) if name in called[:at]), None)
         if double is not None:
-            raise compilation(f"Duplicate field name {double!r} in SELECT", node.at)
+            raise SqlppError(DUPLICATE_FIELD, f"Duplicate field name '{double}'", node.at)
         return plan.Select(node.at, node.distinct, None, tuple(projections), node.exclude)
 
     def projected(
@@ -343,7 +344,7 @@ class QueryBinder(WindowBinder):
     def aliases(
         self, node: tree.Select, scope: VariableScope, *, shared: list[plan.Let]
     ) -> dict[str, Callable[[], plan.Expression]]:
-        """The functions that bind the expressions that SELECT names, for HAVING and ORDER BY; variables come first.
+        """The functions that bind the expressions that SELECT names, for ORDER BY; variables come first.
 
         A nested query cannot contain aggregates of this block. For it the value is added to `shared`, to be evaluated
         before.
@@ -372,6 +373,13 @@ class QueryBinder(WindowBinder):
             for one in node.projections
             if one.name and one.value is not None and not one.every and scope.find(one.name) is None
         }
+
+
+def _is_implied(key: tree.GroupKey) -> bool:
+    """Whether the name of a key is that of its path. Of several such keys the first has the name."""
+    value = key.value
+    last = value.steps[-1] if isinstance(value, tree.PathExpression) and value.steps else None
+    return isinstance(last, tree.FieldStep) and last.name == key.variable
 
 
 def _is_range(node: tree.Expression) -> bool:

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 from limnos.sqlpp.errors import SqlppError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
+    from limnos.sqlpp.binder.group_bindings import GroupBinding
     from limnos.sqlpp.errors import TextPosition
     from limnos.sqlpp.plan import Expression
 
@@ -43,10 +44,10 @@ class VariableScope:
 
     `fields_of` are the names and slots of variables of which a bare identifier may be a field; None if this is no
     block's scope. With `sources` an identifier that is no variable is a dataset. `aliases` bind the expressions to
-    which SELECT gives names.
+    which SELECT gives names. `group` is the group after whose GROUP BY this scope stands.
     """
 
-    __slots__ = ("aliases", "fields_of", "outer", "sources", "variables")
+    __slots__ = ("aliases", "fields_of", "group", "outer", "sources", "variables")
 
     def __init__(
         self,
@@ -56,12 +57,14 @@ class VariableScope:
         fields_of: tuple[tuple[str, int], ...] | None = None,
         sources: bool = False,
         aliases: Mapping[str, Callable[[], Expression]] | None = None,
+        group: GroupBinding | None = None,
     ) -> None:
         self.outer = outer
         self.variables = dict(variables or {})
         self.fields_of = fields_of
         self.sources = sources
         self.aliases = aliases or {}
+        self.group = group
 
     def alias(self, name: str) -> Callable[[], Expression] | None:
         """The function that binds what SELECT calls by this name; None if an inner variable has the name, too."""
@@ -81,13 +84,24 @@ class VariableScope:
             scope = scope.outer
         return None
 
+    def groups_around(self, name: str) -> Iterator[GroupBinding]:
+        """The groups of outer blocks, innermost first, up to a variable of that name."""
+        scope: VariableScope | None = self
+        while scope is not None and name not in scope.variables:
+            if scope.group is not None:
+                yield scope.group
+            scope = scope.outer
+
     def with_(self, variables: Mapping[str, int]) -> VariableScope:
         """An inner scope with more variables and the same rules."""
         return VariableScope(self, variables, fields_of=self.fields_of, sources=self.sources)
 
-    def as_source(self) -> VariableScope:
-        """A scope with the same variables, for the position of a source of rows."""
-        return VariableScope(self, fields_of=None, sources=True)
+    def as_source(self, *, implies_fields: bool = False) -> VariableScope:
+        """A scope with the same variables, for the position of a source of rows.
+
+        With `implies_fields` an identifier that is no dataset may be a field of the only variable of FROM.
+        """
+        return VariableScope(self, fields_of=self.fields_of if implies_fields else None, sources=True)
 
     def implied(self, name: str, place: TextPosition) -> tuple[str, int]:
         """The variable of which a bare identifier is a field. Raises SqlppError if there is none or several."""

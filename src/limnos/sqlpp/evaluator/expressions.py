@@ -14,7 +14,7 @@ from limnos.sqlpp.functions.collections import distinct, items
 from limnos.sqlpp.functions.costs import OPERATOR, Cost, compare_cost, linear_cost, match_cost, product_cost
 from limnos.sqlpp.functions.times import shift_time
 from limnos.sqlpp.values import access, arithmetic, comparison, text
-from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, object_of, type_name
+from limnos.sqlpp.values.model import MISSING, Bag, Value, is_unknown, type_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 NOT_A_COLLECTION = UNSUPPORTED_TYPE = 4
+DUPLICATE_FIELD = 13
 
 
 def _add_values(left: Value, right: Value) -> Value:
@@ -407,17 +408,41 @@ def _bag(node: plan.BagOf, working: EvaluationContext) -> Callable[[Row], Value]
 
 
 def _object(node: plan.ObjectOf, working: EvaluationContext) -> Callable[[Row], Value]:
-    pairs = [(work_of(name, working), work_of(value, working)) for name, value in node.pairs]
+    """The work of an object constructor. Of several fields with one name the first stays, with a warning.
+
+    As in AsterixDB, a literal name comes before a computed one, and a computed constant before a name that depends on
+    the row.
+    """
+    places = sorted(node.pairs, key=lambda pair: _name_rank(pair[0]))
+    pairs = [(work_of(name, working), work_of(value, working)) for name, value in places]
 
     def work(row: Row) -> Value:
-        elements: list[tuple[str, Value]] = []
+        fields: dict[str, Value] = {}
         for name, value in pairs:
             called = name(row)
-            if isinstance(called, str):
-                elements.append((called, value(row)))
-        return object_of(elements)
+            if not isinstance(called, str):
+                continue
+            if called in fields:
+                working.budget.warn(SqlppError(DUPLICATE_FIELD, f'Duplicate field name "{called}"', node.at))
+            else:
+                fields[called] = value(row)
+        return {name: value for name, value in fields.items() if value is not MISSING}
 
     return work
+
+
+def _name_rank(name: plan.Expression) -> int:
+    """How early the name of a field is known: 0 for a literal, 1 for another constant, 2 for what a row decides."""
+    if isinstance(name, plan.Constant):
+        return 0
+    waiting: list[plan.Expression] = [name]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, plan.FunctionCall) and one.function.settled:
+            waiting.extend(one.arguments)
+        elif not isinstance(one, plan.Constant):
+            return 2
+    return 1
 
 
 def _let(node: plan.LetIn, working: EvaluationContext) -> Callable[[Row], Value]:

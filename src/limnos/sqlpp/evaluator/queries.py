@@ -226,22 +226,25 @@ def _distinct_values(results: Iterable[Value], working: EvaluationContext) -> It
 
 
 def _select_of(node: plan.Select, working: EvaluationContext) -> Callable[[Row], Value]:
+    """The work of SELECT. Of several fields with one name, which only `value.*` can add, the last one stays."""
     if node.value is not None:
         return work_of(node.value, working)
     projections = [(projection.name, work_of(projection.value, working)) for projection in node.projections]
     exclude = node.exclude
 
     def select(row: Row) -> Value:
-        pairs: list[tuple[str, Value]] = []
+        result: Value
+        fields: dict[str, Value] = {}
         for name, work in projections:
             value = work(row)
             if name is not None:
-                pairs.append((name, value))
+                if value is not MISSING:
+                    fields[name] = value
             elif isinstance(value, dict):
                 if working.meter is not None:
                     working.meter.spend(len(value))
-                pairs.extend(value.items())
-        result: Value = object_of(pairs)
+                fields |= value
+        result = fields
         for path in exclude:
             if working.meter is not None:
                 working.meter.charge(linear_cost, (result,))
@@ -357,6 +360,7 @@ def _right(
 
 
 def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterator[Row], Row], Iterator[Row]]:
+    """The work of GROUP BY: the groups in the order of their keys, each grouping set after the other."""
     keys = [(slot, work_of(value, working)) for slot, value in node.keys]
     slots = [slot for slot, _ in node.keys]
     fields = [(name, work_of(value, working)) for name, value in node.members]
@@ -376,7 +380,7 @@ def _group_of(node: plan.Group, working: EvaluationContext) -> Callable[[Iterato
                 groups.setdefault(b"".join(working.key(value) for value in of_set) if chosen else b"", (of_set, []))[
                     1
                 ].append(row)
-            for of_set, members in groups.values():
+            for _, (of_set, members) in sorted(groups.items()):
                 if keys and not members:
                     continue
                 grouped = _grouped(outer, of_set, members=members)

@@ -221,8 +221,8 @@ def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ..
 
     def strictly(value: Value) -> Value:
         elements = items(value)
-        if elements is None or (name not in ("count", "countn") and any(is_unknown(one) for one in elements)):
-            return None
+        if elements is None or (name != "count" and any(is_unknown(one) for one in elements)):
+            return 0 if name == "countn" and is_unknown(value) else None
         return strict_work(list(elements))
 
     spelled = (name, *more)
@@ -233,7 +233,7 @@ def _put(name: str, work: Callable[[list[Value]], Value], *, more: tuple[str, ..
         stray=stray,
         strict=False,
     )(over_array)
-    scalar(*(f"strict_{one}" for one in spelled), least=1, cost=cost, stray=stray)(strictly)
+    scalar(*(f"strict_{one}" for one in spelled), least=1, cost=cost, stray=stray, strict=name != "countn")(strictly)
 
 
 for _name, (_work, _more) in _WORKS.items():

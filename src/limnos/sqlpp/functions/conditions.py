@@ -34,7 +34,7 @@ def _first(name: str, passed: Callable[[Value], bool], *more: str, numeric: bool
                 return value
         return None
 
-    scalar(name, *more, least=2, most=ANY_NUMBER, strict=False, cost=unit_cost)(run)
+    scalar(name, *more, least=2 if numeric else 0, most=ANY_NUMBER, strict=False, cost=unit_cost)(run)
 
 
 def _is_nan(value: Value) -> bool:

@@ -1,7 +1,8 @@
 """Whether two shapes have a point in common.
 
 May import the table and `values`. Must not know plans. GEOS computes with points, lines and polygons; a circle is its
-centre and a distance, so that no polygon stands for it. Shapes that touch intersect.
+centre and a distance, so that no polygon stands for it. Shapes that touch intersect, with two exceptions of
+AsterixDB's: a point on the right or the lower edge of a polygon is outside of it, and parallel lines do not intersect.
 """
 
 from __future__ import annotations
@@ -23,9 +24,32 @@ def spatial_intersect(one: Value, other: Value) -> Value:
     """Whether two shapes of the plane have a point in common."""
     if not isinstance(one, Plane) or not isinstance(other, Plane):
         return None
+    if isinstance(one, Polygon) and isinstance(other, Point):
+        one, other = other, one
+    if isinstance(one, Point) and isinstance(other, Polygon):
+        return _is_inside(one, other)
+    if isinstance(one, Line) and isinstance(other, Line) and _is_parallel(one, other):
+        return False
     reach = _radius(one) + _radius(other)
     first, second = _geometry(one), _geometry(other)
     return bool(first.distance(second) <= reach) if reach else bool(first.intersects(second))
+
+
+def _is_inside(point: Point, polygon: Polygon) -> bool:
+    """Whether a ray from the point to the right crosses an odd number of the polygon's edges."""
+    x, y = point.coordinates
+    corners = list(zip(polygon.coordinates[::2], polygon.coordinates[1::2], strict=True))
+    inside = False
+    for (start_x, start_y), (end_x, end_y) in zip(corners, corners[1:] + corners[:1], strict=True):
+        if min(start_y, end_y) < y <= max(start_y, end_y):
+            inside ^= x < start_x + (y - start_y) * (end_x - start_x) / (end_y - start_y)
+    return inside
+
+
+def _is_parallel(one: Line, other: Line) -> bool:
+    """Whether two lines have one direction."""
+    (ax, ay, bx, by), (cx, cy, dx, dy) = one.coordinates, other.coordinates
+    return (bx - ax) * (dy - cy) == (by - ay) * (dx - cx)
 
 
 def _radius(shape: Plane) -> float:

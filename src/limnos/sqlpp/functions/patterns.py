@@ -10,7 +10,7 @@ import re
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
-from limnos.sqlpp.errors import compilation, shorten, visible
+from limnos.sqlpp.errors import SqlppError, compilation, shorten, visible
 from limnos.sqlpp.functions.costs import unbounded_cost
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.strings import require_length
@@ -69,7 +69,11 @@ def compile_pattern(pattern: str, flags: str) -> _Pattern:
     except re2.error as error:
         result = error.args[0] if error.args else ""
         why = result.decode("utf-8", "replace") if isinstance(result, bytes) else str(result)
-        raise compilation(f"Invalid pattern '{visible(shorten(pattern))}': {visible(shorten(why))}") from None
+        text = f"Invalid pattern {visible(shorten(pattern))}: {visible(shorten(why))}"
+        raise SqlppError(INVALID_PATTERN, text) from None
+
+
+INVALID_PATTERN: Final = 1113
 
 
 def translated_pattern(pattern: str, *, has_comments: bool) -> str:

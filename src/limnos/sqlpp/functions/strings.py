@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.costs import character_cost, linear_cost, product_cost, repeat_cost
 from limnos.sqlpp.functions.numbers import whole
 from limnos.sqlpp.functions.table import ANY_NUMBER, scalar
@@ -148,7 +149,7 @@ def replace(value: Value, old: Value, new: Value, limit: Value = -1) -> Value:
     return value.replace(old, new, count)
 
 
-@scalar("concat", least=1, most=ANY_NUMBER, cost=linear_cost)
+@scalar("concat", least=0, most=ANY_NUMBER, cost=linear_cost)
 def concat(*values: Value) -> Value:
     """The concatenation of strings."""
     return _join_strings(values, "")
@@ -164,8 +165,13 @@ def string_concat(values: Value) -> Value:
 
 @scalar("string_join", least=2, cost=linear_cost)
 def string_join(values: Value, separator: Value) -> Value:
-    """The strings of an array, joined by a separator."""
-    return _join_strings(values, separator) if isinstance(values, tuple) and isinstance(separator, str) else None
+    """The strings of an array or multiset, joined by a separator; MISSING if one of them is."""
+    elements = items(values)
+    if elements is None:
+        return None
+    if any(value is MISSING for value in elements):
+        return MISSING
+    return _join_strings(tuple(elements), separator) if isinstance(separator, str) else None
 
 
 def _join_strings(values: tuple[Value, ...], separator: str) -> Value:

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.functions.collections import items
 from limnos.sqlpp.functions.costs import character_cost, product_cost
 from limnos.sqlpp.functions.numbers import whole
@@ -21,7 +20,6 @@ from limnos.sqlpp.values.model import Integer, Value
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-NO_PHRASE: Final = 1010
 _WORD: Final = re.compile(r"[^\W_]+")
 _GOLDEN_RATIO: Final = 0x9E3779B9
 _MODES: Final = {"any": any, "all": all, "disjunctive": any, "conjunctive": all}
@@ -99,19 +97,16 @@ _register_hashes("counthashed", counts=True)
 
 @scalar("ftcontains", least=2, most=3, cost=character_cost)
 def contains_words(value: Value, target: Value, options: Value = None) -> Value:
-    """Whether a text has a word, or all words of a collection; with the mode `any` one of them suffices.
+    """Whether a text has all words of a string, or of the strings of a collection.
 
-    Raises SqlppError for a phrase.
+    With the mode `any` one of them suffices.
     """
-    words = (target,) if isinstance(target, str) else items(target)
+    strings = (target,) if isinstance(target, str) else items(target)
     chosen = options if isinstance(options, dict) else {}
     mode = chosen.get("mode", "all")
-    if not isinstance(value, str) or words is None or not isinstance(mode, str) or mode.lower() not in _MODES:
+    if not isinstance(value, str) or strings is None or not isinstance(mode, str) or mode.lower() not in _MODES:
         return None
-    texts = [_lowered(word) for word in words if isinstance(word, str)]
-    if any(len(_words(text)) > 1 for text in texts):
-        raise SqlppError(
-            NO_PHRASE, "Phrase search in Full-text is not yet supported. Only one keyword per expression is permitted"
-        )
+    if not all(isinstance(one, str) for one in strings):
+        return None
     own_words = frozenset(_words(value))
-    return _MODES[mode.lower()](text in own_words for text in texts) if len(texts) == len(words) else None
+    return _MODES[mode.lower()](word in own_words for one in strings for word in _words(str(one)))

@@ -121,12 +121,14 @@ def _record_shape(type_: RecordType, *, lenient: bool, called: str) -> Callable[
         field.name: (_shape(field.type, lenient=lenient, called=f" (field {field.name})"), field.optional)
         for field in type_.fields
     }
-    needed = [field.name for field in type_.fields if not field.optional]
+    needed = [(field.name, type_label(field.type)) for field in type_.fields if not field.optional]
 
     def make(value: Value) -> Value:
         if not isinstance(value, dict):
             raise _mismatch("object", value, called=called)
-        for name in needed:
+        for name, label in needed:
+            if not lenient and value.get(name, MISSING) is MISSING:
+                raise SqlppError(MISMATCH, f"Type mismatch: missing a required field {name}: {label}")
             if value.get(name) is None:
                 raise SqlppError(NULL_FIELD, f"Closed field {name} has null value")
         fields: dict[str, Value] = {}

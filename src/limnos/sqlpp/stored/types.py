@@ -180,7 +180,7 @@ def check(form: StorageForm) -> None:
         text = ".".join(path)
         field_type = type_at(form.type, path)
         if field_type is None:
-            raise SqlppError(FIELD_NOT_FOUND, f'Field "{text}" is not found')
+            raise SqlppError(FIELD_NOT_FOUND, f"Field '{text}' is not found")
         if field_type.optional:
             raise SqlppError(KEY_OPTIONAL, f'The primary key field "{text}" cannot be nullable')
         if (

@@ -27,6 +27,8 @@ def index(text: str) -> CreateIndex:
         ("(unnest a: string) exclude unknown key cast (default null)", "CAST modifier is only allowed for B-Tree"),
         ("(a: string) type ngram(3) cast (default null)", "CAST modifier is only allowed for B-Tree"),
         ("(a: int?) enforced cast (default null)", "CAST modifier cannot be"),
+        ("(a: int) enforced", r"enforced index on '\[a\]' field with non-optional type"),
+        ("(a: point) type rtree", "non-enforced typed index of this kind: RTREE"),
         ("(a, b: int)", "Typed keys cannot be combined"),
         ("(a, unnest b: int) exclude unknown key", "Typed keys cannot be combined"),
     ],
@@ -39,7 +41,7 @@ def test_refused_combinations(text: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["(a, b)", "(a: int, b: string) enforced", "(a: int) cast (default null)", "(a, unnest b select c, d) exclude unknown key"],
+    ["(a, b)", "(a: int?, b: string?) enforced", "(a: int) cast (default null)", "(a, unnest b select c, d) exclude unknown key"],
 )  # fmt: skip
 def test_other_combinations(text: str) -> None:
     """They are accepted."""

@@ -44,7 +44,8 @@ from limnos.services.sqlpp.requests.names import scope_of
 from limnos.sqlpp import SqlppError, render, stored, tree
 from limnos.sqlpp.declarations import declarations_of, declaring_statement
 from limnos.sqlpp.definitions import index_name
-from limnos.sqlpp.jobs import DatasetRef, text_of
+from limnos.sqlpp.errors import compilation
+from limnos.sqlpp.jobs import DatasetRef, text_of, type_of
 from limnos.sqlpp.lookups import LookupIndex
 from limnos.sqlpp.metadata import METADATA
 
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
 OPEN_PART: Final = "open-part"
 JSON, VARIANT = "json", "variant"
 OUTSIDE_WRITERS: Final = "outside-writers"
+DUPLICATE_KEY, INCOMPATIBLE_KEYS, NO_SUCH_FIELD = 1198, 1199, 1014
 
 
 class DatasetCreate(msgspec.Struct, frozen=True):
@@ -109,8 +111,6 @@ async def dataset_create(session: StatementSession, statement: tree.CreateDatase
 def _refuse_unserved(statement: tree.CreateDataset) -> None:
     if statement.meta is not None:
         raise invalid_operation("Datasets with a meta type are not supported", statement.meta.at)
-    if statement.source is not None:
-        raise invalid_operation("Create the dataset first, then INSERT the query into it", statement.source.at)
     for name, value, at in _settings(statement):
         if name == OPEN_PART and value not in (JSON, VARIANT):
             raise invalid_operation(f"{OPEN_PART} is {JSON}, as it is where nothing is said, or {VARIANT}", at)
@@ -199,16 +199,30 @@ def dataset_type_resolve(
     """
     keys = tuple(key.path for key in statement.keys)
     if statement.type is None:
-        fields = tuple(
-            tree.FieldType(key.at, key.path[-1], key.type, optional=False)
-            for key in statement.keys
-            if key.type is not None
-        )
-        return TypedDataset(tree.RecordType(statement.at, open=True, fields=fields), keys, ())
+        return TypedDataset(_keys_type(statement.at, [(key, key.path) for key in statement.keys]), keys, ())
     inlined_type = inline_type(request_view, statement.type, dataverse=dataverse)
     if not isinstance(inlined_type.type, tree.RecordType):
         raise SqlppError(1082, "The type of a dataset's objects must be an object type", statement.type.at)
     return TypedDataset(inlined_type.type, keys, inlined_type.used)
+
+
+def _keys_type(at: TextPosition, keys: list[tuple[tree.KeyField, Levels]]) -> tree.RecordType:
+    """Return the open type of objects with typed keys, each at its path. Raises SqlppError if two paths collide."""
+    fields: list[tree.FieldType] = []
+    for name in dict.fromkeys(path[0] for _, path in keys):
+        inner = [(key, path[1:]) for key, path in keys if path[0] == name]
+        key = inner[0][0]
+        ends = [one for one, rest in inner if not rest]
+        if len(ends) > 1:
+            raise SqlppError(DUPLICATE_KEY, f"Duplicate field '{'.'.join(key.path)}' in primary key", key.at)
+        if ends and len(inner) > 1:
+            one, other = (".".join(each.path) for each, _ in inner[:2])
+            raise SqlppError(
+                INCOMPATIBLE_KEYS, f"Fields '{one}' and '{other}' are incompatible for primary key", key.at
+            )
+        type_ = key.type if ends and key.type is not None else _keys_type(key.at, inner)
+        fields.append(tree.FieldType(key.at, name, type_, optional=False))
+    return tree.RecordType(at, open=True, fields=tuple(fields))
 
 
 def dataset_insert(tx: Tx, permit: Permit[DatasetCreate]) -> None:
@@ -276,6 +290,8 @@ async def index_create(session: StatementSession, statement: tree.CreateIndex | 
         node, record, permit = _decide_alter(request_view, path, at=statement.dataset.at)
         if name in index_names(node):
             raise object_exists("index", (*path[:-1], name), at=statement.at)
+        if isinstance(statement, tree.CreateIndex):
+            _check_fields(record, statement)
         changed = record_with(record, (*record.statements, render(whole)))
         return permit.about(DatasetAlter(node, changed))
 
@@ -286,6 +302,15 @@ async def index_create(session: StatementSession, statement: tree.CreateIndex | 
             raise
 
 
+def _check_fields(record: TableRecord, statement: tree.CreateIndex) -> None:
+    """Raise SqlppError if a closed type has no field that an index is to cover."""
+    type_ = type_of(record.object_type)
+    for field in statement.fields:
+        path = field.path if isinstance(field, tree.IndexField) else field.arrays[0]
+        if not type_.open and path[0] not in [each.name for each in type_.fields]:
+            raise SqlppError(NO_SUCH_FIELD, f"Field '{'.'.join(path)}' is not found", field.at)
+
+
 async def index_drop(session: StatementSession, statement: tree.DropIndex) -> None:
     """Drop an index. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
@@ -293,6 +318,9 @@ async def index_drop(session: StatementSession, statement: tree.DropIndex) -> No
 
     def decide(request_view: RequestView) -> Permit[DatasetAlter]:
         node, record, permit = _decide_alter(request_view, path, at=statement.dataset.at)
+        if statement.name == node.name:
+            text = f"Cannot drop index '{node.name}'. Drop dataset '{node.name}' to remove this index"
+            raise compilation(text, statement.at)
         if statement.name not in index_names(node):
             raise unknown_object("index", (*path[:-1], statement.name), at=statement.at)
         levels = tuple(

@@ -9,19 +9,27 @@ from limnos.sqlpp import tree
 from limnos.sqlpp.errors import SqlppError, compilation
 
 INCOMPATIBLE_INDEX = 1155
+UNENFORCED_INDEX, ENFORCED_INDEX = 1042, 1043
 
 
 def check_index(statement: tree.CreateIndex) -> None:
     """Raise SqlppError (ASX1079, ASX1155) for a combination that AsterixDB refuses."""
     arrays = [field for field in statement.fields if isinstance(field, tree.UnnestField)]
-    if arrays:
-        _check_arrays(statement, arrays)
     if statement.cast is not None and (arrays or statement.kind != "btree"):
         raise compilation("CAST modifier is only allowed for B-Tree indexes", statement.at)
+    if arrays:
+        _check_arrays(statement, arrays)
     if statement.cast is not None and statement.enforced:
         raise compilation("CAST modifier cannot be specified together with ENFORCED", statement.at)
     typed = [field.type is not None for field in statement.fields if isinstance(field, tree.IndexField)]
     typed += [field.type is not None for array in arrays for field in array.fields]
+    if any(typed) and not statement.enforced and statement.kind != "btree":
+        word = statement.kind.upper()
+        raise SqlppError(UNENFORCED_INDEX, f"Cannot create non-enforced typed index of this kind: {word}", statement.at)
+    for field in statement.fields:
+        if statement.enforced and isinstance(field, tree.IndexField) and field.type is not None and not field.optional:
+            text = f"Cannot create enforced index on '[{', '.join(field.path)}]' field with non-optional type"
+            raise SqlppError(ENFORCED_INDEX, text, statement.at)
     if any(typed) and not all(typed):
         raise compilation("Typed keys cannot be combined with untyped keys in the index definition.", statement.at)
 

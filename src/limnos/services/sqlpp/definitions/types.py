@@ -23,7 +23,7 @@ from limnos.services.sqlpp.requests.errors import NO_DATAVERSE
 from limnos.services.sqlpp.requests.names import is_builtin
 from limnos.sqlpp import SqlppError, tree
 from limnos.sqlpp.declarations import declaring_statement
-from limnos.sqlpp.errors import too_deep
+from limnos.sqlpp.errors import compilation, too_deep
 from limnos.sqlpp.stored import is_built_in
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from limnos.services.sqlpp.requests.session import StatementSession
 
 UNKNOWN_TYPE: Final = 1082
+DUPLICATE_FIELD: Final = 13
 
 
 class InlinedType(NamedTuple):
@@ -47,6 +48,8 @@ async def type_create(session: StatementSession, statement: tree.CreateType) -> 
     """Create a type. Raises SqlppError, PermissionDenied."""
     ctx = session.ctx
     path, dataverse = session.whole(statement.name), session.dataverse
+    if path[-1].startswith("$"):
+        raise compilation(f"Reserved type name {path[-1]}", statement.name.at)
     await default_dataverse_make(ctx, path[:-1])
 
     def decide(request_view: RequestView) -> Permit[SqlppObjectCreate]:
@@ -85,6 +88,7 @@ def _inline_names(
 ) -> tree.TypeExpression:
     match type_:
         case tree.RecordType(fields=fields):
+            _check_names(fields)
             types = tuple(
                 msgspec.structs.replace(
                     each, type=_inline_names(request_view, each.type, dataverse=dataverse, used=used)
@@ -100,6 +104,15 @@ def _inline_names(
             create_type = _find_named_type(request_view, name, dataverse=dataverse, used=used)
             return _inline_names(request_view, create_type.type, dataverse=name.dataverse or dataverse, used={})
     return type_
+
+
+def _check_names(fields: tuple[tree.FieldType, ...]) -> None:
+    """Raise SqlppError if two fields have one name."""
+    names: set[str] = set()
+    for field in fields:
+        if field.name in names:
+            raise SqlppError(DUPLICATE_FIELD, f"Duplicate field name '{field.name}'", field.at)
+        names.add(field.name)
 
 
 def _is_built_in(name: tree.DottedName) -> bool:

@@ -32,8 +32,15 @@ _ARTICLES: Final = {"type": "datatype"}
 
 
 def no_dataverse(dataverse: Levels, at: TextPosition | None) -> SqlppError:
-    """Return the error for a missing dataverse."""
-    return SqlppError(NO_DATAVERSE, f"Cannot find dataverse with name {display_name(dataverse)}", at)
+    """Return the error for a missing dataverse, or for a name that AsterixDB gives to none."""
+    return _invalid_dataverse(dataverse, at) or SqlppError(
+        NO_DATAVERSE, f"Cannot find dataverse with name {display_name(dataverse)}", at
+    )
+
+
+def _invalid_dataverse(dataverse: Levels, at: TextPosition | None) -> SqlppError | None:
+    wrong = next((part for part in dataverse if not part or part[0].isspace() or "/" in part), None)
+    return None if wrong is None else invalid_name(wrong, at)
 
 
 def dataverse_exists(dataverse: Levels, at: TextPosition | None) -> SqlppError:
@@ -44,14 +51,14 @@ def dataverse_exists(dataverse: Levels, at: TextPosition | None) -> SqlppError:
 def unknown_object(kind: str, path: Levels, *, at: TextPosition | None) -> SqlppError:
     """Return the error for an object that is missing in a dataverse."""
     number, word = _UNKNOWN[kind]
-    return SqlppError(
+    return _invalid_dataverse(path[:-1], at) or SqlppError(
         number, f"Cannot find {word} with name {display_name(path[-1:])} in dataverse {display_name(path[:-1])}", at
     )
 
 
 def no_dataset(path: Levels, at: TextPosition | None) -> SqlppError:
     """Return the error for a missing dataset that was to be changed."""
-    return SqlppError(
+    return _invalid_dataverse(path[:-1], at) or SqlppError(
         NO_DATASET_IN,
         f"Cannot find dataset with name {display_name(path[-1:])} in dataverse {display_name(path[:-1])}",
         at,
