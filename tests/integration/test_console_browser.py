@@ -127,6 +127,24 @@ def test_sign_in_search_table_preview_by_keyboard(server: LakeServer, browser: B
     context.close()
 
 
+def test_palette_goes_to_a_table_by_keyboard(server: LakeServer, browser: Browser) -> None:
+    """Ctrl-K, the start of a name, Enter: the table, under the real policy; Escape closes the palette."""
+    context = browser.new_context()
+    page = signed_in(server, context)
+    page.keyboard.press("Control+k")
+    page.keyboard.press("Escape")
+    closed = page.locator("#palette").is_visible()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("trips")
+    page.wait_for_selector("#palette-found a")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**{TRIPS}")
+
+    assert not closed
+    assert page.inner_text("h1") == "trips"
+    context.close()
+
+
 def test_reads_work_without_scripts(server: LakeServer, browser: Browser) -> None:
     """With JavaScript off every page has its heading and its rows, and sign-in works."""
     context = browser.new_context(java_script_enabled=False)
