@@ -89,7 +89,7 @@ def key_rows(file: Record) -> list[str]:
 def _key_row(name: str, key: RecordKey) -> str:
     required = "" if not key.required else " *Required.*"
     default = f" Default: {key.default}." if key.default else ""
-    return f"| `{name}` | {_cell(key.told)}{required}{default} | `{_cell(key.example)}` |"
+    return f"| `{name}` | {_cell(key.description)}{required}{default} | `{_cell(key.example)}` |"
 
 
 def _records(shape: Shape) -> list[Record]:

@@ -157,8 +157,8 @@ def test_many_roles_are_read_in_parts(facts: Facts) -> None:
             facts.subject()
             break
         except CacheMiss as cold:
-            parts.append((len(cold.wanted), cold.goes_on))
-            for key in cold.wanted:
+            parts.append((len(cold.missing_keys), cold.goes_on))
+            for key in cold.missing_keys:
                 facts.put(key, whole.get(key))
 
     assert [part for part in parts if part[0] > 2] == [(256, True), (256, True), (ROLES - 512, False)]

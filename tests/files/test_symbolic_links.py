@@ -56,7 +56,9 @@ def test_what_the_server_keeps_is_not_reached_by_a_link(root: Path) -> None:
         (root / name / "file").write_bytes(b"own")
     (root / "link").symlink_to("own/file")
     (root / "open").symlink_to("own/open/file")
-    kept = AllowedStorage((f"file://{root}",), kept=(f"file://{root}/own",), open_within=(f"file://{root}/own/open",))
+    kept = AllowedStorage(
+        (f"file://{root}",), own_directories=(f"file://{root}/own",), open_within=(f"file://{root}/own/open",)
+    )
 
     assert read(root, "open", allowed=kept) == b"own"
     with pytest.raises(MissingFile):

@@ -295,9 +295,9 @@ async def undrop(world: StoryWorld, ctx: Context) -> object:
     """Restore an object from the trash, sometimes elsewhere or with its contents."""
     scope = world.scope()
     there = await trash.trash_list(ctx, scope, below=(), before=trash.NEWEST, limit=20)
-    if not there.found:
+    if not there.entries:
         return None
-    row = world.dice.choice(there.found).row
+    row = world.dice.choice(there.entries).row
     to = (*world.elsewhere(scope), world.dice.choice((*NAMES, *TABLES))) if world.dice.random() < 0.3 else None
     contents = row.kind is Kind.NAMESPACE and world.dice.random() < 0.5
     return await trash.trash_restore(ctx, scope, dropped_id=row.id, to=to, contents=contents)

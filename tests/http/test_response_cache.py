@@ -475,7 +475,7 @@ def test_budget(town: Town) -> None:
     """What is kept stays within its bytes; what is too large for it is not kept; nothing is where the budget is
     nothing.
     """
-    answers = town.one.built.application.kept
+    answers = town.one.built.application.response_cache
     for number in range(30):
         make_table(town.one, "a", f"n{number}")
     answers.bytes_max = 40_000
@@ -489,8 +489,8 @@ def test_budget(town: Town) -> None:
     size = len(answers)
     assert town.one.get(table_path("a", "t"), user="ana").status == 200
     assert len(answers) <= size
-    assert not town.plain.built.application.kept.is_on
-    assert len(town.plain.built.application.kept) == 0
+    assert not town.plain.built.application.response_cache.is_on
+    assert len(town.plain.built.application.response_cache) == 0
 
 
 def test_what_holds_no_more_is_forgotten(any_town: Town) -> None:
@@ -499,7 +499,7 @@ def test_what_holds_no_more_is_forgotten(any_town: Town) -> None:
     """
     node, application = any_town.one, any_town.one.built.application
     assert [node.get(TABLE, user="ana").status for _ in range(2)] == [200, 200]
-    there = len(application.kept)
+    there = len(application.response_cache)
     node.patch(f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
     assert node.get(TABLE, user="ana").status == 403
     before = node.built.services.store.statements
@@ -507,7 +507,7 @@ def test_what_holds_no_more_is_forgotten(any_town: Town) -> None:
     assert node.get(TABLE, user="ana").status == 403
 
     assert node.built.services.store.statements - before <= 1
-    assert len(application.kept) == there - 1
+    assert len(application.response_cache) == there - 1
 
 
 def test_plus_in_an_address_is_not_kept(town: Town) -> None:
@@ -522,7 +522,7 @@ def test_plus_in_an_address_is_not_kept(town: Town) -> None:
 
 def test_keeping_needs_a_moment_or_a_ground(town: Town) -> None:
     """Where no moment can be told, a list is not kept, and a table only behind the gate."""
-    answers = town.one.built.application.kept
+    answers = town.one.built.application.response_cache
     with Patch.context() as patch:
         patch.setattr(answers, "_moment", lambda: None)
         before = again()

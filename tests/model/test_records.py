@@ -193,7 +193,7 @@ def test_a_newer_major_version_is_refused_by_name(record: Record) -> None:
     with pytest.raises(UnreadableRecord) as caught:
         DECODERS[type(record)](data)
     error = caught.value
-    assert (error.kind, error.found, error.known) == (kind, (2, 3), (1, 0))
+    assert (error.kind, error.stored_version, error.known) == (kind, (2, 3), (1, 0))
     assert error.message == (
         f"The stored record of a {kind} has version 2.3; this server reads version 1.x (it knows 1.0). "
         "Start a server that knows version 2."
@@ -208,7 +208,7 @@ def test_bytes_that_are_no_record_are_refused(data: bytes, reason: str) -> None:
     """Empty, unversioned and damaged bytes are refused with what to do about it."""
     with pytest.raises(UnreadableRecord, match=f"namespace .*{reason}.*Restore it") as caught:
         records.NamespaceRecord.read(data)
-    assert caught.value.found is None
+    assert caught.value.stored_version is None
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def test_a_table_that_another_pipeline_declares_is_refused(admin: Client, ana: C
         f"p.yaml:5:3: {namespace}.t__quarantine: main.{namespace}.t__quarantine is a table of pipeline 'its_{namespace}'",
     ]
     assert (unseen, its, given_up) == ([], [], [])
-    assert check(_pipeline(steps, name="mine"), client=ana).found is not None
+    assert check(_pipeline(steps, name="mine"), client=ana).table_lookups is not None
 
 
 @pytest.mark.parametrize("known", [False, True])

@@ -32,8 +32,8 @@ from tests.scripted_server import ScriptedAnswer, ScriptedServer, scripted
 
 LOAD = RestCall(f"GET {TABLE}", ("a",), "t", missing="table")
 COMMIT = RestCall(f"POST {TABLE}", ("a",), "t", body=b"{}", missing="table")
-CREATE = RestCall(f"POST {TABLES}", ("a",), "t", body=b"{}", taken="table")
-DROP = RestCall(f"DELETE {NAMESPACE}", ("a",), taken="empty")
+CREATE = RestCall(f"POST {TABLES}", ("a",), "t", body=b"{}", conflict_meaning="table")
+DROP = RestCall(f"DELETE {NAMESPACE}", ("a",), conflict_meaning="empty")
 
 
 @pytest.fixture

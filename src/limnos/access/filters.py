@@ -36,14 +36,15 @@ _NOBODY: Final[frozenset[int]] = frozenset()
 class ListFilter:
     """The items of one parent that a subject sees.
 
-    Unless `everything` or `nothing` is true, an item is visible in three cases: its id is in `shown`, its owner is in
-    `principals`, or a right at the parent covers all items except `hidden`. `hidden` is None without such a right.
+    Unless `everything` or `nothing` is true, an item is visible in three cases: its id is in `visible_ids`, its
+    owner is in `principals`, or a right at the parent covers all items except `hidden`. `hidden` is None without such
+    a right.
     """
 
     everything: bool
     nothing: bool
     hidden: frozenset[int] | None = None
-    shown: frozenset[int] = _NOBODY
+    visible_ids: frozenset[int] = _NOBODY
     principals: frozenset[int] = _NOBODY
 
     def positions(self, ids: Sequence[int], owners: Sequence[int | None]) -> list[int]:
@@ -54,8 +55,8 @@ class ListFilter:
             return []
         owned = not self.principals.isdisjoint(owners)
         if self.hidden is not None:
-            return self._all_but(self.hidden.intersection(ids) - self.shown, ids, owners if owned else ())
-        seen: Iterable[bool] = map(self.shown.__contains__, ids)
+            return self._all_but(self.hidden.intersection(ids) - self.visible_ids, ids, owners if owned else ())
+        seen: Iterable[bool] = map(self.visible_ids.__contains__, ids)
         if owned:
             seen = map(or_, seen, map(self.principals.__contains__, owners))
         return list(compress(range(len(ids)), seen))
@@ -126,7 +127,7 @@ def _privilege_filter(
 def _partial_filter(*, visible_ids: frozenset[int] = _NOBODY, principals: frozenset[int] = _NOBODY) -> ListFilter:
     if not visible_ids and not principals:
         return NOTHING
-    return ListFilter(everything=False, nothing=False, shown=visible_ids, principals=principals)
+    return ListFilter(everything=False, nothing=False, visible_ids=visible_ids, principals=principals)
 
 
 def _union_of_filters(parts: list[ListFilter]) -> ListFilter:
@@ -147,7 +148,7 @@ def _union_of_filters(parts: list[ListFilter]) -> ListFilter:
         everything=False,
         nothing=False,
         hidden=hidden,
-        shown=_union([part.shown for part in live if part.shown]),
+        visible_ids=_union([part.visible_ids for part in live if part.visible_ids]),
         principals=_union([part.principals for part in live if part.principals]),
     )
 

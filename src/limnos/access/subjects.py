@@ -118,7 +118,7 @@ def _facts_of(view: StoreView, metalake_id: int, *, role_ids: list[int], user_id
         try:
             facts = _role_facts(view, metalake_id, role_ids=role_ids[start:end])
         except CacheMiss as cold:
-            raise CacheMiss(cold.wanted, goes_on=end < len(role_ids)) from None
+            raise CacheMiss(cold.missing_keys, goes_on=end < len(role_ids)) from None
         for fact in facts:
             _shared_rules(view, metalake_id, fact)
         start = derived[progress] = end

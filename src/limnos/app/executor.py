@@ -85,7 +85,7 @@ class JobExecutor(WorkPoller):
         if not await services.gate.look_up(lambda: jobs_due(now_ms)):
             return
         for job in await services.store.submit(self._permit, lambda tx: tx.template_jobs.lost(LOST_AT_ONCE)):
-            await self._told(job, JobEnd(job.shown(now_ms + job.lease_ms), _LOST))
+            await self._told(job, JobEnd(job.display_state(now_ms + job.lease_ms), _LOST))
         if room <= 0:
             return
         used_names = await services.store.submit(
@@ -130,7 +130,7 @@ class JobExecutor(WorkPoller):
         finally:
             self._bells.discard(bell)
             if worker is not None:
-                await worker.leave(LEAVES_WITHIN_S)
+                await worker.close(LEAVES_WITHIN_S)
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
 
     async def _wait(self, job: TemplateJob, worker: WorkerProcess, *, bell: asyncio.Event) -> JobExit | None:

@@ -46,7 +46,7 @@ def preview_file(question: bytes) -> list[bytes]:
     Raises UnsupportedOperation, StorageFailed, ServiceUnavailable.
     """
     request = msgspec.json.decode(question, type=PreviewRequest)
-    allowed = AllowedStorage((), kept=request.kept, open_within=request.open_within)
+    allowed = AllowedStorage((), own_directories=request.kept, open_within=request.open_within)
     budget = ReadBudget(request.read_bytes_max)
     opened: list[RangeReader] = []
 

@@ -49,7 +49,7 @@ def file_show(question: bytes) -> list[bytes]:
     with suppress(MissingFile):
         return [store.read(told_at), b"0"]
     file = _write_restricted(request)
-    fields = dict(file.told)
+    fields = dict(file.file_entry)
     if file.data:
         location = f"{request.into}/{request.name}-{token_hex(4)}.parquet"
         store.write_new(location, file.data)
@@ -95,7 +95,7 @@ def _bytes(request: RestrictedFileRequest, location: str) -> bytes:
         raise UnsupportedOperation(_ELSEWHERE) from OSError(location)
     try:
         if is_local(location):
-            allowed = AllowedStorage((), kept=request.kept, open_within=request.open_within)
+            allowed = AllowedStorage((), own_directories=request.kept, open_within=request.open_within)
             return read_within(location, [request.root], allowed, bytes_max=BYTES_MAX)
         return store_for(location, request.properties).read(location, bytes_max=BYTES_MAX)
     except MissingFile:  # the name could reveal values

@@ -132,7 +132,7 @@ def _released_warnings(locations: ReleasedLocations) -> list[StartWarning]:
 
 
 def _released_read(tx: Tx) -> ReleasedLocations:
-    stated = tx.tasks.told(FREE_PLACES)
+    stated = tx.tasks.waiting_payload(FREE_PLACES)
     return ReleasedLocations() if stated is None else msgspec.json.decode(stated, type=ReleasedLocations)
 
 
@@ -234,7 +234,7 @@ async def _clean(settings: Settings, *, dry_run: bool) -> list[str]:
     store = open_store(settings)
     permit = upkeep_permit("limnos")
     try:
-        stated = await store.submit(permit, lambda tx: tx.tasks.told(JANITOR))
+        stated = await store.submit(permit, lambda tx: tx.tasks.waiting_payload(JANITOR))
         payload = JanitorPayload() if stated is None else msgspec.json.decode(stated, type=JanitorPayload)
         work = TaskContext(
             0,

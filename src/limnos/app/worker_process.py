@@ -101,7 +101,7 @@ class WorkerProcess:
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
 
-    async def leave(self, within_s: float) -> None:
+    async def close(self, within_s: float) -> None:
         """Close the socket, and let the process finish; kill it after `within_s` seconds."""
         self._wire.close()
         for _ in range(round(within_s / _LOOK_S)):

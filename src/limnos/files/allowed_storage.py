@@ -51,13 +51,13 @@ _SCHEME_ALONE: Final = re.compile("([a-z0-9]+)://")
 class AllowedStorage(NamedTuple):
     """The roots and endpoints that the settings allow.
 
-    `roots` are locations or whole schemes (`s3://` allows every bucket), `endpoints` are origins. `kept` are the
-    server's own directories, and `open_within` are locations in them that are allowed nevertheless.
+    `roots` are locations or whole schemes (`s3://` allows every bucket), `endpoints` are origins. `own_directories` are
+    the server's own directories, and `open_within` are locations in them that are allowed nevertheless.
     """
 
     roots: tuple[str, ...]
     endpoints: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
+    own_directories: tuple[str, ...] = ()
     open_within: tuple[str, ...] = ()
 
     def narrowed(self, roots: Sequence[str]) -> tuple[str, ...]:
@@ -73,18 +73,20 @@ class AllowedStorage(NamedTuple):
     def covers(self, location: str) -> bool:
         """Return whether a location is allowed."""
         within = any(_covers(root, location) for root in self.roots)
-        return within and (not is_within(location, self.kept) or is_within(location, self.open_within))
+        return within and (not is_within(location, self.own_directories) or is_within(location, self.open_within))
 
     def holds_server_files(self, location: str) -> bool:
         """Return whether a location contains the server's own directories.
 
         A table there would own the server's files.
         """
-        return any(is_within(own, [location]) for own in self.kept) and not is_within(location, self.open_within)
+        return any(is_within(own, [location]) for own in self.own_directories) and not is_within(
+            location, self.open_within
+        )
 
     def check_root(self, location: str) -> None:
         """Check that a location is allowed. Raises OutsideRoots, whose message names the flag that allows it."""
-        if is_within(location, self.kept) and not self.covers(location):
+        if is_within(location, self.own_directories) and not self.covers(location):
             raise OutsideRoots(
                 f"Location {location} is in the server's own directory, where only its warehouse is open: choose another",
                 location=location,

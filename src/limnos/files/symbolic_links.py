@@ -69,7 +69,7 @@ def _is_open(result: str, roots: Sequence[str], allowed: AllowedStorage) -> bool
     """Return whether a resolved location is within a root and outside of the server's own directories."""
     if not is_within(result, _real(roots)):
         return False
-    return not is_within(result, _real(allowed.kept)) or is_within(result, _real(allowed.open_within))
+    return not is_within(result, _real(allowed.own_directories)) or is_within(result, _real(allowed.open_within))
 
 
 def _real(roots: Iterable[str]) -> list[str]:

@@ -87,7 +87,7 @@ class Application:
         kept_bytes_max: int = 0,
     ) -> None:
         self.services = services
-        self.kept = ResponseCache(services, bytes_max=kept_bytes_max)
+        self.response_cache = ResponseCache(services, bytes_max=kept_bytes_max)
         self.audit = services.audit
         self.request_log = request_log
         self.admission = admission or HeadAdmission()
@@ -134,8 +134,11 @@ class Application:
         client = cast("tuple[str, int] | None", scope.get("client"))
         peer = "" if client is None else client[0]
         keeping = response = None
-        if self.kept.is_on and (key := key_of(method, b"?".join((raw, query)), dependencies_of(headers))) is not None:
-            response, keeping = self.kept.find(key), self.kept.keeping(key)
+        if (
+            self.response_cache.is_on
+            and (key := key_of(method, b"?".join((raw, query)), dependencies_of(headers))) is not None
+        ):
+            response, keeping = self.response_cache.find(key), self.response_cache.keeping(key)
         status, sent, answer = await self.respond(
             method, raw, query, headers, receive, request_id=request_id, peer=peer, keeping=keeping, cached_response=response,
             is_gone=cast("Callable[[], bool] | None", scope.get(IS_GONE)),
@@ -144,12 +147,12 @@ class Application:
 
     async def _still_holds(self, response: CachedResponse) -> bool:
         """Return whether a cached response is valid, after this request's own gate."""
-        if self.kept.inline:
-            return self.kept.holds_now(response)
+        if self.response_cache.inline:
+            return self.response_cache.holds_now(response)
         if response.validity.ground is None:
             return False
-        await self.kept.gate.ask(response.validity.ground.zones, "arrival")
-        return self.kept.holds_after_gate(response)
+        await self.response_cache.gate.ask(response.validity.ground.zones, "arrival")
+        return self.response_cache.holds_after_gate(response)
 
     def again(
         self, response: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
@@ -267,7 +270,7 @@ class Application:
     def _keep(self, keeping: CacheableRequest, response: Response, *, request: Request) -> None:
         """Cache a response, with the data that the audit needs."""
         proven = audit_proof_of(request) if self.audit.takes_reads else NOBODY
-        self.kept.keep(keeping, response, observed=request.target, proven=proven)
+        self.response_cache.keep(keeping, response, observed=request.target, proven=proven)
 
     def refusal(self, method: str, url: bytes, failure: LimnosError, *, peer: str = "") -> Answer:
         """Answer a request that the connection did not let in."""

@@ -72,7 +72,7 @@ class FreshnessCallback:
 
     def set_result(self, _: object) -> None:
         """Send the cached response if it is valid after the gate; otherwise run the handler."""
-        self._end(holds=self._lane.application.kept.holds_after_gate(self._kept))
+        self._end(holds=self._lane.application.response_cache.holds_after_gate(self._kept))
 
     def set_exception(self, _: Exception) -> None:
         """Run the handler. It reads the gate again, and answers that read's error."""
@@ -96,7 +96,7 @@ class FreshnessCallback:
             if holds:
                 lane.send_again(self._exchange, self._kept, key, self._started)
             else:
-                lane.answer_afresh(self._exchange, key[0], key[1], lane.application.kept.keeping(key))
+                lane.answer_afresh(self._exchange, key[0], key[1], lane.application.response_cache.keeping(key))
         except Exception as error:  # noqa: BLE001 - other waiters of the gate must be called
             self._fail(error)
 
@@ -155,10 +155,10 @@ class FastPathProtocol(AdmissionProtocol):
             return False
         name, _, url = line.partition(b" ")
         method = _METHODS.get(name)
-        if method is None or not self.application.kept.is_on:
+        if method is None or not self.application.response_cache.is_on:
             return False
         key, started = (method, url, self._usual_depends), time.perf_counter()
-        response = self.application.kept.find(key)
+        response = self.application.response_cache.find(key)
         if response is None or self.transport.is_closing():
             return False
         self._steps += 1
@@ -281,7 +281,12 @@ class FastPathProtocol(AdmissionProtocol):
 
     def _begin(self, exchange: FastPathExchange) -> None:
         """Answer from the response cache if its entry is valid; otherwise run the handler."""
-        answers, method, url, keeping = self.application.kept, self.parser.get_method().decode("ascii"), self.url, None
+        answers, method, url, keeping = (
+            self.application.response_cache,
+            self.parser.get_method().decode("ascii"),
+            self.url,
+            None,
+        )
         if answers.is_on and (key := key_of(method, url, self._usual_depends)) is not None:
             started, response = time.perf_counter(), answers.find(key)
             if response is not None:
@@ -294,7 +299,7 @@ class FastPathProtocol(AdmissionProtocol):
         self, exchange: FastPathExchange, response: CachedResponse, *, key: ResponseCacheKey, started: float
     ) -> None:
         """Answer with the cached response if it is valid, now or after the gate; otherwise run the handler."""
-        answers = self.application.kept
+        answers = self.application.response_cache
         if answers.inline:
             if answers.holds_now(response):
                 self.send_again(exchange, response, key, started)

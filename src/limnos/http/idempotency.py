@@ -72,7 +72,7 @@ REPEATS = Counter(
 class IdempotentRoute(NamedTuple):
     """The way in which a route answers repeated requests with an idempotency key.
 
-    - `shown` builds the answer from the current state. Without it, the answer has the stored body, or none.
+    - `replay` builds the answer from the current state. Without it, the answer has the stored body, or none.
     - `has_files`: the client wrote files for the request and deletes them on a refusal. So a repetition of a request
       that was
     carried out is never refused.
@@ -82,7 +82,7 @@ class IdempotentRoute(NamedTuple):
     """
 
     status: int = 204
-    shown: ReplayResponse | None = None
+    replay: ReplayResponse | None = None
     has_files: bool = False
     ends_rights: bool = False
 
@@ -217,10 +217,10 @@ class _IdempotentHandler:
         REPEATS[self.route.operation, "answered"] += 1
         if outcome.status >= 400 or outcome.body is not None:
             return Response(outcome.status, outcome.body or b"")
-        if self.keyed.shown is None:
+        if self.keyed.replay is None:
             return Response(outcome.status, b"", ())
         try:
-            return await self.keyed.shown(request, ctx, outcome.object_id or 0)
+            return await self.keyed.replay(request, ctx, outcome.object_id or 0)
         except (NotFound, *_PASSING) as error:
             raise self._kept_secret(outcome, error) from error
 

@@ -42,7 +42,7 @@ class TemplateJob(msgspec.Struct, frozen=True):
     ended_at: int | None
     owner_id: int | None
 
-    def shown(self, now_ms: int) -> str:
+    def display_state(self, now_ms: int) -> str:
         """Return the state for display. A job whose lease has ended has failed, or was cancelled."""
         if self.state not in HELD or self.beat_at + self.lease_ms > now_ms:
             return self.state

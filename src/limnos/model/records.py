@@ -43,7 +43,7 @@ CATALOG_TYPES: Final = tuple(_TYPE_NUMBERS)
 
 
 class UnreadableRecord(LimnosError):
-    """Stored bytes that this version cannot or must not read. `found` is None if not even their version can be read."""
+    """Stored bytes that this version cannot or must not read. `stored_version` is None if it cannot be read either."""
 
     code = "unreadable-record"
 
@@ -51,7 +51,7 @@ class UnreadableRecord(LimnosError):
         known = (MAJOR_VERSION, MINOR_VERSION)
         super().__init__(message, kind=kind, found=version, known=known)
         self.kind = kind
-        self.found = version
+        self.stored_version = version
         self.known = known
 
 

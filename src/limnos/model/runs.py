@@ -95,7 +95,7 @@ class PipelineRun(msgspec.Struct, frozen=True):
         """Return whether its process sent a heartbeat within its lease."""
         return self.state in LIVE and self.beat_at + self.lease_ms > now_ms
 
-    def shown(self, now_ms: int) -> str:
+    def display_state(self, now_ms: int) -> str:
         """Return the state for display: a live run whose lease has ended is `lost`."""
         return LOST if self.state in LIVE and not self.is_held(now_ms) else self.state
 

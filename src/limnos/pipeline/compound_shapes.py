@@ -102,7 +102,7 @@ class RecordKey:
     """A key of a record: its shape, description and example."""
 
     shape: Shape
-    told: str
+    description: str
     example: str
     required: bool = False
     default: str = ""
@@ -173,7 +173,7 @@ class Record(Shape):
                 notes.add(f"'{name}' means something only beside '{other}'", written[name])
 
     def schema(self) -> Schema:
-        properties = {name: {**key.shape.schema(), "description": key.told} for name, key in self.keys.items()}
+        properties = {name: {**key.shape.schema(), "description": key.description} for name, key in self.keys.items()}
         fields: Schema = {"type": "object", "additionalProperties": False, "properties": properties}
         required = [name for name, key in self.keys.items() if key.required]
         if required:

@@ -40,9 +40,9 @@ class StepContext:
     """Pins of all tables that are read and that no step of this run makes."""
     sources: Mapping[str, ReadPin]
     """Pins of sources that are no tables, as earlier steps of this run read them."""
-    made: Mapping[Parts, StepBranch]
+    done_branches: Mapping[Parts, StepBranch]
     """Branches of the steps that are done, by table."""
-    there: frozenset[Parts]
+    existing_tables: frozenset[Parts]
     """Output tables and their namespaces that existed when the run began.
 
     The engine does not create one again that is gone.

@@ -56,7 +56,7 @@ class CheckResult:
     unchecked: tuple[str, ...] = ()
     reads: Mapping[str, StepReads] | None = None
     levels: tuple[tuple[StepDeclaration, ...], ...] = ()
-    found: Mapping[Parts, TableLookup] | None = None
+    table_lookups: Mapping[Parts, TableLookup] | None = None
     """What the server says of each table. None: without a server."""
     missing: tuple[MissingRight, ...] = ()
     catalogs: frozenset[str] = frozenset()
@@ -140,7 +140,7 @@ def check(
         unchecked=unchecked,
         reads=reads,
         levels=levels,
-        found=lookups,
+        table_lookups=lookups,
         missing=missing_rights(client, pipeline, reads=reads, lookups=lookups),
         catalogs=catalogs,
     )
@@ -154,7 +154,7 @@ def plan(checked: CheckResult) -> tuple[StepPlan, ...]:
         StepPlan(
             step=step,
             level=level,
-            is_new=checked.found is not None and checked.found[step.table].kind == "absent",
+            is_new=checked.table_lookups is not None and checked.table_lookups[step.table].kind == "absent",
             reads=(*_table_reads(checked, step, steps=results), *_source_reads(checked, step, sources=sources)),
             aside=_side_tables(checked, step),
         )
@@ -211,7 +211,7 @@ def _table_read(
     name = display.render(table)
     if table in steps:
         return PlannedRead(name=name, kind="step", why=f"what step {steps[table]} makes in this run")
-    state = None if checked.found is None else checked.found[table]
+    state = None if checked.table_lookups is None else checked.table_lookups[table]
     if state is None or state.kind in {"outside", "hidden", "absent"}:
         return PlannedRead(name=name, kind="unknown", why="as it is when the run starts")
     if state.kind == "view":
@@ -240,7 +240,7 @@ def _published_snapshots(checked: CheckResult, step: StepDeclaration) -> Mapping
 
     It is read from the newest snapshot summary that has it.
     """
-    state = None if checked.found is None else checked.found.get(step.table)
+    state = None if checked.table_lookups is None else checked.table_lookups.get(step.table)
     mark = mark_of(None if state is None else state.metadata, INPUTS)
     return {name: snapshot for name, snapshot in (inputs_of(mark) or {}).items() if isinstance(snapshot, int)}
 

@@ -69,7 +69,7 @@ def all_reads(pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str])
         catalogs=catalogs,
         sources={source.name: source for source in pipeline.sources},
         parameters=frozenset((*(one.name for one in pipeline.parameters), *RUN_PARAMETERS)),
-        made=frozenset(step.table for step in pipeline.steps),
+        output_tables=frozenset(step.table for step in pipeline.steps),
         queries=queries,
     )
     problems: list[Problem] = []
@@ -92,7 +92,7 @@ class _NameScope:
     catalogs: frozenset[str]
     sources: Mapping[str, DeclaredSource]
     parameters: frozenset[str]
-    made: frozenset[Parts]
+    output_tables: frozenset[Parts]
     queries: Queries
 
 
@@ -190,7 +190,7 @@ def _unknown_source(scope: _NameScope, mention: _NameMention, *, step: StepDecla
     name = mention.parts[0]
     if name in scope.sources:
         return []
-    results = [table for table in sorted(scope.made) if table[-1] == name]
+    results = [table for table in sorted(scope.output_tables) if table[-1] == name]
     text = nearest_word(name, sorted(scope.sources)) or (
         f"; did you mean {display.render(results[0][1:])}?" if results else ""
     )
@@ -204,7 +204,7 @@ def _unknown_source(scope: _NameScope, mention: _NameMention, *, step: StepDecla
 def _refuse_table_states(scope: _NameScope, table: Parts, *, at: SourcePosition | None) -> Sequence[Problem]:
     """Refuse branches, tags and metadata tables of the pipeline's tables, because a run reads its own branch."""
     owner, last = table[:-1], table[-1]
-    if owner not in scope.made or table in scope.made:
+    if owner not in scope.output_tables or table in scope.output_tables:
         return []
     if last not in METADATA_TABLES and not last.startswith(SELECTORS):
         return []

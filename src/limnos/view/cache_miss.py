@@ -26,13 +26,13 @@ class CacheMiss(Exception):
 
     They must be loaded before it can run again.
 
-    `wanted` maps each missing key to its zone. `goes_on` marks one part of a long read: many cache misses may follow,
-    and other requests have their turn between them.
+    `missing_keys` maps each missing key to its zone. `goes_on` marks one part of a long read: many cache misses may
+    follow, and other requests run between them.
     """
 
     def __init__(self, requested: dict[Key, int], *, goes_on: bool = False) -> None:
         super().__init__()
-        self.wanted = requested
+        self.missing_keys = requested
         self.goes_on = goes_on
 
 
@@ -74,7 +74,7 @@ def for_each(items: Iterable[T], read: Callable[[T], R]) -> list[R]:
         try:
             results.append(read(item))
         except CacheMiss as cold:
-            requested |= cold.wanted
+            requested |= cold.missing_keys
             goes_on = goes_on or cold.goes_on
     if requested:
         raise CacheMiss(requested, goes_on=goes_on)

@@ -65,7 +65,7 @@ def test_what_is_sent_is_told(wanted: list[Json]) -> None:
     """
     made = table_schema_of(wanted)
 
-    told = columns_of(made.schema, original_types_of({"gravitino.types": original_types_text(made.kept)}))
+    told = columns_of(made.schema, original_types_of({"gravitino.types": original_types_text(made.original_types)}))
     assert told == [{**each, "autoIncrement": False} for each in wanted]
     assert columns(made.schema).by_id
     assert with_fresh_ids(made.schema)[0] == made.schema
@@ -78,7 +78,7 @@ def test_a_kept_word_goes_when_its_field_has_another_type() -> None:
     assert isinstance(fields, list)
     fields[0]["type"] = "long"
 
-    told = [each["type"] for each in columns_of(made.schema, made.kept)]
+    told = [each["type"] for each in columns_of(made.schema, made.original_types)]
 
     assert told == ["long", "varchar(3)"]
     assert [each["type"] for each in columns_of(made.schema, {"2": "uuid"})] == ["long", "string"]
@@ -112,7 +112,7 @@ def test_defaults_and_counting() -> None:
     literal = {"type": "literal", "dataType": "integer", "value": "3"}
     made = table_schema_of([{"name": "n", "type": "integer", "defaultValue": literal}])
 
-    (told,) = columns_of(made.schema, made.kept)
+    (told,) = columns_of(made.schema, made.original_types)
     assert told["defaultValue"] == literal
     for wrong in ({"type": "function", "funcName": "now", "funcArgs": []}, {**literal, "type": "field"}):
         with pytest.raises(UnsupportedOperation):

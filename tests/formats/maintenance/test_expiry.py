@@ -81,8 +81,8 @@ def test_what_others_need() -> None:
     found = plan(table(chain(5)), guards=ExpiryGuards({100: "run r"}, {300: "reader 7"}))
 
     assert found.removed == (200,)
-    assert (found.kept[100], found.kept[300]) == ("run r", "reader 7")
-    assert "300" in found.kept[400]
+    assert (found.retained[100], found.retained[300]) == ("run r", "reader 7")
+    assert "300" in found.retained[400]
 
 
 def test_what_was_current_a_moment_ago() -> None:

@@ -109,8 +109,8 @@ def test_random_filters_and_masks() -> None:
         made = show(rows, bound(filter_, masks))
 
         same(rows_in(made), expected)
-        assert made.told["record-count"] == len(expected)
-        told = msgspec.json.encode(made.told).decode()
+        assert made.file_entry["record-count"] == len(expected)
+        told = msgspec.json.encode(made.file_entry).decode()
         hidden = {row["card"] for row in rows} - {row["card"] for row in expected}
         assert not [card for card in hidden if card and len(card) > 3 and card.encode().hex().upper() in told]
 

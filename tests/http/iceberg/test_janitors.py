@@ -216,7 +216,7 @@ def test_first_round_only_begins_to_watch(node: DriverNode) -> None:
 
     assert list((home / "metadata").iterdir())
     stated = node.runner.run(
-        node.built.services.store.submit(node.built.upkeep._permit, lambda tx: tx.tasks.told(JANITOR))
+        node.built.services.store.submit(node.built.upkeep._permit, lambda tx: tx.tasks.waiting_payload(JANITOR))
     )
     assert msgspec.json.decode(stated, type=JanitorPayload).since_ms >= NOW
     assert msgspec.json.decode(stated, type=JanitorPayload).mark == "ours"

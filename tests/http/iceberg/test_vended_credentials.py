@@ -224,7 +224,7 @@ def test_credentials_are_in_no_answer_that_is_kept(node: DriverNode) -> None:
     """Rights that were taken away, and given, show in the next answer, and no finished answer with credentials is
     sent again.
     """
-    kept = node.built.application.kept
+    kept = node.built.application.response_cache
     for _ in range(3):
         load(node, "ana")
     assert not [each for each in (*kept._young.values(), *kept._old.values()) if b"session-token" in each.body]

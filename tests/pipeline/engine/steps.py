@@ -38,7 +38,7 @@ def written(
 ) -> tuple[StepBranch, WriteResult]:
     """Prepare the table, begin the branch, write the frame."""
     ready = prepare(spark, step, frame=frame, branch=branch)
-    found, schema = (ready.found, ready.schema) if ready.is_ready else (None, None)
+    found, schema = (ready.existing_table, ready.schema) if ready.is_ready else (None, None)
     begun = replace(begin(spark, step, branch=branch, metadata=found), columns_to_drop=ready.columns_to_drop)
     marks = {"limnos.run": "0123456789ab", "limnos.step": step.name}
     return begun, write(spark, step, frame=frame, branch=begun, marks=marks, whole=whole, run_at=run_at, schema=schema)

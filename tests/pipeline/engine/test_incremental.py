@@ -58,11 +58,13 @@ def reading(
     pins = pin_tables(spark, [source, (*source[:2], "names")])
     chosen = choose(spark, step, pins=pins, full=full)
     named = relations(spark, step.body.text)
-    frame = spark.sql(with_reads(spark, step.body.text, pinned_reads=chosen.found, named=named, catalog="main"))
+    frame = spark.sql(with_reads(spark, step.body.text, pinned_reads=chosen.pinned_reads, named=named, catalog="main"))
     reason = None if chosen.whole_because else not_incremental(frame, chosen)
     if reason is not None:
         chosen = read_whole(spark, pins=pins, reason=reason)
-        frame = spark.sql(with_reads(spark, step.body.text, pinned_reads=chosen.found, named=named, catalog="main"))
+        frame = spark.sql(
+            with_reads(spark, step.body.text, pinned_reads=chosen.pinned_reads, named=named, catalog="main")
+        )
     return chosen, frame, pins
 
 
@@ -93,7 +95,7 @@ def test_only_new_rows_are_read_and_the_table_is_as_if_made_whole(
 
     assert first.whole_because == "nothing was published yet, or by another query"
     assert (second.whole_because, second.increments) == (None, {source})
-    assert second.found[source].pin.since == first.found[source].pin.snapshot
+    assert second.pinned_reads[source].pin.since == first.pinned_reads[source].pin.snapshot
     assert third.nothing_new
     assert "append" in (fourth.whole_because or "")
     assert on_main(spark, step.table) == [(2, "X"), (3, "C")]
@@ -197,7 +199,7 @@ def test_queries_over_several_rows_take_the_whole(
     chosen, _, _ = reading(spark, step, source)
 
     assert word in (chosen.whole_because or "")
-    assert {each.pin.since for each in chosen.found.values()} == {None}
+    assert {each.pin.since for each in chosen.pinned_reads.values()} == {None}
 
 
 @pytest.mark.parametrize(

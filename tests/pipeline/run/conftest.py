@@ -123,14 +123,14 @@ class FakeEngine:
         self.carried.append((step.name, context.branch))
         self.before(step, context)
         reads = {tuple(each.split(".")) for each in step.body.text.split()} if isinstance(step.body, Sql) else set()
-        made = {table: branch.head for table, branch in context.made.items() if table in reads}
+        made = {table: branch.head for table, branch in context.done_branches.items() if table in reads}
         self.read[step.name] = {
             **{table: pin.snapshot for table, pin in context.pins.items() if table in reads},
             **made,
         }
         heads = heads_of(self.client, step.table)
         if heads is None:
-            if step.table in context.there:
+            if step.table in context.existing_tables:
                 raise OutputGone(f"{step.table[-1]} is not there any longer")
             create = {"do": "create-table", "path": list(step.table[1:]), "schema": SCHEMA}
             try:

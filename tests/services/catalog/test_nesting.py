@@ -131,7 +131,7 @@ def test_a_flat_catalog_takes_one_level(flat: ServiceDesk) -> None:
         switch(flat, "false")
     flat.run(namespace_drop(flat.ctx(), FLAT, levels=("c", "d")))
     switch(flat, "false")
-    ((gone, _),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).found
+    ((gone, _),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).entries
     with pytest.raises(InvalidName, match="no nested namespaces"):
         flat.run(trash_restore(flat.ctx(), FLAT, dropped_id=gone.id))
     assert listed(flat) == ["c"]
@@ -142,7 +142,7 @@ def test_a_name_that_holds_the_separator_stays_in_the_trash_where_namespaces_nes
     flat.namespace("a:b", scope=FLAT)
     flat.run(namespace_drop(flat.ctx(), FLAT, levels=("a:b",)))
     switch(flat, "true")
-    ((gone, _),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).found
+    ((gone, _),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).entries
 
     with pytest.raises(InvalidName, match="holds ':'"):
         flat.run(trash_restore(flat.ctx(), FLAT, dropped_id=gone.id))

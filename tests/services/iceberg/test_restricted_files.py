@@ -51,7 +51,7 @@ class Tasks:
         call = cast("restricted_files.partial[object]", mutation)
         return self.homes if call.func is restricted_files._warehouses else call(cast("Tx", self))
 
-    async def apart(self, call: object) -> object:
+    async def run_in_thread(self, call: object) -> object:
         """Do what the task does in a thread."""
         return cast("restricted_files.partial[object]", call)(lambda _: None)
 

@@ -54,7 +54,7 @@ def test_questions_go_to_where_the_table_lies(tmp_path: Path) -> None:
     rows = found.table(("t",))
 
     told = asyncio.run(
-        rows.told(Count("", {}, predicate="id > 1"), at=VersionReference(2, branch="dev"), shape=int, reads=True)
+        rows.answer(Count("", {}, predicate="id > 1"), at=VersionReference(2, branch="dev"), shape=int, reads=True)
     )
 
     assert told == 3
@@ -63,7 +63,7 @@ def test_questions_go_to_where_the_table_lies(tmp_path: Path) -> None:
     ]  # fmt: skip
     for at, kind in ((VersionReference(0), NotFound), (VersionReference(branch="../x"), BadRequest)):
         with pytest.raises(kind):
-            asyncio.run(rows.told(Count("", {}), at=at, shape=int))
+            asyncio.run(rows.answer(Count("", {}), at=at, shape=int))
     with pytest.raises(NotFound):
         asyncio.run(
             found.table(("none",)).changed(
@@ -72,7 +72,7 @@ def test_questions_go_to_where_the_table_lies(tmp_path: Path) -> None:
         )
     found.directory.declare(("new",))
     with pytest.raises(NotFound, match="holds no data yet"):
-        asyncio.run(found.table(("new",)).told(Count("", {}), at=VersionReference(), shape=int))
+        asyncio.run(found.table(("new",)).answer(Count("", {}), at=VersionReference(), shape=int))
     with pytest.raises(BadRequest, match="key columns"):
         asyncio.run(rows.feed(Merge("", {}, on=[], batch_bytes_max=1), branch=None, body=body()))
     assert len(workers.asked) == 1
@@ -183,7 +183,7 @@ def test_time_is_limited(tmp_path: Path) -> None:
     short, found = folders(tmp_path, FakeLanceWorkers(hang), seconds=0.01), folders(tmp_path, FakeLanceWorkers(late))
 
     with pytest.raises(ServiceUnavailable, match="nothing was changed"):
-        asyncio.run(short.table(("t",)).told(Count("", {}), at=VersionReference(), shape=int))
+        asyncio.run(short.table(("t",)).answer(Count("", {}), at=VersionReference(), shape=int))
     with pytest.raises(StateUnknown, match="look before"):
         asyncio.run(
             found.table(("t",)).changed(Delete("", {}, predicate="true"), at=VersionReference(), shape=LanceWriteResult)

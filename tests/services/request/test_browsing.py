@@ -191,7 +191,7 @@ def test_names_follow_moves_drops_and_what_comes_back(deep: ServiceDesk) -> None
     deep.run(table_drop(admin, MAIN, namespace=("P", "S"), name="u", purge=False))
     assert (catalogs(deep), listed(deep, "main")) == ([], None)
 
-    (dropped,) = deep.run(trash_list(admin, MAIN, below=(), before=(2**62, 2**62), limit=10)).found
+    (dropped,) = deep.run(trash_list(admin, MAIN, below=(), before=(2**62, 2**62), limit=10)).entries
     deep.run(trash_restore(admin, MAIN, dropped_id=dropped.row.id))
     assert (catalogs(deep), listed(deep, "main")) == (["main"], ["P"])
 
@@ -382,7 +382,7 @@ class Story:
         """Drop something, or bring something back."""
         if self.random.random() < 0.5:
             scope = RequestScope(LAKE, self.random.choice(("main", "other")))
-            found = self.desk.run(trash_list(self.desk.ctx(), scope, below=(), before=(2**62, 2**62), limit=50)).found
+            found = self.desk.run(trash_list(self.desk.ctx(), scope, below=(), before=(2**62, 2**62), limit=50)).entries
             if found:
                 dropped = self.random.choice(found)
                 self.desk.run(trash_restore(self.desk.ctx(), scope, dropped_id=dropped.row.id))

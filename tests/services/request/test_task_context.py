@@ -44,9 +44,9 @@ def test_what_comes_of_it(desk: ServiceDesk) -> None:
     def fail(_beat: Heartbeat) -> None:
         raise BadRequest("no such place")
 
-    assert desk.run(work.apart(lambda _beat: threading.current_thread() is threading.main_thread())) is False
+    assert desk.run(work.run_in_thread(lambda _beat: threading.current_thread() is threading.main_thread())) is False
     with pytest.raises(BadRequest, match="no such place"):
-        desk.run(work.apart(fail))
+        desk.run(work.run_in_thread(fail))
 
 
 def test_who_gets_on_keeps_the_task(desk: ServiceDesk) -> None:
@@ -62,7 +62,7 @@ def test_who_gets_on_keeps_the_task(desk: ServiceDesk) -> None:
         return far
 
     async def watch() -> tuple[int, list[tuple[object, ...]]]:
-        working = asyncio.create_task(work.apart(count))
+        working = asyncio.create_task(work.run_in_thread(count))
         try:
             async with asyncio.timeout(GIVEN_UP_S):
                 while not (found := desk.rows(KEPT)):  # noqa: ASYNC110 - the row is all there is to see
@@ -91,7 +91,7 @@ def test_who_gets_on_no_more_is_left_to_itself(desk: ServiceDesk) -> None:
             raise
 
     with pytest.raises(ServiceUnavailable, match="tried again"):
-        desk.run(work.apart(hang))
+        desk.run(work.run_in_thread(hang))
     given_up.set()
 
     assert ended.wait(GIVEN_UP_S)
@@ -113,7 +113,7 @@ def test_who_is_not_waited_for_is_stopped(desk: ServiceDesk) -> None:
             raise
 
     async def cancel() -> None:
-        working = asyncio.create_task(work.apart(go_on))
+        working = asyncio.create_task(work.run_in_thread(go_on))
         await asyncio.to_thread(began.wait, GIVEN_UP_S)
         working.cancel()
         with pytest.raises(asyncio.CancelledError):

@@ -68,7 +68,7 @@ class World(NamedTuple):
         store, permit = self.node.built.services.store, upkeep_permit("t")
         self.node.runner.run(store.submit(permit, lambda tx: tx.tasks.ensure(FREE_PLACES, "{}", delay_ms=0)))
         self.work()
-        told = self.node.runner.run(store.submit(permit, lambda tx: tx.tasks.told(FREE_PLACES)))
+        told = self.node.runner.run(store.submit(permit, lambda tx: tx.tasks.waiting_payload(FREE_PLACES)))
         return msgspec.json.decode(str(told), type=ReleasedLocations)
 
 

@@ -37,7 +37,7 @@ def drop_space(desk: ServiceDesk, *levels: str) -> None:
 
 def trash(desk: ServiceDesk, user: str = ADMIN, below: tuple[str, ...] = ()) -> list[TrashEntry]:
     """What somebody may bring back, newest first."""
-    return list(desk.run(trash_list(desk.ctx(user), MAIN, below=below, before=NEWEST, limit=100)).found)
+    return list(desk.run(trash_list(desk.ctx(user), MAIN, below=below, before=NEWEST, limit=100)).entries)
 
 
 def paths(desk: ServiceDesk, user: str = ADMIN, below: tuple[str, ...] = ()) -> list[str]:

@@ -78,7 +78,7 @@ def test_a_crowd_asks_once(sts: Sts) -> None:
 
     async def story() -> set[str]:
         vendor = vendor_of(sts)
-        found = await asyncio.gather(*(vendor.given(each) for each in [ONE, TWO] * 32))
+        found = await asyncio.gather(*(vendor.issue_credentials(each) for each in [ONE, TWO] * 32))
         return {each.access_key_id for each in found}
 
     assert len(asyncio.run(story())) == 2
@@ -91,7 +91,7 @@ def test_they_are_renewed_at_half_of_their_life(sts: Sts, time: Hours) -> None:
     async def story() -> list[str]:
         vendor, found = vendor_of(sts), []
         for time.at_ms in (0, HOUR_MS // 2 - 1, HOUR_MS // 2 + 1):
-            found.append((await vendor.given(ONE)).access_key_id)
+            found.append((await vendor.issue_credentials(ONE)).access_key_id)
         return found
 
     assert asyncio.run(story()) == ["one1", "one1", "one2"]
@@ -102,17 +102,17 @@ def test_older_ones_do_while_sts_is_away_until_their_last_minute(sts: Sts, time:
 
     async def story() -> None:
         vendor = vendor_of(sts)
-        await vendor.given(ONE)
+        await vendor.issue_credentials(ONE)
         sts.failure = ServiceUnavailable("away", cause="x")
         time.at_ms = HOUR_MS - 70_000
-        assert (await vendor.given(ONE)).access_key_id == "one1"
+        assert (await vendor.issue_credentials(ONE)).access_key_id == "one1"
         time.at_ms = HOUR_MS - 50_000
         with pytest.raises(ServiceUnavailable, match="away"):
-            await vendor.given(ONE)
+            await vendor.issue_credentials(ONE)
         sts.failure = StorageFailed("refused", cause="x")
         time.at_ms = HOUR_MS - 70_000
         with pytest.raises(StorageFailed, match="refused"):
-            await vendor.given(ONE)
+            await vendor.issue_credentials(ONE)
 
     asyncio.run(story())
 
@@ -123,7 +123,7 @@ def test_who_goes_leaves_the_others_their_answer(sts: Sts) -> None:
     async def story() -> str:
         vendor = vendor_of(sts)
         sts.open.clear()
-        first, second = (asyncio.create_task(vendor.given(ONE)) for _ in range(2))
+        first, second = (asyncio.create_task(vendor.issue_credentials(ONE)) for _ in range(2))
         await asyncio.to_thread(sts.began.wait)
         first.cancel()
         sts.open.set()
@@ -139,7 +139,7 @@ def test_a_service_that_never_answers_is_given_up(sts: Sts) -> None:
         vendor = vendor_of(sts, timeout_s=0.01)
         sts.open.clear()
         with pytest.raises(ServiceUnavailable, match="token service does not answer"):
-            await vendor.given(ONE)
+            await vendor.issue_credentials(ONE)
         sts.open.set()
 
     asyncio.run(story())
@@ -152,7 +152,7 @@ def test_credentials_that_end_at_once_are_refused(sts: Sts, time: Hours) -> None
         vendor = vendor_of(sts)
         vendor._ask = lambda *_: AwsCredentials("a", "b", "c", 10)
         with pytest.raises(StorageFailed, match="clock"):
-            await vendor.given(ONE)
+            await vendor.issue_credentials(ONE)
 
     asyncio.run(story())
 
@@ -164,8 +164,8 @@ def test_what_is_kept_is_bounded(sts: Sts, monkeypatch: pytest.MonkeyPatch) -> N
     async def story() -> list[bool]:
         vendor = vendor_of(sts)
         for policy in ("a", "b", "c"):
-            await vendor.given(CredentialRequest(ROLE, policy))
-        return [vendor.kept(CredentialRequest(ROLE, policy)) is not None for policy in ("a", "b", "c")]
+            await vendor.issue_credentials(CredentialRequest(ROLE, policy))
+        return [vendor.cached_credentials(CredentialRequest(ROLE, policy)) is not None for policy in ("a", "b", "c")]
 
     assert asyncio.run(story()) == [False, True, True]
 

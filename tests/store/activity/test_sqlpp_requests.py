@@ -46,7 +46,7 @@ def test_parts_are_kept_while_it_runs(lab: StoreLab, world: StoreWorld) -> None:
         row(lab, world, handle)
     added = lab.write(lambda tx: tx.requests.add("a", 0, body=b"1\n2", count=2), zone=world.main.id)
     lab.write(lambda tx: tx.requests.add("b", 0, body=b"1", count=1), zone=world.main.id)
-    kept = lab.write(lambda tx: tx.requests.kept(ANA), zone=world.main.id)
+    kept = lab.write(lambda tx: tx.requests.count_results(ANA), zone=world.main.id)
     for handle, state in (("a", "success"), ("b", "fatal")):
         lab.write(
             lambda tx, handle=handle, state=state: tx.requests.end(handle, state=state, outcome=b"[]", keep_ms=10),

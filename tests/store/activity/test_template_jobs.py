@@ -65,7 +65,7 @@ def test_one_that_waits_is_withdrawn_and_one_that_is_lost_is_found(lab: StoreLab
     assert (due, withdrawn and withdrawn.state, lab.load(jobs_due(now - 1)), lab.load(jobs_due(now + 60_000))) == (
         True, "cancelled", False, True,
     )  # fmt: skip
-    assert (lost.uuid, lost.state, lost.shown(now + 60_000)) == ("j-2", "started", "failed")
+    assert (lost.uuid, lost.state, lost.display_state(now + 60_000)) == ("j-2", "started", "failed")
     assert lab.write(lambda tx: tx.template_jobs.waiting_of(world.lake.id, "ana")) == 1
     assert lab.write(lambda tx: tx.template_jobs.live_of(template.id)) == lost
 

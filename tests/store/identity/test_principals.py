@@ -161,8 +161,8 @@ def test_members_come_and_go(lab: StoreLab, graph: Graph) -> None:
     assert lab.clock(graph.zone) == joined
     assert lab.load(members_read(staff.id)) == ("ana",)
     assert lab.load(groups_of_read(ana.id)) == (staff.id,)
-    assert graph.write(lambda tx: tx.principals.leave(staff, ana)) is True
-    assert graph.write(lambda tx: tx.principals.leave(staff, ana)) is False
+    assert graph.write(lambda tx: tx.principals.remove_member(staff, ana)) is True
+    assert graph.write(lambda tx: tx.principals.remove_member(staff, ana)) is False
     assert lab.load(members_read(staff.id)) == ()
 
 

@@ -112,7 +112,7 @@ def _missing_files(declaration: Pipeline, directory: Path) -> Iterator[str]:
 
 def _can_compare_columns(result: CheckResult) -> bool:
     """Return whether columns can be compared with tables: a server answered, and there are no problems so far."""
-    return result.holds and result.found is not None
+    return result.holds and result.table_lookups is not None
 
 
 def _previews(

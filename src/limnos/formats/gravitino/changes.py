@@ -42,7 +42,7 @@ class SchemaDraft:
 
     def __init__(self, schema: Json, *, original_types: Mapping[str, str], last_id: int, version: int) -> None:
         self.schema: Json = copy.deepcopy(schema)
-        self.kept = dict(original_types)
+        self.original_types = dict(original_types)
         self.last_id = last_id
         self.version = version
 
@@ -55,7 +55,9 @@ class SchemaDraft:
         types = {
             str(each.id): each.primitive.text for each in schema_columns.by_id.values() if each.primitive is not None
         }
-        entries = {key: word for key, word in self.kept.items() if key in types and stands_for(word, types[key])}
+        entries = {
+            key: word for key, word in self.original_types.items() if key in types and stands_for(word, types[key])
+        }
         return self.schema, entries
 
     def add(self, path: Sequence[str], column: Json, *, position: object) -> None:
@@ -71,7 +73,7 @@ class SchemaDraft:
             )
         if "write-default" in built:
             built["initial-default"] = built["write-default"]
-        self.kept |= maker.kept
+        self.original_types |= maker.original_types
         self.last_id = columns({"type": "struct", "fields": [built]}).highest_id
         fields.append(built)
         self._put(fields, len(fields) - 1, position=position)
@@ -99,9 +101,9 @@ class SchemaDraft:
                 f"Column {name} of type {old} cannot become {preview_value(new_type)}: Iceberg only widens types"
             )
         field["type"] = new.iceberg
-        self.kept.pop(str(field["id"]), None)
+        self.original_types.pop(str(field["id"]), None)
         if new.word is not None:
-            self.kept[str(field["id"])] = new.word
+            self.original_types[str(field["id"])] = new.word
 
     def _is_wider(self, old: str, new: str) -> bool:
         was, becomes = _DECIMAL.fullmatch(old), _DECIMAL.fullmatch(new)

@@ -57,7 +57,7 @@ class AnnotatedSchema(NamedTuple):
     """An Iceberg schema, and the original types that it cannot express, by field id."""
 
     schema: Json
-    kept: dict[str, str]
+    original_types: dict[str, str]
 
 
 class FieldBuilder:
@@ -65,7 +65,7 @@ class FieldBuilder:
 
     def __init__(self, first: int = 1) -> None:
         self._ids = count(first)
-        self.kept: dict[str, str] = {}
+        self.original_types: dict[str, str] = {}
 
     def field(self, column: Json, *, depth: int = 0) -> Json:
         """Build a field.
@@ -93,7 +93,7 @@ class FieldBuilder:
         if isinstance(value, str):
             plain_type = plain_of(value, name)
             if plain_type.word is not None:
-                self.kept[str(field_id)] = plain_type.word
+                self.original_types[str(field_id)] = plain_type.word
             return plain_type.iceberg
         nested, where = as_object(value, f"The type of column {preview_value(name)}"), f"Column {preview_value(name)}"
         kind, deeper = text_at(nested, "type", where=where).lower(), depth + 1
@@ -121,8 +121,8 @@ class FieldBuilder:
 def schema_of(columns: list[Json]) -> Json:
     """Build an Iceberg schema with ids from 1. Raises BadRequest for types that Iceberg cannot express exactly."""
     schema = table_schema_of(columns)
-    if schema.kept:
-        words = ", ".join(sorted(set(schema.kept.values())))
+    if schema.original_types:
+        words = ", ".join(sorted(set(schema.original_types.values())))
         raise BadRequest(f"Iceberg has no type {words}: use one that it has, such as string, integer or timestamp")
     return schema.schema
 
@@ -131,7 +131,7 @@ def table_schema_of(columns: list[Json]) -> AnnotatedSchema:
     """Build an Iceberg schema and the original types to store with it."""
     fields = FieldBuilder()
     schema, ids = with_fresh_ids({"type": "struct", "fields": [fields.field(one) for one in columns]})
-    return AnnotatedSchema(schema, {str(ids.renumbered[int(key)]): word for key, word in fields.kept.items()})
+    return AnnotatedSchema(schema, {str(ids.renumbered[int(key)]): word for key, word in fields.original_types.items()})
 
 
 def plain_of(text: str, name: str) -> PlainType:

@@ -52,7 +52,7 @@ class ExpiryPlan(NamedTuple):
 
     removed: tuple[int, ...]
     refs: tuple[str, ...]
-    kept: Mapping[int, str]
+    retained: Mapping[int, str]
     blocked: str | None = None
     """Why nothing may be removed at all."""
 

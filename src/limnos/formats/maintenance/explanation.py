@@ -64,7 +64,7 @@ def explain_table(body: bytes, terms: ExplanationTerms) -> TableExplanation:
     metadata = metadata_of(body)
     plan, current = expiry_plan_of(metadata, terms), metadata.current
     newest = sorted(metadata.snapshots or (), key=lambda each: -each.timestamp_ms)[:SHOWN_MAX]
-    fates = [SnapshotFate(each.snapshot_id, each.timestamp_ms, plan.kept.get(each.snapshot_id)) for each in newest]
+    fates = [SnapshotFate(each.snapshot_id, each.timestamp_ms, plan.retained.get(each.snapshot_id)) for each in newest]
     files, deletes, size = (
         None if current is None else current.count(key)
         for key in ("total-data-files", "total-delete-files", "total-files-size")

@@ -61,7 +61,7 @@ class RewrittenFile(NamedTuple):
     """A restricted file, with its rows, counts and bounds by field id. No bytes if no row is left."""
 
     data: bytes
-    told: Json
+    file_entry: Json
 
 
 def rewrite_file(shape: ReadShape, task: Json, *, deletes: list[Json], files: Mapping[str, bytes]) -> RewrittenFile:

@@ -69,7 +69,7 @@ _SETS: Final = {"in": In, "not-in": NotIn}
 class FilterLeaf(NamedTuple):
     """One predicate: its JSON for clients, and its expression; None if it may be true for any row."""
 
-    told: object
+    expression_json: object
     predicate: BooleanExpression | None
 
 
@@ -278,7 +278,7 @@ def filter_json(request: ScanFilter) -> object:
     if isinstance(request, bool):
         return request
     if isinstance(request, FilterLeaf):
-        return request.told
+        return request.expression_json
     return _balanced_json(
         [filter_json(part) for part in request.parts], "and" if isinstance(request, AndFilter) else "or"
     )

@@ -70,7 +70,7 @@ async def trash_page(page_request: PageRequest) -> Response:
             each.row.id, display.render((catalog, *each.path)), each.row.kind.word.replace("_", " "),
             icon_of(each.row.kind.word), each.row.dropped_by, each.row.dropped_at, each.row.expires_at,
         )
-        for each in page.found
+        for each in page.entries
     )  # fmt: skip
     view = TrashPage(frame, catalog, links, lines, more=page.following is not None)
     return html_response(page_request.request, render("trash.html", view))

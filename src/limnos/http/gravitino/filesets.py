@@ -68,7 +68,7 @@ async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate)
     fileset_request = FilesetRequest(
         body.comment, _TYPES[kind], locations | (body.storage_locations or {}), check_properties(body.properties)
     )
-    return _LEAF.told(await filesets.fileset_create(ctx, place.scope, path=path, request=fileset_request))
+    return _LEAF.object_response(await filesets.fileset_create(ctx, place.scope, path=path, request=fileset_request))
 
 
 async def fileset_alter(request: Request, ctx: Context, *, body: FilesetUpdates) -> Response:

@@ -65,7 +65,7 @@ async def function_register(request: Request, ctx: Context, *, body: FunctionReg
     place = place_of(request)
     path = await place.path(ctx, body.name)
     function = Function(body.function_type, body.deterministic, tuple(body.definitions))
-    return _LEAF.told(
+    return _LEAF.object_response(
         await functions.function_register(ctx, place.scope, path=path, comment=body.comment, function=function)
     )
 
@@ -76,7 +76,7 @@ async def function_alter(request: Request, ctx: Context, *, body: FunctionUpdate
     path = await place.path(ctx, name)
     comments = [each for each in body.updates if isinstance(each, UpdateComment)]
     changes = tuple(each for each in body.updates if not isinstance(each, UpdateComment))
-    return _LEAF.told(
+    return _LEAF.object_response(
         await functions.function_alter(ctx, place.scope, path=path, edits=edits_of(comments), changes=changes)
     )
 

@@ -57,7 +57,7 @@ class MetalakeObjectRoutes(NamedTuple):
             RequestScope(metalake),
             lambda request_view: metalake_objects.metalake_object_load(request_view, self.kind, name=name),
         )
-        return self.told(node)
+        return self.object_response(node)
 
     async def drop(self, request: Request, ctx: Context) -> Response:
         """Drop one {kind}; a missing one is no error."""
@@ -89,7 +89,7 @@ class MetalakeObjectRoutes(NamedTuple):
         attachment = await attachments.attachment_load(ctx, on, kind=self.kind, name=name)
         return ok(**{self.kind.word: self._on(attachment)})
 
-    def told(self, node: Node) -> Response:
+    def object_response(self, node: Node) -> Response:
         """Build the response with one object."""
         return ok(**{self.kind.word: self.encode(node)})
 

@@ -95,7 +95,7 @@ class NamespaceObjectRoutes(NamedTuple):
         """Create an object."""
         place = place_of(request)
         path = await place.path(ctx, name)
-        return self.told(
+        return self.object_response(
             await namespace_objects.namespace_object_create(
                 ctx, place.scope, path=path, kind=self.kind, record=lambda _: record
             )
@@ -110,13 +110,13 @@ class NamespaceObjectRoutes(NamedTuple):
                 request_view, (*place.levels(request_view), name), kind=self.kind
             ),
         )
-        return self.told(node)
+        return self.object_response(node)
 
     async def change(self, request: Request, ctx: Context, *, updates: Sequence[EntityUpdate]) -> Response:
         """Change an object's name, comment or properties."""
         place, name = object_path_of(request)
         path = await place.path(ctx, name)
-        return self.told(
+        return self.object_response(
             await namespace_objects.namespace_object_alter(
                 ctx, place.scope, path=path, kind=self.kind, edits=edits_of(updates)
             )
@@ -130,7 +130,7 @@ class NamespaceObjectRoutes(NamedTuple):
             namespace_objects.namespace_object_drop(ctx, place.scope, path=path, kind=self.kind), self.kind.word
         )
 
-    def told(self, node: Node) -> Response:
+    def object_response(self, node: Node) -> Response:
         """Build the response with one object."""
         return ok(**{self.kind.word: self.encode(node)})
 

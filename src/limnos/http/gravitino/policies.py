@@ -71,7 +71,9 @@ async def policy_create(request: Request, ctx: Context, *, body: PolicyCreate) -
     """Create a policy, which the caller then owns. 409 if the name is taken."""
     (metalake,) = names_of(request)
     policy_request = PolicyRequest(body.policy_type, body.content, body.comment, enabled=body.enabled is not False)
-    return _POLICY.told(await policies.policy_create(ctx, metalake=metalake, name=body.name, request=policy_request))
+    return _POLICY.object_response(
+        await policies.policy_create(ctx, metalake=metalake, name=body.name, request=policy_request)
+    )
 
 
 async def policy_alter(request: Request, ctx: Context, *, body: PolicyUpdates) -> Response:
@@ -82,7 +84,9 @@ async def policy_alter(request: Request, ctx: Context, *, body: PolicyUpdates) -
         PolicyContent(each.policy_type, each.new_content) for each in body.updates if isinstance(each, UpdateContent)
     ]
     content = contents[-1] if contents else None
-    return _POLICY.told(await policies.policy_alter(ctx, metalake=metalake, name=name, edits=edits, content=content))
+    return _POLICY.object_response(
+        await policies.policy_alter(ctx, metalake=metalake, name=name, edits=edits, content=content)
+    )
 
 
 async def policy_set(request: Request, ctx: Context, *, body: PolicySet) -> Response:

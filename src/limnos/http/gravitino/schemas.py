@@ -158,7 +158,7 @@ def _check_new_name(codec: LogicalCodec, part: str) -> str:
 
 def _source_schema(schema: source_schemas.FederatedSchema, name: str) -> dict[str, object]:
     """Encode a schema of a source. Creator and times come from its placeholder node."""
-    info = schema.told
+    info = schema.info
     audit = dto.audit(schema.catalog if schema.node is None else schema.node)
     return compact(name=name, comment=info.comment, properties=info.properties, audit=audit)
 

@@ -315,7 +315,7 @@ def _iceberg_table(node: Node, document: MetadataDocument) -> Json:
 
 def _source_table(table: source_tables.FederatedTable, *, name: str) -> Json:
     """Encode a table of a source. Creator and times come from its placeholder node."""
-    info, audit = table.told, dto.audit(table.catalog if table.node is None else table.node)
+    info, audit = table.info, dto.audit(table.catalog if table.node is None else table.node)
     layout = info.layout or {"distribution": distribution_of(None), "sortOrders": [], "partitioning": []}
     body = compact(
         name=name,
@@ -333,7 +333,7 @@ def _lance_table(state: TableDescription, *, name: str) -> Json:
 
     Without data it has no columns yet.
     """
-    table, description = state.table, state.found
+    table, description = state.table, state.details
     properties = {**table.record.properties, "format": LANCE, "location": table.location}
     if description is not None:
         properties["lance.version"] = str(description.version)

@@ -58,7 +58,7 @@ async def tag_create(request: Request, ctx: Context, *, body: TagCreate) -> Resp
     """Create a tag, which the caller then owns. 409 if the name is taken."""
     (metalake,) = names_of(request)
     record = tag_record(body.comment, body.properties or {}, allowed_values=body.allowed_values)
-    return _TAG.told(
+    return _TAG.object_response(
         await metalake_objects.metalake_object_create(
             ctx, metalake=metalake, kind=Kind.TAG, name=body.name, record=record
         )
@@ -69,7 +69,7 @@ async def tag_alter(request: Request, ctx: Context, *, body: EntityUpdates) -> R
     """Apply changes to a tag."""
     metalake, name = names_of(request)
     edits = edits_of(body.updates)
-    return _TAG.told(
+    return _TAG.object_response(
         await metalake_objects.metalake_object_alter(ctx, metalake=metalake, kind=Kind.TAG, name=name, edits=edits)
     )
 

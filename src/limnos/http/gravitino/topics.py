@@ -90,7 +90,7 @@ async def topic_load(request: Request, ctx: Context) -> Response:
     loaded_topic = await ctx.read(place.scope, read)
     if isinstance(loaded_topic, SourceLookup):
         return _source_topic_response(await source_topics.topic_load(ctx, loaded_topic), name)
-    return _LEAF.told(loaded_topic)
+    return _LEAF.object_response(loaded_topic)
 
 
 async def topic_alter(request: Request, ctx: Context, *, body: TopicUpdates) -> Response:
@@ -115,7 +115,7 @@ async def topic_drop(request: Request, ctx: Context) -> Response:
 def _source_topic_response(topic: source_topics.FederatedTopic, name: str) -> Response:
     """Return a response with a topic of a source. Creator and times come from its placeholder node."""
     audit = dto.audit(topic.catalog if topic.node is None else topic.node)
-    return ok(topic=compact(name=name, comment=topic.comment, properties=topic.told.properties, audit=audit))
+    return ok(topic=compact(name=name, comment=topic.comment, properties=topic.info.properties, audit=audit))
 
 
 _TOPICS = "/metalakes/{m}/catalogs/{c}/schemas/{s}/topics"

@@ -99,7 +99,7 @@ class _ViewSchemaPath(NamedTuple):
     codec: LogicalCodec
     is_elsewhere: bool
 
-    def told(self, name: str, view: GravitinoView, *, audit: Json) -> Json:
+    def encode_view(self, name: str, view: GravitinoView, *, audit: Json) -> Json:
         """Encode a view for Gravitino's clients."""
         return compact(
             name=name,
@@ -114,12 +114,12 @@ class _ViewSchemaPath(NamedTuple):
 
     def own(self, node: Node, document: MetadataDocument) -> Json:
         """Encode a view that this server stores, as opposed to one of an external catalog."""
-        return self.told(node.name, gravitino_view_of(document.body), audit=dto.audit(node))
+        return self.encode_view(node.name, gravitino_view_of(document.body), audit=dto.audit(node))
 
     def of_source(self, view: source_views.FederatedView, name: str) -> Response:
         """Return a response with a view of a source. Creator and times come from its placeholder node."""
         audit = dto.audit(view.catalog if view.node is None else view.node)
-        return ok(view=self.told(name, view.told, audit=audit))
+        return ok(view=self.encode_view(name, view.info, audit=audit))
 
     def version(self, text: ViewText | ReplaceView, *, now_ms: int) -> Json:
         """Build the Iceberg view version of a text."""

@@ -44,7 +44,7 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
     body = request.decode(await request.body(), CreateNamespace)
     levels = iceberg.decode_body(body.namespace)
     sent = {"namespace": levels, "properties": body.properties or {}}
-    call = RestCall(f"POST {NAMESPACES}", levels, body=msgspec.json.encode(sent), taken="namespace")
+    call = RestCall(f"POST {NAMESPACES}", levels, body=msgspec.json.encode(sent), conflict_meaning="namespace")
     reply, _ = await federation.forward_create(
         ctx, scope, thing=SourceObjectRequest(Kind.NAMESPACE, levels, Action.NAMESPACE_CREATE), call=call
     )
@@ -84,7 +84,7 @@ async def namespace_drop(request: Request, ctx: Context) -> Response:
     """Drop a namespace in the source."""
     scope, thing = _one_namespace(request, ctx, action=Action.NAMESPACE_DROP)
     await federation.forward_drop(
-        ctx, scope, thing=thing, call=RestCall(f"DELETE {NAMESPACE}", thing.path, taken="empty")
+        ctx, scope, thing=thing, call=RestCall(f"DELETE {NAMESPACE}", thing.path, conflict_meaning="empty")
     )
     return no_content()
 

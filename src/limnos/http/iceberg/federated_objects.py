@@ -86,7 +86,12 @@ async def federated_object_rename(request: Request, ctx: Context, *, kind: Kind,
         "destination": {"namespace": target, "name": body.destination.name},
     }
     call = RestCall(
-        endpoint, source, body.source.name, body=msgspec.json.encode(sent), missing=kind.word, taken=kind.word
+        endpoint,
+        source,
+        body.source.name,
+        body=msgspec.json.encode(sent),
+        missing=kind.word,
+        conflict_meaning=kind.word,
     )
     await federation.forward_rename(ctx, scope, kind=kind, target=(*target, body.destination.name), call=call)
     return no_content()

@@ -121,7 +121,7 @@ async def _make_table(request: Request, ctx: Context, *, action: Action, sent: d
 ) -> Response:  # fmt: skip
     scope, params = split_path(request, ctx, 1)
     namespace, name = levels_of(params[0]), str(sent["name"])
-    call = RestCall(endpoint, namespace, name, body=msgspec.json.encode(sent), taken="table")
+    call = RestCall(endpoint, namespace, name, body=msgspec.json.encode(sent), conflict_meaning="table")
     vending = call._replace(headers=DELEGATING) if delegates_of(request) else None
     reply, vending_decision = await federation.forward_create(ctx, scope, thing=SourceObjectRequest(Kind.TABLE, call.path, action), call=call, vending=vending, stages=stages, overwrites=overwrites
     )  # fmt: skip

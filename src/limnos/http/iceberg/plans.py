@@ -133,7 +133,7 @@ async def _plan_response(
     credentials = await _credentials(request, ctx, seen=seen)
     tasks = b'"plan-tasks":%b,' % msgspec.json.encode(planned.tasks) if planned.tasks else b""
     return _scan_tasks(
-        planned.told or NOTHING, head=b'%b"status":"completed",%b' % (head, tasks), credentials=credentials
+        planned.scan_tasks or NOTHING, head=b'%b"status":"completed",%b' % (head, tasks), credentials=credentials
     )
 
 
@@ -152,7 +152,7 @@ async def _plan_restricted_scan(
             entry = {"prefix": f"{vended_credentials.location}/", "config": config}
             credentials = b',"storage-credentials":' + msgspec.json.encode([entry])
     head = b'"status":"completed","plan-id":%b,' % msgspec.json.encode(scan_plans.whole_plan_id(plan.plan))
-    return _scan_tasks(plan.told, head=head, credentials=credentials)
+    return _scan_tasks(plan.scan_tasks, head=head, credentials=credentials)
 
 
 async def _credentials(request: Request, ctx: Context, *, seen: PlanTarget) -> bytes:

@@ -55,7 +55,7 @@ async def versions_create(request: Request, ctx: Context) -> Response:
     body = request.decode(await body_of(request), CreateVersions)
     places = [_place(request, ctx, named=each) for each in body.entries]
     operations: list[LanceBatchOperation] = [
-        lance_batches.CreateVersionOperation(place.levels, each.asked())
+        lance_batches.CreateVersionOperation(place.levels, each.new_version())
         for each, place in zip(body.entries, places, strict=True)
     ]
     done = await _commit_batch(ctx, places, operations=operations)
@@ -96,7 +96,7 @@ def _operation(body: IdentifiedBody, place: LanceObjectPath) -> LanceBatchOperat
     if isinstance(body, DeclareTable):
         return lance_batches.DeclareOperation(levels, body.location or None, body.properties or {})
     if isinstance(body, CreateVersion):
-        return lance_batches.CreateVersionOperation(levels, body.asked())
+        return lance_batches.CreateVersionOperation(levels, body.new_version())
     if isinstance(body, DeleteVersions):
         return lance_batches.DeleteVersionsOperation(levels, body.branch or "", body.spans())
     return lance_batches.DeregisterOperation(levels)

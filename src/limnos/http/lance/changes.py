@@ -225,7 +225,7 @@ async def table_stats(request: Request, where: Where) -> Response:
     body = request.decode(await body_of(request), BranchBody)
     rows = find_rows(request, where, body=body)
     at, question = VersionReference(branch=body.branch), questions.Stats("", {})
-    size = await rows.told(question, at=at, shape=TableSize)
+    size = await rows.answer(question, at=at, shape=TableSize)
     fragments = {"num_fragments": size.num_fragments, "num_small_fragments": size.num_small_fragments}
     return json_response(
         {
@@ -275,7 +275,7 @@ async def transaction_alter(request: Request, where: Where) -> Response:
 
 async def _transaction(request: Request, where: Where, *, body: IdentifiedBody) -> TransactionSummary:
     rows, uuid = find_transaction(request, where, body=body)
-    return await rows.told(questions.Transaction("", {}, uuid=uuid), at=VersionReference(), shape=TransactionSummary)
+    return await rows.answer(questions.Transaction("", {}, uuid=uuid), at=VersionReference(), shape=TransactionSummary)
 
 
 def _properties(summary: TransactionSummary) -> dict[str, str]:

@@ -143,7 +143,7 @@ async def indices_list(request: Request, where: Where) -> Response:
     if size is not None and size < 0:
         raise BadRequest(f"limit is a number from 0 on, not {size}")
     question, at = questions.ListIndices("", {}), VersionReference(body.version, branch=body.branch)
-    indexes = await rows.told(question, at=at, shape=list[LanceIndex])
+    indexes = await rows.answer(question, at=at, shape=list[LanceIndex])
     rest = [each for each in indexes if each.index_name > after]
     entries = rest if size is None else rest[:size]
     last = entries[-1].index_name if entries and len(entries) < len(rest) else None
@@ -165,7 +165,7 @@ async def index_stats(request: Request, where: Where) -> Response:
     if body.index_name is not None and body.index_name != name:
         raise BadRequest("The path and the body name two indices: send one of them")
     question, at = questions.IndexStats("", {}, name=name), VersionReference(body.version, branch=body.branch)
-    coverage = await rows.told(question, at=at, shape=IndexCoverage)
+    coverage = await rows.answer(question, at=at, shape=IndexCoverage)
     kind = _REMOTE.get(coverage.index_type, coverage.index_type) if is_remote(request) else coverage.index_type
     answer: dict[str, object] = {**msgspec.to_builtins(coverage), "index_type": kind}
     return json_response({key: value for key, value in answer.items() if value is not None})

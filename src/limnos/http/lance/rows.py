@@ -99,7 +99,7 @@ async def rows_count(request: Request, where: Where) -> Response:
     rows = find_rows(request, where, body=body)
     at = VersionReference(body.version, body.tag, body.branch)
     question = Count("", {}, predicate=body.predicate)
-    return json_response(await rows.told(question, at=at, shape=int, reads=True))
+    return json_response(await rows.answer(question, at=at, shape=int, reads=True))
 
 
 async def rows_merge(request: Request, where: Where) -> Response:

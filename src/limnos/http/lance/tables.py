@@ -170,7 +170,7 @@ def _encode_description(
     }
     if description.is_declared is not None:
         answer["is_only_declared"] = description.is_declared
-    lance_description = description.found
+    lance_description = description.details
     if lance_description is not None:
         schema: dict[str, object] = {
             "fields": lance_description.logical_fields if logical else lance_description.fields

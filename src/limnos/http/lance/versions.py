@@ -46,7 +46,7 @@ class CreateVersion(IdentifiedBody, kw_only=True):
     naming_scheme: str | None = None
     branch: str | None = None
 
-    def asked(self) -> NewVersion:
+    def new_version(self) -> NewVersion:
         """Return the version to commit. Raises BadRequest."""
         if self.naming_scheme is not None and self.naming_scheme.lower() not in SCHEMES:
             raise BadRequest(f"naming_scheme is V1 or V2, not {self.naming_scheme[:20]}")
@@ -114,7 +114,7 @@ async def version_create(request: Request, ctx: Context) -> Response:
     """Commit a version whose manifest its writer has staged."""
     body = request.decode(await body_of(request), CreateVersion)
     place = place_of(request, ctx, body=body)
-    view = await lance_commits.version_create(ctx, place.scope, levels=place.levels, new_version=body.asked())
+    view = await lance_commits.version_create(ctx, place.scope, levels=place.levels, new_version=body.new_version())
     return json_response({"version": encode_version(view)})
 
 

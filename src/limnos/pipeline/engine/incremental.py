@@ -47,7 +47,7 @@ class ReadChoice:
     If `whole_because` is None, `increments` has the tables that are read by increments.
     """
 
-    found: Mapping[Parts, PinnedRead]
+    pinned_reads: Mapping[Parts, PinnedRead]
     whole_because: str | None = None
     increments: frozenset[Parts] = frozenset()
     nothing_new: bool = False
@@ -73,7 +73,7 @@ def choose(
         return _whole(whole, reason or "")
     changed = {each: pin for each, pin in pins.items() if last.get(engine.render_spark(each), -1) != _state(pin)}
     if not changed:
-        return ReadChoice(found=whole, nothing_new=True)
+        return ReadChoice(pinned_reads=whole, nothing_new=True)
     increments = {each: _increment(spark, pin, last=last) for each, pin in changed.items()}
     reasons = [each.whole_because for each in increments.values() if each.whole_because is not None]
     if step.write.mode is WriteMode.APPEND:
@@ -90,7 +90,7 @@ def choose(
         for each, frame in frames.items()
         if frame is not None
     }
-    return ReadChoice(found=reads(spark, pins, overrides=arguments), increments=frozenset(arguments))
+    return ReadChoice(pinned_reads=reads(spark, pins, overrides=arguments), increments=frozenset(arguments))
 
 
 def checkpoint_snapshot(metadata: TableMetadata) -> TableSnapshot | None:
@@ -135,7 +135,7 @@ def not_incremental(frame: DataFrame, chosen: ReadChoice, *, also: frozenset[str
     """
     if not is_classic(frame.sparkSession):
         return "over Spark Connect plans can't be looked into"
-    names = also | {chosen.found[each].text for each in chosen.increments}
+    names = also | {chosen.pinned_reads[each].text for each in chosen.increments}
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - plans are Spark's own
     try:
         _passes_new_rows(plan, names=names, shared={})
@@ -237,4 +237,4 @@ def _digest(step: StepDeclaration) -> str:
 
 def _whole(whole: Mapping[Parts, PinnedRead], reason: str) -> ReadChoice:
     entries = {table: replace(each, pin=replace(each.pin, whole_because=reason)) for table, each in whole.items()}
-    return ReadChoice(found=entries, whole_because=reason)
+    return ReadChoice(pinned_reads=entries, whole_because=reason)

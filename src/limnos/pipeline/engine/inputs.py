@@ -121,7 +121,7 @@ class _InputReader:
             sources = self.opening.opened(self.names, new=True)
             reason = next((each.read.pin.whole_because for each in sources if each.read.pin.whole_because), None)
             if reason is None:
-                inputs = self._made(chosen.found, sources, chosen=chosen)
+                inputs = self._made(chosen.pinned_reads, sources, chosen=chosen)
                 if inputs.nothing_new:
                     return inputs
                 also = frozenset(each.name for each in sources)
@@ -131,7 +131,7 @@ class _InputReader:
             for each in sources:
                 each.release()
         whole = read_whole(self.spark, pins=self.pins, reason=reason)
-        return self._made(whole.found, self.opening.opened(self.names, new=False), whole=True)
+        return self._made(whole.pinned_reads, self.opening.opened(self.names, new=False), whole=True)
 
     def _made(
         self,
@@ -200,7 +200,7 @@ def _pins(named: Iterable[Parts], context: StepContext) -> dict[Parts, ReadPin]:
 
     If one of them is a view, return all pins, because the view reads further tables.
     """
-    pins = {table: branch_pin(branch) for table, branch in context.made.items()}
+    pins = {table: branch_pin(branch) for table, branch in context.done_branches.items()}
     known = {**context.pins, **pins}
     results = {table: known[table] for table in named if table in known}
     return known if any(pin.fingerprint is not None for pin in results.values()) else results

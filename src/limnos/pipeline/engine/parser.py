@@ -40,7 +40,7 @@ class ParseTree:
     parser: Java
     grammar: SparkGrammar
 
-    def found(self, rule: str) -> list[Java]:
+    def find_contexts(self, rule: str) -> list[Java]:
         """Return all contexts of a grammar rule or token, in the order of the text."""
         path = self.grammar.jvm.org.antlr.v4.runtime.tree.xpath.XPath
         # As an array, because a Java iterator ends with an exception. PySpark would look that exception up among the

@@ -222,6 +222,6 @@ def _read_view(
     texts = {parts: pinned_reads[full].text for full, parts in below.items()}
     renamed = frozenset(parts for full, parts in below.items() if pinned_reads[full].is_stand_in)
     frame = spark.sql(splice_names(view.sql, named, texts=texts, renamed=renamed))
-    if view.taken:
-        frame = frame.select(*[f.col(quote_column(each)) for each in view.taken])
+    if view.selected_columns:
+        frame = frame.select(*[f.col(quote_column(each)) for each in view.selected_columns])
     return stand_in(frame.toDF(*view.columns), pin=pin)

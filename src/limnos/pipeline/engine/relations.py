@@ -90,8 +90,8 @@ def query_names(spark: SparkSession | None, sql: str) -> QueryNames:
     parameters = _parameters(tree)
     if not parameters:  # with parameters, a plan would need their values
         grammar.accept(sql)
-    clauses = [_with(context, grammar, sql=sql) for context in tree.found("ctes")]
-    result = (_relation(context, grammar, sql=sql) for context in tree.found("identifierReference"))
+    clauses = [_with(context, grammar, sql=sql) for context in tree.find_contexts("ctes")]
+    result = (_relation(context, grammar, sql=sql) for context in tree.find_contexts("identifierReference"))
     entries = [one for one in result if not _is_bound(one, clauses)]
     return QueryNames(relations=tuple(sorted(entries, key=lambda one: one.start)), parameters=parameters)
 
@@ -143,16 +143,16 @@ def _require_query(tree: ParseTree) -> None:
             tree.root,
             "a step's SQL is one query (SELECT, WITH … SELECT, VALUES, TABLE, FROM …): the step does the writing",
         )
-    streams = tree.found("streamRelationPrimary")
+    streams = tree.find_contexts("streamRelationPrimary")
     if streams:
         raise _at(streams[0], "STREAM has no place in a step's SQL: declare a source with 'stream' and read it by name")
 
 
 def _parameters(tree: ParseTree) -> frozenset[str]:
-    nameless = tree.found("QUESTION")
+    nameless = tree.find_contexts("QUESTION")
     if nameless:
         raise _at(nameless[0].getParent(), "'?' has no name: declare a parameter and write :name")
-    return frozenset(str(context.getText())[1:] for context in tree.found("namedParameterMarker"))
+    return frozenset(str(context.getText())[1:] for context in tree.find_contexts("namedParameterMarker"))
 
 
 def _with(context: Java, grammar: SparkGrammar, *, sql: str) -> _WithClause:

@@ -179,10 +179,14 @@ class _StepExecution:
         """Prepare the table and begin its branch. Returns the branch, and the table's columns if known."""
         context = self.context
         with self._phase("planning"):
-            preparation = prepare(self.spark, step, frame=frame, branch=context.branch, existing_tables=context.there)
+            preparation = prepare(
+                self.spark, step, frame=frame, branch=context.branch, existing_tables=context.existing_tables
+            )
             context.check()
             known = preparation if preparation.is_ready else None
-            branch = begin(self.spark, step, branch=context.branch, metadata=None if known is None else known.found)
+            branch = begin(
+                self.spark, step, branch=context.branch, metadata=None if known is None else known.existing_table
+            )
         self.branches.append(replace(branch, columns_to_drop=preparation.columns_to_drop))
         return self.branches[-1], None if known is None else known.schema
 
@@ -199,8 +203,8 @@ class _StepExecution:
         return None
 
     def _table_findings(self) -> tuple[ExpectationFinding, ...]:
-        branches = {**self.context.made, self.step.table: self.branches[0]}
-        reads = table_texts(self.spark, replace(self.context, made=branches))
+        branches = {**self.context.done_branches, self.step.table: self.branches[0]}
+        reads = table_texts(self.spark, replace(self.context, done_branches=branches))
         return table_findings(
             self.spark,
             self.step,

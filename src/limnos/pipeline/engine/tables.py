@@ -57,7 +57,7 @@ class TablePreparation:
     statements: tuple[str, ...] = ()
     columns_to_drop: tuple[str, ...] = ()
     """Columns that the step allows to drop. They are written as NULL, and dropped when the run is published."""
-    found: TableMetadata | None = None
+    existing_table: TableMetadata | None = None
     """Metadata of the existing table; None if there is none."""
     schema: StructType | None = None
     """Columns of the existing table."""
@@ -65,7 +65,7 @@ class TablePreparation:
     @property
     def is_ready(self) -> bool:
         """Whether the existing table needs no change."""
-        return self.found is not None and not self.statements
+        return self.existing_table is not None and not self.statements
 
 
 def preparation(
@@ -115,7 +115,7 @@ def preparation(
         changes=changes,
         statements=statements,
         columns_to_drop=tuple(map(dotted_path, dropped)),
-        found=metadata,
+        existing_table=metadata,
         schema=have,
     )
 

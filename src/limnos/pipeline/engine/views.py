@@ -31,7 +31,7 @@ class ViewDefinition:
 
     sql: str
     columns: tuple[str, ...]
-    taken: tuple[str, ...]
+    selected_columns: tuple[str, ...]
     """The query's columns that the view takes, in order; empty: all."""
     catalog: str | None
     """Default catalog of unqualified names; None: unknown."""
@@ -61,7 +61,7 @@ def _from_catalog(spark: SparkSession, name: Parts) -> ViewDefinition | None:
     return ViewDefinition(
         sql=view.query(),
         columns=tuple(each.name() for each in schema),
-        taken=tuple(view.queryColumnNames()),
+        selected_columns=tuple(view.queryColumnNames()),
         catalog=view.currentCatalog() or name[0],
         namespace=tuple(view.currentNamespace()),
     )
@@ -77,7 +77,7 @@ def _from_statement(spark: SparkSession, name: Parts) -> ViewDefinition | None:
     if _PLACE not in entries:
         return None
     return ViewDefinition(
-        sql=_query(spark, statement), columns=tuple(spark.table(text).columns), taken=(), catalog=None
+        sql=_query(spark, statement), columns=tuple(spark.table(text).columns), selected_columns=(), catalog=None
     )
 
 

@@ -116,7 +116,10 @@ _STREAM = Record(
     one_of=("files", "table", "kafka"),
     together={"format": "files", "schema": "files", "options": "files", "malformed": "files"},
     keys={
-        **{name: RecordKey(key.shape, key.told, key.example, default=key.default) for name, key in _FILE_KEYS.items()},
+        **{
+            name: RecordKey(key.shape, key.description, key.example, default=key.default)
+            for name, key in _FILE_KEYS.items()
+        },
         "table": RecordKey(TableName(), "An Iceberg table.", "table: raw.web.clicks"),
         "kafka": RecordKey(OPTIONS, "Options of Spark's reader for Kafka.", "kafka: {subscribe: clicks}"),
     },

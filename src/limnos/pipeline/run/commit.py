@@ -32,11 +32,11 @@ PUBLISHED = "published"
 
 @dataclass(frozen=True, slots=True)
 class MovedOutput:
-    """An output that changed since the run began. `gone`: the table no longer exists."""
+    """An output that changed since the run began. `is_dropped`: the table no longer exists."""
 
     branch: StepBranch
     who: str
-    gone: bool = False
+    is_dropped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _difference(branch: StepBranch, heads: TableHeads | None) -> MovedOutput | N
     """Describe the change of an output since the run began; None if it is unchanged."""
     path = ".".join(branch.table)
     if heads is None:
-        return MovedOutput(branch, f"{path} was dropped or renamed during the run", gone=True)
+        return MovedOutput(branch, f"{path} was dropped or renamed during the run", is_dropped=True)
     if heads.uuid != branch.uuid:
         return MovedOutput(branch, f"{path} was dropped and made again during the run")
     if heads.main != branch.base:

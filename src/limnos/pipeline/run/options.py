@@ -36,7 +36,7 @@ class RunOptions:
     tries: int = 3
     """How often a step is repeated because somebody else wrote its table during the run."""
 
-    def told(self) -> dict[str, object]:
+    def to_record(self) -> dict[str, object]:
         """Return the options that the run's record keeps for a resume."""
         return {"only": list(self.only), "from": list(self.since), "full": self.full, "hold": self.hold}
 

@@ -31,11 +31,11 @@ class RunOutputs:
     namespaces: frozenset[Parts] = frozenset()
 
     @property
-    def there(self) -> frozenset[Parts]:
+    def existing_tables(self) -> frozenset[Parts]:
         """The tables and namespaces that existed. No step creates one of them again."""
         return self.namespaces.union(self.uuids)
 
-    def told(self) -> dict[str, object]:
+    def to_record(self) -> dict[str, object]:
         """Encode the outputs for the run's record."""
         return {
             "uuids": [[list(table), uuid] for table, uuid in sorted(self.uuids.items())],

@@ -131,7 +131,7 @@ class AttemptRunner:
             result = self._publish(again=round_number)
             if isinstance(result, PublishResult):
                 return self._published(result)
-            names = [each.who for each in result if each.gone]
+            names = [each.who for each in result if each.is_dropped]
             if names or round_number == self.work.options.tries:
                 return self._not_published(result, missing_names=names)
             todo = self._again(result)
@@ -209,8 +209,8 @@ class AttemptRunner:
             parameters=work.parameters,
             pins=work.pins,
             sources=read,
-            made=branches,
-            there=work.outputs.there,
+            done_branches=branches,
+            existing_tables=work.outputs.existing_tables,
             full=work.options.full,
             check=self.stop.check,
         )

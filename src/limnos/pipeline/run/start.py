@@ -148,11 +148,11 @@ class _RunRequest:
 
     def record(self, pins: Mapping[Parts, ReadPin], *, outputs: RunOutputs) -> dict[str, object]:
         """Return the options for the run's record, which a resume, a publish or a discard needs."""
-        return self.options.told() | {
+        return self.options.to_record() | {
             "pins": record_json.encode_pins(pins),
             "tables": [list(table) for table in self.tables],
             "new": [list(table) for table in sorted(self.new(outputs))],
-            "outputs": outputs.told(),
+            "outputs": outputs.to_record(),
             "file": self.file,
             "digests": {step.name: record_json.step_digest(self.pipeline, step) for step in self.steps},
         }

@@ -122,7 +122,7 @@ async def day_write(work: TaskContext, location: str, *, day: date) -> tuple[int
     files = total = after = 0
     while lines := await _lines(work, day, after=after):
         target = f"{location.rstrip('/')}/{name_of(day, lines)}"
-        await work.apart(partial(_write, target, lines=lines))
+        await work.run_in_thread(partial(_write, target, lines=lines))
         files, total, after = files + 1, total + len(lines), lines[-1].id
     return files, total
 

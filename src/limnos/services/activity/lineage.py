@@ -63,7 +63,7 @@ class RejectedDataset(NamedTuple):
 class LineageResult(NamedTuple):
     """The number of stored edges, and the rejected datasets."""
 
-    kept: int
+    stored_count: int
     left_out: tuple[RejectedDataset, ...]
 
 
@@ -157,7 +157,7 @@ class _LineageIntake:
     def __init__(self, metalake_id: int, datasets: Mapping[LineageKey, ResolvedDataset], *, now_ms: int) -> None:
         self.metalake_id = metalake_id
         self.now_ms = now_ms
-        self.found = datasets
+        self.datasets = datasets
         self.left_out: dict[RejectedDataset, None] = {}
         self.refused: Sequence[_LineageItem] = ()
         """The items that the last decision refused."""
@@ -174,8 +174,8 @@ class _LineageIntake:
         return sorted_
 
     def _item(self, event: EventLineage, output: EventOutput) -> _LineageItem | None:
-        target = self.found[output.dataset.key]
-        named = [self.found[each.key] for each in event.sources]
+        target = self.datasets[output.dataset.key]
+        named = [self.datasets[each.key] for each in event.sources]
         named = [each for each in named if each.node_id is None or each.node_id != target.node_id]
         for each in (target, *named):
             if each.is_hidden:
@@ -247,7 +247,7 @@ class _LineageIntake:
 
     def _field(self, key: LineageKey, name: str) -> LineageField:
         """Return the field of a column by the name that it had in the event."""
-        dataset = self.found[key]
+        dataset = self.datasets[key]
         known = self._fields.get(key)
         if known is None:
             known = self._fields[key] = NOTHING if dataset.body is None else field_names(dataset.body)

@@ -109,7 +109,7 @@ class _GraphStep(NamedTuple):
     """An edge from a graph position to the next one, in the direction of the walk."""
 
     here: GraphPlace
-    there: GraphPlace
+    neighbour: GraphPlace
     edge: LineageEdgeRow
     is_direct: bool
     subtype: str
@@ -190,7 +190,7 @@ class _GraphWalk:
             if not at:
                 break
             steps = await self._read(at, visible_objects)
-            visible_objects |= await self._look({step.there[0] for step in steps})
+            visible_objects |= await self._look({step.neighbour[0] for step in steps})
             if self.by_column:
                 steps = [self._named(step, visible_objects) for step in steps]
             at = self._add(steps, visible_objects)
@@ -243,11 +243,11 @@ class _GraphWalk:
 
     def _named(self, step: _GraphStep, visible_objects: VisibleObjects) -> _GraphStep:
         """Replace a column that was reported by name by its present field id, if it has one."""
-        node_id, field_id, name = step.there
+        node_id, field_id, name = step.neighbour
         if field_id == UNKNOWN_FIELD:
             number = self._fields(node_id, visible_objects).current.get(name)
             if number is not None:
-                return step._replace(there=(node_id, number, ""))
+                return step._replace(neighbour=(node_id, number, ""))
         return step
 
     def _add(self, steps: Sequence[_GraphStep], visible_objects: VisibleObjects) -> set[GraphPlace]:
@@ -255,10 +255,10 @@ class _GraphWalk:
         onward: set[GraphPlace] = set()
         for step in steps:
             self.steps.setdefault(step.here, []).append(step)
-            seen = step.there[0] in self.outside or visible_objects.get(step.there[0]) is not None
-            is_column = not self.by_column or step.there[1] != EVERY_FIELD
-            if seen and step.is_direct and is_column and step.there not in self.steps:
-                onward.add(step.there)
+            seen = step.neighbour[0] in self.outside or visible_objects.get(step.neighbour[0]) is not None
+            is_column = not self.by_column or step.neighbour[1] != EVERY_FIELD
+            if seen and step.is_direct and is_column and step.neighbour not in self.steps:
+                onward.add(step.neighbour)
         for place in onward:
             self.steps.setdefault(place, [])
         if sum(len(steps) for steps in self.steps.values()) > ROWS_MAX:
@@ -310,15 +310,15 @@ class _GraphPicture:
         for depth in range(1, walk.question.depth + 1):
             onward: list[GraphPlace] = []
             for step in [step for place in at for step in walk.steps.get(place, ())]:
-                vertex = self._vertex(step.there)
+                vertex = self._vertex(step.neighbour)
                 if vertex is None:
                     continue
                 if len(arcs) >= EDGES_MAX:
                     return LineageGraphPart(tuple(self.vertices.values()), tuple(arcs.values()), False)
                 self._arc(arcs, step, neighbour=vertex, depth=depth)
-                if vertex.kind != "hidden" and step.is_direct and step.there not in removed:
-                    removed.add(step.there)
-                    onward.append(step.there)
+                if vertex.kind != "hidden" and step.is_direct and step.neighbour not in removed:
+                    removed.add(step.neighbour)
+                    onward.append(step.neighbour)
             at = onward
         return LineageGraphPart(tuple(self.vertices.values()), tuple(arcs.values()), is_whole)
 

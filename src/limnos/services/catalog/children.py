@@ -146,7 +146,7 @@ def children_page(request_view: RequestView, parent: Levels, *, request: Childre
         begin = request.after[1] if request.after is not None and request.after[0] is kind else ""
         page = PageRequest(begin, request.size + 1 - len(entries))
         listed = ids_of(request_view, _LISTS[kind], kind=kind, chain=chain, page_request=page)
-        entries += [(kind, name, node_id) for name, node_id in listed.found]
+        entries += [(kind, name, node_id) for name, node_id in listed.names]
         if len(entries) > request.size:
             break
     page_entries = entries[: request.size]

@@ -297,7 +297,7 @@ class TableUnregister(msgspec.Struct, frozen=True):
     """Remove a table and keep its files; the mutation appends its last document to `documents`."""
 
     table: Node
-    taken: list[MetadataDocument]
+    documents: list[MetadataDocument]
 
 
 async def table_unregister(
@@ -327,7 +327,7 @@ def table_forget(tx: Tx, permit: Permit[TableUnregister]) -> None:
     tx.documents.delete(node.id)
     tx.places.clear(node.id)
     tx.nodes.drop(node)
-    permit.command.taken.append(document)
+    permit.command.documents.append(document)
 
 
 async def table_move(

@@ -104,7 +104,7 @@ class ImportWriter:
         self._numbers = {new: numbers[old] for old, new in self._ids.items()}
 
     def _keep_ids(self, numbers: Mapping[int, int]) -> None:
-        count = self._tx.imports.taken(list(numbers))
+        count = self._tx.imports.find_used_id(list(numbers))
         if count is not None:
             raise BadRequest(
                 f"Record {numbers[count]}: id {count} is or was something else's in this store, and ids are never used twice: import with --ids map"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 class FederatedSchema(NamedTuple):
     """A schema of an external system, and its placeholder node."""
 
-    told: SourceSchemaInfo
+    info: SourceSchemaInfo
     node: Node | None
     catalog: Node
 

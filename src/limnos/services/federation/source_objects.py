@@ -46,17 +46,17 @@ C = TypeVar("C")
 
 
 class VisibleSourceNames(NamedTuple):
-    """The visible names of a list: those in `shown`, and all or none of the names without placeholder node."""
+    """The visible names of a list: those in `visible_names`, and all or none of the names without placeholder node."""
 
     origin: CatalogSource
     path: Levels
-    shown: frozenset[str]
+    visible_names: frozenset[str]
     others: bool
     known: frozenset[str]
 
     def of(self, names: list[str]) -> list[str]:
         """Return the visible ones of the names, in their order."""
-        return [name for name in names if (name in self.shown if name in self.known else self.others)]
+        return [name for name in names if (name in self.visible_names if name in self.known else self.others)]
 
 
 def visible_names_of_container(

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 class FederatedTable(NamedTuple):
     """A table of an external system, and its placeholder node."""
 
-    told: SourceTableInfo
+    info: SourceTableInfo
     node: Node | None
     catalog: Node
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 class FederatedTopic(NamedTuple):
     """A topic of an external system, and its placeholder node."""
 
-    told: SourceTopicInfo
+    info: SourceTopicInfo
     node: Node | None
     catalog: Node
 

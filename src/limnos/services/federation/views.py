@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class FederatedView(NamedTuple):
     """A view of an external system, and its placeholder node."""
 
-    told: GravitinoView
+    info: GravitinoView
     node: Node | None
     catalog: Node
 

@@ -55,14 +55,14 @@ class AttachmentPoint(NamedTuple):
 
 
 class AttachmentsChange(msgspec.Struct, frozen=True):
-    """Attach to an object and detach from it; `shown` are the ids that the caller may see."""
+    """Attach to an object and detach from it; `visible_ids` are the ids that the caller may see."""
 
     kind: Kind
     target: Node
     field_id: int
     attached: tuple[Node, ...]
     detached: tuple[Node, ...]
-    shown: frozenset[int]
+    visible_ids: frozenset[int]
 
 
 class ObjectAttachment(NamedTuple):
@@ -224,7 +224,7 @@ def attachments_change(tx: Tx, permit: Permit[AttachmentsChange]) -> tuple[str, 
             raise already_attached_error(node, target, field_id=command.field_id)
     for node in command.detached:
         rows.detach(tx.nodes.confirm(node).id, target.id, field_id=command.field_id)
-    return names_on(tx, target, kind=command.kind, field_id=command.field_id, visible_ids=command.shown)
+    return names_on(tx, target, kind=command.kind, field_id=command.field_id, visible_ids=command.visible_ids)
 
 
 def already_attached_error(node: Node, target: Node, *, field_id: int, how: str = "") -> AlreadyExists:

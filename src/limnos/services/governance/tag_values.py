@@ -56,12 +56,12 @@ class TagPairs(msgspec.Struct, frozen=True):
 
 
 class TagPairsChange(msgspec.Struct, frozen=True):
-    """Change the values of tags on an object or column; `shown` are the ids of tags that the caller may see."""
+    """Change the values of tags on an object or column; `visible_ids` are the ids of tags that the caller may see."""
 
     target: Node
     field_id: int
     tags: tuple[TagPairs, ...]
-    shown: frozenset[int]
+    visible_ids: frozenset[int]
 
 
 def tag_record(comment: str | None, properties: dict[str, str], *, allowed_values: Sequence[str] | None) -> TagRecord:
@@ -170,7 +170,7 @@ def pairs_change(tx: Tx, permit: Permit[TagPairsChange]) -> tuple[str, ...]:
         is_new = rows.attach(tag_id, target.id, field_id=field_id)
         if after != (before or ()):
             rows.set_values(tag_id, target.id, values=after, field_id=field_id, is_change_written=is_new)
-    return names_on(tx, target, kind=Kind.TAG, field_id=field_id, visible_ids=command.shown)
+    return names_on(tx, target, kind=Kind.TAG, field_id=field_id, visible_ids=command.visible_ids)
 
 
 def apply_pairs(

@@ -53,7 +53,7 @@ _STATISTICS: Final = ("value-counts", "null-value-counts", "nan-value-counts", "
 class RestrictedPlan(NamedTuple):
     """A plan for a restricted user, and the directory of its files; None if it has none."""
 
-    told: ScanTasks
+    scan_tasks: ScanTasks
     into: str | None
     plan: str
 
@@ -79,7 +79,7 @@ async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
     require_warehouse(scanned)
     with hide_file_names(scanned):
         scanned.place.check(scanned.document.location)
-    scan = await scan_of(ctx, scanned._replace(asked=narrow_request(scanned.asked, bound), bound=None))
+    scan = await scan_of(ctx, scanned._replace(request=narrow_request(scanned.request, bound), bound=None))
     residual = await _residual(ctx, scanned, aim=scan.aim)
     plan = token_hex(16)
     if residual == b"false":
@@ -142,11 +142,11 @@ async def _residual(ctx: Context, scanned: ScanTarget, *, aim: ScanScope) -> byt
 
     Raises BadRequest.
     """
-    if not scanned.asked.names_fields:
+    if not scanned.request.names_fields:
         return b"true"
     today = aim.today or aim.schema
     seen = msgspec.structs.replace(aim, schema=today, schemas=[today], specs=[], today=None)
-    parts = (msgspec.json.encode(seen), msgspec.json.encode(scanned.asked))
+    parts = (msgspec.json.encode(seen), msgspec.json.encode(scanned.request))
     (residual,) = await SCAN_OFFLOADER.of(ctx.services).do("scan-residual", *parts, caller=scanned.asker.name)
     return residual
 
@@ -175,7 +175,7 @@ class _RestrictedRewrite:
         self._ctx, self._scanned, self._shape = ctx, scanned, shape
         self._into, self._residual, self._spending = into, msgspec.Raw(residual), quota_meter
         ids = field_ids_of(scanned.document.body)
-        self._wanted = {ids[each] for each in scanned.asked.stats_fields or () if each in ids}
+        self._wanted = {ids[each] for each in scanned.request.stats_fields or () if each in ids}
         self._told_bytes = 0
 
     async def files(self, scan_tasks: ScanTasks) -> bytes:
@@ -206,7 +206,7 @@ class _RestrictedRewrite:
         name = hashlib.sha256(msgspec.json.encode([self._shape, task["data-file"], own])).hexdigest()[:32]
         question = {
             "shape": self._shape, "task": task, "deletes": own, "root": self._scanned.document.location, "into": self._into, "name": name,
-            "properties": place.catalog.properties, "kept": place.allowed.kept, "open_within": place.allowed.open_within,
+            "properties": place.catalog.properties, "kept": place.allowed.own_directories, "open_within": place.allowed.open_within,
         }  # fmt: skip
 
         async def rewrite() -> bytes:
@@ -252,7 +252,7 @@ async def restricted_credentials(ctx: Context, scanned: ScanTarget, *, into: str
     request = credential_request_of(scanned.place, into, rights=READS, open_to_writers=())
     if request is None:
         return None
-    result = await VENDOR.of(ctx.services).given(request)
+    result = await VENDOR.of(ctx.services).issue_credentials(request)
     return VendedCredentials(result, into, READS, scanned.place.catalog.properties)
 
 

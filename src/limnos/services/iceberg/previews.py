@@ -152,7 +152,7 @@ async def _read_preview(ctx: Context, scanned: ScanTarget, *, preview_request: P
     scanned.place.check(scanned.document.location)
     bound = scanned.bound
     columns, left_out = _columns(scanned, preview_request)
-    planned = scanned if bound is None else scanned._replace(asked=narrow_request(scanned.asked, bound), bound=None)
+    planned = scanned if bound is None else scanned._replace(request=narrow_request(scanned.request, bound), bound=None)
     scan = await scan_of(ctx, planned)
     shape = await read_shape(ctx, scanned, bound=bound or _NOTHING, query=token_hex(16))
     reading = _PreviewReading(ctx, scanned, shape=shape, columns=columns, rows_max=preview_request.rows)
@@ -240,7 +240,7 @@ class _PreviewReading:
             "rows_max": self._rows_max - len(self.rows), "bytes_max": self._answer_left,
         }  # fmt: skip
         question = {
-            "head": head, "roots": (self._scanned.document.location,), "properties": place.catalog.properties, "kept": place.allowed.kept,
+            "head": head, "roots": (self._scanned.document.location,), "properties": place.catalog.properties, "kept": place.allowed.own_directories,
             "open_within": place.allowed.open_within, "read_bytes_max": self._bytes_left,
         }  # fmt: skip
         (answer,) = await self._offload(msgspec.json.encode(question))

@@ -41,14 +41,16 @@ async def restricted_prune(work: TaskContext, *, now_ms: int) -> int:
     removed_count = 0
     for home, properties in await work.submit(partial(_warehouses, work)):
         try:
-            names = await work.apart(partial(_list_directories, home, properties=properties))
+            names = await work.run_in_thread(partial(_list_directories, home, properties=properties))
             known = await work.submit(partial(_forget_ended, home))
             old = [
                 each
                 for each in names
                 if f"{home}/{RESTRICTED_READS_DIRECTORY}/{each}" not in known and _is_over(each, now_ms)
             ]
-            removed_count += await work.apart(partial(delete_directories, home, properties=properties, names=old))
+            removed_count += await work.run_in_thread(
+                partial(delete_directories, home, properties=properties, names=old)
+            )
         except LimnosError as error:
             log.warning("files of ended restricted plans stay for now", home=home, error=error.message)
     return removed_count

@@ -148,7 +148,7 @@ async def directory_leave(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
     binding, idle_ms = binding_of(scanned, bound), 0 if bound.is_local else IDLE_MS
 
     def mutation(tx: Tx) -> list[str]:
-        tx.restricted_reads.leave(scanned.asker, table_id=table_id, binding=binding, plan=plan, idle_ms=idle_ms)
+        tx.restricted_reads.end_plan(scanned.asker, table_id=table_id, binding=binding, plan=plan, idle_ms=idle_ms)
         return tx.restricted_reads.end(home)
 
     await _delete(ctx, scanned, directories=await ctx.services.store.submit(_PERMIT, mutation))

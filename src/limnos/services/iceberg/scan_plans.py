@@ -35,20 +35,20 @@ Iceberg's Java library cancels every plan when it has read it; for these ids the
 
 
 class ScanPlanView(NamedTuple):
-    """The state of a plan: complete in `told`, or as `tasks` to fetch one by one.
+    """The state of a plan: complete in `scan_tasks`, or as `tasks` to fetch one by one.
 
     Without both it is still running or was cancelled.
     """
 
     plan_id: str
-    told: ScanTasks | None = None
+    scan_tasks: ScanTasks | None = None
     tasks: tuple[str, ...] = ()
     is_cancelled: bool = False
 
     @property
     def is_complete(self) -> bool:
         """Whether the plan has been computed."""
-        return self.told is not None or bool(self.tasks)
+        return self.scan_tasks is not None or bool(self.tasks)
 
 
 class _StoredPlan(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ class _StoredPlan(msgspec.Struct, frozen=True):
 class _PlanResult(NamedTuple):
     """The result of computing a plan: all of it, or the number of its tasks."""
 
-    told: ScanTasks | None
+    scan_tasks: ScanTasks | None
     parts: int = 0
 
 
@@ -71,10 +71,10 @@ async def plan_begin(ctx: Context, scanned: ScanTarget) -> ScanPlanView:
     scan, plan_id = await scan_of(ctx, scanned), token_hex(_ID_LENGTH // 2)
     await PLAN_PINS.of(ctx.services).hold(ctx, scanned, aim=scan.aim, plan_id=plan_id)
     result = await _work_out(ctx, scan, plan_id=plan_id)
-    if result is None or result.told is None:
+    if result is None or result.scan_tasks is None:
         plan = ScanPlan(
             plan_id,
-            msgspec.json.encode(_StoredPlan(scan.aim, scanned.asked)),
+            msgspec.json.encode(_StoredPlan(scan.aim, scanned.request)),
             "" if result is None else str(result.parts),
         )
         await _store_plan(ctx, scanned, plan=plan, snapshots=snapshots_of_scan(scan.aim))
@@ -170,13 +170,13 @@ async def _work_out(ctx: Context, scan: TableScan, *, plan_id: str) -> _PlanResu
 def _plan_view(plan_id: str, result: _PlanResult | None) -> ScanPlanView:
     if result is None:
         return ScanPlanView(plan_id)
-    return ScanPlanView(plan_id, result.told, tuple(f"{plan_id}-{number}" for number in range(result.parts)))
+    return ScanPlanView(plan_id, result.scan_tasks, tuple(f"{plan_id}-{number}" for number in range(result.parts)))
 
 
 def _scan(ctx: Context, scanned: ScanTarget, *, plan_record: ScanPlan) -> TableScan:
     """Return the scan as it was when its plan began, whatever happened to the table since."""
     stored_plan = msgspec.json.decode(plan_record.scan, type=_StoredPlan)
-    return TableScan(ctx, scanned._replace(asked=stored_plan.asked), aim=stored_plan.aim)
+    return TableScan(ctx, scanned._replace(request=stored_plan.asked), aim=stored_plan.aim)
 
 
 async def _find(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanPlan | None:

@@ -54,7 +54,7 @@ class ScanTarget(NamedTuple):
     asker: Requester
     document: MetadataDocument
     place: CatalogStorage
-    asked: ScanRequest
+    request: ScanRequest
     bound: BoundRestrictions | None = None
     """The restrictions that apply to the caller."""
 
@@ -103,10 +103,10 @@ class TableScan:
         self._turns = SCAN_QUEUE.of(ctx.services)
         self._scanned = scanned
         self.asker = scanned.asker
-        self._filter_bytes = len(bytes(scanned.asked.filter))
+        self._filter_bytes = len(bytes(scanned.request.filter))
         self._files_max = ctx.services.defaults.scan_files_max
         self._aim = msgspec.json.encode(aim)
-        self._asked = msgspec.json.encode(scanned.asked)
+        self._asked = msgspec.json.encode(scanned.request)
         self.aim = aim
 
     async def needed(self) -> ScanManifests:
@@ -173,7 +173,7 @@ async def scan_of(ctx: Context, scanned: ScanTarget) -> TableScan:
     scanned.place.check(document.location)
     if is_heavy(document):
         parts = await SCAN_OFFLOADER.of(ctx.services).do(
-            "scan-aim", document.body, msgspec.json.encode(scanned.asked), caller=scanned.asker.name
+            "scan-aim", document.body, msgspec.json.encode(scanned.request), caller=scanned.asker.name
         )
         return TableScan(ctx, scanned, aim=msgspec.json.decode(parts[0], type=ScanScope))
-    return TableScan(ctx, scanned, aim=scan_scope_of(iceberg_metadata.decode(document.body), scanned.asked))
+    return TableScan(ctx, scanned, aim=scan_scope_of(iceberg_metadata.decode(document.body), scanned.request))

@@ -63,7 +63,7 @@ class FileFinding(NamedTuple):
     size_found: int | None
 
     @property
-    def told(self) -> str:
+    def advice(self) -> str:
         """The advice for the person who repairs the file."""
         return _ADVICE.get((self.kind, self.problem)) or _WRONG[self.problem]
 

@@ -64,7 +64,7 @@ class RulesChange(msgspec.Struct, frozen=True):
     """Add rules to a role, or remove them."""
 
     role: RoleEntity
-    held: Node | None
+    securable: Node | None
     grants: tuple[Grant, ...]
     grants_them: bool
 
@@ -73,7 +73,7 @@ class RulesReplace(msgspec.Struct, frozen=True):
     """Replace all rules of a role."""
 
     role: RoleEntity
-    held: tuple[Node, ...]
+    securables: tuple[Node, ...]
     grants: tuple[Grant, ...]
 
 
@@ -225,8 +225,8 @@ def rules_change(tx: Tx, permit: Permit[RulesChange]) -> RoleWithRules:
     """Add or remove the rules, if the role and the object still exist."""
     command = permit.command
     role = _confirm_role(tx, command.role)
-    if command.held is not None:
-        tx.nodes.confirm(command.held)
+    if command.securable is not None:
+        tx.nodes.confirm(command.securable)
     if command.grants_them:
         _refuse_opposite(tx, role, command.grants)
         tx.roles.allow(role, command.grants)
@@ -259,7 +259,7 @@ async def rules_override(
 def rules_replace(tx: Tx, permit: Permit[RulesReplace]) -> RoleWithRules:
     """Write the new rules in place of the old, if the role and the objects still exist."""
     role = _confirm_role(tx, permit.command.role)
-    for node in permit.command.held:
+    for node in permit.command.securables:
         tx.nodes.confirm(node)
     tx.roles.replace(role, permit.command.grants)
     return tx.roles.ruled(role)

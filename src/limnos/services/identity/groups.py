@@ -90,4 +90,4 @@ def member_delete(tx: Tx, permit: Permit[MemberRemove]) -> bool:
     """Delete the membership. Returns whether there was one."""
     group = tx.principals.by_id(permit.command.group.id) or tx.stale()
     user = tx.principals.by_id(permit.command.user.id) or tx.stale()
-    return tx.principals.leave(group, user)
+    return tx.principals.remove_member(group, user)

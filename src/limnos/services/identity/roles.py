@@ -50,13 +50,13 @@ ONE_BY_ONE_MAX = 50
 
 
 class RoleCreate(msgspec.Struct, frozen=True):
-    """Create a role with its rules; `held` are the rules' objects."""
+    """Create a role with its rules; `securables` are the rules' objects."""
 
     metalake_id: int
     name: str
     properties: dict[str, str]
     grants: tuple[Grant, ...]
-    held: tuple[Node, ...]
+    securables: tuple[Node, ...]
     owner_id: int | None
 
 
@@ -235,7 +235,7 @@ async def role_create(
 def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> RoleWithRules:
     """Insert the role and its rules, if the rules' objects still exist."""
     command = permit.command
-    for node in command.held:
+    for node in command.securables:
         tx.nodes.confirm(node)
     if ascii_skeleton(command.name) is not None:
         check_new_name(command.name, Kind.ROLE, known=tx.roles.names(command.metalake_id))

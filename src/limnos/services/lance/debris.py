@@ -80,7 +80,7 @@ def _table(tx: Tx, *, node_id: int, location: str, work: TaskContext) -> DebrisT
 async def _tidy_table(work: TaskContext, table: DebrisTable, *, before_ms: int, dry: bool) -> list[str]:
     try:
         table.place.allowed.check_use(table.place.catalog.properties)
-        names = await work.apart(partial(delete_debris, table, before_ms=before_ms, dry=dry))
+        names = await work.run_in_thread(partial(delete_debris, table, before_ms=before_ms, dry=dry))
     except LimnosError as error:
         log.warning("debris of a table was not looked for", location=table.location, error=error.message)
         return []

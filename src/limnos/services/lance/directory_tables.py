@@ -185,7 +185,7 @@ class FolderRows:
         """Most bytes of rows in one request; 0 for no limit."""
         return self._folders.limits.body_bytes_max
 
-    async def told(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
+    async def answer(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
         """Answer a question about the table."""
         work = FolderRequest()
         async with self._folders.within(work):
@@ -222,7 +222,7 @@ class FolderRows:
     async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
         """Explain how a query would run, or how it ran."""
         question = Explain("", {}, query=query, verbose=verbose, runs=runs)
-        return await self.told(question, at=at, shape=str)
+        return await self.answer(question, at=at, shape=str)
 
     async def feed(
         self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]

@@ -50,14 +50,16 @@ async def lance_purge_run(work: TaskContext, payload: LancePurgePayload) -> str 
         return KEPT_REASON
     purge_payload = PurgePayload(metadata_location=at, roots=place.roots, catalog=payload.catalog, location=at)
     purge = LancePurge(purge_payload, place.catalog.properties, rivals=claims, allowed=place.allowed)
-    result = await work.apart(purge.run)
+    result = await work.run_in_thread(purge.run)
     log.info("purged", task=work.task_id, location=at, files=result.deleted)
     await location_mark_purged(work, key_of(at), catalog=payload.catalog, place=place, is_reached=result.is_reached)
-    if not result.kept:
+    if not result.kept_count:
         return None
     reason = "another table lies there" if claims else "they are not below the table's own location"
-    log.warning("files of a dropped table are kept", task=work.task_id, location=at, files=result.kept, reason=reason)
-    return f"deleted {result.deleted} files; kept {result.kept}, as {reason}"
+    log.warning(
+        "files of a dropped table are kept", task=work.task_id, location=at, files=result.kept_count, reason=reason
+    )
+    return f"deleted {result.deleted} files; kept {result.kept_count}, as {reason}"
 
 
 class LancePurge(TablePurge):

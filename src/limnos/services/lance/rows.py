@@ -39,7 +39,7 @@ class LanceRows(Protocol):
         """Most bytes of rows in one request; 0 for no limit."""
         ...
 
-    async def told(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
+    async def answer(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
         """Answer a question about the table; `reads` if the answer contains rows."""
         ...
 
@@ -83,7 +83,7 @@ class TreeRows:
         """Most bytes of rows in one request; 0 for no limit."""
         return self._ctx.services.defaults.lance_body_bytes_max
 
-    async def told(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
+    async def answer(self, question: LanceQuestion, *, at: VersionReference, shape: type[T], reads: bool = False) -> T:
         """Answer a question about the table. Raises PermissionDenied too, as all operations here."""
         action = Action.TABLE_READ if reads else Action.TABLE_LOAD
         return await lance_data.ask_files(

@@ -184,7 +184,9 @@ async def _delete_leftovers(ctx: Context, table: LanceTable, *, mark: int | None
     payload = PurgePayload(metadata_location=at, roots=place.roots, catalog=table.node.zone, location=at)
     purge = LancePurge(payload, place.catalog.properties, rivals=[], allowed=place.allowed)
     try:
-        await ctx.services.files.apart(at, properties=place.catalog.properties, call=lambda: purge.run(lambda _: None))
+        await ctx.services.files.run_in_thread(
+            at, properties=place.catalog.properties, call=lambda: purge.run(lambda _: None)
+        )
     except LimnosError as error:
         log.warning("files of a table that was not made are left", location=at, error=error.message)
         return

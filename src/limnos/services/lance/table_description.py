@@ -45,14 +45,14 @@ class VersionReference(NamedTuple):
 
 
 class TableDescription(NamedTuple):
-    """A table's description from the store, and `found` from its files.
+    """A table's description from the store, and `details` from its files.
 
     `is_declared` is None if the files were not read.
     """
 
     table: LanceTable
     is_declared: bool | None
-    found: LanceDescription | None
+    details: LanceDescription | None
 
 
 async def table_describe(
@@ -104,8 +104,8 @@ async def _describe_newest(ctx: Context, table: LanceTable, *, detailed: bool) -
     if description is not None:
         return TableDescription(table, False, description if detailed else None)
     table_description = await _describe_state(ctx, table, at=VersionReference(), detailed=detailed)
-    if table_description.found is not None:
-        descriptions.keep(directory_snapshot, table_description.found, top=top)
+    if table_description.details is not None:
+        descriptions.keep(directory_snapshot, table_description.details, top=top)
     return table_description
 
 

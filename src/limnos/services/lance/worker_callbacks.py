@@ -48,7 +48,7 @@ class CallbackRequest(msgspec.Struct):
 class VersionCallbacks:
     """Answers a worker's questions about one table, under the rights of its caller.
 
-    `failure` is an error that the worker cannot pass on; `made` is the version that was committed.
+    `failure` is an error that the worker cannot pass on; `committed_version` is the version that was committed.
     """
 
     def __init__(self, ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
@@ -56,7 +56,7 @@ class VersionCallbacks:
         self._scope = scope
         self._levels = levels
         self.failure: LimnosError | None = None
-        self.made: int | None = None
+        self.committed_version: int | None = None
 
     async def answer(self, name: str, about: bytes) -> list[bytes]:
         """Answer a question: `done` and a map, or `refused` with its kind and message."""
@@ -88,7 +88,7 @@ class VersionCallbacks:
             request.version or 0, request.manifest_path, request.manifest_size, request.e_tag, metadata, branch
         )  # fmt: skip
         view = await version_create(ctx, scope, levels=levels, new_version=new)
-        self.made = view.version
+        self.committed_version = view.version
         return {"version": library_version_of(view)}
 
 

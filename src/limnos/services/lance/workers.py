@@ -41,11 +41,11 @@ _KEYS: Final = frozenset({"aws_access_key_id", "aws_secret_access_key", "aws_ses
 class WorkerCallbacks(Protocol):
     """Answers the questions of a worker process.
 
-    `failure` is an error that it cannot pass on, `made` the version it committed.
+    `failure` is an error that it cannot pass on, `committed_version` the version it committed.
     """
 
     failure: LimnosError | None
-    made: int | None
+    committed_version: int | None
 
     async def answer(self, name: str, about: bytes) -> list[bytes]:
         """Answer a question as a worker process expects it."""
@@ -102,9 +102,9 @@ class WorkerTask:
         """
         if self._calls is None:
             return None
-        if self._calls.made is not None:
+        if self._calls.committed_version is not None:
             return StateUnknown(
-                f"The change was made, as version {self._calls.made}, but the table could not be read after it: look before you repeat it"
+                f"The change was made, as version {self._calls.committed_version}, but the table could not be read after it: look before you repeat it"
             )
         return self._calls.failure
 

@@ -101,7 +101,7 @@ async def assess_run(work: TaskContext, payload: AssessmentPosition) -> tuple[As
     if services is None or not services.defaults.maintenance.assess:
         return payload, "off (setting maintenance.assess)"
     round_ = AssessmentRound(services, tables_max=TABLES_PER_ROUND)
-    outcome = await work.kept(round_.run(payload))
+    outcome = await work.await_with_lease(round_.run(payload))
     await work.submit(lambda tx: tx.maintenance.tidy(lost_ms=_OPERATIONS_LOST_MS, keep_ms=_OPERATIONS_KEEP_MS))
     counts = await services.gate.look_up(finding_counts_read)
     FINDINGS.clear()

@@ -145,7 +145,7 @@ async def operation_run(work: TaskContext, payload: OperationPayload) -> None:
     if not await work.submit(lambda tx: _take(tx, payload)):
         raise ServiceUnavailable("A rewrite of this table's files is under way: its snapshots expire after it")
     try:
-        text = await work.kept(_expire(work, services, payload=payload))
+        text = await work.await_with_lease(_expire(work, services, payload=payload))
     except (ServiceUnavailable, StorageFailed):
         await work.submit(lambda tx: tx.rewrites.give_back(payload.operation, delay_ms=0, failed=False))
         raise

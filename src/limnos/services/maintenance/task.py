@@ -65,8 +65,8 @@ async def maintain_run(work: TaskContext, payload: MaintenancePosition) -> tuple
     if payload.epoch != epoch or payload.since_ms > now_ms:
         payload = MaintenancePosition(epoch, now_ms)
     round_ = MaintenanceRound(work, services, now_ms=now_ms)
-    after = await work.kept(round_.expire(payload.expired_after))
-    listed, at_ms = await work.kept(round_.delete_metadata_files(payload))
+    after = await work.await_with_lease(round_.expire(payload.expired_after))
+    listed, at_ms = await work.await_with_lease(round_.delete_metadata_files(payload))
     planned_after, planned = await plan_run(work, services, after=payload.planned_after)
     summary = (
         f"expired snapshots of {round_.expired} tables, {round_.failed} failed; deleted {round_.files} metadata files;"

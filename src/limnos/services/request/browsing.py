@@ -150,7 +150,7 @@ def _names_of(request_views: tuple[RequestView, ...], *, hidden: tuple[str, ...]
             if paths_of(request_view).ids:
                 names.append(request_view.catalog.name)
         except CacheMiss as cold:
-            requested |= cold.wanted
+            requested |= cold.missing_keys
             goes_on = goes_on or cold.goes_on
     if requested:
         raise CacheMiss(requested, goes_on=goes_on)

@@ -109,7 +109,7 @@ class Context:
                         return reader(request_view)
                 except CacheMiss as cold:
                     lease = view.lease() if lease is None else lease
-                    await gate.fetch(zones, cold.wanted)
+                    await gate.fetch(zones, cold.missing_keys)
                     if cold.goes_on:
                         rounds -= 1
                         await asyncio.sleep(0)

@@ -266,7 +266,7 @@ class FileOperations:
         except Exception as error:  # noqa: BLE001 - an orphan file is the worst that comes of it
             log.warning("file not deleted", location=location, error=str(error))
 
-    async def apart(self, location: str, *, properties: Mapping[str, str], call: Callable[[], object]) -> None:
+    async def run_in_thread(self, location: str, *, properties: Mapping[str, str], call: Callable[[], object]) -> None:
         """Run a call on the files below a location, in one of its catalog's threads.
 
         Raises StorageFailed, ServiceUnavailable.

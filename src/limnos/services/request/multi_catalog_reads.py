@@ -65,7 +65,7 @@ async def read_many_scopes(
                 if tuple(request_view.settled.zones for request_view in request_views) == chains:
                     return reader(request_views)
             except CacheMiss as cold:
-                await _fetch_facts(gate, chains, requested=cold.wanted)
+                await _fetch_facts(gate, chains, requested=cold.missing_keys)
                 if cold.goes_on:
                     rounds -= 1
                     await asyncio.sleep(0)

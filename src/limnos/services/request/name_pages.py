@@ -70,7 +70,7 @@ class NamePage(NamedTuple):
 class IdsPage(NamedTuple):
     """A page of names with ids, in order; `last` is the name to continue after, None at the end."""
 
-    found: list[tuple[str, int]]
+    names: list[tuple[str, int]]
     last: str | None
 
 
@@ -156,7 +156,7 @@ def is_listed(request_view: RequestView, action: Action, *, chain: SecurableChai
     link, *above = chain
     output = _VisibleListing(
         request_view, action, tuple(above), space=(above[0].id, request_view.space(link.kind), link.kind)
-    ).shown
+    ).filter
     if output.everything or output.nothing:
         return output.everything
     return bool(output.positions([link.id], [request_view.owner_of(link)]))
@@ -181,12 +181,12 @@ class _VisibleListing:
         self.request_view = request_view
         self.space = space
         self.zone = request_view.zone_of(space[2])
-        self.shown, paths = EVERYTHING, NO_PATHS
+        self.filter, paths = EVERYTHING, NO_PATHS
         if action is not None and request_view.rules.access_enabled:
-            self.shown = self._filter(action, chain)
-            if action is Action.NAMESPACE_LIST and not self.shown.everything:
+            self.filter = self._filter(action, chain)
+            if action is Action.NAMESPACE_LIST and not self.filter.everything:
                 paths = paths_of(request_view)
-                self.shown = self._with_names(paths)
+                self.filter = self._with_names(paths)
         self.about = (action, request_view.user, paths.stamp)
 
     def _filter(self, action: Action, chain: SecurableChain) -> ListFilter:
@@ -202,13 +202,13 @@ class _VisibleListing:
     def _with_names(self, paths: BrowsePaths) -> ListFilter:
         """Return the filter widened by names shown because of objects below, cached while both parts are the same."""
         if not paths.ids:
-            return self.shown
+            return self.filter
         if self.request_view.active is not None:
-            return widen_filter(self.shown, paths.ids)
+            return widen_filter(self.filter, paths.ids)
         memo, key = self.request_view.memo, ("names", self.request_view.user, self.space)
         result: tuple[ListFilter, BrowsePaths, ListFilter] | None = memo.get(key)
-        if result is None or result[0] is not self.shown or result[1] is not paths:
-            result = memo[key] = (self.shown, paths, widen_filter(self.shown, paths.ids))
+        if result is None or result[0] is not self.filter or result[1] is not paths:
+            result = memo[key] = (self.filter, paths, widen_filter(self.filter, paths.ids))
         return result[2]
 
     def need_all(self, after: str) -> None:
@@ -266,7 +266,7 @@ class _VisibleListing:
             return key, result
         gap = view.shelves.gap(self.space, after) or (after, "")
         limit = listings.BLOCK if after == began_at else READ_MAX
-        if page_size is not None and self.shown.everything:
+        if page_size is not None and self.filter.everything:
             limit = min(READ_MAX, max(listings.BLOCK, page_size + 1))
         self._want(gap, limit)
         raise AssertionError("a gap is always wanted")
@@ -276,10 +276,10 @@ class _VisibleListing:
 
     def _seen(self, key: Key[Listing], block: Listing) -> VisibleNames:
         """Return the names of a block that the caller sees, cached until the block or access changes."""
-        if self.shown.everything:
+        if self.filter.everything:
             return visible_names_all(block)
         if self.request_view.active is not None:
-            return _visible_names_of(block, self.shown)
+            return _visible_names_of(block, self.filter)
         memo = self.request_view.memo
         visible_objects: VisibleNamesCache | None = memo.get(VisibleNamesCache)
         if visible_objects is None:
@@ -287,6 +287,6 @@ class _VisibleListing:
         known = visible_objects.get((key, self.about))
         if known is not None and known.block() is block:
             return known
-        seen = _visible_names_of(block, self.shown)
+        seen = _visible_names_of(block, self.filter)
         visible_objects.put((key, self.about), seen)
         return seen

@@ -63,7 +63,7 @@ class TaskContext:
         """Run a mutation, or a read inside one, in a transaction of its own."""
         return await self._store.submit(self._permit, mutation)
 
-    async def apart(self, call: Callable[[Heartbeat], T]) -> T:
+    async def run_in_thread(self, call: Callable[[Heartbeat], T]) -> T:
         """Run a call in a thread of its own, and renew the task's lease while the call makes progress.
 
         Raises ServiceUnavailable if it makes no progress for the time of a lease; the thread is then abandoned. A
@@ -90,7 +90,7 @@ class TaskContext:
             stopped.set()
             work.cancel()
 
-    async def kept(self, call: Coroutine[None, None, T]) -> T:
+    async def await_with_lease(self, call: Coroutine[None, None, T]) -> T:
         """Await work that may take longer than the task's lease, and renew the lease meanwhile.
 
         Leases are short, so that other nodes soon take over from a dead node.

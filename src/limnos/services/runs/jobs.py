@@ -54,7 +54,7 @@ class JobView(NamedTuple):
     @property
     def state(self) -> str:
         """The state for responses."""
-        return self.job.shown(self.now_ms)
+        return self.job.display_state(self.now_ms)
 
 
 class JobCreate(msgspec.Struct, frozen=True):

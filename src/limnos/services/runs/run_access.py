@@ -39,7 +39,7 @@ class RunView(NamedTuple):
     @property
     def state(self) -> str:
         """The state for responses."""
-        return self.run.shown(self.now_ms)
+        return self.run.display_state(self.now_ms)
 
 
 class RunOrJob(Protocol):
@@ -177,5 +177,5 @@ _ADVICE = {
 
 def state_conflict_error(run: PipelineRun, state: str, *, now_ms: int) -> RunConflict:
     """Return the error for a change of state that is not possible, with advice."""
-    text = run.shown(now_ms)
+    text = run.display_state(now_ms)
     return RunConflict(f"Run {run.uuid} is {text}, so it is not {state}: {_ADVICE[text].format(run.uuid)}")

@@ -76,11 +76,13 @@ async def _purge(
     purge_payload = PurgePayload(
         metadata_location=location, catalog=payload.catalog, roots=place.roots, location=location
     )
-    done = await work.apart(FilesetPurge(purge_payload, place.catalog.properties, rivals=(), allowed=place.allowed).run)
+    done = await work.run_in_thread(
+        FilesetPurge(purge_payload, place.catalog.properties, rivals=(), allowed=place.allowed).run
+    )
     log.info("purged", task=work.task_id, location=location, files=done.deleted)
-    if not done.kept:
+    if not done.kept_count:
         return "", done.is_reached
-    stored_text = f"kept {done.kept}, as they are not the fileset's own: {', '.join(done.kept_first)}"
+    stored_text = f"kept {done.kept_count}, as they are not the fileset's own: {', '.join(done.kept_first)}"
     return f"deleted {done.deleted} files at {location}; {stored_text}", done.is_reached
 
 

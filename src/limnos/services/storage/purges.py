@@ -73,7 +73,7 @@ class PurgeResult(NamedTuple):
     """
 
     deleted: int
-    kept: int
+    kept_count: int
     kept_first: tuple[str, ...]
     is_reached: bool
     """Whether the location existed, so that the storage is the right one, and not a disk that is not mounted."""
@@ -109,21 +109,21 @@ async def purge_run(work: TaskContext, payload: PurgePayload) -> str | None:
     free = await work.submit(lambda tx: tuple(each for each in elsewhere if not rivals_of(tx, each, but=owner)))
     properties, allowed = ({}, work.allowed) if place is None else (place.catalog.properties, place.allowed)
     purge = TablePurge(payload, properties, rivals=claims, allowed=allowed, data_paths=free)
-    done = await work.apart(purge.run)
+    done = await work.run_in_thread(purge.run)
     log.info("purged", task=work.task_id, location=at, files=done.deleted)
     if at is not None:
         for each in (key_of(at), *elsewhere):
             await location_mark_purged(
                 work, each, catalog=payload.catalog, place=place, is_reached=done.is_reached, roots=purge.roots
             )
-    if not done.kept:
+    if not done.kept_count:
         return None
     reason = "another table lies there" if claims else "they are not below a place of the table's own"
-    log.warning("files of a dropped table are kept", task=work.task_id, location=at, files=done.kept, reason=reason)
-    named = ", ".join(done.kept_first)
-    return (
-        f"deleted {done.deleted} files; kept {done.kept}, as {reason}: {named}{', …' if done.kept > KEPT_NAMED else ''}"
+    log.warning(
+        "files of a dropped table are kept", task=work.task_id, location=at, files=done.kept_count, reason=reason
     )
+    named = ", ".join(done.kept_first)
+    return f"deleted {done.deleted} files; kept {done.kept_count}, as {reason}: {named}{', …' if done.kept_count > KEPT_NAMED else ''}"
 
 
 async def location_mark_purged(
@@ -140,7 +140,9 @@ async def location_mark_purged(
     `is_reached` is as in `PurgeResult`. `roots` are the catalog's when the object was dropped; empty for the present
     ones.
     """
-    is_free = place is not None and await work.apart(lambda _: is_empty(key, place, is_reached=is_reached, roots=roots))
+    is_free = place is not None and await work.run_in_thread(
+        lambda _: is_empty(key, place, is_reached=is_reached, roots=roots)
+    )
     await work.submit(lambda tx: tx.places.purged(key, catalog_id=catalog, whole=is_free))
 
 
@@ -201,7 +203,7 @@ class TablePurge:
         self.data_paths = data_paths
         """Other locations of the table, in which only this table has files."""
         self.deleted = 0
-        self.kept: dict[str, None] = {}
+        self.kept_files: dict[str, None] = {}
         self.kept_count = 0
         self._directories: dict[str, bool] = {}
 
@@ -224,7 +226,7 @@ class TablePurge:
         for each in self.data_paths:
             if is_local(each) and self._is_own(f"{each}/data"):
                 sweep_empty(each, lambda: beat(self.deleted))
-        return PurgeResult(self.deleted, self.kept_count, tuple(self.kept), is_there or self.deleted > 0)
+        return PurgeResult(self.deleted, self.kept_count, tuple(self.kept_files), is_there or self.deleted > 0)
 
     def _is_own(self, location: str) -> bool:
         if self.rivals or self.location is None or not self.allowed.covers(location):
@@ -247,8 +249,8 @@ class TablePurge:
 
     def _keep(self, location: str) -> None:
         self.kept_count += 1
-        if len(self.kept) < KEPT_NAMED:
-            self.kept[location[:1000]] = None
+        if len(self.kept_files) < KEPT_NAMED:
+            self.kept_files[location[:1000]] = None
 
     def _read(self, location: str, bytes_max: int) -> bytes | None:
         """Read one of the table's own files; None if it does not exist."""

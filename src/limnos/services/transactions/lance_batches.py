@@ -60,7 +60,7 @@ class CreateVersionOperation(NamedTuple):
     """Commit a version of a table with managed versions."""
 
     levels: Levels
-    asked: NewVersion
+    new_version: NewVersion
 
 
 class DeleteVersionsOperation(NamedTuple):
@@ -98,7 +98,7 @@ class LanceBatchStep(NamedTuple):
     table: LanceTable
     permit: Permit[object]
     mutation: OperationMutation
-    made: MetadataDocument | None = None
+    new_document: MetadataDocument | None = None
     """The document of a new table."""
 
 
@@ -127,7 +127,10 @@ async def tables_commit(
             steps = _steps(request_view, operations, ready=ready, now_ms=now_ms)
             transaction_mutations = [
                 TransactionMutation(
-                    step.permit.command, step.mutation, number, None if step.made is None else step.table.node.id
+                    step.permit.command,
+                    step.mutation,
+                    number,
+                    None if step.new_document is None else step.table.node.id,
                 )
                 for number, step in enumerate(steps)
                 if step.permit.command is not None
@@ -236,11 +239,11 @@ async def _prepare_all(
 
 async def _prepare_one(ctx: Context, operation: LanceBatchOperation, *, step: LanceBatchStep) -> PreparedOperation:
     table = step.table
-    if step.made is not None:
-        versions = await versions_of(ctx, step.made, place=table.place, record=table.record)
-        return PreparedOperation(step.made, versions)
+    if step.new_document is not None:
+        versions = await versions_of(ctx, step.new_document, place=table.place, record=table.record)
+        return PreparedOperation(step.new_document, versions)
     if isinstance(operation, CreateVersionOperation):
-        return PreparedOperation(draft=await version_draft_of(ctx, table, new_version=operation.asked))
+        return PreparedOperation(draft=await version_draft_of(ctx, table, new_version=operation.new_version))
     if isinstance(operation, DeleteVersionsOperation):
         return PreparedOperation(
             version_deletion=await version_deletion_of(ctx, table, branch=operation.branch, spans=operation.spans)

@@ -40,12 +40,12 @@ class DocumentHold(msgspec.Struct, frozen=True):
 
 
 class TransactionMutation(msgspec.Struct, frozen=True):
-    """One mutation of a transaction; `made` is the temporary id of the object that it creates, for later mutations."""
+    """One mutation of a transaction. `created_id` is the temporary id of the created object, for later mutations."""
 
     command: object
     mutation: OperationMutation
     place: int
-    made: int | None = None
+    created_id: int | None = None
 
 
 class TransactionCommand(msgspec.Struct, frozen=True):
@@ -68,7 +68,7 @@ def command_of(plan: TransactionPlan, built: list[BuiltMetadata]) -> Permit[Tran
     of_step = {each.work.steps[0]: each for each in built}
     transaction_mutations: list[TransactionMutation] = []
     for number, step in enumerate(plan.steps):
-        count = None if step.made is None else step.made.id
+        count = None if step.created_node is None else step.created_node.id
         if step.mutation is not None:
             transaction_mutations.append(TransactionMutation(step.permit.command, step.mutation, number, count))
         elif number in of_step:
@@ -137,8 +137,8 @@ def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEf
             raise
         fault_point(OPERATION_POINT)
         results[transaction_mutation.place] = result
-        if transaction_mutation.made is not None:
-            entries[transaction_mutation.made] = _id_of(result)
+        if transaction_mutation.created_id is not None:
+            entries[transaction_mutation.created_id] = _id_of(result)
     return TransactionEffects(tx.revision if tx.drafts else tx.revision - 1, results)
 
 

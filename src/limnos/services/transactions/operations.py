@@ -71,7 +71,7 @@ class OperationStep(NamedTuple):
     permit: Permit[object]
     path: Levels
     mutation: OperationMutation | None = None
-    made: Node | None = None
+    created_node: Node | None = None
     """The node that it creates, under a temporary id."""
     table: Node | None = None
     document: MetadataDocument | None = None
@@ -161,7 +161,7 @@ def _decide_table_create(
         raise BadRequest("A table lies in a namespace: name at least two levels")
     draft = new_table_of(request_view, path[:-1], path[-1], Action.TABLE_CREATE)
     node = request_view.note_made(Kind.TABLE, parent_id=draft.namespace.id, name=path[-1])
-    return OperationStep(draft.permit, path, made=node, table=node, draft=draft, source=source)
+    return OperationStep(draft.permit, path, created_node=node, table=node, draft=draft, source=source)
 
 
 class TableDropOperation(NamedTuple):
@@ -219,7 +219,7 @@ class ViewCreateOperation(NamedTuple):
         record = ViewRecord(None, {}, writer_of(request_view))
         node = request_view.note_made(Kind.VIEW, parent_id=draft.namespace.id, name=self.path[-1], record=record)
         return OperationStep(
-            draft.permit, self.path, made=node, table=node, draft=draft, source=self.request, kind=Kind.VIEW
+            draft.permit, self.path, created_node=node, table=node, draft=draft, source=self.request, kind=Kind.VIEW
         )  # fmt: skip
 
 
@@ -227,7 +227,7 @@ class ViewCommitOperation(NamedTuple):
     """Apply updates to a view, at most once in a transaction."""
 
     path: Levels
-    asked: ViewAsked
+    request: ViewAsked
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
@@ -241,7 +241,7 @@ class ViewCommitOperation(NamedTuple):
             raise BadRequest("An earlier operation of this transaction makes or changes it: put both into one")
         request_view.note_changed(node)
         return OperationStep(
-            request_view.permit(None, decision), self.path, table=node, document=request_view.document(node.id), source=self.asked,
+            request_view.permit(None, decision), self.path, table=node, document=request_view.document(node.id), source=self.request,
             kind=Kind.VIEW, writer_id=writer_of(request_view),
         )  # fmt: skip
 

@@ -51,11 +51,11 @@ class RunPublish(msgspec.Struct, frozen=True):
 
 
 class RunPublishOperation(NamedTuple):
-    """Publish a run that is running or held under that attempt. `found` is the run as it was read before."""
+    """Publish a run that is running or held under that attempt. `known_run` is the run as it was read before."""
 
     uuid: str
     attempt: int
-    found: PipelineRun | None = None
+    known_run: PipelineRun | None = None
 
     @property
     def targets(self) -> tuple[tuple[Kind, Levels], ...]:
@@ -64,7 +64,7 @@ class RunPublishOperation(NamedTuple):
 
     def look(self, request_view: TransactionView) -> OperationStep:
         """Find the run, for a caller who may run its pipeline. The mutation checks whose run it is."""
-        run, pipeline, decision = run_authorize(request_view, self.found, uuid=self.uuid, action=Action.JOB_LOAD)
+        run, pipeline, decision = run_authorize(request_view, self.known_run, uuid=self.uuid, action=Action.JOB_LOAD)
         runs = request_view.require(Action.JOB_RUN, chain_of(request_view, run, pipeline=pipeline)[1:])
         permit = request_view.permit(
             RunPublish(run.id, pipeline, *caller_identity(request_view), self.attempt), decision, runs
@@ -82,7 +82,7 @@ async def with_runs(
     for each in operations:
         if isinstance(each, RunPublishOperation):
             pipeline_run = await run_look_up(ctx, scope.metalake or "", uuid=each.uuid)
-            ready.append(each._replace(found=pipeline_run))
+            ready.append(each._replace(known_run=pipeline_run))
         else:
             ready.append(each)
     return ready

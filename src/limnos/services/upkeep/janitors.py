@@ -145,10 +145,10 @@ async def janitor_run(
     sweep = _JanitorSweep(work, payload, OrphanWindow(payload.since_ms, now_ms - GRACE_MS), dry=dry)
     await sweep.tables()
     await sweep.warehouses()
-    sweep.gone += await debris_run(work, now_ms=now_ms, dry=dry)
-    if sweep.gone and not dry:
-        log.info("orphans taken away", paths=len(sweep.gone), first=sweep.gone[:10])
-    return payload, sweep.gone
+    sweep.deleted_names += await debris_run(work, now_ms=now_ms, dry=dry)
+    if sweep.deleted_names and not dry:
+        log.info("orphans taken away", paths=len(sweep.deleted_names), first=sweep.deleted_names[:10])
+    return payload, sweep.deleted_names
 
 
 class _JanitorSweep:
@@ -159,7 +159,7 @@ class _JanitorSweep:
         self.mark = payload.mark
         self.watch = watch
         self.dry = dry
-        self.gone: list[str] = []
+        self.deleted_names: list[str] = []
 
     async def tables(self) -> None:
         """Check the files beside every live table's metadata file."""
@@ -169,23 +169,23 @@ class _JanitorSweep:
             here = [
                 one for one in page if one.current and is_local(one.current) and self.work.allowed.covers(one.location)
             ]
-            for one in await self.work.apart(partial(_with_candidates, here, self.watch)):
+            for one in await self.work.run_in_thread(partial(_with_candidates, here, self.watch)):
                 document = await self.work.submit(partial(_document, one.node_id))
                 if document is not None:
-                    await self._take(await self.work.apart(partial(_losers_of, document, self.watch)))
+                    await self._take(await self.work.run_in_thread(partial(_losers_of, document, self.watch)))
 
     async def warehouses(self) -> None:
         """Check the warehouse of each catalog for leftovers of failed creations."""
         pending = await self.work.submit(_pending_purges)
         for home in await self.work.submit(self._homes):
-            names = await self.work.apart(partial(_tables_within, home, self.watch))
-            if names and not await self.work.apart(partial(self._is_ours, home)):
+            names = await self.work.run_in_thread(partial(_tables_within, home, self.watch))
+            if names and not await self.work.run_in_thread(partial(self._is_ours, home)):
                 log.warning("warehouse is marked by another store: leftovers stay", home=home, mark=MARK)
                 continue
             for at in range(0, len(names), PAGE):
                 places = [f"file://{home}/{name}" for name in names[at : at + PAGE]]
                 free = await self.work.submit(partial(_unclaimed, [each for each in places if each not in pending]))
-                await self._take(await self.work.apart(partial(_leftovers, free, self.watch)))
+                await self._take(await self.work.run_in_thread(partial(_leftovers, free, self.watch)))
 
     def _homes(self, tx: Tx) -> list[str]:
         places = [self.work.place(record, node_id) for node_id, record in catalogs_read(tx)]
@@ -206,9 +206,9 @@ class _JanitorSweep:
 
     async def _take(self, files: OrphanFiles) -> None:
         if self.dry:
-            self.gone += [*files.files, *files.directories]
+            self.deleted_names += [*files.files, *files.directories]
         elif files.files or files.directories:
-            self.gone += await self.work.apart(partial(_remove, files))
+            self.deleted_names += await self.work.run_in_thread(partial(_remove, files))
 
 
 class _LiveTable(NamedTuple):

@@ -56,7 +56,7 @@ class _ReleaseRound:
     def __init__(self) -> None:
         self.freed = 0
         self.looks = 0
-        self.kept: list[str] = []
+        self.kept_locations: list[str] = []
 
     async def take(self, work: TaskContext, page: list[RegisteredLocation], *, pending: frozenset[int]) -> None:
         """Check the released locations of a page."""
@@ -70,7 +70,7 @@ class _ReleaseRound:
                 self.freed += await work.submit(lambda tx, each=each: tx.places.free_one(each))  # type: ignore[misc]
                 log.info("freed a place of a dropped object", location=each.location, id=each.claim.owner_id)
             elif is_due:
-                self.kept.append(each.location)
+                self.kept_locations.append(each.location)
 
     async def _is_empty(self, work: TaskContext, each: RegisteredLocation) -> bool:
         self.looks += 1
@@ -78,7 +78,7 @@ class _ReleaseRound:
         if place is None:
             return False
         try:
-            return await work.apart(lambda _: is_empty(each.location, place))
+            return await work.run_in_thread(lambda _: is_empty(each.location, place))
         except LimnosError as error:
             log.warning("a place of a dropped object cannot be looked at", location=each.location, error=error.message)
             return False
@@ -102,12 +102,12 @@ async def released_free(work: TaskContext, payload: ReleasedLocations) -> tuple[
         if not page:
             after = "", -1, -1
             break
-        await work.kept(at.take(work, page, pending=pending))
+        await work.await_with_lease(at.take(work, page, pending=pending))
         last = page[-1]
         after = last.location, last.claim.owner_id, int(last.claim.kind)
-    text = f"freed {at.freed} places of dropped objects; {len(at.kept)} hold files, or cannot be looked at"
-    first = tuple(each[:1000] for each in at.kept[:NAMED_MAX])
-    return ReleasedLocations(*after, kept=len(at.kept), kept_first=first), text
+    text = f"freed {at.freed} places of dropped objects; {len(at.kept_locations)} hold files, or cannot be looked at"
+    first = tuple(each[:1000] for each in at.kept_locations[:NAMED_MAX])
+    return ReleasedLocations(*after, kept=len(at.kept_locations), kept_first=first), text
 
 
 def _pending(tx: Tx) -> frozenset[int]:

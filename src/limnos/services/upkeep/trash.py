@@ -95,7 +95,7 @@ class TrashEntry(NamedTuple):
 class TrashPage(NamedTuple):
     """The objects that the caller may restore, newest first, and where the next page begins; None at the end."""
 
-    found: tuple[TrashEntry, ...]
+    entries: tuple[TrashEntry, ...]
     following: tuple[int, int] | None
 
 

@@ -95,7 +95,7 @@ class CredentialVendor:
         self._asked: dict[CredentialRequest, asyncio.Task[IssuedCredentials]] = {}
         self._wanted: dict[tuple[str, FileRights, str], tuple[CatalogStorage, CredentialRequest | None]] = {}
 
-    def wanted(self, opened: TableFileAccess) -> CredentialRequest | None:
+    def request_for(self, opened: TableFileAccess) -> CredentialRequest | None:
         """Return the request to STS for a table's files, cached while the catalog's storage is unchanged.
 
         Raises as `credential_request_of` does.
@@ -108,7 +108,9 @@ class CredentialVendor:
             result = self._wanted[key] = (opened.place, _credential_request(opened))
         return result[1]
 
-    def kept(self, request: CredentialRequest, *, at_least_ms: int | None = None) -> IssuedCredentials | None:
+    def cached_credentials(
+        self, request: CredentialRequest, *, at_least_ms: int | None = None
+    ) -> IssuedCredentials | None:
         """Return cached credentials with at least half of their lifetime left, or with `at_least_ms` milliseconds left;
         else None.
         """
@@ -118,14 +120,14 @@ class CredentialVendor:
             return None
         return result
 
-    async def given(self, request: CredentialRequest) -> IssuedCredentials:
+    async def issue_credentials(self, request: CredentialRequest) -> IssuedCredentials:
         """Return cached or new credentials.
 
         If STS does not answer, older ones are returned while they are still usable.
 
         Raises ServiceUnavailable, StorageFailed, UnsupportedOperation.
         """
-        result = self.kept(request)
+        result = self.cached_credentials(request)
         if result is not None:
             CREDENTIALS_GIVEN["kept",] += 1
             return result
@@ -134,7 +136,11 @@ class CredentialVendor:
         except LimnosError as error:
             CREDENTIALS_GIVEN["refused",] += 1
             log.warning("no credentials for a table", role=request.giver.name, error=error.message, **error.context)
-            older = self.kept(request, at_least_ms=USABLE_MS) if isinstance(error, ServiceUnavailable) else None
+            older = (
+                self.cached_credentials(request, at_least_ms=USABLE_MS)
+                if isinstance(error, ServiceUnavailable)
+                else None
+            )
             if older is None:
                 raise
             return older
@@ -243,15 +249,18 @@ async def _vend(
     waited: tuple[CredentialRequest, IssuedCredentials] | None = None
     while True:
         seen = await ctx.read(scope, look)
-        request = None if seen is None else VENDOR.of(ctx.services).wanted(seen)
+        request = None if seen is None else VENDOR.of(ctx.services).request_for(seen)
         if seen is None or request is None:
             return None
-        result = VENDOR.of(ctx.services).kept(request)
+        result = VENDOR.of(ctx.services).cached_credentials(request)
         if result is None and waited is not None and waited[0] == request:
             result = waited[1]
         if result is not None:
             return VendedCredentials(result, seen.location, seen.rights, seen.place.catalog.properties)
-        waited = request, await VENDOR.of(ctx.services).given(request)  # then the loop checks the rights again
+        waited = (
+            request,
+            await VENDOR.of(ctx.services).issue_credentials(request),
+        )  # then the loop checks the rights again
 
 
 def _fileset_access(
@@ -360,7 +369,9 @@ async def new_table_credentials(
         near = await ctx.look_up(partial(rivals_read, place_key(normal)))
         if any(each.claim.kind not in ROOTS for each in near):
             return None
-    return VendedCredentials(await VENDOR.of(ctx.services).given(request), normal, BOTH, place.catalog.properties)
+    return VendedCredentials(
+        await VENDOR.of(ctx.services).issue_credentials(request), normal, BOTH, place.catalog.properties
+    )
 
 
 VENDOR: ComponentKey[CredentialVendor] = ComponentKey(

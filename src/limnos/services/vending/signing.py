@@ -166,7 +166,7 @@ async def _keys_for(ctx: Context, opened: TableFileAccess) -> StoreKeys:
             opened.place, opened.location, rights=opened.rights, open_to_writers=OPEN_TO_WRITERS[ICEBERG]
         )
         if request is not None:
-            argument = await VENDOR.of(ctx.services).given(request)
+            argument = await VENDOR.of(ctx.services).issue_credentials(request)
             if isinstance(argument, AwsCredentials):  # always true: only requests to S3 are signed
                 return StoreKeys(argument.access_key_id, argument.secret_access_key, argument.session_token)
     key, secret = find_property(properties, KEY_ID), find_property(properties, SECRET)

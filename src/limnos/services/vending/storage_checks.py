@@ -166,7 +166,7 @@ class _StorageCheckRun:
             return
         if not await self._vend(request):
             return
-        result = await VENDOR.of(self.ctx.services).given(request)  # cached by the step before
+        result = await VENDOR.of(self.ctx.services).issue_credentials(request)  # cached by the step before
         properties = result.given_as(self.place.catalog.properties)
         by = "credentials for one place"
         await self._try("vended write", self._write(f"{self.own}-vended", properties), by=by)
@@ -188,7 +188,7 @@ class _StorageCheckRun:
 
     async def _vend(self, request: CredentialRequest) -> bool:
         try:
-            await VENDOR.of(self.ctx.services).given(request)
+            await VENDOR.of(self.ctx.services).issue_credentials(request)
         except LimnosError as error:
             self.is_over = self.is_over or isinstance(error, ServiceUnavailable)
             statement = request.giver.statement() if isinstance(error, StorageFailed) else None
@@ -244,7 +244,7 @@ class _StorageCheckRun:
 
     def _delete(self, location: str, properties: Mapping[str, str]) -> Callable[[], Awaitable[object]]:
         files = self.ctx.services.files
-        return lambda: files.apart(
+        return lambda: files.run_in_thread(
             location, properties=properties, call=lambda: store_for(location, properties).delete(location)
         )
 

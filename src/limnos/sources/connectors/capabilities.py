@@ -40,7 +40,7 @@ class RestCall(NamedTuple):
     body: bytes | None = None
     missing: str = "namespace"
     """The kind of the missing object if the source answers 404 without a known error type."""
-    taken: str = "conflict"
+    conflict_meaning: str = "conflict"
     """The meaning of 409 if the source names no error type.
 
     `conflict` is a commit conflict, `empty` is a namespace that is not empty, and a kind (`table`) is an existing

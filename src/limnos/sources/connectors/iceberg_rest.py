@@ -155,7 +155,7 @@ class RestSource:
         """Create a namespace."""
         entries = properties if comment is None else {**properties, COMMENT: comment}
         body = msgspec.json.encode({"namespace": schema, "properties": entries})
-        self.exchange(RestCall(f"POST {NAMESPACES}", schema, body=body, taken="namespace"))
+        self.exchange(RestCall(f"POST {NAMESPACES}", schema, body=body, conflict_meaning="namespace"))
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
         """Set and remove properties. Without any, checks that the namespace exists."""
@@ -167,7 +167,7 @@ class RestSource:
 
     def schema_drop(self, schema: Levels) -> None:
         """Drop an empty namespace."""
-        self.exchange(RestCall(f"DELETE {NAMESPACE}", schema, taken="empty"))
+        self.exchange(RestCall(f"DELETE {NAMESPACE}", schema, conflict_meaning="empty"))
 
     # -- tables and views ------------------------------------------------------------------------------------------
 
@@ -202,7 +202,7 @@ class RestSource:
             "view-version": definition.version,
             "properties": definition.properties,
         }
-        self.exchange(RestCall(f"POST {VIEWS}", schema, view, body=msgspec.json.encode(body), taken="view"))
+        self.exchange(RestCall(f"POST {VIEWS}", schema, view, body=msgspec.json.encode(body), conflict_meaning="view"))
 
     def view_alter(self, schema: Levels, view: str, *, updates: Sequence[object]) -> None:
         """Apply updates as one replace. Without any, checks that the view exists."""
@@ -223,7 +223,9 @@ class RestSource:
     def _rename(self, kind: str, *, source: Levels, target: Levels) -> None:
         ends = {"source": _identifier(source[:-1], source[-1]), "destination": _identifier(target[:-1], target[-1])}
         body = msgspec.json.encode(ends)
-        self.exchange(RestCall(f"POST /{kind}s/rename", source[:-1], source[-1], body=body, missing=kind, taken=kind))
+        self.exchange(
+            RestCall(f"POST /{kind}s/rename", source[:-1], source[-1], body=body, missing=kind, conflict_meaning=kind)
+        )
 
     def _metadata(self, call: RestCall) -> bytes:
         reply = self.exchange(call)
@@ -260,7 +262,9 @@ class RestSource:
         }  # fmt: skip
         if iceberg_create.location is not None:
             body["location"] = iceberg_create.location
-        self.exchange(RestCall(f"POST {TABLES}", schema, table, body=msgspec.json.encode(body), taken="table"))
+        self.exchange(
+            RestCall(f"POST {TABLES}", schema, table, body=msgspec.json.encode(body), conflict_meaning="table")
+        )
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
         """Apply changes as one commit, which is built anew if another commit came first."""

@@ -116,7 +116,9 @@ class MysqlSource(DatabaseSource):
         comment, engine = rows[0]
         keys = keys_json(_rows(connection, _KEYS, schema=schema, table=table))
         properties = {ENGINE: str(engine)} if engine else {}
-        return SourceTableInfo(str(comment) if comment else None, [each.told() for each in columns], keys, properties)
+        return SourceTableInfo(
+            str(comment) if comment else None, [each.to_json() for each in columns], keys, properties
+        )
 
     def _columns(
         self, connection: sa.Connection, schema: str, *, table: str, checked: frozenset[str] = frozenset()

@@ -59,7 +59,7 @@ class MysqlColumn:
     """Whether it has a CHECK condition of its own."""
     was: str | None = None
 
-    def told(self) -> Json:
+    def to_json(self) -> Json:
         """Encode the column as Gravitino's JSON."""
         kind = type_json(self.kind)
         fields: Json = {"name": self.name, "type": kind, "nullable": self.nullable, "autoIncrement": self.counts}

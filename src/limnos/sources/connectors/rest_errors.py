@@ -106,10 +106,10 @@ def _missing_error(call: RestCall, *, kind: str, text: str) -> LimnosError:
 
 
 def _conflict(call: RestCall, *, kind: str, text: str) -> LimnosError:
-    if kind == "NamespaceNotEmptyException" or call.taken == "empty":
+    if kind == "NamespaceNotEmptyException" or call.conflict_meaning == "empty":
         return NotEmpty(f"Namespace is not empty: {render(call.namespace)}", kind="namespace")
-    if kind == "AlreadyExistsException" or (call.taken != "conflict" and kind != "CommitFailedException"):
-        name = call.taken if call.taken != "conflict" else call.missing
+    if kind == "AlreadyExistsException" or (call.conflict_meaning != "conflict" and kind != "CommitFailedException"):
+        name = call.conflict_meaning if call.conflict_meaning != "conflict" else call.missing
         return AlreadyExists(text or f"{name.capitalize()} already exists: {render(call.path)}", kind=name)
     # clients search for this text
     return CommitConflict(text or f"Commit failed: {_about(call)} was changed in the source meanwhile")

@@ -112,7 +112,7 @@ class RequestWrites:
         }  # fmt: skip
         return [row[0] for row in self.tx.rows(CANCEL[by], params)]
 
-    def kept(self, asker: Requester) -> tuple[int, int]:
+    def count_results(self, asker: Requester) -> tuple[int, int]:
         """Count a user's stored handles and bytes of results."""
         ((count, size),) = self.tx.rows(KEPT, {"user": asker.name, "user_id": asker.id})
         return count, int(size)

@@ -178,7 +178,7 @@ class TaskWrites:
         """Delete tasks that were done more than `keep_ms` ago. Returns how many. Tasks that were given up stay."""
         return self.tx.count(FORGET, {"before": self.tx.now_ms - keep_ms})
 
-    def told(self, kind: str) -> str | None:
+    def waiting_payload(self, kind: str) -> str | None:
         """Read the payload of the waiting task of a recurring kind, or None."""
         rows = self.tx.rows(ANY_OF, {"kind": kind})
         return str(rows[0][0]) if rows else None

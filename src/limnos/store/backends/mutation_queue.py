@@ -67,13 +67,13 @@ class Savepoint(Protocol):
 class MutationJob:
     """One mutation with its permit, its caller's future, and its result."""
 
-    __slots__ = ("again", "begun", "error", "future", "is_refused", "mutation", "permit", "result")
+    __slots__ = ("again", "error", "future", "is_refused", "mutation", "on_begin", "permit", "result")
 
     def __init__(
         self, permit: Permit[object], mutation: Mutation[object] | None, future: asyncio.Future[object],
         started: BeginCallback, *, again: Again[object] | None = None,
     ) -> None:  # fmt: skip
-        self.begun = started
+        self.on_begin = started
         self.permit = permit
         self.mutation = mutation
         self.future = future
@@ -106,7 +106,7 @@ class MutationJob:
         """
         if self.is_refused or self.mutation is None:
             return
-        self.begun()  # before the check for cancellation: it must see a caller that learned "never begun"
+        self.on_begin()  # before the check for cancellation: it must see a caller that learned "never begun"
         if self.future.cancelled():
             return
         savepoint.save()

@@ -230,7 +230,7 @@ class ImportWrites:
         rows = self.tx.rows(REFS, {"import": import_id, "ids": json.dumps(list(old_ids))})
         return dict(map(_ref_of, rows))
 
-    def taken(self, ids: Sequence[int]) -> int | None:
+    def find_used_id(self, ids: Sequence[int]) -> int | None:
         """Return the first of these ids that an object of the store has or had, or None."""
         rows = self.tx.rows(TAKEN, {"ids": json.dumps(ids)})
         return rows[0][0] if rows else None

@@ -219,7 +219,7 @@ class PrincipalWrites:
         if self.tx.count(JOIN, {"user": user.id, "group": group.id}):
             self._changed("join", user, old=True, group=group)
 
-    def leave(self, group: Principal, user: Principal) -> bool:
+    def remove_member(self, group: Principal, user: Principal) -> bool:
         """End a membership. Returns whether it existed."""
         left = self.tx.count(LEAVE, {"user": user.id, "group": group.id}) > 0
         if left:
@@ -235,7 +235,7 @@ class PrincipalWrites:
         principals = {group.id: group for group in groups}
         entries = {row[0]: principal_of(row) for row in self.tx.rows(ISSUED, {"id": user.id, "yes": True})}
         for group_id in entries.keys() - principals.keys():
-            self.leave(entries[group_id], user)
+            self.remove_member(entries[group_id], user)
         for group_id in principals.keys() - entries.keys():
             if self.tx.count(ISSUE, {"user": user.id, "group": group_id, "yes": True}):
                 self._changed("join", user, old=True, group=principals[group_id])

@@ -86,7 +86,7 @@ class RestrictedReadWrites:
         """Add bytes that were written for a reader."""
         self.tx.count(ADD, {**_who(asker), "directory": directory, "bytes": size})
 
-    def leave(self, asker: Requester, *, table_id: int, binding: str, plan: str, idle_ms: int) -> None:
+    def end_plan(self, asker: Requester, *, table_id: int, binding: str, plan: str, idle_ms: int) -> None:
         """End a reader's plan. When its last plan ends, the reader's row expires after `idle_ms`."""
         rows = self.tx.rows(FIND, {**_who(asker), "table": table_id, "plan": plan, "binding": binding})
         if not rows:

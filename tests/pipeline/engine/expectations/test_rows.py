@@ -76,7 +76,11 @@ def test_counts_are_of_the_write(here: SparkSession, corner: Parts) -> None:
     findings = counted.findings(lambda: here.table(branch), rows=10)
 
     assert frame.columns == ["id", "v"]
-    assert [(one.broken, one.checked, one.held) for one in findings] == [(2, 10, False), (1, 10, False), (0, 10, True)]
+    assert [(one.broken, one.checked, one.held) for one in findings] == [
+        (2, 10, False),
+        (1, 10, False),
+        (0, 10, True),
+    ]
     assert findings[0].sample == '[{"id": "8", "v": "80"}, {"id": "9", "v": "90"}]'
     assert findings[1].sample == '[{"id": "3", "v": null}]'
     assert findings[2].sample is None

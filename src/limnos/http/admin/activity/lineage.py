@@ -61,7 +61,7 @@ async def lineage_take(request: Request, ctx: Context) -> Response:
     left_out = [
         {"namespace": each.dataset[0], "name": each.dataset[1], "reason": each.why} for each in rejections.left_out
     ]
-    return json_response({"kept": rejections.kept, "left_out": left_out}, 201)
+    return json_response({"kept": rejections.stored_count, "left_out": left_out}, 201)
 
 
 async def lineage_show(request: Request, ctx: Context) -> Response:

@@ -39,7 +39,7 @@ async def table_check(request: Request, ctx: Context) -> Response:
     check_slice = await table_checks.table_check(
         ctx, RequestScope(metalake, catalog), path=path, every=snapshots == "all", after=request.query("after")
     )
-    findings = [{**each._asdict(), "told": each.told} for each in check_slice.findings]
+    findings = [{**each._asdict(), "told": each.advice} for each in check_slice.findings]
     return json_response({"files": check_slice.files, "findings": findings, "after": check_slice.after})
 
 

@@ -52,7 +52,7 @@ class NamespaceCreate(_OperationBody, frozen=True, tag="create-namespace"):
     comment: str | None = None
     properties: dict[str, str] | None = None
 
-    def asked(self) -> TransactionOperation:
+    def to_operation(self) -> TransactionOperation:
         """Return the operation that the transaction service executes."""
         record = NamespaceRecord(comment=self.comment, properties=self.properties or {})
         return operated.NamespaceCreateOperation(check_some_levels(self.path), record)
@@ -63,7 +63,7 @@ class NamespaceDrop(_OperationBody, frozen=True, tag="drop-namespace"):
 
     path: list[str]
 
-    def asked(self) -> TransactionOperation:
+    def to_operation(self) -> TransactionOperation:
         """Return the operation that the transaction service executes."""
         return operated.NamespaceDropOperation(check_some_levels(self.path))
 
@@ -74,7 +74,7 @@ class NamespaceMove(_OperationBody, frozen=True, tag="move-namespace"):
     source: list[str]
     target: list[str]
 
-    def asked(self) -> TransactionOperation:
+    def to_operation(self) -> TransactionOperation:
         """Return the service's operation."""
         return operated.NamespaceMoveOperation(check_some_levels(self.source), check_some_levels(self.target))
 
@@ -89,7 +89,7 @@ class TableCreate(_OperationBody, frozen=True, tag="create-table"):
     write_order: dict[str, object] | None = None
     properties: dict[str, str] | None = None
 
-    def asked(self) -> TransactionOperation:
+    def to_operation(self) -> TransactionOperation:
         """Return the service's operation. A large schema stays JSON, for a separate process."""
         path = check_some_levels(self.path)
         parts = {
@@ -114,7 +114,7 @@ class TableCommit(_OperationBody, frozen=True, tag="commit-table"):
     requirements: tuple[object, ...] = ()
     updates: tuple[object, ...] = ()
 
-    def asked(self) -> TransactionOperation:
+    def to_operation(self) -> TransactionOperation:
         """Return the service's operation. A large commit stays JSON, for a separate process."""
         path = check_some_levels(self.path)
         change = CommitChange(list(self.requirements), list(self.updates))
@@ -130,7 +130,7 @@ class TableDrop(_OperationBody, frozen=True, tag="drop-table"):
     path: list[str]
     purge: bool = False
 
-    def asked(self) -> TransactionOperation:
+    def to_operation(self) -> TransactionOperation:
         """Return the service's operation."""
         return operated.TableDropOperation(check_some_levels(self.path), self.purge)
 
@@ -141,7 +141,7 @@ class TableMove(_OperationBody, frozen=True, tag="move-table"):
     source: list[str]
     target: list[str]
 
-    def asked(self) -> TransactionOperation:
+    def to_operation(self) -> TransactionOperation:
         """Return the service's operation."""
         return operated.TableMoveOperation(check_some_levels(self.source), check_some_levels(self.target))
 
@@ -155,7 +155,7 @@ class ViewCreate(_OperationBody, frozen=True, tag="create-view"):
     location: str | None = None
     properties: dict[str, str] | None = None
 
-    def asked(self) -> TransactionOperation:
+    def to_operation(self) -> TransactionOperation:
         """Return the service's operation. A large text stays JSON, for a separate process."""
         path = check_some_levels(self.path)
         parts = {"schema": self.schema, "view-version": self.view_version, "properties": self.properties or {}}
@@ -174,7 +174,7 @@ class ViewCommit(_OperationBody, frozen=True, tag="commit-view"):
     requirements: tuple[object, ...] = ()
     updates: tuple[object, ...] = ()
 
-    def asked(self) -> TransactionOperation:
+    def to_operation(self) -> TransactionOperation:
         """Return the service's operation. A large commit stays JSON, for a separate process."""
         path = check_some_levels(self.path)
         raw = msgspec.json.encode({"requirements": self.requirements, "updates": self.updates})
@@ -189,7 +189,7 @@ class ViewDrop(_OperationBody, frozen=True, tag="drop-view"):
 
     path: list[str]
 
-    def asked(self) -> TransactionOperation:
+    def to_operation(self) -> TransactionOperation:
         """Return the service's operation."""
         return operated.ViewDropOperation(check_some_levels(self.path))
 
@@ -200,7 +200,7 @@ class ViewMove(_OperationBody, frozen=True, tag="move-view"):
     source: list[str]
     target: list[str]
 
-    def asked(self) -> TransactionOperation:
+    def to_operation(self) -> TransactionOperation:
         """Return the service's operation."""
         return operated.ViewMoveOperation(check_some_levels(self.source), check_some_levels(self.target))
 
@@ -211,7 +211,7 @@ class RunPublish(_OperationBody, frozen=True, tag="publish-run"):
     run: str
     attempt: Attempt
 
-    def asked(self) -> TransactionOperation:
+    def to_operation(self) -> TransactionOperation:
         """Return the operation that the transaction service executes."""
         return RunPublishOperation(self.run, self.attempt)
 
@@ -255,7 +255,7 @@ async def transaction_run(request: Request, ctx: Context) -> Response:
         ]
         return msgspec.json.encode({"revision": revision, "operations": each_told})
 
-    operations = [each.asked() for each in body.operations]
+    operations = [each.to_operation() for each in body.operations]
     return Response(
         200, told(*await transaction_execute(ctx, RequestScope(metalake, catalog), operations, encode=told))
     )

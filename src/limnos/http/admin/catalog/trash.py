@@ -53,7 +53,7 @@ async def trash_list(request: Request, ctx: Context) -> Response:
             "dropped_at": instant(each.row.dropped_at),
             "expires_at": instant(each.row.expires_at),
         }
-        for each in page.found
+        for each in page.entries
     ]
     mark = None if page.following is None else "-".join(map(str, page.following))
     return json_response({"trash": results, "before": mark})

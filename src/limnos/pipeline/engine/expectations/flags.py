@@ -70,7 +70,7 @@ class RuleFlags:
         Rules with the actions fail and warn count only rows that stay in the table, without dropped and quarantined
         rows.
         """
-        stays = self.kept()
+        stays = self.accepted_rows()
         counts = [F.count(F.lit(1)).alias(ROWS), F.count_if(stays).alias(f"{ROWS}_kept")]
         for flag, rule in zip(self.names, self.rules, strict=True):
             is_broken = ~F.col(flag)
@@ -82,7 +82,7 @@ class RuleFlags:
             counts.append(F.count_if(counted).alias(flag))
         return counts
 
-    def kept(self) -> Column:
+    def accepted_rows(self) -> Column:
         """Return the condition that a flagged row goes into the table."""
         return _all(self.of(ExpectationAction.DROP, ExpectationAction.QUARANTINE))
 
@@ -102,7 +102,7 @@ class RuleFlags:
         among = (
             flagged
             if rule.action in (ExpectationAction.DROP, ExpectationAction.QUARANTINE)
-            else flagged.where(self.kept())
+            else flagged.where(self.accepted_rows())
         )
         return sample(among.where(~F.col(flag)).drop(*self.names))
 

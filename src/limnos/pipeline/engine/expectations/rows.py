@@ -91,10 +91,10 @@ class RowRules:
         data_frame = stage(flagged)
         findings = RuleCounts(self._flags, observation).of_flagged(data_frame)
         return StagedRows(
-            rows=data_frame.where(self._flags.kept()).drop(*self._flags.names),
+            rows=data_frame.where(self._flags.accepted_rows()).drop(*self._flags.names),
             quarantined=self._quarantined(data_frame, run=run, at=at) if self.quarantine else None,
             findings=findings,
-            held=data_frame,
+            staged=data_frame,
         )
 
     def _quarantined(self, frame: DataFrame, *, run: str, at: datetime) -> DataFrame:
@@ -121,11 +121,11 @@ class StagedRows:
     rows: DataFrame
     quarantined: DataFrame | None
     findings: tuple[ExpectationFinding, ...]
-    held: DataFrame
+    staged: DataFrame
 
     def release(self) -> None:
         """Free the staged rows. Call it after both writes."""
-        release(self.held)
+        release(self.staged)
 
 
 class RuleCounts:

@@ -47,7 +47,7 @@ def stream_frame(request: SourceReadRequest, stream: Stream) -> SourceRead:
     before = _progress(request)
     schema, frame = _streaming(request, stream, stored_schema=before.get("schema"))
     place = _Checkpoints(request)
-    name = place.begun(before.get("checkpoint"))
+    name = place.create_checkpoint(before.get("checkpoint"))
     batches = _drain_stream(request, frame, checkpoint=place.url(name))
     place.sweep(keep=(name, before.get("checkpoint") or name))
     entries = {"checkpoint": name} if schema is None else {"checkpoint": name, "schema": schema}
@@ -138,18 +138,18 @@ def _why(error: PySparkException | Py4JJavaError) -> str:
 class _StreamBatches:
     """Staged batches of a stream, held by the executors."""
 
-    held: list[DataFrame] = field(default_factory=list)
+    frames: list[DataFrame] = field(default_factory=list)
 
     def whole(self, request: SourceReadRequest, frame: DataFrame) -> DataFrame:
         """Return all batches as one frame; without batches, an empty frame with the stream's columns."""
         whole: DataFrame | None = None
-        for one in self.held:
+        for one in self.frames:
             whole = one if whole is None else whole.unionAll(one)
         return request.spark.createDataFrame([], frame.schema) if whole is None else whole
 
     def release(self) -> None:
         """Free the staged batches."""
-        for one in self.held:
+        for one in self.frames:
             release(one)
 
 
@@ -167,7 +167,7 @@ def _drain_stream(request: SourceReadRequest, frame: DataFrame, *, checkpoint: s
         writer = frame.writeStream.foreachBatch(each).option("checkpointLocation", checkpoint)
         writer.trigger(availableNow=True).start().awaitTermination()
         shared = request.spark.conf.get("spark.sql.globalTempDatabase", "global_temp")
-        batches.held.extend(request.spark.table(f"{shared}.{name}") for name in names)
+        batches.frames.extend(request.spark.table(f"{shared}.{name}") for name in names)
     except (PySparkException, Py4JJavaError) as error:
         raise request.failed(_why(error)) from None
     finally:
@@ -192,7 +192,7 @@ class _Checkpoints:
     def url(self, name: str) -> str:
         return f"{self._root}/{name}"
 
-    def begun(self, before: str | None) -> str:
+    def create_checkpoint(self, before: str | None) -> str:
         """Create a checkpoint that continues from `before`. Returns its name."""
         name = uuid.uuid4().hex
         if before is None:

@@ -156,7 +156,7 @@ class OrphanRemoval:
         for first in range(0, len(same), AT_ONCE):
             part = same[first : first + AT_ONCE]
             names = set(
-                await self.work.apart(
+                await self.work.run_in_thread(
                     partial(table_files.delete_unchanged, [(row.name, row.size, row.modified_ms) for row in part])
                 )
             )

@@ -78,7 +78,7 @@ async def orphans_search(work: TaskContext, services: NodeServices, *, node_id: 
     if any(is_dataset(head) for head in await look_up(lambda: tables_of([node_id]))):
         return _blocked("SQL++ removes the files of its datasets by itself")
     try:
-        listed = await work.apart(files.all_entries)
+        listed = await work.run_in_thread(files.all_entries)
         return await _compare(work, services, files=files, before=before, listed=listed)
     except (StorageFailed, ServiceUnavailable):
         raise
@@ -105,7 +105,7 @@ async def _compare(
         return _blocked("gc.enabled is false")
     own = await services.gate.look_up(lambda: own_locations_read(document.node_id))
     others = [f"{each.location}/" for each in own if each.location != place_key(document.location)]
-    result = await work.apart(lambda beat: _search(beat, files.location, listed=listed, references=read.files))
+    result = await work.run_in_thread(lambda beat: _search(beat, files.location, listed=listed, references=read.files))
     if result.missing:
         return _blocked(f"{_some(result.missing)} of its metadata are missing")
     elsewhere = [each for each in result.elsewhere if not place_key(each).startswith(tuple(others))]

@@ -42,7 +42,7 @@ async def remove_run(work: TaskContext, payload: OrphanPosition) -> tuple[Orphan
         return OrphanPosition(), "off (setting maintenance.orphan_files)"
     await work.submit(lambda tx: tx.orphan_files.tidy(keep_ms=KEEP_DELETED_MS))
     round_ = OrphanRound(work, services)
-    after = await work.kept(round_.run(payload.after))
+    after = await work.await_with_lease(round_.run(payload.after))
     return OrphanPosition(after), f"checked {round_.checked} tables, deleted {round_.files} files"
 
 
@@ -53,7 +53,7 @@ async def orphans_run(work: TaskContext, payload: OperationPayload) -> None:
         raise ServiceUnavailable("This node has no services: the task is another one's")
     state = "done"
     try:
-        text = await work.kept(_check(work, services, payload=payload))
+        text = await work.await_with_lease(_check(work, services, payload=payload))
     except (ServiceUnavailable, StorageFailed):
         raise
     except LimnosError as error:

@@ -71,7 +71,7 @@ async def plan_run(
     round_ = RewritePlanning(work, services, policies=policies)
     reached = {}
     for kind in (COMPACT, DELETES, MANIFESTS):
-        reached[kind] = await work.kept(round_.plan(kind, after=after.get(kind, 0)))
+        reached[kind] = await work.await_with_lease(round_.plan(kind, after=after.get(kind, 0)))
     return reached, round_.planned
 
 

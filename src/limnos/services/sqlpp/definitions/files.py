@@ -46,7 +46,7 @@ def _closed_directories(ctx: Context) -> tuple[str, ...]:
     warehouse.
     """
     defaults = ctx.services.defaults
-    return (*defaults.allowed.kept, defaults.warehouse)
+    return (*defaults.allowed.own_directories, defaults.warehouse)
 
 
 def _location(ctx: Context, text: str, *, at: TextPosition) -> str:

@@ -64,7 +64,7 @@ async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
     )  # fmt: skip
     ctx = Context(services, Credential(None, token.id, hash_secret(secret)), f"compact-{work.task_id}")
     try:
-        return await work.kept(_compact(ctx, payload, credential=token_text(token.id, secret)))
+        return await work.await_with_lease(_compact(ctx, payload, credential=token_text(token.id, secret)))
     except (PermissionDenied, NotFound, AuthenticationFailed) as error:
         return f"left as it is: {error.message}"
     finally:

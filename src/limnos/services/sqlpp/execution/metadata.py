@@ -429,12 +429,12 @@ def _page(
     page = ids_of(request_view, action, kind=kind, chain=chain, page_request=PageRequest(listing.after, SLICE))
     alone: frozenset[int] = frozenset()
     if kind is Kind.NAMESPACE:
-        links = [ChainLink(id_, kind, name) for name, id_ in page.found]
+        links = [ChainLink(id_, kind, name) for name, id_ in page.names]
         see = Action.NAMESPACE_SEE
         alone = frozenset(
             [link.id for link in links if not request_view.decide_for(request_view.user, see, (link, *chain)).allowed]
         )
-    return _path(request_view, chain), _ListingPage(page.found, page.last, alone)
+    return _path(request_view, chain), _ListingPage(page.names, page.last, alone)
 
 
 def _path(request_view: RequestView, chain: SecurableChain) -> Levels:

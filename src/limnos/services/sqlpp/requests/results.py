@@ -47,7 +47,7 @@ class ResultWriter:
         most, request = self._defaults.sqlpp_results_max, self._request
 
         def mutation(tx: Tx) -> None:
-            if tx.requests.kept(request.asker)[0] >= most:
+            if tx.requests.count_results(request.asker)[0] >= most:
                 raise TooManyAttempts(
                     f"You have {most} results that are made or kept (sqlpp.results_max): discard some, by DELETE of their handles, or"
                     " wait until they expire",
@@ -73,7 +73,7 @@ class ResultWriter:
         def mutation(tx: Tx) -> None:
             if not tx.requests.add(handle, number, body=body, count=count):
                 raise RequestEnded("ASX0041: The request was cancelled", late=False)
-            if tx.requests.kept(self._request.asker)[1] > most:
+            if tx.requests.count_results(self._request.asker)[1] > most:
                 raise TooLarge(
                     f"The results that are kept for you come to over {most} bytes (sqlpp.results_bytes_max): ask for less, or discard "
                     "others, by DELETE of their handles"
