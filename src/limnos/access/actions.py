@@ -203,7 +203,7 @@ class Action(StrEnum):
 
 
 def actions_named(verb: str, *kinds: Kind) -> dict[Kind, Action]:
-    """Return the action `<kind>_<verb>` of each kind that has one.
+    """Return the action `<kind>_<verb>` of each kind for which it exists.
 
     A kind without one is left out: no rule covers it, so every such request is refused. The house test lists these
     kinds.

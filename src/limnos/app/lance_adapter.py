@@ -36,7 +36,10 @@ __all__ = ["CannotListen", "directory_namespace", "implementation_namespace", "s
 
 
 class ServedNamespace(NamedTuple):
-    """The served implementation, and the directory whose tables our worker processes access."""
+    """A namespace implementation, and the directory whose tables the server's worker processes read and write.
+
+    Without `directory` the implementation reads and writes tables itself.
+    """
 
     delegate: NamespaceDelegate
     directory: LanceDirectory | None = None

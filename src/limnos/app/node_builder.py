@@ -153,7 +153,7 @@ def allowed_of(settings: Settings) -> AllowedStorage:
 
 
 def key_file_of(settings: Settings) -> Path | None:
-    """Return the file of the sealing keys; None for a shared store without one, and if the settings have the keys."""
+    """Return the file of the sealing keys; None if the settings have the keys, or a shared store has no key file."""
     section = settings.storage
     if section.key_file is not None:
         return Path(section.key_file)

@@ -115,64 +115,28 @@ def typed_runner(payload: type[P], run: Callable[[TaskContext, P], Awaitable[Tas
     return runner
 
 
-async def _purge(work: TaskContext, payload: PurgePayload) -> TaskOutcome:
-    return TaskOutcome(await purge_run(work, payload))
+def result_runner(payload: type[P], run: Callable[[TaskContext, P], Awaitable[str | None]]) -> TaskFunction:
+    """Return a task function that stores what `run` returns as the task's result."""
+
+    async def runner(work: TaskContext, payload: P) -> TaskOutcome:
+        return TaskOutcome(await run(work, payload))
+
+    return typed_runner(payload, runner)
 
 
-async def _purge_lance(work: TaskContext, payload: LancePurgePayload) -> TaskOutcome:
-    return TaskOutcome(await lance_purge_run(work, payload))
+def periodic_runner(payload: type[P], run: Callable[[TaskContext, P], Awaitable[tuple[P, str | None]]]) -> TaskFunction:
+    """Return a task function for a `run` that returns the next payload and the task's result."""
+
+    async def runner(work: TaskContext, payload: P) -> TaskOutcome:
+        next_payload, result = await run(work, payload)
+        return TaskOutcome(result, msgspec.json.encode(next_payload).decode())
+
+    return typed_runner(payload, runner)
 
 
-async def _clean(work: TaskContext, payload: JanitorPayload) -> TaskOutcome:
+async def _clean(work: TaskContext, payload: JanitorPayload) -> tuple[JanitorPayload, str]:
     next_payload, names = await janitor_run(work, payload)
-    return TaskOutcome(f"took away {len(names)}", msgspec.json.encode(next_payload).decode())
-
-
-async def _free_places(work: TaskContext, payload: ReleasedLocations) -> TaskOutcome:
-    next_payload, result = await released_free(work, payload)
-    return TaskOutcome(result, msgspec.json.encode(next_payload).decode())
-
-
-async def _assess(work: TaskContext, payload: AssessmentPosition) -> TaskOutcome:
-    next_payload, result = await assess_run(work, payload)
-    return TaskOutcome(result, msgspec.json.encode(next_payload).decode())
-
-
-async def _expire_snapshots(work: TaskContext, payload: OperationPayload) -> TaskOutcome:
-    await operation_run(work, payload)
-    return TaskOutcome()
-
-
-async def _maintain(work: TaskContext, payload: MaintenancePosition) -> TaskOutcome:
-    next_payload, result = await maintain_run(work, payload)
-    return TaskOutcome(result, msgspec.json.encode(next_payload).decode())
-
-
-async def _check_orphans(work: TaskContext, payload: OperationPayload) -> TaskOutcome:
-    await orphans_run(work, payload)
-    return TaskOutcome()
-
-
-async def _remove_orphans(work: TaskContext, payload: OrphanPosition) -> TaskOutcome:
-    next_payload, result = await remove_run(work, payload)
-    return TaskOutcome(result, msgspec.json.encode(next_payload).decode())
-
-
-async def _export_audit(work: TaskContext, payload: AuditExport) -> TaskOutcome:
-    return TaskOutcome(await export_run(work, payload))
-
-
-async def _export_audit_days(work: TaskContext, payload: AuditDays) -> TaskOutcome:
-    next_payload, result = await days_run(work, payload)
-    return TaskOutcome(result, msgspec.json.encode(next_payload).decode())
-
-
-async def _purge_fileset(work: TaskContext, payload: FilesetPurgePayload) -> TaskOutcome:
-    return TaskOutcome(await fileset_purge_run(work, payload))
-
-
-async def _compact(work: TaskContext, payload: CompactPayload) -> TaskOutcome:
-    return TaskOutcome(await compact_run(work, payload))
+    return next_payload, f"took away {len(names)}"
 
 
 class NoPayload(msgspec.Struct):
@@ -218,11 +182,6 @@ async def _prune_restricted(work: TaskContext, payload: NoPayload) -> TaskOutcom
     return TaskOutcome(f"took away {await restricted_prune(work, now_ms=time.time_ns() // 1_000_000)}")
 
 
-async def _prune_import(work: TaskContext, payload: PruneImport) -> TaskOutcome:
-    await import_prune(work, payload)
-    return TaskOutcome()
-
-
 async def _prune_imports(work: TaskContext, payload: NoPayload) -> TaskOutcome:
     del payload
     await imports_prune(work)
@@ -233,45 +192,47 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
-            TaskKind(PURGE, typed_runner(PurgePayload, _purge), tries=5),
-            TaskKind(LANCE_PURGE, typed_runner(LancePurgePayload, _purge_lance), tries=5),
-            TaskKind(FILESET_PURGE, typed_runner(FilesetPurgePayload, _purge_fileset), tries=5),
+            TaskKind(PURGE, result_runner(PurgePayload, purge_run), tries=5),
+            TaskKind(LANCE_PURGE, result_runner(LancePurgePayload, lance_purge_run), tries=5),
+            TaskKind(FILESET_PURGE, result_runner(FilesetPurgePayload, fileset_purge_run), tries=5),
             TaskKind(
-                COMPACT, typed_runner(CompactPayload, _compact), tries=5, lease_ms=COMPACT_LEASE_MS, takes_long=True
+                COMPACT, result_runner(CompactPayload, compact_run), tries=5, lease_ms=COMPACT_LEASE_MS, takes_long=True
             ),
-            TaskKind(TEND, typed_runner(CompactPayload, _compact), tries=5, lease_ms=COMPACT_LEASE_MS, takes_long=True),
+            TaskKind(
+                TEND, result_runner(CompactPayload, compact_run), tries=5, lease_ms=COMPACT_LEASE_MS, takes_long=True
+            ),
             TaskKind(PRUNE_OUTCOMES, typed_runner(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S),
             TaskKind(PRUNE_RUNS, typed_runner(NoPayload, _prune_runs), tries=5, every_s=PRUNE_RUNS_EVERY_S),
             TaskKind(PRUNE_RESULTS, typed_runner(NoPayload, _prune_results), tries=5, every_s=PRUNE_RESULTS_EVERY_S),
             TaskKind(
                 PRUNE_RESTRICTED, typed_runner(NoPayload, _prune_restricted), tries=5, every_s=PRUNE_RESTRICTED_EVERY_S
             ),
-            TaskKind(PRUNE_IMPORT, typed_runner(PruneImport, _prune_import), tries=5),
+            TaskKind(PRUNE_IMPORT, result_runner(PruneImport, import_prune), tries=5),
             TaskKind(PRUNE_IMPORTS, typed_runner(NoPayload, _prune_imports), tries=5, every_s=PRUNE_IMPORTS_EVERY_S),
-            TaskKind(EXPORT_AUDIT, typed_runner(AuditExport, _export_audit), tries=5),
-            TaskKind(
-                EXPORT_AUDIT_DAYS, typed_runner(AuditDays, _export_audit_days), tries=5, every_s=EXPORT_AUDIT_EVERY_S
-            ),
-            TaskKind(ASSESS_TABLES, typed_runner(AssessmentPosition, _assess), tries=5, every_s=ASSESS_EVERY_S),
-            TaskKind(EXPIRE_SNAPSHOTS, typed_runner(OperationPayload, _expire_snapshots), tries=5),
+            TaskKind(EXPORT_AUDIT, result_runner(AuditExport, export_run), tries=5),
+            TaskKind(EXPORT_AUDIT_DAYS, periodic_runner(AuditDays, days_run), tries=5, every_s=EXPORT_AUDIT_EVERY_S),
+            TaskKind(ASSESS_TABLES, periodic_runner(AssessmentPosition, assess_run), tries=5, every_s=ASSESS_EVERY_S),
+            TaskKind(EXPIRE_SNAPSHOTS, result_runner(OperationPayload, operation_run), tries=5),
             TaskKind(
                 MAINTAIN_TABLES,
-                typed_runner(MaintenancePosition, _maintain),
+                periodic_runner(MaintenancePosition, maintain_run),
                 tries=5,
                 lease_ms=MAINTAIN_LEASE_MS,
                 every_s=MAINTAIN_EVERY_S,
                 takes_long=True,
             ),
-            TaskKind(CHECK_ORPHANS, typed_runner(OperationPayload, _check_orphans), tries=5, takes_long=True),
+            TaskKind(CHECK_ORPHANS, result_runner(OperationPayload, orphans_run), tries=5, takes_long=True),
             TaskKind(
                 REMOVE_ORPHANS,
-                typed_runner(OrphanPosition, _remove_orphans),
+                periodic_runner(OrphanPosition, remove_run),
                 tries=5,
                 every_s=REMOVE_ORPHANS_EVERY_S,
                 takes_long=True,
             ),
-            TaskKind(FREE_PLACES, typed_runner(ReleasedLocations, _free_places), tries=5, every_s=FREE_PLACES_EVERY_S),
-            TaskKind(JANITOR, typed_runner(JanitorPayload, _clean), tries=5, every_s=EVERY_S),
+            TaskKind(
+                FREE_PLACES, periodic_runner(ReleasedLocations, released_free), tries=5, every_s=FREE_PLACES_EVERY_S
+            ),
+            TaskKind(JANITOR, periodic_runner(JanitorPayload, _clean), tries=5, every_s=EVERY_S),
         )
     }
 )

@@ -26,7 +26,7 @@ _NAMES: Final[Mapping[str, str]] = {"\\t": "\t", "tab": "\t"}
 
 
 class MalformedLine(ValueError):
-    """A line that is no delimited text."""
+    """A line that breaks the rules of delimited text, such as a quote that is never closed."""
 
 
 class _Column(NamedTuple):

@@ -38,7 +38,7 @@ def active_roles_of(sent: bytes) -> frozenset[str] | None:
 def refuse_active_roles() -> BadRequest:
     """Build the error for an address that does not serve the header.
 
-    Ignoring it would grant more than the client asked for.
+    To ignore the header would grant more than the client requested.
     """
     return BadRequest(
         f"Header {_SHOWN} is not served at this address, only over Gravitino, Iceberg and Lance REST: leave it out"

@@ -81,7 +81,7 @@ class PlannedRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPlan:
-    """One step of a plan."""
+    """One step of a plan: its level in the order of execution, the tables that it reads, and where rejected rows go."""
 
     step: StepDeclaration
     level: int

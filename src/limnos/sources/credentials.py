@@ -129,7 +129,7 @@ def check_role(properties: Mapping[str, str]) -> None:
 
 
 def role_of(properties: Mapping[str, str]) -> AwsRole | None:
-    """Return the role that a catalog's properties name; None without one. Raises BadRequest for a malformed one."""
+    """Return the role that a catalog's properties name; None if they name no role."""
     arn = find_property(properties, ROLE)
     if arn is None:
         return None

@@ -147,7 +147,7 @@ def unexpected_token(line: str, what: str, place: TextPosition) -> SqlppError:
 
 
 def lexical(character: str, after: str, place: TextPosition) -> SqlppError:
-    """A character that no token can begin or continue with; an empty one stands for the end of the text."""
+    """A character that no token can begin or continue with; an empty character means the end of the text."""
     met = f'"{escape_token(character)}" ({ord(character)})' if character else "<EOF>"
     text = escape_token(after[-_TOKEN_SHOWN_MAX:])
     where = f"Lexical error at line {place.line}, column {place.column}."

@@ -81,7 +81,7 @@ class AddColumn(_TableEdit, frozen=True, tag="addColumn"):
 
 
 class RenameColumn(_TableEdit, frozen=True, tag="renameColumn"):
-    """Give a column, found by its path, another name."""
+    """Rename a column, found by its path."""
 
     old_field_name: tuple[str, ...]
     new_field_name: str

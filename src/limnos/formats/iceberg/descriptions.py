@@ -29,7 +29,7 @@ class DocumentSummary(NamedTuple):
 
 
 class ColumnDescription(NamedTuple):
-    """A column by its dotted name, with its documentation; "" without one."""
+    """A column by its dotted name, with its documentation; "" if it has none."""
 
     name: str
     doc: str

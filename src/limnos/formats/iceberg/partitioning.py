@@ -90,7 +90,7 @@ def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:
 
 
 def with_field_ids(fields: list[Json], next_id: Callable[[Json], int]) -> list[Json]:
-    """The fields, with `next_id(field)` as the id of those without one."""
+    """Return the fields; a field that has no id gets `next_id(field)`."""
     return [one if "field-id" in one else {**one, "field-id": next_id(one)} for one in fields]
 
 

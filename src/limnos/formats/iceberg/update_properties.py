@@ -39,7 +39,10 @@ def check_codec(properties: dict[str, str]) -> None:
 
 
 def format_version(properties: dict[str, str]) -> int | None:
-    """The format version that a property requests; None without it. Raises BadRequest if it is no number."""
+    """The format version that a property requests; None if the property is absent.
+
+    Raises BadRequest if it is no number.
+    """
     text = properties.get(FORMAT_VERSION)
     if text is None:
         return None

@@ -138,7 +138,7 @@ def _may_name(sql: str, name: str) -> bool:
 
 
 def relations(sql: str, dialect: str) -> list[tuple[str, ...]]:
-    """Return the names in a text that stand in the place of a relation, in order, each as its parts."""
+    """Return the names in a text that are used as relations, in order, each as its parts."""
     if len(sql) > TEXT_CHARS_MAX:
         return []
     reading = _SqlReader(list(_tokens(sql, dialect)))

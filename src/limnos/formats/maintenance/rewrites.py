@@ -84,7 +84,7 @@ class LiveFile(NamedTuple):
 
 
 def rewrite_request(updates: Sequence[object], metadata: TableMetadata) -> RewriteRequest:
-    """Return what a commit of an operation asks for. Raises BadRequest if an operation may not do that."""
+    """Build the commit request of an operation. Raises BadRequest if an operation may not do that."""
     snapshot: Mapping[str, object] | None = None
     statistics: list[str] = []
     for each in updates:

@@ -58,12 +58,12 @@ class ObjectAddress(NamedTuple):
         return f"/o/{self.kind.word}/{quote_path((self.metalake, self.catalog, *self.levels))}"
 
     def child(self, kind: Kind, name: str) -> ObjectAddress:
-        """Return the address of an object in this one."""
+        """Return the address of a child object."""
         return ObjectAddress(kind, self.metalake, self.catalog, (*self.levels, name))
 
 
 def catalog_address(metalake: str, catalog: str) -> ObjectAddress:
-    """Return the address of a catalog."""
+    """Return the address of a catalog's page."""
     return ObjectAddress(Kind.CATALOG, metalake, catalog, ())
 
 
@@ -84,7 +84,7 @@ def segment_of(part: str) -> str:
 
 
 def part_of(segment: bytes) -> str:
-    """Return the part of a name that a path segment stands for. Raises InvalidName."""
+    """Decode a path segment into the part of a name. Raises InvalidName."""
     text = unquote_strict(segment)
     return text[1:] if segment.startswith(b"~") else text
 

@@ -50,5 +50,5 @@ def html_response(
 
 
 def redirect(to: str, *, headers: Headers = ()) -> Response:
-    """Return a redirect to a path of this server, which the browser asks for by GET."""
+    """Return a redirect to a path of this server (303: the browser requests it by GET)."""
     return Response(303, b"", ((b"location", to.encode("ascii")), NO_STORE, *SAFE, *headers))

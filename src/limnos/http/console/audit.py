@@ -31,7 +31,7 @@ _FIELDS: Final = ("user", "path", "action", "outcome", "request", "since", "unti
 
 
 class AuditLine(msgspec.Struct, frozen=True):
-    """An audit record in words. The hrefs add a filter by that value."""
+    """An audit record, formatted for the page. The hrefs add a filter by that value."""
 
     at_ms: int
     user: str

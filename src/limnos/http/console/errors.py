@@ -44,7 +44,7 @@ class DecisionFactorView(msgspec.Struct, frozen=True):
 
 
 class ErrorPage(msgspec.Struct, frozen=True):
-    """A page for an error."""
+    """The data of an error page: status, message, and the id of the request."""
 
     frame: Frame
     status: int
@@ -59,7 +59,7 @@ class ErrorPage(msgspec.Struct, frozen=True):
 
 
 async def error_page(page_request: PageRequest, failure: LimnosError | InvalidName) -> Response:
-    """Return the page for an error."""
+    """Render the page for an error with its HTTP status."""
     error = hidden_metalake(failure)
     status = status_of(error)
     heading = _TITLES.get(status, "Something unexpected happened" if status >= 500 else "This was refused")
@@ -79,7 +79,7 @@ async def error_page(page_request: PageRequest, failure: LimnosError | InvalidNa
 
 
 def factors_of(decision: dict[str, object] | None) -> tuple[DecisionFactorView, ...]:
-    """Return the reasons of a decision in words; missing rights of which one is enough stand in one line."""
+    """Return the reasons of a decision as text. Alternative missing rights, of which one is enough, share one line."""
     if decision is None:
         return ()
     factors = msgspec.convert(decision["factors"], list[_FactorFields])

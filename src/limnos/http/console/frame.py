@@ -35,7 +35,7 @@ ICONS: Final = {
 
 
 class TreeItem(msgspec.Struct, frozen=True, gc=False):
-    """An object in the tree. `branch` is the address of its children as a part; empty for a leaf."""
+    """An object in the tree. `branch` is the address of the HTML fragment with its children; empty for a leaf."""
 
     name: str
     kind: str
@@ -193,7 +193,7 @@ def icon_of(word: str) -> str:
 
 
 def following_of(page_request: PageRequest, address: ObjectAddress, *, page: ChildrenPage) -> str:
-    """Return the address of the children after a page, as a part; empty at the end."""
+    """Return the address of the HTML fragment with the next page of children; empty on the last page."""
     if page.following is None:
         return ""
     kind, name = page.following

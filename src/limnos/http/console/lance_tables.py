@@ -36,7 +36,7 @@ TABS: Final = {"properties": "Properties", "connect": "Connect"}
 
 
 class LanceTablePage(msgspec.Struct, frozen=True):
-    """The page of a Lance table."""
+    """The data of a Lance table's page: facts, properties, and code to read the table."""
 
     frame: Frame
     heading: ObjectHeading

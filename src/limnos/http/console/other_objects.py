@@ -56,7 +56,7 @@ class Cell(msgspec.Struct, frozen=True):
 
 
 class ListSection(msgspec.Struct, frozen=True):
-    """A list on an object's page. `note` stands in place of missing rows."""
+    """A list on an object's page. `note` is shown if there are no rows."""
 
     title: str
     columns: tuple[str, ...]
@@ -65,7 +65,7 @@ class ListSection(msgspec.Struct, frozen=True):
 
 
 class ObjectPage(msgspec.Struct, frozen=True):
-    """The page of an object."""
+    """The data of the page of an object that has no page of its own kind."""
 
     frame: Frame
     heading: ObjectHeading

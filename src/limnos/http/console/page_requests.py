@@ -75,7 +75,7 @@ class PageRequest:
 
     @property
     def is_part(self) -> bool:
-        """Whether the page's script asks for a part of the page alone."""
+        """Whether the page's script requests an HTML fragment of the page alone."""
         return self.request.headers.get(PART) == b"1"
 
     @property
@@ -85,7 +85,7 @@ class PageRequest:
 
     @property
     def own_path(self) -> str:
-        """The path and query that were asked for, as browsers see them."""
+        """The requested path and query, as browsers see them."""
         query = self.request.query_string.decode("latin-1")
         path = self.site.prefix + self.request.path.decode("latin-1")
         return f"{path}?{query}" if query else path

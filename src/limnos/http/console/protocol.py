@@ -57,7 +57,7 @@ class PlainErrorPage(msgspec.Struct, frozen=True):
 
 
 class ConsoleProtocol:
-    """The console."""
+    """The console's routes, as a protocol of the HTTP application."""
 
     name = "console"
 

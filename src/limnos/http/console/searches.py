@@ -44,7 +44,7 @@ class HitLine(msgspec.Struct, frozen=True):
 
 
 class SearchPage(msgspec.Struct, frozen=True):
-    """The search page."""
+    """The data of the search page; `more`: further hits exist; `bounded`: not all objects were searched."""
 
     frame: Frame
     question: str

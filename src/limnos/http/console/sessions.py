@@ -37,7 +37,7 @@ _SYSTEMS: Final = (
 
 
 class SignInPage(msgspec.Struct, frozen=True):
-    """The sign-in page."""
+    """The data of the sign-in page; `next` is the path to open after the sign-in."""
 
     frame: Frame
     next: str

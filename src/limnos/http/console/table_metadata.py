@@ -25,7 +25,7 @@ class FieldPart(msgspec.Struct, frozen=True, gc=False):
 
 
 class SchemaPart(msgspec.Struct, frozen=True, rename="kebab"):
-    """A schema."""
+    """The parts of a schema in table metadata that the page shows."""
 
     fields: list[FieldPart] = []
     schema_id: int = 0
@@ -59,7 +59,7 @@ class PartitionFieldPart(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class PartitionSpecPart(msgspec.Struct, frozen=True, rename="kebab"):
-    """A partition spec."""
+    """The parts of a partition spec in table metadata that the page shows."""
 
     spec_id: int
     fields: list[PartitionFieldPart] = []
@@ -75,7 +75,7 @@ class SortFieldPart(msgspec.Struct, frozen=True, rename="kebab"):
 
 
 class SortOrderPart(msgspec.Struct, frozen=True, rename="kebab"):
-    """A sort order."""
+    """The parts of a sort order in table metadata that the page shows."""
 
     order_id: int
     fields: list[SortFieldPart] = []

@@ -85,7 +85,7 @@ class SnapshotLine(msgspec.Struct, frozen=True):
 
 
 class LayoutLine(msgspec.Struct, frozen=True):
-    """A field of the partition spec or the sort order, in words."""
+    """A field of the partition spec or the sort order, as text."""
 
     column: str
     words: str

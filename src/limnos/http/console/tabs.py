@@ -85,7 +85,7 @@ def child_after(text: str | None) -> tuple[Kind, str] | None:
 
 
 def tab_of(page_request: PageRequest, tabs: Iterable[str]) -> str:
-    """Return the tab that a request asks for; the first one for an unknown tab."""
+    """Return the requested tab; the first one for an unknown tab."""
     names = tuple(tabs)
     name = page_request.request.query("tab")
     return name if name in names else names[0]
@@ -130,7 +130,7 @@ def _tag_text(name: str, values: tuple[str, ...]) -> str:
 
 
 def rights_chip(details: ObjectDetails) -> Chip:
-    """Return the caller's rights on an object, in words."""
+    """Return the label with the caller's rights on an object, such as "read"."""
     if not details.is_access_on:
         return Chip("Access control is off", "warn", "alert")
     words = list(dict.fromkeys(word for right, word in _ORDERED if right in details.rights))

@@ -41,7 +41,7 @@ def page_request_of(request: Request) -> PageRequest:
 
 
 def size_of(text: str | None) -> int:
-    """Parse a pageSize; the default without one. Raises BadRequest."""
+    """Parse a pageSize; an absent one gives the default. Raises BadRequest."""
     if text is None or text == "":
         return PAGE_DEFAULT
     if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX or not 1 <= int(text) <= PAGE_MAX:

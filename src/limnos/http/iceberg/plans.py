@@ -156,7 +156,7 @@ async def _plan_restricted_scan(
 
 
 async def _credentials(request: Request, ctx: Context, *, seen: PlanTarget) -> bytes:
-    """Encode the credentials that a client asked for, if the catalog vends any."""
+    """Encode the credentials that a client requested, if the catalog vends any."""
     if not (delegates_of(request) and is_vending(seen.scanned.place.catalog.properties)):
         return b""
     credentials = await table_credentials(ctx, seen.scope, levels=seen.path)

@@ -39,13 +39,13 @@ _PASSED_ON: Final = (
 
 
 def delegates_of(request: Request) -> bool:
-    """Return whether the client's header asks for vended credentials."""
+    """Return whether the client's header requests vended credentials."""
     header = request.headers.get(DELEGATION)
     return header is not None and b"vended-credentials" in header.lower()
 
 
 def is_asked(request: Request, ctx: Context, *, catalog: CatalogRecord) -> bool:
-    """Return whether the client asks for credentials, and the catalog vends these."""
+    """Return whether the client requests credentials, and the catalog vends them."""
     return delegates_of(request) and is_vending(ctx.services.defaults.storages.stated(catalog.properties))
 
 

@@ -173,7 +173,7 @@ def _identity(request: Request) -> dict[str, object]:
 
 
 def _query_fields(request: Request) -> dict[str, object]:
-    """Parse query parameters into the fields they stand for. Raises BadRequest."""
+    """Parse query parameters into the request's fields. Raises BadRequest."""
     fields: dict[str, object] = {}
     for pair in filter(None, request.query_string.split(b"&")):
         name, _, value = pair.partition(b"=")

@@ -214,7 +214,7 @@ async def table_deregister(request: Request, ctx: Context) -> Response:
 
 
 async def table_rename(request: Request, ctx: Context) -> Response:
-    """Give a table another name, another namespace of its catalog, or both."""
+    """Rename a table, move it to another namespace of its catalog, or both."""
     data = await body_of(request)
     body = request.decode(data, RenameTable)
     place = place_of(request, ctx, body=body)

@@ -61,7 +61,7 @@ class StepEngine(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptWork:
-    """One attempt of a run."""
+    """The work of one attempt of a run: the steps with their needs, and the pinned inputs."""
 
     pipeline: Pipeline
     directory: Path

@@ -129,7 +129,7 @@ class _RunRequest:
 
     @property
     def steps(self) -> tuple[StepDeclaration, ...]:
-        """The steps to run."""
+        """The steps to run, in the order of the declaration."""
         return tuple(step for step in self.pipeline.steps if step.name in self.names)
 
     @property

@@ -164,7 +164,7 @@ async def refuse_protected(ctx: Context, source_lookup: SourceLookup) -> None:
 def placeholder_drop_permit(
     request_view: RequestView, source_lookup: SourceLookup
 ) -> tuple[SourceLookup, Permit[Node] | None]:
-    """Return the permit to drop the placeholder node of an object that the source will drop; None without one."""
+    """Return the permit to drop the placeholder node of an object that the source will drop; None if it has no node."""
     if source_lookup.node is None or source_lookup.refusal is not None:
         return source_lookup, None
     return source_lookup, request_view.permit(source_lookup.node, source_lookup.decision, zone=request_view.catalog.id)

@@ -93,7 +93,7 @@ class _AddedFilesCheck:
         self.files_left = files_max
 
     async def commit(self, commit: CommitFiles) -> None:
-        """Check the added files of one commit."""
+        """Check the files that one commit adds; `files_left` counts down over all commits of the request."""
         added = await _added_of(self.ctx, commit)
         if not added.snapshots:
             return

@@ -260,7 +260,7 @@ class _PreviewReading:
 
 
 def _audit(ctx: Context, scanned: ScanTarget, *, preview: TablePreview, path: Levels) -> None:
-    """Write a line about a preview, also if the audit leaves out reads."""
+    """Write an audit line about a preview, even if the audit leaves out reads."""
     asker = ctx.asker
     origin = RequestOrigin() if asker is None else asker.origin()
     decided = [] if asker is None else asker.decided or []

@@ -50,7 +50,7 @@ class UserClass(NamedTuple):
 
 
 class AffectedUsers:
-    """The users whom a change concerns, in classes. `principals` are the owners and restricted principals."""
+    """The users whom a change affects, grouped into classes. `principals` are the owners and restricted principals."""
 
     def __init__(self, principals: Collection[int]) -> None:
         self.principals = frozenset(principals)
@@ -61,7 +61,7 @@ class AffectedUsers:
         self._change: tuple[frozenset[int], bool, str | None] | None = None
 
     def add(self, row: UserRow) -> None:
-        """Add a user."""
+        """Add a user to those whom the change affects."""
         self._rows.append(row)
         self.roles.update(each.role_id for each in row.roles)
         self.own.update(group_id for group_id, _ in row.groups)
@@ -75,7 +75,7 @@ class AffectedUsers:
             self.roles.update(roles)
 
     def classes(self) -> list[UserClass]:
-        """Return the classes of the users."""
+        """Group the users: users of one class have equal roles and groups before and after the change."""
         by_key: dict[object, UserClass] = {}
         for row in self._rows:
             before = frozenset(each.role_id for each in row.roles)

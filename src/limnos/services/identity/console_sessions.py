@@ -86,7 +86,7 @@ class OpenCommand(Protocol):
     """Builds the command to open a session, from a request view and the hash of the session's secret."""
 
     def __call__(self, request_view: RequestView, /, *, secret_hash: bytes) -> ConsoleSessionOpen:
-        """Return the command."""
+        """Build the command; `secret_hash` is the hash of the session's secret."""
         ...
 
 

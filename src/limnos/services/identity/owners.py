@@ -34,7 +34,7 @@ class OwnerSet(msgspec.Struct, frozen=True):
 
 
 async def owner_load(ctx: Context, *, metalake: str, kind: Kind, full_name: str) -> Principal | None:
-    """Return an object's owner to a caller who may load the object; None without one.
+    """Return an object's owner to a caller who may load the object; None if it has no owner.
 
     Raises NotFound, PermissionDenied.
     """

@@ -138,8 +138,9 @@ async def _settle_pending(
 async def _find_repeated_commit(
     ctx: Context, table: LanceTable, *, manifests: BranchManifests, new_version: NewVersion, name: str
 ) -> LanceVersion | None:
-    """Return the version that an earlier equal request has committed, by the staged file's name or its bytes; None
-    without one.
+    """Return the version that an earlier equal request committed, found by the staged file's name or its bytes.
+
+    None if no request was equal.
     """
     if not 0 < new_version.version <= VERSION_MAX:
         return None

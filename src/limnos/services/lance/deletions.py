@@ -62,7 +62,7 @@ class VersionDeletion(NamedTuple):
 
     @property
     def branch(self) -> str:
-        """The branch of the versions."""
+        """The branch that contains the versions."""
         return self.manifests.branch
 
     async def drop_files(self) -> None:

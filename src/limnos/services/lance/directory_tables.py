@@ -169,7 +169,7 @@ class FolderTables:
 
 
 class FolderRows:
-    """The rows of one table of a directory."""
+    """Reads and writes the rows of one table of a directory, in worker processes."""
 
     def __init__(self, folders: FolderTables, levels: Levels) -> None:
         self._folders = folders

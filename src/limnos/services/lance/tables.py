@@ -87,7 +87,7 @@ class LanceCreate(msgspec.Struct, frozen=True):
 class LanceDrop(msgspec.Struct, frozen=True):
     """Drop a table, which can be restored for `keep_ms`; then its files are deleted.
 
-    Without `purges` its files stay, and it is gone at once.
+    Without `purges` its files remain, and it cannot be restored.
     """
 
     table: Node
@@ -162,7 +162,7 @@ def lance_find(request_view: RequestView, levels: Levels, *, action: Action) -> 
 
 
 def _missing_namespace_error(request_view: RequestView, levels: Levels, *, error: NotFound) -> NotFound:
-    """Return the error for a missing namespace instead, if the table's namespace is missing."""
+    """Return NotFound of the namespace if that is missing, too; else the given error."""
     if error.kind == "table" and len(levels) > 1 and request_view.find(levels[:-1], Kind.NAMESPACE)[0] is None:
         return request_view.missing(Kind.NAMESPACE, levels[:-1])
     return error

@@ -38,7 +38,7 @@ def levels_within(request_view: RequestView, levels: Levels) -> Levels:
 
 
 def is_root_visible(request_view: RequestView) -> bool:
-    """Return whether the caller sees the schema that stands for the catalog's root.
+    """Return whether the caller sees the schema that represents the catalog's root.
 
     Callers who may list the tables directly in the catalog do.
     """
@@ -68,7 +68,7 @@ def root_schema_advice(request_view: RequestView) -> str:
 
 
 def require_own(request_view: RequestView, levels: Levels) -> None:
-    """Refuse to change the schema that stands for the catalog's root.
+    """Refuse to change the schema that represents the catalog's root.
 
     Raises UnsupportedOperation, or PermissionDenied if the caller may not see it.
     """

@@ -76,7 +76,9 @@ async def maintain_run(work: TaskContext, payload: MaintenancePosition) -> tuple
 
 
 class MaintenanceRound:
-    """One round."""
+    """One round of the maintenance task: it expires snapshots and deletes old metadata files, of a limited number of
+    tables.
+    """
 
     def __init__(self, work: TaskContext, services: NodeServices, *, now_ms: int) -> None:
         self.work = work

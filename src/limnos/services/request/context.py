@@ -146,7 +146,7 @@ class Context:
         return replace(permit, account=audit_context_text(origin, permit.decisions, user_id=permit.actor_id))
 
     def _is_told(self, permit: Permit[C]) -> bool:
-        """Return whether a mutation leaves an audit line; the server's own work has no decisions and leaves none."""
+        """Return whether a mutation gets an audit line; the server's own work has no decisions and gets none."""
         return self.services.audit.rules.changes and bool(permit.decisions)
 
     def _bound(self, mutation: Callable[[Tx, Permit[C]], T], permit: Permit[C]) -> Callable[[Tx], T]:

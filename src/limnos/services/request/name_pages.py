@@ -100,7 +100,7 @@ class VisibleNamesCache:
         return names
 
     def put(self, key: object, seen: VisibleNames) -> None:
-        """Cache visible names."""
+        """Cache names under a key. When half of VISIBLE_NAMES_MAX bytes is used, the older half is dropped."""
         self._young[key] = seen
         self._young_names += VISIBLE_NAMES_OVERHEAD + len(seen.encoded)
         if self._young_names > VISIBLE_NAMES_MAX // 2:

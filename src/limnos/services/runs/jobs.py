@@ -53,7 +53,7 @@ class JobView(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The state for responses."""
+        """The job's state at `now_ms`: a job whose lease has ended counts as failed or cancelled."""
         return self.job.display_state(self.now_ms)
 
 

@@ -38,7 +38,7 @@ class RunView(NamedTuple):
 
     @property
     def state(self) -> str:
-        """The state for responses."""
+        """The run's state at `now_ms`: a live run whose lease has ended is `lost`."""
         return self.run.display_state(self.now_ms)
 
 

@@ -170,7 +170,7 @@ class _Search:
 
     @property
     def zones(self) -> list[int]:
-        """The zones that are searched."""
+        """The zones to search: those of the usable catalogs, and the metalake's."""
         above = [] if self.question.below else [self.home.usable.metalake_id]
         return [*self.home.usable.catalogs, *above]
 

@@ -27,8 +27,9 @@ LOCATION: Final = "location"
 
 
 def inherited_location(request_view: RequestView, chain: SecurableChain) -> str | None:
-    """Return the location of the nearest namespace of the chain that has one, without a trailing slash; None without
-    one.
+    """Return the location of the nearest namespace of the chain that has a location, without a trailing slash.
+
+    None if no namespace has one.
     """
     for link in chain:
         if link.kind is not Kind.NAMESPACE:

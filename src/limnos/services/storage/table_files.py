@@ -30,7 +30,7 @@ MANIFEST_BYTES_MAX: Final = 64 << 20
 
 
 class TableFiles:
-    """The files of one table."""
+    """Reads one table's files, and nothing outside its locations."""
 
     def __init__(
         self, ctx: Context, place: CatalogStorage, *, places: Iterable[str], bytes_max: int = MANIFEST_BYTES_MAX

@@ -113,7 +113,7 @@ class SupportsNamespaces(BaseCatalog, Protocol):
     """Schemas, of one level or nested."""
 
     def schema_names(self, parent: Levels) -> list[str]:
-        """Return the sorted names of the schemas in `parent`; an empty parent stands for the top level.
+        """Return the sorted names of the schemas in `parent`; an empty parent is the top level.
 
         Raises NotFound, and UnsupportedOperation if the source has no nested schemas.
         """

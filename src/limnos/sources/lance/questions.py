@@ -62,7 +62,7 @@ class Contents(LanceQuestion, frozen=True):
 
 
 class DirectoryNamespaceEntry(msgspec.Struct, frozen=True):
-    """A namespace of a directory."""
+    """A namespace of a directory: its path and its properties."""
 
     path: tuple[str, ...]
     properties: dict[str, str]

@@ -36,7 +36,7 @@ class OperationSource(Protocol):
     """The calls on a server that an executor needs."""
 
     def lease(self, holder: str, *, limit: int) -> LeasedOperations:
-        """Lease operations."""
+        """Lease at most `limit` operations that are due, for the executor `holder`."""
         ...
 
     def renew(self, holder: str, operations: tuple[int, ...]) -> tuple[int, ...]:

@@ -66,7 +66,7 @@ def strict_average(values: list[Value]) -> Value:
 
 
 def strays(values: Sequence[Value]) -> Value:
-    """The first value that is known but no number; NULL without one."""
+    """Return the first value that is known (not NULL or MISSING) but not a number; NULL if all are numbers."""
     return next((value for value in values if not is_unknown(value) and number(value) is None), None)
 
 

@@ -44,7 +44,7 @@ def absolute(value: Value) -> Value:
 
 @scalar("sign", least=1, cost=linear_cost)
 def sign(value: Value) -> Value:
-    """-1, 0 or 1."""
+    """Return -1, 0 or 1 by the sign of a number; NULL for other values."""
     result = number(value)
     return None if result is None else (result > 0) - (result < 0)
 

@@ -91,7 +91,7 @@ scalar("is_spatial", "isspatial", least=1, cost=unit_cost)(lambda value: isinsta
 
 @scalar("create_point", least=2, cost=unit_cost)
 def create_point(x: Value, y: Value) -> Value:
-    """A point."""
+    """Create a point from two coordinates; NULL if one is no number."""
     first, second = number(x), number(y)
     return None if first is None or second is None else Point((float(first), float(second)))
 

@@ -136,7 +136,7 @@ class CallParser(ExpressionParser):
         return OrderItem(value.at, value, descending, nulls)
 
     def frame(self) -> Frame:
-        """Parse a window's frame."""
+        """Parse the frame of a window: RANGE, ROWS or GROUPS, its edges, and what it excludes."""
         at = self.at
         mode = _MODES[self.expect_soft("RANGE", "ROWS", "GROUPS")]
         end = None

@@ -49,7 +49,7 @@ class StatementParser(FunctionParser):
         return read(self) if read else QueryStatement(self.at, self.body())
 
     def explain(self) -> Explain:
-        """EXPLAIN, for a query only."""
+        """Parse EXPLAIN. Raises SqlppError unless a query follows."""
         at = self.expect("EXPLAIN").place
         if self.kind == "EXPLAIN":
             raise self.error()

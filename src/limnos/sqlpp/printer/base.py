@@ -97,5 +97,5 @@ def list_pieces(nodes: Iterable[SyntaxNode]) -> Iterator[Piece]:
 
 
 def dotted_name(name: DottedName) -> str:
-    """A dotted name."""
+    """Print a dotted name, quoted where needed."""
     return path(name.parts)

@@ -215,7 +215,7 @@ CONDITIONS: Callable[[plan.Expression, BlockTranslator], bool] = _no_conditions
 
 
 def _add_source(source: plan.ForEach, carrier: BlockTranslator) -> None:
-    """Add one source of FROM."""
+    """Translate one source of FROM into a join, or into UNNEST if it depends on earlier ones."""
     inner = carrier.inner()
     result = source_of(source.source, inner)
     if result is None:

@@ -88,7 +88,7 @@ def _uses(node: plan.Expression) -> dict[int, frozenset[str] | None]:
 
 
 def _slots(node: plan.Expression) -> Iterator[int]:
-    """All slots of an expression."""
+    """Yield the slots that an expression reads, and those that it fills."""
     yield from _uses(node)
     yield from _slots_filled_by(node)
 

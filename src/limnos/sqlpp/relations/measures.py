@@ -57,7 +57,7 @@ def measure_over(
 
 
 class _TypedTerm:
-    """A term and its type."""
+    """A SQL term, and the name of its SQL type."""
 
     def __init__(self, term: Term, type_: str) -> None:
         self.term = term

@@ -80,7 +80,7 @@ class Unnest(Struct, frozen=True):
 
 
 class OrderTerm(Struct, frozen=True):
-    """One term of an order."""
+    """A term of ORDER BY, with its direction and the place of NULLs."""
 
     term: Term
     descending: bool

@@ -218,7 +218,7 @@ def first_of(query: plan.Query, carrier: BlockTranslator) -> Shape:
 
 
 def _joined_item(item: Shape, on: Term, *, carrier: BlockTranslator, inner: BlockTranslator) -> Shape:
-    """A result joined to each row that has one."""
+    """Join a subquery's result to each outer row, and return its value; NULL for rows without a match."""
     flag = inner.new()
     settled = inner.settled(item)
     inner.extend((flag, TRUE))

@@ -149,7 +149,7 @@ class SqlppLockWrites:
         return [_lock_of(row) for row in self.tx.rows(UPGRADES, {})]
 
     def grant(self, token: int) -> None:
-        """Grant a lock request all locks that it asks for."""
+        """Grant all locks of a lock request."""
         self.tx.count(GRANT, {"token": token})
 
     def want(self, token: int, wish: LockRequest) -> None:

@@ -108,7 +108,7 @@ class HeldRoleRow(NamedTuple):
 
 
 class UserRow(NamedTuple):
-    """A user with those roles and groups that were asked for."""
+    """A user with the requested roles and groups."""
 
     id: int
     name: str

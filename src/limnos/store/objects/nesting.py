@@ -195,7 +195,7 @@ class NestingWrites:
         return {row[0]: row[1] for row in self.tx.rows(COUNTS, {"catalog": catalog_id})}
 
     def begin(self, catalog_id: int, *, separator: str, replacement: str, nests: bool) -> None:
-        """Begin a plan. It replaces an older one."""
+        """Store a new plan of renames. It replaces an older one."""
         self.end(catalog_id)
         self.tx.count(
             BEGIN,

@@ -92,7 +92,7 @@ def _page(
 
 
 def _consequence_lines(consequence: Consequence) -> tuple[str, ...]:
-    """Return the differences in words, such as `2 users gain read of 312 tables`."""
+    """Return the differences as text, such as `2 users gain read of 312 tables`."""
     return tuple(
         f"{_counted(each.users, 'user')} {'gain' if each.gains else 'lose'}{'s' if each.users == 1 else ''} "
         f"{each.level} of {_counted(each.objects, each.kind.word.replace('_', ' '))}"

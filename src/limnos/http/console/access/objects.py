@@ -85,7 +85,7 @@ class CountLine(msgspec.Struct, frozen=True):
 
 
 class WhyPart(msgspec.Struct, frozen=True):
-    """A decision in words: its sentence, its reasons, and what would change it."""
+    """A decision as text: its sentence, its reasons, and what would change it."""
 
     user: str
     action: str
@@ -96,7 +96,7 @@ class WhyPart(msgspec.Struct, frozen=True):
 
 
 class AccessPage(msgspec.Struct, frozen=True):
-    """The access page of an object."""
+    """The data of an object's access page: who has which rights, the owners, and the rules."""
 
     frame: Frame
     heading: ObjectHeading
@@ -222,7 +222,10 @@ def _rule_lines(
 
 
 async def _why(page_request: PageRequest, address: ObjectAddress, *, user: str) -> WhyPart | None:
-    """Explain the action that the address asks about; without one, nothing. A refusal is shown as the reason."""
+    """Explain the decision on the action in the address; None if the address has no action.
+
+    A refusal to explain is returned as the reason.
+    """
     word = page_request.request.query("action")
     if not word:
         return None
@@ -249,7 +252,7 @@ def _action_choices(kind: Kind, *, chosen: str) -> list[Choice]:
 
 
 async def _reach(page_request: PageRequest, question: AccessQuestion) -> Reach | None:
-    """Count what a user reaches below a container, if the address asks for it."""
+    """Count what a user reaches below a container; None if the address does not request it."""
     user = page_request.request.query("reach")
     if not user or question.kind not in (Kind.CATALOG, Kind.NAMESPACE):
         return None

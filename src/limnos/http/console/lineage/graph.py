@@ -34,7 +34,7 @@ LISTED_MAX: Final = 500
 
 
 class LineageLine(msgspec.Struct, frozen=True):
-    """An edge of the list: the ends in words, with their pages, and who said it."""
+    """An edge of the list: both ends with their labels and page addresses, and the program that reported it."""
 
     source: str
     source_href: str

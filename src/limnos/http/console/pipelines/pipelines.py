@@ -77,7 +77,7 @@ class FindingLine(msgspec.Struct, frozen=True):
 
 
 class PipelinePage(msgspec.Struct, frozen=True):
-    """A pipeline."""
+    """The data of a pipeline's page: its graph, its declaration, and its latest runs with their findings."""
 
     frame: Frame
     name: str

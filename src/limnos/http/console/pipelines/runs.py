@@ -58,7 +58,7 @@ class TimeBar(msgspec.Struct, frozen=True):
 
 
 class StepLine(msgspec.Struct, frozen=True):
-    """A step of the run."""
+    """A step of the run: its state, output, inputs, size and duration, as text."""
 
     name: str
     state: Chip
@@ -93,7 +93,7 @@ class OutputLine(msgspec.Struct, frozen=True):
 
 
 class RunPage(msgspec.Struct, frozen=True):
-    """A run."""
+    """The data of a run's page: the attempt, the timeline, the graph and the steps."""
 
     frame: Frame
     metalake: str
@@ -216,7 +216,7 @@ def _rows_of(metadata: MetadataPart, snapshot_id: int | None) -> str:
 
 
 def _column_changes(metadata: MetadataPart, output: RunOutput) -> tuple[str, ...]:
-    """Return the columns that differ between the schemas of the two snapshots, in words."""
+    """Describe the columns that differ between the schemas of the two snapshots."""
     schemas = {each.schema_id: each for each in metadata.schemas}
     ids = {each.snapshot_id: each.schema_id for each in metadata.snapshots}
     before, after = (schemas.get(ids.get(each or -1) or 0) for each in (output.base, output.head))

@@ -30,7 +30,7 @@ class PreviewHead(msgspec.Struct, frozen=True):
 
 
 class PreviewCell(msgspec.Struct, frozen=True):
-    """A cell of the preview."""
+    """A cell of the preview: its text, and whether it is NULL or a number."""
 
     text: str
     is_null: bool

@@ -171,7 +171,7 @@ class OrphanRemoval:
         return RemovalResult(files + len(vanished), size)
 
     async def _record(self, rows: Sequence[OrphanFileRow]) -> None:
-        """Record that files are gone, each with a line of audit."""
+        """Record deleted files, each with an audit line."""
         if not rows:
             return
         account = self.account

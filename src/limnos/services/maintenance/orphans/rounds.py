@@ -102,7 +102,9 @@ def orphan_terms(services: NodeServices, policy: EffectivePolicy | None) -> Orph
 
 
 class OrphanRound:
-    """One round."""
+    """One round of orphan removal: it checks tables in the order of their ids, and deletes the marked files that are
+    due.
+    """
 
     def __init__(self, work: TaskContext, services: NodeServices, *, operation: int | None = None) -> None:
         self.work = work

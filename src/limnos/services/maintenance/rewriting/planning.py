@@ -135,7 +135,7 @@ class RewritePlanning:
 
 
 def asking_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> EffectivePolicy | None:
-    """Return the enabled policy that asks for a kind of operation on a table; None if none does."""
+    """Return the enabled policy that requests a kind of operation on a table; None without such a policy."""
     for policy_type in POLICY_TYPES[kind]:
         policy = policies.get(policy_type)
         if policy is None or not policy.is_enabled:
@@ -149,12 +149,15 @@ def asking_policy(policies: Mapping[str, EffectivePolicy], kind: str) -> Effecti
 
 
 def is_off(policies: Mapping[str, EffectivePolicy], kind: str) -> bool:
-    """Return whether a policy turns a kind of operation off: it is disabled, or says so."""
+    """Return whether a policy exists for a kind of operation.
+
+    Called when none enables it, so the kind is turned off.
+    """
     return any(policy_type in policies for policy_type in POLICY_TYPES[kind])
 
 
 def stored_options(row: FindingRow, policy: EffectivePolicy | None) -> RewriteOptions:
-    """Return what is stored with an operation for a finding, under the policy that asks for it."""
+    """Return the options to store with an operation: from the finding's figures and from the policy that enables it."""
     figures = msgspec.json.decode(row.figures, type=dict[str, int])
     stored = RewriteOptions()
     target = figures.get("target_bytes", stored.target_bytes)
@@ -174,7 +177,10 @@ def priority_of(row: FindingRow) -> int:
 
 
 def rests_until(ended: Sequence[EndedOperation], node_id: int, *, kind: str) -> int:
-    """Return until when a table rests from a kind of operation, in milliseconds since 1970; 0 if it never had one."""
+    """Return when an operation of a kind may be planned again for a table, in milliseconds since 1970.
+
+    0 if none has ended yet. After failures in a row the pause doubles, up to PAUSE_MS_MAX.
+    """
     own = [each for each in ended if each.node_id == node_id and each.kind == kind]
     if not own:
         return 0

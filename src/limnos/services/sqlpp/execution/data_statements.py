@@ -261,7 +261,7 @@ async def _forget(ctx: Context, token_id: int) -> None:
 
 
 async def _reads(ctx: Context, bound: BoundQuery) -> tuple[DatasetRef, ...]:
-    """Return the datasets that a query reads, as the engine needs them."""
+    """Return references to the datasets that a query reads: file location, schema and keys, for the engine."""
 
     def read(request_view: RequestView) -> tuple[DatasetRef, ...]:
         refs = []

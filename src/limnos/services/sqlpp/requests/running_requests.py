@@ -57,7 +57,7 @@ class RequestEnded(Exception):
 
 
 class RunningRequest:
-    """A running request."""
+    """A SQL++ request that this process runs, which another request can list and cancel."""
 
     def __init__(
         self, *, request_id: str, asker: Requester, client_context_id: str | None, text: str, now_ms: int,
@@ -157,7 +157,7 @@ class RunningRequests:
         self._beside: set[asyncio.Task[Any]] = set()
 
     def add(self, request: RunningRequest) -> None:
-        """Add a request."""
+        """Register a request until it ends, and start to watch for cancelled requests and lost clients."""
         self._held[request.handle] = request
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch())
