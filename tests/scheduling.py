@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _ROOT: Final = Path(__file__).parents[1]
 _FOLDERS: Final = ("tests/demo/", "tests/spark/", "tests/pipeline/engine/")
-_TEXT: Final = re.compile(r"mark\.spark\b|\bspark: SparkSession\b|\bhere: ")
+_TEXT: Final = re.compile(r"mark\.spark\b|\b(spark|here): SparkSession\b")
 SPARK: Final = "spark"
 
 
