@@ -40,7 +40,7 @@ async def secrets_page(page_request: PageRequest) -> Response:
     secrets = await secrets_list(page_request.ctx, user=user)
     frame = await frame_of(page_request, f"Secrets of {user}", metalake=metalake, section="people")
     columns = (
-        SheetColumn("Secret", is_number=True), SheetColumn("Made"), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),
+        SheetColumn("Secret"), SheetColumn("Made"), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),
     )  # fmt: skip
     rows = tuple(_row(page_request, each, metalake=metalake, user=user) for each in reversed(secrets))
     form = FormView(_address(page_request, metalake, user=user), "Make a secret", (), (life_input(),), title="Make a secret")  # fmt: skip
@@ -68,7 +68,7 @@ def _row(page_request: PageRequest, secret: Token, *, metalake: str, user: str) 
         label=f"End secret {secret.id}", is_danger=True,
     )  # fmt: skip
     return (
-        SheetCell(str(secret.id)), SheetCell(at_ms=secret.created_at), end_cell(secret), SheetCell(chips=(state,)),
+        SheetCell(str(secret.id), is_name=True), SheetCell(at_ms=secret.created_at), end_cell(secret), SheetCell(chips=(state,)),
         SheetCell(form=end if state.look == "ok" else None),
     )  # fmt: skip
 
