@@ -150,7 +150,7 @@ def _display_name(fields: Mapping[str, object]) -> str:
 
 
 def _name_warnings(settings: Settings) -> list[StartWarning]:
-    """Return warnings on names of users, groups and roles that would be refused today; they precede the checks."""
+    """Return warnings on names of users, groups and roles that are older than the checks which refuse them today."""
     if not _has_store(settings):
         return []
     admins = frozenset({settings.server.admin, *settings.access.service_admins})

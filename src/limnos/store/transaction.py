@@ -63,7 +63,7 @@ class StoreSession(Protocol):
 
 
 class StoreTransaction:
-    """One mutation's view of its transaction, without the resources."""
+    """The transaction of one mutation, without the reads and writes of resources, which `Tx` adds."""
 
     def __init__(self, session: StoreSession, *, permit: Permit[object], revision: int, now_ms: int) -> None:
         self.session = session

@@ -91,7 +91,10 @@ def edits_of(updates: Sequence[EntityUpdate]) -> PropertyEdits:
 
 
 def check_key(key: str) -> str:
-    """Check a property's name. Raises BadRequest."""
+    """Refuse an empty property name, and the reserved name that tells whether an object is enabled.
+
+    Raises BadRequest.
+    """
     if not key:
         raise BadRequest("A property needs a name: it is empty")
     if key == IN_USE:

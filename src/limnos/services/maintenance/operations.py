@@ -120,7 +120,10 @@ async def operation_request(
 
 
 def operation_ask(tx: Tx, permit: Permit[OperationRequest]) -> int:
-    """Leave an operation and its task, unless the table has one that waits or runs."""
+    """Record an operation and create its task.
+
+    Returns its id; that of the open operation if the table has one of the kind.
+    """
     command = permit.command
     table = tx.nodes.confirm(command.table)
     known = tx.maintenance.open_of(table.id, kind=command.kind)

@@ -91,7 +91,7 @@ class DirectoryRequests:
         return self._told(self._directory.declare(_levels(request), request.properties or {}))
 
     def register_table(self, request: Any) -> Fields:  # noqa: ANN401
-        """Name a folder of the directory as a table."""
+        """Register a folder of the directory as a table."""
         levels = _levels(request)
         if _word(request.mode, ("create", "overwrite"), field="mode") == "overwrite":
             try:

@@ -201,7 +201,10 @@ def tables_page(after: int, *, limit: int, with_trash: bool = False) -> Load[lis
 
 
 def tables_of(node_ids: Sequence[int], *, with_trash: bool = False) -> Load[list[TableHead]]:
-    """Read the tables with a document among some ids, without their documents; live ones unless the trash counts."""
+    """Read those of some ids that are tables with a document, without the documents.
+
+    Dropped tables are read only `with_trash`.
+    """
     statement = SOME_WITH_TRASH if with_trash else SOME
     return _heads((yield statement, {"nodes": dumps(node_ids), "kind": int(Kind.TABLE)}))
 

@@ -53,7 +53,10 @@ _TREE_KINDS: Final = (Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW)
 
 
 class HolderLine(msgspec.Struct, frozen=True):
-    """A user with a mark for each level: the address of the reasons, empty without the level."""
+    """A user who has access.
+
+    `marks` has an entry per access level: the address of the reasons, or "" without the level.
+    """
 
     user: str
     href: str
