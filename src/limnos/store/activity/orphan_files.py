@@ -44,7 +44,7 @@ WAITED = Sql(
     "UPDATE maintenance_orphan_file SET waited_ms = waited_ms + :step, seen_at = :now WHERE node_id = :node AND state = 0"
 )
 DROP = Sql("DELETE FROM maintenance_orphan_file WHERE node_id = :node AND name = :name AND state < 2")
-DROP_ALL = Sql("DELETE FROM maintenance_orphan_file WHERE node_id = :node AND state = 0")
+DROP_ALL = Sql("DELETE FROM maintenance_orphan_file WHERE node_id = :node AND state <= :state")
 MARK = Sql(
     "UPDATE maintenance_orphan_file SET state = :state, reason = :reason, seen_at = :now"
     " WHERE node_id = :node AND name = :name"
@@ -185,9 +185,9 @@ class OrphanFileWrites:
             "bytes": row.candidate_bytes, "blocked": row.blocked, "policy": row.policy,
         })  # fmt: skip
 
-    def clear(self, node_id: int) -> None:
-        """Forget the candidates of a table: each waits anew."""
-        self.tx.count(DROP_ALL, {"node": node_id})
+    def clear(self, node_id: int, *, with_marks: bool = False) -> None:
+        """Forget the candidates of a table, and with `with_marks` also its marked files: each waits anew."""
+        self.tx.count(DROP_ALL, {"node": node_id, "state": REMOVING if with_marks else CANDIDATE})
 
     def waited(self, node_id: int, *, step_ms: int) -> None:
         """Add to the time that each candidate of a table has waited."""

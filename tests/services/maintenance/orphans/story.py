@@ -1,30 +1,40 @@
 """A random story of tables whose orphan files are removed, held against the model that counts live files.
 
 Beside the steps of the story of expiry, writers are killed, hold files for days before their commit, name files by
-links, and overwrite; tables are registered a second time from copied metadata. After each step every file that a
-reader of any table may open must exist, by metadata on the disk alone.
+links, and overwrite; tables are registered a second time from copied metadata, and one names a file of its neighbour.
+Slow writers commit at each moment of a removal (`MOMENTS`). After each step every file that a reader of any table may
+open must exist, by metadata on the disk alone. So must each file that nobody has committed yet, while it is younger
+than the age at which orphan files go.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+import fastavro
 
 from limnos.services.iceberg.orphan_fence import ORPHAN_FENCE, FenceKnowledge
 from limnos.services.maintenance import table_storage
-from limnos.services.maintenance.orphans import removal, rounds
+from limnos.services.maintenance.orphans import removal, rounds, search
+from limnos.services.maintenance.orphans.references import ForeignReferences
 from limnos.services.maintenance.orphans.rounds import OrphanRound
+from limnos.store.sql import Sql
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire
-from tests.manifests import data_file, entry, manifest_list
+from tests.manifests import DELETED, data_file, entry, manifest_list
 from tests.services.maintenance.histories import DAY_MS
-from tests.services.maintenance.live_files import files_of_table, lost_files, read_metadata
-from tests.services.maintenance.orphans.histories import LeasedTask, turn_on
+from tests.services.maintenance.live_files import files_of_table, local, lost_files, read_metadata
+from tests.services.maintenance.orphans.histories import LeasedTask, checked, turn_on
 from tests.services.maintenance.story import ModelTable, Story
 
 POINTS = ("orphans-checked", "orphans-marked", "orphans-fenced", "orphan-deleted", "orphans-recorded")
+MOMENTS: Final = ("marking", "marked", "listing", "deleting")
+"""When a slow writer may commit during a removal: before the mark, after it, during the search, before the deletion."""
+AGE_MS: Final = 3 * DAY_MS
 
 
 class HeldFile(NamedTuple):
@@ -35,30 +45,50 @@ class HeldFile(NamedTuple):
     size: int
 
 
+class LateCommit(NamedTuple):
+    """A prepared commit of a table: the request's body, and the number and manifests of its snapshot."""
+
+    table: str
+    body: dict[str, Any]
+    number: int
+    at_ms: int
+    manifests: list[dict[str, Any]]
+
+
 class OrphanStory(Story):
     """One story on a node, with a seed."""
 
     start_ms = 1_900_000_000_000
+    moments: tuple[str, ...] = MOMENTS
+    often: tuple[str, ...] = ()
+    """Steps that happen more often in this story."""
 
     def __init__(self, node: DriverNode, seed: int) -> None:
+        self.young: dict[str, int] = {}
+        """Files that nobody has committed, each with the time at which it began to wait (`forward_ms`)."""
+        self.forward_ms = 0
+        """How far the clock went forward; what it goes back does not count."""
+        self.neighbour: str | None = None
+        """The table that names a file of its neighbour."""
+        self._seen_ms = self.start_ms
         self.held: list[HeldFile] = []
         self.clones: dict[str, str] = {}
         """The metadata files of tables that were registered from copied metadata, by name."""
         self.deleted = self.refused = self.orphans = self.numbers = 0
         super().__init__(node, seed)
-        turn_on(node, age_ms=3 * DAY_MS)
+        turn_on(node, age_ms=AGE_MS)
 
     def weights(self) -> dict[Callable[[], None], int]:
         """What may happen, and how often."""
         few = {self.start_run: 1, self.share: 1, self.plan: 1, self.maintain_and_die: 1, self.maintain: 6}
         more = {
-            self.leave_orphan: 6, self.write_early: 6, self.commit_late: 4, self.overwrite: 4, self.add_statistics: 1,
+            self.leave_orphan: 6, self.write_early: 6, self.commit_late: 4, self.overwrite: 4, self.add_statistics: 2,
             self.clone: 1, self.drop_copy: 1, self.move_data_path: 1, self.rename: 1, self.remove_orphans: 14, self.remove_and_die: 3,
-            self.end_run: 3,
+            self.end_run: 3, self.name_neighbour: 2, self.engine_deletes: 2, self.restore_backup: 1,
         }  # fmt: skip
         weights = {**super().weights(), **few, **more}
         del weights[self.read_incrementally]  # about snapshots: the story of expiry has it
-        return weights
+        return {act: weight * (8 if act.__name__ in self.often else 1) for act, weight in weights.items()}
 
     def wait(self) -> None:
         """Days pass; rarely the clock jumps by months, or goes back."""
@@ -80,6 +110,7 @@ class OrphanStory(Story):
             if not link.is_symlink():
                 link.symlink_to(wire.local(f"{table.writer.location}/data"))
             location = f"{table.writer.location}/also/{name.removeprefix('data/')}"
+        self.young[location] = self.forward_ms
         return location, size
 
     def leave_orphan(self) -> None:
@@ -97,48 +128,131 @@ class OrphanStory(Story):
 
     def commit_late(self, *, oldest: bool = False) -> None:
         """A slow writer commits the file that it wrote days ago; it may be told to write it again."""
+        commit = self._late_commit(oldest=oldest)
+        if commit is not None:
+            self._committed(commit, self.node.ask("POST", wire.table_path("a", commit.table), commit.body).status)
+
+    async def commit_during(self, moment: str) -> None:
+        """At a moment of a removal a slow writer may commit the oldest file of a live table."""
+        if moment in self.moments and self.random.random() < 0.5:
+            commit = self._late_commit(oldest=True)
+            if commit is not None:
+                answer = await self.node.answer("POST", wire.table_path("a", commit.table), commit.body)
+                self._committed(commit, answer.status)
+
+    def _late_commit(self, *, oldest: bool) -> LateCommit | None:
+        """Prepare the commit of a held file; None if there is none, or its table was dropped."""
         if not self.held:
-            return
+            return None
+        if oldest:  # of a live table
+            self.held.sort(key=lambda held: self.tables[held.table].dropped)
         held = self.held.pop(0 if oldest else self.random.randrange(len(self.held)))
-        table = self.tables[held.table]
-        if table.dropped:
-            return
+        if self.tables[held.table].dropped:
+            return None
+        writer = self.tables[held.table].writer
         added = entry(data_file(held.location, file_size_in_bytes=held.size))
-        self._commit_manifests(held.table, [*table.writer.manifests, table.writer.manifest(self._manifest(), [added])])
+        return self._prepare(held.table, [*writer.manifests, writer.manifest(self._manifest(), [added])])
 
     def overwrite(self) -> None:
-        """A writer replaces older files by a new one: only older snapshots name them from then on."""
+        """A writer replaces older files by a new one: only older snapshots name them from then on.
+
+        Its manifest has the older files as deleted entries, as Iceberg's writers make them.
+        """
         name = self._live()
         if name is None or not self.tables[name].writer.snapshots:
             return
         table = self.tables[name]
         location, size = self._new_file(table)
+        first = len(table.writer.manifests) // 2 + 1
+        gone = [
+            entry(data_file(path, file_size_in_bytes=length), status=DELETED, sequence=1)
+            for each in table.writer.manifests[:first]
+            for path, length in _entries(each["manifest_path"])
+        ]
         added = entry(data_file(location, file_size_in_bytes=size))
-        kept = table.writer.manifests[len(table.writer.manifests) // 2 + 1 :]
-        self._commit_manifests(name, [*kept, table.writer.manifest(self._manifest(), [added])])
+        new = table.writer.manifest(self._manifest(), [added, *gone])
+        self._commit_manifests(name, [*table.writer.manifests[first:], new])
 
     def _manifest(self) -> str:
         self.numbers += 1
         return f"late{self.numbers}.avro"
 
-    def _commit_manifests(self, name: str, manifests: list[dict[str, Any]]) -> None:
-        table, now_ms = self.tables[name], self.clock.at_ms
-        writer, number = table.writer, table.writer.snapshots + 1
+    def _commit_manifests(self, name: str, manifests: list[dict[str, Any]]) -> bool:
+        commit = self._prepare(name, manifests)
+        return self._committed(commit, self.node.ask("POST", wire.table_path("a", name), commit.body).status)
+
+    def _prepare(self, name: str, manifests: list[dict[str, Any]]) -> LateCommit:
+        writer, now_ms = self.tables[name].writer, self.clock.at_ms
+        number = writer.snapshots + 1
         self.numbers += 1
         place = writer.write(f"snap-{number}-{self.numbers}.avro", manifest_list(manifests))
         told = wire.snapshot(number, manifest_list=place, parent=writer.snapshots or None)
         more = {"timestamp-ms": now_ms, "sequence-number": number, "summary": {"operation": "append"}}
         told["snapshot"] = {**told["snapshot"], **more}  # type: ignore[dict-item]
-        answer = wire.commit(self.node, "a", name, updates=[told, wire.point(number)])
-        if answer.status != 200:
-            self.refused += answer.status == 409
-            return
-        table.times[number], table.parents[number] = now_ms, writer.snapshots or None
-        if writer.snapshots:
-            table.replaced[writer.snapshots] = now_ms
+        return LateCommit(name, {"requirements": [], "updates": [told, wire.point(number)]}, number, now_ms, manifests)
+
+    def _committed(self, commit: LateCommit, status: int) -> bool:
+        """Note what a commit did. Returns whether the server took it."""
+        if status != 200:
+            self.refused += status == 409
+            return False
+        table = self.tables[commit.table]
+        number, before = commit.number, table.writer.snapshots
+        table.times[number], table.parents[number] = commit.at_ms, before or None
+        if before:
+            table.replaced[before] = commit.at_ms
         table.refs["main"] = {"snapshot": number, "type": "branch"}
-        writer.snapshots, writer.manifests = number, manifests
-        self._acknowledged(name)
+        table.writer.snapshots, table.writer.manifests = number, commit.manifests
+        return True
+
+    def name_neighbour(self) -> None:
+        """A table names a file in the directory of its neighbour, whose location begins with that of the table.
+
+        A tag keeps the snapshot, so that the file must stay, also while the table lies in the trash.
+        """
+        name = self._live()
+        if name is None or self.neighbour or not self.tables[name].writer.snapshots:
+            return
+        writer = self.tables[name].writer
+        metadata = read_metadata(self.metadata_location(name))
+        location = f"{writer.location}near"
+        metadata |= {
+            "location": location, "table-uuid": "00000000-0000-7000-8000-0000000000ff", "metadata-log": [], "snapshots": [],
+            "snapshot-log": [], "refs": {}, "statistics": [], "partition-statistics": [], "current-snapshot-id": -1,
+        }  # fmt: skip
+        path = f"{location}/metadata/00000-{metadata['table-uuid']}.metadata.json"
+        for each, data in ((path, json.dumps(metadata)), (f"{location}/data/shared.parquet", "shared")):
+            wire.local(each).parent.mkdir(parents=True, exist_ok=True)
+            wire.local(each).write_text(data)
+        made = self.node.post(f"{wire.SPACES}/a/register", {"name": "near", "metadata-location": path})
+        assert made.status == 200, made.body
+        self.neighbour = name
+        added = entry(data_file(f"{location}/data/shared.parquet", file_size_in_bytes=6))
+        if self._commit_manifests(name, [*writer.manifests, writer.manifest(self._manifest(), [added])]):
+            tag = wire.point(writer.snapshots, "shared", "tag")
+            assert wire.commit(self.node, "a", name, updates=[tag]).status == 200
+            self.tables[name].refs["shared"] = {"snapshot": writer.snapshots, "type": "tag"}
+
+    def engine_deletes(self) -> None:
+        """An engine deletes replaced files by itself after an expiry: only deleted entries name them from then on."""
+        name = self._live()
+        if name is None or self.clones:  # a copy may name them, too
+            return
+        location = self.metadata_location(name)
+        needed = files_of_table(location)
+        for snapshot in read_metadata(location)["snapshots"]:
+            with local(snapshot["manifest-list"]).open("rb") as listed:
+                manifests = [each["manifest_path"] for each in fastavro.reader(listed)]
+            for path in {path for each in manifests for path, _ in _entries(each, is_deleted=True)} - needed.keys():
+                local(path).unlink(missing_ok=True)
+                self.young.pop(path, None)
+
+    def restore_backup(self) -> None:
+        """The store gets a new epoch, as after a restore of a backup: all files wait anew."""
+        services, upkeep = self.node.built.services, self.node.built.upkeep
+        change = Sql("UPDATE store SET epoch = epoch + 1")
+        self.node.runner.run(services.store.submit(upkeep._permit, lambda tx: tx.count(change, {})))
+        self.young = dict.fromkeys(self.young, self.forward_ms)
 
     def add_statistics(self) -> None:
         """An engine writes a statistics file of the current snapshot."""
@@ -228,26 +342,75 @@ class OrphanStory(Story):
         upkeep, leased = self.node.built.upkeep, LeasedTask()
         work = upkeep._work(leased, leased.kind)  # type: ignore[arg-type]
         round_ = _PausedRound(work, self.node.built.services)
+        round_.story = self
         self.node.runner.run(round_.run(0))
         ORPHAN_FENCE.of(self.node.built.services).knowledge = FenceKnowledge()  # the wait is over: all nodes know
-        if round_.marked and self.random.random() < 0.5:
-            names = {each for each, table in self.tables.items() if not table.dropped}
-            self.held.sort(key=lambda held: held.table not in names)  # the oldest file of a live table comes first
-            self.commit_late(oldest=True)
-        self.node.runner.run(OrphanRound.remove(round_))
+        with self._writers_beside():
+            self.node.runner.run(self._delete(round_))
         ORPHAN_FENCE.of(self.node.built.services).knowledge = FenceKnowledge()
         self.deleted += round_.files
 
+    async def _delete(self, round_: OrphanRound) -> None:
+        if round_.marked:
+            await self.commit_during("marked")
+        await OrphanRound.remove(round_)
+
+    @contextmanager
+    def _writers_beside(self) -> Iterator[None]:
+        """Let slow writers commit while a removal lists files, and before it deletes them."""
+        compare, find = search._compare, ForeignReferences.find
+
+        async def listing(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
+            await self.commit_during("listing")
+            return await compare(*args, **named)
+
+        async def deleting(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
+            found = await find(*args, **named)
+            await self.commit_during("deleting")
+            return found
+
+        search._compare, ForeignReferences.find = listing, deleting  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            search._compare, ForeignReferences.find = compare, find  # type: ignore[method-assign]
+
     def check(self) -> list[str]:
-        """Return what is lost."""
+        """Return what is lost, and what the server misses though nothing is lost."""
+        self.forward_ms += max(0, self.clock.at_ms - self._seen_ms)
+        self._seen_ms = self.clock.at_ms
         lost = super().check()
         for name, location in self.clones.items():
             lost += [f"{name}: file {each}" for each in lost_files(files_of_table(location))]
-        return lost
+        for location, since_ms in list(self.young.items()):
+            if not local(location).is_file():
+                del self.young[location]
+                if self.forward_ms - since_ms < AGE_MS:
+                    lost.append(f"young file {location}")
+        return lost or self._missed()
+
+    def _missed(self) -> list[str]:
+        """Return the tables of which the server says that files are missing: none is."""
+        name = self._live()
+        blocked = None if name is None else checked(self.node, f"a.{name}").get("blocked")
+        return [f"{name}: {blocked}"] if "are missing" in str(blocked) else []
+
+
+def _entries(manifest: str, *, is_deleted: bool = False) -> list[tuple[str, int]]:
+    """The files of a manifest that are live, or those of deleted entries, with their sizes."""
+    with local(manifest).open("rb") as opened:
+        rows = [each for each in fastavro.reader(opened) if (each["status"] == DELETED) == is_deleted]
+    return [(each["data_file"]["file_path"], each["data_file"]["file_size_in_bytes"]) for each in rows]
 
 
 class _PausedRound(OrphanRound):
     """A round that marks files, and deletes them when it is told to."""
+
+    story: OrphanStory
+
+    async def _mark(self, *args: Any, **named: Any) -> None:  # noqa: ANN401 - passed on
+        await self.story.commit_during("marking")
+        await super()._mark(*args, **named)
 
     async def remove(self) -> dict[int, Any]:
         """Delete nothing yet."""

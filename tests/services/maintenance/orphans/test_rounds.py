@@ -8,6 +8,7 @@ import pytest
 
 from limnos.services.iceberg import orphan_fence
 from limnos.services.iceberg.orphan_fence import ORPHAN_FENCE, FenceKnowledge
+from limnos.services.maintenance.orphans.rounds import OrphanRound
 from limnos.store.sql import Sql
 from tests.http.admin.activity.test_runs import finish, started
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
@@ -27,6 +28,7 @@ from tests.services.maintenance.orphans.histories import (
     POLICY,
     clock_of,
     no_wait,
+    planted,
     run_days,
     run_round,
     turn_on,
@@ -272,16 +274,36 @@ def test_findings_and_hidden_policies(table: HistoryTable) -> None:
     assert explained(node)["policies"][0]["name"] == "secret-name"
 
 
+def restore_backup(node: DriverNode) -> None:
+    """Give the store a new epoch, as a restore of a backup does."""
+    change = Sql("UPDATE store SET epoch = epoch + 1")
+    permit = node.built.upkeep._permit
+    node.runner.run(node.built.services.store.submit(permit, lambda tx: tx.count(change, {})))
+
+
 def test_a_restored_store_waits_anew(table: HistoryTable) -> None:
     """After a change of the store's epoch no file goes before it has waited again."""
     node, clock = table.node, clock_of(table.node)
     write_orphan(table)
     assert run_days(node, clock, 3) == 0
-    services = node.built.services
-    node.runner.run(
-        services.store.submit(
-            node.built.upkeep._permit, lambda tx: tx.count(Sql("UPDATE store SET epoch = epoch + 1"), {})
-        )
-    )
+    restore_backup(node)
     assert run_days(node, clock, 3) == 0
     assert run_days(node, clock, 1) == 1
+
+
+def test_a_restored_mark_waits_anew(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that was marked for deletion when the backup was made waits again, too."""
+    node, clock = table.node, clock_of(table.node)
+    write_orphan(table)
+    assert run_days(node, clock, 3) == 0
+    with planted(monkeypatch, OrphanRound, "remove", nothing_removed):
+        assert run_days(node, clock, 1) == 0
+    restore_backup(node)
+    assert run_days(node, clock, 3) == 0
+    assert run_days(node, clock, 1) == 1
+
+
+async def nothing_removed(round_: OrphanRound) -> dict[int, object]:
+    """Be killed before the removal."""
+    assert round_.marked
+    return {}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from limnos.access.authentication import hash_secret, new_secret, token_text
 from limnos.access.confinement import LEASES_ALONE
+from limnos.http.admin.protocol import AdminProtocol
 from limnos.model.entities import Token
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
@@ -15,6 +18,7 @@ from limnos.services.maintenance.rewriting.leases import LEASE_MS, LOSSES_MAX, Y
 from limnos.store.tx import Tx
 from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg import wire
+from tests.http.test_coverage import OPERATIONS
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, MovedClock, set_clock
 from tests.services.maintenance.rewriting.executor import (
     LEASES,
@@ -279,3 +283,48 @@ def test_the_token_of_the_servers_own_executor(node: DriverNode) -> None:
             ("POST", "/api/metalakes/lake/users", {"name": "eve"}), ("GET", f"{OWN}/tokens", None),
         )
     } == {403}  # fmt: skip
+
+
+PUBLIC = AdminProtocol().anonymous
+"""Operations that need no token at all."""
+EMPTY = {
+    "list-catalog-changes": "changes", "list-maintenance-findings": "findings",
+    "list-maintenance-operations": "operations", "list-trash": "trash",
+}  # fmt: skip
+"""Operations that leave out what their caller may not see, with the lists of their answers."""
+OWN_READS = {"load-table", "load-credentials", "list-reports", "list-statistics", "preview-table"}
+"""What the token reads of its own table."""
+
+
+def get_targets(table: str) -> Iterator[tuple[str, str]]:
+    """The operation and address of each route that reads, of all protocols, with the name of a table."""
+    names = {"table": table, "t": table, "fullName": f"main.a.{table}", "type": "TABLE", "table_id": f"main$a${table}"}
+    for each in OPERATIONS:
+        if each.method == "GET":
+            filled = re.sub(r"\{(\w+)\}", lambda found: names.get(found[1], found[0]), each.path)
+            yield each.name, each._replace(path=filled).target
+
+
+def test_which_routes_a_token_reads(node: DriverNode) -> None:
+    """Of all routes that read, it opens its own table's and the public ones; nothing names the other table."""
+    HistoryTable(node).append(5)
+    other = HistoryTable(node, "unseen")
+    other.append(1)
+    set_clock(node, NOW_MS)
+    ask(node)
+    (leased,) = FakeExecutor(node).lease()
+    opened: dict[str, set[str]] = {"t": set(), "unseen": set()}
+    for table, operations in opened.items():
+        for operation, target in get_targets(table):
+            for address in (target, f"{target}{'&' if '?' in target else '?'}table=a.{table}"):
+                answer = with_token(node, leased["token"], "GET", address)
+                text = answer.body.decode(errors="replace")
+                assert other.location not in text, address
+                assert "unseen" in address or "unseen" not in text, address
+                if answer.status not in range(400, 500) and operation not in PUBLIC:
+                    operations.add(operation)
+                if operation in EMPTY and answer.status == 200:
+                    assert answer.json()[EMPTY[operation]] == [], address
+
+    shared = {*EMPTY, "load-catalog", "load-config"}
+    assert (opened["t"] - shared, opened["unseen"]) == (OWN_READS, shared)

@@ -277,7 +277,7 @@ def check_store(tx: Tx, row: OrphanCheckRow, *, search: TableSearch) -> bool:
     epoch = tx.epoch()
     is_known = last is not None and last.epoch == epoch
     if not is_known:
-        files.clear(row.node_id)
+        files.clear(row.node_id, with_marks=True)
     if search.blocked is not None:
         files.clear(row.node_id)
         files.put_check(row._replace(epoch=epoch, candidates=0, candidate_bytes=0))
