@@ -143,12 +143,22 @@ def _rewrite(spark: SparkSession, operation: LeasedOperation) -> str:
 
 
 def _compact(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401 - Java objects
-    result = _with_options(actions.rewriteDataFiles(table).binPack(), operation).execute()
+    return _rewritten(_with_options(actions.rewriteDataFiles(table).binPack(), operation))
+
+
+def _rewritten(action: Any) -> str:  # noqa: ANN401
+    result = action.execute()
     return f"{result.rewrittenDataFilesCount()} files became {result.addedDataFilesCount()}"
 
 
 def _deletes(actions: Any, table: Any, *, operation: LeasedOperation) -> str:  # noqa: ANN401
-    text = _compact(actions, table, operation=operation)
+    """Apply delete files to the data files that they are about, then rewrite those that are left.
+
+    New data files get the sequence number of the rewrite. With that of its start, an old delete file could apply to
+    them by its number, and the server would refuse that it goes.
+    """
+    action = _with_options(actions.rewriteDataFiles(table).binPack(), operation)
+    text = _rewritten(action.option("use-starting-sequence-number", "false"))
     table.refresh()
     if table.currentSnapshot().summary().get("total-delete-files") in (None, "0") or _format_version(table) != 2:
         return text
