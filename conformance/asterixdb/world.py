@@ -27,7 +27,7 @@ _LEFT_IN_DEFAULT: Final = (
     ("synonym", "select value s.SynonymName from Metadata.`Synonym` s where s.DataverseName = 'Default'"),
     ("type", "select value t.DatatypeName from Metadata.`Datatype` t where t.DataverseName = 'Default'"),
 )  # fmt: skip
-_FUNCTIONS: Final = "select f.Name, f.Arity from Metadata.`Function` f where f.DataverseName = 'Default'"
+_FUNCTIONS: Final = "select f.DataverseName, f.Name, f.Arity from Metadata.`Function` f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +100,29 @@ class QueryService:
         found = self.state(statement).body.get("results")
         return found if isinstance(found, list) else []
 
+    def _drop_functions(self) -> None:
+        """Drop all functions: those of two dataverses may need each other, so that neither dataverse can be dropped."""
+        for _ in range(3):
+            for each in self.values(_FUNCTIONS):
+                if isinstance(each, dict) and each["DataverseName"] not in BUILT_IN:
+                    name = ".".join(map(_quoted, (*_parts(str(each["DataverseName"])), str(each["Name"]))))
+                    self.state(f"drop function {name}@{each['Arity']}")
+
     def empty(self) -> None:
         """Drop all dataverses, and what stands in `Default`."""
-        for _ in range(4):
+        for attempt in range(4):
             left = [str(each) for each in self.values("select value d.DataverseName from Metadata.`Dataverse` d")]
             left = [each for each in left if each not in BUILT_IN]
             if not left:
                 break
+            if attempt:
+                self._drop_functions()
             for name in left:
                 self.state(f"drop dataverse {'.'.join(map(_quoted, _parts(name)))} if exists")
         for kind, query in _LEFT_IN_DEFAULT:
             for name in self.values(query):
                 self.state(f"drop {kind} {_quoted(str(name))} if exists")
-        for each in self.values(_FUNCTIONS):
+        for each in self.values(f"{_FUNCTIONS} where f.DataverseName = 'Default'"):
             if isinstance(each, dict):
                 self.state(f"drop function {_quoted(str(each['Name']))}@{each['Arity']}")
 
