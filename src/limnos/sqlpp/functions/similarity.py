@@ -137,9 +137,9 @@ def similarity_jaccard_check(left: Value, right: Value, least: Value) -> Value:
 def prefix_length(length: Value, least: Value) -> Value:
     """How many first items of a sorted list suffice to find lists of at least this similarity."""
     count, limit = whole(length), number(least)
-    if count is None or limit is None or not math.isfinite(Float(limit) * count):
+    if count is None or limit is None or not math.isfinite(shared := Float(Float(limit) * count)):
         return None
-    return Integer(count - math.ceil(Float(limit) * count) + 1)
+    return Integer(count - math.ceil(shared) + 1)
 
 
 def _prefix_jaccard(arguments: Sequence[Value]) -> tuple[float, float] | None:

@@ -216,10 +216,10 @@ class SqliteStore:
         """
         if self._drain is None and not self._writer.in_transaction:
             with suppress(sqlite3.OperationalError):  # another process holds the file: the other connection waits
-                return self._gate(self._writer, epoch, known)
-        return self._gate(self._reader, epoch, known)
+                return self._gate(self._writer, epoch=epoch, known=known)
+        return self._gate(self._reader, epoch=epoch, known=known)
 
-    def _gate(self, connection: sqlite3.Connection, epoch: int, known: KnownRevisions) -> GateResult:
+    def _gate(self, connection: sqlite3.Connection, *, epoch: int, known: KnownRevisions) -> GateResult:
         self.statements += 1
         rows = connection.execute(gate_text(len(known)), gate_params(epoch, known)).fetchall()
         return gate_result_of(rows) if rows else NO_CHANGES
@@ -228,7 +228,7 @@ class SqliteStore:
         """Read first the changes, then facts, in one snapshot."""
         self._reader.execute("BEGIN")
         try:
-            moved = self._gate(self._reader, epoch, known)
+            moved = self._gate(self._reader, epoch=epoch, known=known)
             return moved, self._drive(load())
         finally:
             self._reader.execute("COMMIT")
