@@ -43,7 +43,9 @@ FIRST: Final = tuple(
 THEN: Final = tuple(
     f"tests/{each}" if each.startswith("services/") else f"tests/http/{each}"
     for each in (
-        "services/maintenance/test_expiry.py", "services/maintenance/test_operations.py", "admin/identity/test_access.py", "admin/activity/test_changes.py", "admin/identity/test_groups.py", "admin/activity/test_lineage.py",
+        "services/governance/test_details.py", "services/maintenance/test_expiry.py", "services/maintenance/test_operations.py",
+        "services/maintenance/rewriting/test_leases.py", "services/identity/test_access_holders.py", "gravitino/test_policies.py",
+        "admin/identity/test_access.py", "admin/activity/test_changes.py", "admin/identity/test_groups.py", "admin/activity/test_lineage.py",
         "admin/catalog/test_moves.py", "admin/catalog/test_nesting.py", "admin/governance/test_protection.py", "admin/activity/test_reports.py",
         "admin/test_run_rights.py", "admin/activity/test_runs.py", "admin/catalog/test_transactions.py", "admin/catalog/test_trash.py",
         "admin/activity/test_webhooks.py", "asterix/test_datasets.py", "asterix/test_dataverses.py", "asterix/test_fence.py",

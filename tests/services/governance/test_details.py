@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from limnos.model.errors import NotFound, PermissionDenied
-from limnos.model.kinds import Kind
+from limnos.model.kinds import FILESET_PROVIDER, Kind
 from limnos.model.privileges import Privilege
+from limnos.services.catalog.filesets import FilesetRequest, fileset_create
 from limnos.services.governance.details import ObjectDetails, details_load
-from tests.inprocess import ADMIN, MAIN
+from limnos.services.request.request_scope import RequestScope
+from tests.inprocess import ADMIN, LAKE, MAIN, add_catalog
 from tests.services.conftest import ServiceDesk
+from tests.services.governance.test_attachments import make, put
 
 
 def load(desk: ServiceDesk, kind: Kind, *levels: str, user: str = ADMIN) -> ObjectDetails:
@@ -58,3 +61,66 @@ def test_catalog_and_namespace_have_details(desk: ServiceDesk) -> None:
 
     assert load(desk, Kind.CATALOG).node.name == "main"
     assert {"create_namespace", "create_table", "drop"} <= load(desk, Kind.NAMESPACE, "a").rights
+
+
+@pytest.mark.parametrize(
+    "kind, privilege, rights",
+    [
+        (Kind.TABLE, Privilege.MODIFY_TABLE, {"write", "alter"}),
+        (Kind.TABLE, Privilege.SELECT_TABLE, {"read", "scan"}),
+        (Kind.NAMESPACE, Privilege.USE_SCHEMA, set()),
+        (Kind.NAMESPACE, Privilege.CREATE_TABLE, {"create_table"}),
+        (Kind.NAMESPACE, Privilege.CREATE_SCHEMA, {"create_namespace"}),
+    ],
+)
+def test_one_privilege_gives_its_rights_alone(
+    desk: ServiceDesk, kind: Kind, privilege: Privilege, rights: set[str]
+) -> None:
+    """Each right is the decision of its own operation, and not of one that needs less."""
+    desk.namespace("a")
+    desk.table("a", "t")
+    levels = ("a", "t") if kind is Kind.TABLE else ("a",)
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    desk.allow("ana", kind, ".".join(("main", *levels)), privilege)
+
+    assert load(desk, kind, *levels, user="ana").rights == rights
+
+
+def test_tags_of_columns_are_those_that_the_caller_may_load(desk: ServiceDesk) -> None:
+    """Who may apply one of two tags sees the name of that one alone on a column."""
+    desk.namespace("a")
+    desk.table("a", "t")
+    make(desk, "red", "blue")
+    put(desk, Kind.COLUMN, "main.a.t.x", "red", "blue")
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
+    desk.allow("ana", Kind.TAG, "red", Privilege.APPLY_TAG)
+
+    ((_, everything),) = load(desk, Kind.TABLE, "a", "t").column_tags.items()
+    ((_, hers),) = load(desk, Kind.TABLE, "a", "t", user="ana").column_tags.items()
+
+    assert (sorted(everything), hers) == (["blue", "red"], ["red"])
+
+
+def test_reading_files_of_a_fileset_is_a_right_of_its_own(desk: ServiceDesk) -> None:
+    """Who may write a fileset may load it, and does not see that they may read its files."""
+    files = RequestScope(LAKE, "files")
+    desk.run(add_catalog(desk.ctx(), "files", provider=FILESET_PROVIDER))
+    desk.namespace("s", scope=files)
+    desk.run(
+        fileset_create(
+            desk.ctx(),
+            files,
+            path=("s", "f"),
+            request=FilesetRequest(None, external=False, locations={}, properties={}),
+        )
+    )
+    desk.allow("ana", Kind.CATALOG, "files", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+
+    def rights() -> frozenset[str]:
+        look = desk.ctx("ana").read(files, lambda view: details_load(view, Kind.FILESET, levels=("s", "f")))
+        return desk.run(look).rights
+
+    desk.allow("ana", Kind.FILESET, "files.s.f", Privilege.WRITE_FILESET)
+    assert rights() == {"alter"}
+    desk.allow("ana", Kind.FILESET, "files.s.f", Privilege.READ_FILESET)
+    assert rights() == {"alter", "read_files"}

@@ -42,7 +42,6 @@ _MAINTENANCE_ACTIONS: Final = {
     Kind.TABLE: Action.TABLE_MAINTAIN,
     Kind.NAMESPACE: Action.NAMESPACE_ALTER,
     Kind.CATALOG: Action.CATALOG_ALTER,
-    Kind.METALAKE: Action.METALAKE_ALTER,
 }
 """The action on an object that attaching a maintenance policy to it needs."""
 
