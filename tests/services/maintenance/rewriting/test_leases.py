@@ -208,6 +208,22 @@ def test_rights_count_when_it_is_leased(lake: DriverNode, left: str, missing: st
     assert (operation["state"], missing in operation["result"].lower()) == ("failed", True), operation
 
 
+def test_rights_count_when_it_commits(lake: DriverNode) -> None:
+    """The user of an operation who may only read the table since its lease commits nothing with its token."""
+    table = HistoryTable(lake)
+    table.append(12)
+    set_clock(lake, NOW_MS)
+    grant(lake, "writer", "use_catalog use_schema", kind="CATALOG", on="main")
+    role = grant(lake, "writer", "select_table modify_table", kind="TABLE", on="main.a.t")
+    assert ask(lake, user="writer").status == 200
+    (leased,) = FakeExecutor(lake).lease()
+    lake.done("DELETE", f"/api/metalakes/lake/roles/{role}")
+    grant(lake, "writer", "select_table", kind="TABLE", on="main.a.t")
+
+    assert commit_with(lake, leased["token"], "t", replacement(table)).status == 403
+    assert len(table.ids()) == 12
+
+
 @pytest.mark.parametrize(
     "changes, reason",
     [
