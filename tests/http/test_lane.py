@@ -95,7 +95,7 @@ class Application:
         self.admission = HeadAdmission()
         self.patience = client_timeouts_of(10, 10)
         self.deadlines = Deadlines(10)
-        self.kept = SimpleNamespace(is_on=False, inline=at_once)
+        self.response_cache = SimpleNamespace(is_on=False, inline=at_once)
 
     def answers_at_once(self, method: str) -> bool:
         """As the real one."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING, TypeVar
 
 from limnos.model.errors import NoSpace, ServiceUnavailable
@@ -214,22 +213,22 @@ class SqliteStore:
 
         The idle write connection still has the pages of its last commit; the other one would read them again.
         """
-        if self._drain is None and not self._writer.in_transaction:
-            with suppress(sqlite3.OperationalError):  # another process holds the file: the other connection waits
-                return self._gate(self._writer, epoch=epoch, known=known)
-        return self._gate(self._reader, epoch=epoch, known=known)
-
-    def _gate(self, connection: sqlite3.Connection, *, epoch: int, known: KnownRevisions) -> GateResult:
         self.statements += 1
-        rows = connection.execute(gate_text(len(known)), gate_params(epoch, known)).fetchall()
+        text, params = gate_text(len(known)), gate_params(epoch, known)
+        is_idle = self._drain is None and not self._writer.in_transaction
+        try:
+            rows = (self._writer if is_idle else self._reader).execute(text, params).fetchall()
+        except sqlite3.OperationalError:  # another process holds the file: the read connection waits for it
+            rows = self._reader.execute(text, params).fetchall()
         return gate_result_of(rows) if rows else NO_CHANGES
 
     def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[GateResult, T]:
         """Read first the changes, then facts, in one snapshot."""
         self._reader.execute("BEGIN")
         try:
-            moved = self._gate(self._reader, epoch=epoch, known=known)
-            return moved, self._drive(load())
+            self.statements += 1
+            rows = self._reader.execute(gate_text(len(known)), gate_params(epoch, known)).fetchall()
+            return gate_result_of(rows), self._drive(load())
         finally:
             self._reader.execute("COMMIT")
 
