@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from limnos.names.display import render as display_name
 from limnos.sqlpp import plan, tree
 from limnos.sqlpp.binder import resources
-from limnos.sqlpp.binder.group_bindings import GroupBinding, grouping_bits
+from limnos.sqlpp.binder.group_bindings import find_key, grouping_bits
 from limnos.sqlpp.binder.names import BoundDataset, BoundSynonym, BoundView
-from limnos.sqlpp.binder.scope import SlotCounter, VariableScope
+from limnos.sqlpp.binder.scope import GroupBinding, SlotCounter, VariableScope
 from limnos.sqlpp.errors import BudgetSpent, SqlppError, compilation
 from limnos.sqlpp.functions import FUNCTIONS, Function, find, normalize_name, unknown_function
 from limnos.sqlpp.functions.types import real_of
@@ -89,7 +89,7 @@ class ExpressionBinder(ABC):
             words = f"The statement, with its views and functions, comes to more than {NODES_MAX} expressions"
             raise compilation(words, node.at)
         if self.group is not None:
-            key = self.group.key_of(node)
+            key = find_key(self.group, node)
             self.nodes_left -= len(self.group.keys)
             if key is not None:
                 return plan.Local(node.at, *key)
@@ -157,12 +157,12 @@ class ExpressionBinder(ABC):
         if self.group is not None:
             for count in range(len(node.steps) - 1, -1, -1):
                 head = tree.PathExpression(node.at, first, node.steps[:count]) if count else first
-                key = self.group.key_of(head)
+                key = find_key(self.group, head)
                 if key is not None:
                     return plan.Local(node.at, *key), node.steps[count:]
         for group in scope.groups_around(first.name):
             for count in range(len(node.steps), 0, -1):
-                key = group.key_of(tree.PathExpression(node.at, first, node.steps[:count]))
+                key = find_key(group, tree.PathExpression(node.at, first, node.steps[:count]))
                 if key is not None:
                     return plan.Local(node.at, *key), node.steps[count:]
         return self.named(first, node.steps, scope=scope)

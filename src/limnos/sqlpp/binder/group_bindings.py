@@ -1,4 +1,4 @@
-"""What expressions may use after GROUP BY: its keys, and the number of the grouping set.
+"""The keys of GROUP BY in later expressions, and the function `grouping`.
 
 May import the tree, plans and scopes. Must not know rows.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp import plan, tree
-from limnos.sqlpp.binder.scope import VariableScope
+from limnos.sqlpp.binder.scope import GroupBinding, VariableScope
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.functions import find, normalize_name
 from limnos.sqlpp.tree_walk import outline
@@ -26,35 +26,13 @@ def _function_name(parts: tuple[str, ...]) -> tuple[str, ...]:
     return (normalize_name(parts[0]),) if len(parts) == 1 and find(parts[0]) is not None else parts
 
 
-class GroupBinding:
-    """What expressions after GROUP BY may use: the keys, by their outlines, and the scope of an aggregate's
-    argument.
-    """
-
-    def __init__(
-        self,
-        keys: list[tuple[list[object], int, str]],
-        inside: VariableScope,
-        *,
-        sets: tuple[tuple[int, ...], ...] = (),
-        number: int | None = None,
-    ) -> None:
-        self.keys = keys
-        self.inside = inside
-        self.sets = sets
-        """The keys of each grouping set, by their numbers in `keys`."""
-        self.number = number
-        """The slot of the number of a group's grouping set."""
-
-    def key_of(self, node: tree.Expression) -> tuple[int, str] | None:
-        """The slot and name of the group's key that equals an expression; None if there is none."""
-        if (
-            isinstance(node, (tree.Integer, tree.String, tree.Null, tree.MissingLiteral, tree.Boolean, tree.Decimal))
-            or not self.keys
-        ):
-            return None
-        shape = key_outline(node)
-        return next(((slot, name) for known, slot, name in self.keys if known == shape), None)
+def find_key(group: GroupBinding, node: tree.Expression) -> tuple[int, str] | None:
+    """The slot and name of the group's key that equals an expression; None if there is none."""
+    constants = (tree.Integer, tree.String, tree.Null, tree.MissingLiteral, tree.Boolean, tree.Decimal)
+    if isinstance(node, constants) or not group.keys:
+        return None
+    shape = key_outline(node)
+    return next(((slot, name) for known, slot, name in group.keys if known == shape), None)
 
 
 def grouping_bits(

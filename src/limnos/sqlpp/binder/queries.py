@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from limnos.sqlpp import plan, tree
-from limnos.sqlpp.binder.group_bindings import GroupBinding, key_outline
+from limnos.sqlpp.binder.group_bindings import key_outline
 from limnos.sqlpp.binder.grouping_sets import group_keys, sets_of
-from limnos.sqlpp.binder.scope import VariableScope
+from limnos.sqlpp.binder.scope import GroupBinding, VariableScope
 from limnos.sqlpp.binder.windows import WindowBinder
 from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.functions import normalize_name

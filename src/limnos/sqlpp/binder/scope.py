@@ -17,7 +17,6 @@ from limnos.sqlpp.errors import SqlppError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from limnos.sqlpp.binder.group_bindings import GroupBinding
     from limnos.sqlpp.errors import TextPosition
     from limnos.sqlpp.plan import Expression
 
@@ -112,3 +111,27 @@ class VariableScope:
         if not bound:
             raise SqlppError(UNDEFINED, f"Cannot resolve alias reference for undefined identifier {text}", place)
         raise SqlppError(AMBIGUOUS, f"Cannot resolve ambiguous alias reference for identifier {text}", place)
+
+
+class GroupBinding:
+    """What expressions after GROUP BY may use: the keys, and the scope of an aggregate's argument.
+
+    A key is the outline of its expression, its slot and its name.
+    """
+
+    __slots__ = ("inside", "keys", "number", "sets")
+
+    def __init__(
+        self,
+        keys: list[tuple[list[object], int, str]],
+        inside: VariableScope,
+        *,
+        sets: tuple[tuple[int, ...], ...] = (),
+        number: int | None = None,
+    ) -> None:
+        self.keys = keys
+        self.inside = inside
+        self.sets = sets
+        """The keys of each grouping set, by their numbers in `keys`."""
+        self.number = number
+        """The slot of the number of a group's grouping set."""
