@@ -110,13 +110,19 @@ def records(server: LiveServer, metalake: str) -> list[Record]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_what_goes_through_the_pipe_is_the_same_there(pair: Pair) -> None:
+@pytest.fixture(scope="module")
+def copied(pair: Pair) -> Pair:
+    """The servers with a copy of the metalake that has its ids."""
+    done = piped(pair, "--as", "copy", "--ids", "keep", format="proto")
+    assert done.returncode == 0, done.stderr
+    return pair
+
+
+def test_what_goes_through_the_pipe_is_the_same_there(copied: Pair) -> None:
     """With ids kept the copy's export has the same records; only the metalake has another name, and the header
     another time.
     """
-    done = piped(pair, "--as", "copy", "--ids", "keep", format="proto")
-
-    assert done.returncode == 0, done.stderr
+    pair = copied
     old, new = records(pair.old, "lake"), records(pair.new, "copy")
     assert len(old) == len(new) > MANY
     assert [list(record) for record in old] == [list(record) for record in new]
@@ -124,8 +130,11 @@ def test_what_goes_through_the_pipe_is_the_same_there(pair: Pair) -> None:
     assert old[2:] == new[2:]
 
 
-def test_rights_and_rows_are_there(pair: Pair) -> None:
-    """In a copy with ids of its own ana reads the rows by the role that she had, and somebody else does not."""
+def test_rights_and_rows_are_there(copied: Pair) -> None:
+    """In a copy ana reads the rows by the role that she had, somebody else does not; a second copy finds its place
+    taken.
+    """
+    pair = copied
     done = piped(pair, "--as", "mapped", format="json")
 
     assert done.returncode != 0, "two tables lie at one place"
